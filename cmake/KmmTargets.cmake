@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# How rooms, tools and unit tests are declared. A room links exactly what the layer table allows it to use.
+
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(Threads REQUIRED)
+
+add_library(kmm_options INTERFACE)
+target_compile_definitions(kmm_options INTERFACE _FILE_OFFSET_BITS=64 KMM_VERSION="${PROJECT_VERSION}")
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_definitions(kmm_options INTERFACE _GLIBCXX_ASSERTIONS)
+endif()
+if(KMM_SANITIZE)
+  target_compile_options(kmm_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
+                                               -fno-omit-frame-pointer)
+  target_link_options(kmm_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+add_library(kmm_warnings INTERFACE)
+target_compile_options(kmm_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
+  -Woverloaded-virtual -Wduplicated-cond -Wlogical-op -Wformat=2 -Wimplicit-fallthrough)
+if(KMM_WERROR)
+  target_compile_options(kmm_warnings INTERFACE -Werror)
+endif()
+
+# kmm_room(NAME SOURCES a.cpp ... USES room ... LIBS external ...)
+# One static library kmm_NAME. USES become public dependencies; LIBS stay private (their headers are for adapters only).
+function(kmm_room name)
+  cmake_parse_arguments(arg "" "" "SOURCES;USES;LIBS" ${ARGN})
+  add_library(kmm_${name} STATIC ${arg_SOURCES})
+  target_include_directories(kmm_${name} PUBLIC ${PROJECT_SOURCE_DIR}/lib)
+  target_link_libraries(kmm_${name} PUBLIC fmt::fmt PRIVATE kmm_warnings)
+  target_link_libraries(kmm_${name} PUBLIC kmm_options)
+  foreach(room IN LISTS arg_USES)
+    target_link_libraries(kmm_${name} PUBLIC kmm_${room})
+  endforeach()
+  target_link_libraries(kmm_${name} PRIVATE ${arg_LIBS})
+endfunction()
+
+# kmm_tool(NAME SOURCES ... USES ...): library kmm_tool_NAME (all but main.cpp) and the executable kmm-NAME.
+function(kmm_tool name)
+  cmake_parse_arguments(arg "" "" "SOURCES;USES;LIBS" ${ARGN})
+  add_library(kmm_tool_${name} STATIC ${arg_SOURCES})
+  target_include_directories(kmm_tool_${name} PUBLIC ${PROJECT_SOURCE_DIR}/lib ${PROJECT_SOURCE_DIR}/tools)
+  target_link_libraries(kmm_tool_${name} PUBLIC kmm_options PRIVATE kmm_warnings)
+  foreach(room IN LISTS arg_USES)
+    target_link_libraries(kmm_tool_${name} PUBLIC kmm_${room})
+  endforeach()
+  target_link_libraries(kmm_tool_${name} PRIVATE ${arg_LIBS})
+  add_executable(kmm-${name} main.cpp)
+  target_link_libraries(kmm-${name} PRIVATE kmm_tool_${name} kmm_warnings)
+endfunction()
+
+# kmm_unit(ROOM SOURCES ...): the doctest binary of a room. Links that room alone.
+function(kmm_unit room)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(unit_${room} ${PROJECT_SOURCE_DIR}/tests/support/doctest_main.cpp ${arg_SOURCES})
+  target_include_directories(unit_${room} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(unit_${room} PRIVATE kmm_${room} kmm_warnings ${arg_LIBS})
+  target_compile_definitions(unit_${room} PRIVATE KMM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_test(NAME unit.${room} COMMAND unit_${room})
+  set_tests_properties(unit.${room} PROPERTIES LABELS unit)
+endfunction()

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Typed Kubernetes and KMM kinds, as far as this toolkit decides on them. Field names are the API's own.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "value/node.hpp"
+
+namespace kmm::api {
+
+using Labels = std::map<std::string, std::string>;
+
+/// metadata of any object. `origin` is where the object starts in the user's document.
+struct ObjectMeta {
+    std::string name;
+    std::string namespace_;  ///< "" for cluster-scoped kinds
+    std::string uid;
+    Labels labels;
+    Labels annotations;
+    std::vector<std::string> finalizers;
+    Position origin;
+};
+
+struct Taint {
+    std::string key, value, effect;
+    friend bool operator==(const Taint&, const Taint&) = default;
+};
+
+/// core/v1 Toleration. `operator_` "" means Equal.
+struct Toleration {
+    std::string key, operator_, value, effect;
+    std::optional<std::int64_t> toleration_seconds;
+    friend bool operator==(const Toleration&, const Toleration&) = default;
+};
+
+/// core/v1 Node, the fields that decisions need.
+struct Node {
+    ObjectMeta meta;
+    std::vector<Taint> taints;
+    bool unschedulable = false;
+    std::string kernel_version;  ///< status.nodeInfo.kernelVersion as reported, "+" included
+    std::string boot_id;
+    std::string architecture;    ///< Go name, e.g. "amd64"
+    std::string os_image, machine_id;
+    std::optional<std::string> ready;  ///< status of condition Ready: "True", "False", "Unknown"; nullopt if absent
+};
+
+struct ModprobeArgs {
+    std::vector<std::string> load, unload;
+    friend bool operator==(const ModprobeArgs&, const ModprobeArgs&) = default;
+};
+
+/// modprobe of a Module's container and of a ModuleConfig (the same upstream type).
+struct ModprobeSpec {
+    std::string module_name;
+    std::vector<std::string> parameters;
+    std::string dir_name;  ///< "" when absent; consumers default to "/opt" where the CRD does
+    std::optional<ModprobeArgs> args, raw_args;
+    std::string firmware_path;
+    std::vector<std::string> modules_loading_order;
+    friend bool operator==(const ModprobeSpec&, const ModprobeSpec&) = default;
+};
+
+struct TlsOptions {
+    bool insecure = false;
+    bool insecure_skip_tls_verify = false;
+    friend bool operator==(const TlsOptions&, const TlsOptions&) = default;
+};
+
+struct BuildArg {
+    std::string name, value;
+    friend bool operator==(const BuildArg&, const BuildArg&) = default;
+};
+
+struct Build {
+    std::string dockerfile_config_map;
+    std::vector<BuildArg> build_args;
+    TlsOptions base_image_registry_tls;
+    std::vector<std::string> secrets;
+    std::string kaniko_tag;
+    Labels selector;
+    friend bool operator==(const Build&, const Build&) = default;
+};
+
+struct Sign {
+    std::string cert_secret, key_secret, unsigned_image;
+    TlsOptions unsigned_image_registry_tls;
+    std::vector<std::string> files_to_sign;
+    friend bool operator==(const Sign&, const Sign&) = default;
+};
+
+struct KernelMapping {
+    std::string literal, regexp;  ///< exactly one is set in a valid Module
+    std::string container_image;  ///< "" inherits the container's
+    std::optional<TlsOptions> registry_tls;
+    std::optional<std::vector<std::string>> in_tree_modules_to_remove;
+    std::string in_tree_module_to_remove;
+    std::optional<Build> build;
+    std::optional<Sign> sign;
+    Position origin;           ///< the mapping's own place
+    Position matcher_origin;   ///< place of the literal's or regexp's value
+};
+
+struct ModuleLoaderContainer {
+    std::string version;  ///< "" = unversioned
+    std::string container_image;
+    std::string image_pull_policy;
+    TlsOptions registry_tls;
+    std::optional<std::vector<std::string>> in_tree_modules_to_remove;
+    std::string in_tree_module_to_remove;
+    std::optional<Build> build;
+    std::optional<Sign> sign;
+    ModprobeSpec modprobe;
+    std::vector<KernelMapping> kernel_mappings;
+    Position version_origin;  ///< place of the version's value, unset if absent
+};
+
+struct ModuleLoader {
+    std::string service_account_name;
+    ModuleLoaderContainer container;
+};
+
+/// kmm.sigs.x-k8s.io/v1beta1 Module. devicePlugin and dra are kept as trees until their renderers need them typed.
+struct Module {
+    ObjectMeta meta;
+    Labels selector;
+    std::vector<Toleration> tolerations;
+    std::string image_repo_secret;  ///< name of the pull Secret in the Module's namespace, "" if none
+    std::optional<ModuleLoader> module_loader;
+    std::optional<value::Node> device_plugin, dra;
+
+    /// "NAMESPACE/NAME".
+    [[nodiscard]] std::string full_name() const { return meta.namespace_ + "/" + meta.name; }
+};
+
+/// The worker's input (KMM's ModuleConfig).
+struct ModuleConfig {
+    std::string container_image;     ///< template-expanded
+    std::string image_pull_policy;
+    bool insecure_pull = false;
+    std::string kernel_version;      ///< node kernel with one trailing "+" trimmed
+    std::vector<std::string> in_tree_modules_to_remove;
+    std::string in_tree_module_to_remove;  ///< deprecated singular, used if the list is empty
+    ModprobeSpec modprobe;
+    friend bool operator==(const ModuleConfig&, const ModuleConfig&) = default;
+};
+
+/// One entry of NodeModulesConfig spec.modules or status.modules.
+struct NodeModule {
+    std::string name, namespace_;
+    ModuleConfig config;
+    std::string service_account_name;
+    std::string image_repo_secret;
+    std::vector<Toleration> tolerations;
+    std::string version;
+    std::string boot_id;  ///< status entries only
+    friend bool operator==(const NodeModule&, const NodeModule&) = default;
+};
+
+/// kmm.sigs.x-k8s.io/v1beta1 NodeModulesConfig, named like its node.
+struct NodeModulesConfig {
+    ObjectMeta meta;
+    std::vector<NodeModule> spec;
+    std::vector<NodeModule> status;
+};
+
+struct Secret {
+    ObjectMeta meta;
+    std::string type;
+    std::map<std::string, std::string> data;  ///< base64 already decoded, stringData merged. Never print it.
+};
+
+struct ConfigMap {
+    ObjectMeta meta;
+    std::map<std::string, std::string> data;
+};
+
+/// Everything read from a source, sorted by (namespace, name) within each kind.
+struct Objects {
+    std::vector<Node> nodes;
+    std::vector<Module> modules;
+    std::vector<NodeModulesConfig> node_modules_configs;
+    std::vector<Secret> secrets;
+    std::vector<ConfigMap> config_maps;
+};
+
+}  // namespace kmm::api

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// A command line as data: verbs, options, examples. Parsing, --help, man pages and completions all read this one tree.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "cli/console.hpp"
+
+namespace kmm::cli {
+
+/// One option. `value_name` "" makes it a flag. Names are without dashes.
+struct Option {
+    std::string name;
+    char short_name = 0;
+    std::string value_name;            ///< e.g. "DIR", shown in help
+    std::string help;                  ///< one phrase, lower case, no full stop
+    bool repeatable = false;
+    std::vector<std::string> choices;  ///< non-empty: any other value is a usage error with "did you mean"
+    std::string environment;           ///< variable read when the option is absent, "" for none
+    std::string default_text;          ///< shown in help and returned when nothing else is given; "" for none
+    bool hidden = false;               ///< left out of --help, still accepted
+};
+
+struct Positional {
+    std::string name;  ///< upper case, e.g. "MODULE"
+    std::string help;
+    bool required = true;
+    bool repeatable = false;  ///< only the last one may be
+};
+
+struct Example {
+    std::string command;
+    std::string what;  ///< one phrase
+};
+
+class Args;
+struct Context;
+
+struct Verb {
+    std::string name;  ///< "start module" for a verb below another
+    std::string summary;
+    std::string description;  ///< paragraphs, wrapped by the printer
+    std::vector<Example> examples;  ///< printed first in --help
+    std::vector<Positional> positionals;
+    std::vector<Option> options;  ///< own options first, shared groups after
+    std::function<Exit(const Args&, Context&)> run;
+    bool hidden = false;
+};
+
+/// A whole program.
+struct Program {
+    std::string name;     ///< "kmm-plan"
+    std::string summary;
+    std::string description;
+    int man_section = 1;
+    std::vector<Verb> verbs;
+    std::vector<Example> examples;
+};
+
+/// What the user gave, after environment, configuration files and defaults were applied.
+class Args {
+public:
+    [[nodiscard]] bool flag(std::string_view option) const;
+    [[nodiscard]] std::optional<std::string> get(std::string_view option) const;
+    [[nodiscard]] std::vector<std::string> all(std::string_view option) const;
+    [[nodiscard]] std::string positional(std::string_view name) const;  ///< "" if absent
+    [[nodiscard]] std::vector<std::string> positionals(std::string_view name) const;
+    /// Where a value came from: "option", "environment", "configuration file", "default", "" if absent.
+    [[nodiscard]] std::string source(std::string_view option) const;
+
+    // Filled by the parser.
+    std::map<std::string, std::vector<std::string>, std::less<>> values;
+    std::map<std::string, std::string, std::less<>> sources;
+    std::map<std::string, std::vector<std::string>, std::less<>> positional_values;
+};
+
+/// What every verb gets.
+struct Context {
+    Console& console;
+    const Program& program;
+    const Verb& verb;
+    std::string output;  ///< table, wide, json, yaml, name or jsonl
+    int verbosity = 0;   ///< -q is -1, each -v adds 1
+    bool color_out = false, color_err = false;
+};
+
+/// Shared option groups (docs of the command line, section 1). Each verb appends the ones it takes to its options.
+[[nodiscard]] std::vector<Option> common_options();   ///< -o --timeout --color -v -q --no-input -h --version
+[[nodiscard]] std::vector<Option> cluster_options();  ///< --cluster --kubeconfig --context -n -l
+[[nodiscard]] std::vector<Option> operator+(std::vector<Option> left, const std::vector<Option>& right);
+
+/// Parses, runs the verb, prints any Error once in the house's form (or as JSON kind Error on stdout with -o json) and
+/// returns the exit code. Usage errors: 64 with "did you mean" for verbs, options and choices. `argv` as of main.
+[[nodiscard]] int run_main(const Program& program, int argc, const char* const* argv, Console& console);
+
+/// --help text of a verb, or of the program for nullptr. At most 80 columns.
+[[nodiscard]] std::string help_text(const Program& program, const Verb* verb);
+
+/// The house's form of an error:
+///   error: CONTEXT: MESSAGE
+///     KEY: VALUE
+///     hint:    ...
+///     code:    ...
+/// and, for collected diagnostics, one "file:line:col: error: message" line each first. No trailing newline trimmed.
+[[nodiscard]] std::string error_text(const Error& error, bool color);
+/// {"apiVersion":"kmmtools/v1","kind":"Error","code","exit","message","context","hint","position","details","cause",
+/// "retryable","diagnostics"}; absent parts are left out.
+[[nodiscard]] std::string error_json(const Error& error);
+
+}  // namespace kmm::cli

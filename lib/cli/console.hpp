@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam for everything a command prints or asks the terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace kmm::cli {
+
+class Console {
+public:
+    virtual ~Console() = default;
+    /// The result. Write failures (closed pipe, full disk) never throw; they are remembered and turn exit 0 into 74
+    /// unless the pipe was closed by the reader.
+    virtual void out(std::string_view text) = 0;
+    /// Messages and progress.
+    virtual void err(std::string_view text) = 0;
+    [[nodiscard]] virtual bool out_is_terminal() const = 0;
+    [[nodiscard]] virtual bool err_is_terminal() const = 0;
+    /// Columns of the terminal on stderr or stdout (COLUMNS overrides), 80 when unknown. At least 20.
+    [[nodiscard]] virtual std::size_t width() const = 0;
+    /// False after a failed write to stdout that was not a closed pipe.
+    [[nodiscard]] virtual bool out_ok() const = 0;
+};
+
+/// Standard output and error of the process.
+class StdConsole final : public Console {
+public:
+    void out(std::string_view text) override;
+    void err(std::string_view text) override;
+    [[nodiscard]] bool out_is_terminal() const override;
+    [[nodiscard]] bool err_is_terminal() const override;
+    [[nodiscard]] std::size_t width() const override;
+    [[nodiscard]] bool out_ok() const override { return out_ok_; }
+
+private:
+    bool out_ok_ = true;
+};
+
+/// For tests: collects text.
+class BufferConsole final : public Console {
+public:
+    void out(std::string_view text) override { out_text.append(text); }
+    void err(std::string_view text) override { err_text.append(text); }
+    [[nodiscard]] bool out_is_terminal() const override { return terminal; }
+    [[nodiscard]] bool err_is_terminal() const override { return terminal; }
+    [[nodiscard]] std::size_t width() const override { return columns; }
+    [[nodiscard]] bool out_ok() const override { return true; }
+    std::string out_text, err_text;
+    bool terminal = false;
+    std::size_t columns = 80;
+};
+
+}  // namespace kmm::cli

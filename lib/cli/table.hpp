@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables, Property/Value lists and the live status area.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/console.hpp"
+
+namespace kmm::cli {
+
+/// Upper-case headers, two blanks between columns, no borders, no trailing blanks. Cells are escaped; width counts
+/// code points. When `width` > 0 and the table is wider, the last column is cut with "…" (never below 8), then columns are
+/// cut from the right; width 0 never cuts (used when stdout is no terminal).
+[[nodiscard]] std::string
+format_table(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows, std::size_t width);
+
+/// "key   value" lines, keys padded to one column.
+[[nodiscard]] std::string format_properties(const std::vector<std::pair<std::string, std::string>>& rows);
+
+/// A block of lines at the bottom of a terminal that is redrawn in place; does nothing when stderr is no terminal.
+class LiveArea {
+public:
+    explicit LiveArea(Console& console) : console_(console) {}
+    ~LiveArea();
+    LiveArea(const LiveArea&) = delete;
+    LiveArea& operator=(const LiveArea&) = delete;
+    /// Replaces the block; lines are cut to the width.
+    void draw(const std::vector<std::string>& lines);
+    /// Removes the block, e.g. before a permanent line is printed.
+    void clear();
+
+private:
+    Console& console_;
+    std::size_t lines_ = 0;
+};
+
+}  // namespace kmm::cli

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam to the source of truth: a directory of objects today, an API server later.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "api/types.hpp"
+#include "base/error.hpp"
+
+namespace kmm::cluster {
+
+/// All objects at one moment, and what is wrong with them.
+struct Snapshot {
+    api::Objects objects;
+    Diagnostics diagnostics;
+};
+
+/// Desired change of label values: nullopt removes the label.
+using LabelChange = std::map<std::string, std::optional<std::string>>;
+
+class ClusterStore {
+public:
+    virtual ~ClusterStore() = default;
+    /// Reads everything. Faults of documents are in the diagnostics; only an unreadable source throws.
+    [[nodiscard]] virtual Snapshot read() = 0;
+    /// Sets and removes labels of one Node. `expected` are values the decision was based on (nullopt: absent): if one
+    /// differs now, nothing is written and Error `conflict` (exit 75, code "conflict", retryable) is thrown. A change
+    /// that is already there writes nothing. Errors: not_found, io, data "cannot-edit".
+    virtual void patch_node_labels(const std::string& node, const LabelChange& change, const LabelChange& expected) = 0;
+    /// Replaces spec.modules / status.modules entries of (namespace, name) in the NodeModulesConfig of `node`, creating the
+    /// object if absent: `spec` / `status` nullopt-inner removes the entry, an absent outer optional leaves it alone. Labels
+    /// module-configured and module-in-use follow as KMM keeps them (facts: KMM 1.2).
+    virtual void put_node_module(const std::string& node, const std::string& ns, const std::string& name,
+                                 const std::optional<std::optional<api::NodeModule>>& spec,
+                                 const std::optional<std::optional<api::NodeModule>>& status) = 0;
+    /// Writes status.nodeInfo.kernelVersion, bootID and architecture of a Node, as its kubelet would.
+    virtual void put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
+                               const std::string& architecture) = 0;
+    /// An identity that never changes for this cluster (for a directory: a UUID in DIR/.kmm-cluster-id). `create` makes one
+    /// if there is none; else "" is returned.
+    [[nodiscard]] virtual std::string identity(bool create) = 0;
+    /// For messages: "directory ./fleet".
+    [[nodiscard]] virtual std::string describe() const = 0;
+};
+
+}  // namespace kmm::cluster

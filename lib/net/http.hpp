@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam through which every byte on the network goes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kmm::net {
+
+struct TlsSettings {
+    bool insecure = false;   ///< plain HTTP and unverified TLS are acceptable for this request
+    std::string ca_file;     ///< PEM, in addition to the system's; "" for none
+};
+
+struct Request {
+    std::string method = "GET";
+    std::string url;
+    std::vector<std::pair<std::string, std::string>> headers;
+    std::string body;
+    TlsSettings tls;
+    std::chrono::milliseconds connect_timeout{15'000};
+    std::chrono::milliseconds timeout{600'000};  ///< whole exchange
+    std::uint64_t stall_bytes_per_second = 1024; ///< slower than this for 30 s is a failure
+};
+
+/// Headers of the response; names lower case, in order of arrival.
+struct Response {
+    int status = 0;
+    std::vector<std::pair<std::string, std::string>> headers;
+    [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
+};
+
+/// Receives the body in pieces after the status and headers are known; returning false stops the transfer without error.
+/// An Error thrown by it is passed on to the caller of send().
+using BodySink = std::function<bool(const Response& response, std::string_view piece)>;
+
+class HttpClient {
+public:
+    virtual ~HttpClient() = default;
+    /// One exchange, redirects not followed (callers re-validate each hop). Completed exchanges of any status return.
+    /// Errors: unavailable 69 "network" (retryable; details url redacted) for connection, DNS, stall, early end;
+    /// integrity 76 "tls" for certificate problems with hint --ca-file; timeout 124.
+    [[nodiscard]] virtual Response send(const Request& request, const BodySink& sink) = 0;
+};
+
+/// Over libcurl easy handles with connection reuse. Honours the usual proxy variables. Not thread safe: one per thread.
+class CurlHttpClient final : public HttpClient {
+public:
+    CurlHttpClient();
+    ~CurlHttpClient() override;
+    [[nodiscard]] Response send(const Request& request, const BodySink& sink) override;
+
+private:
+    struct Impl;
+    Impl* impl_;
+};
+
+/// Without user-info and with the query replaced by "…": for messages.
+[[nodiscard]] std::string redact_url(std::string_view url);
+
+}  // namespace kmm::net

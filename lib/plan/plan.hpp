@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides which node needs which module and why. Pure: data in, data out, sorted, byte-stable.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "api/types.hpp"
+#include "base/error.hpp"
+
+namespace kmm::plan {
+
+/// A Module resolved for one kernel: mapping chosen, merged with the container's fields, templates expanded.
+struct Resolved {
+    std::size_t mapping_index = 0;  ///< 0-based, list order
+    bool literal = false;           ///< matched by literal, else by regexp
+    std::string matcher;            ///< the literal or regexp text
+    std::string kernel;             ///< with one trailing "+" trimmed: what was matched, tagged and put into the config
+    std::string kernel_real;        ///< as the node reports it
+    api::ModuleConfig config;       ///< what KMM's NodeModulesConfig entry would carry
+};
+struct NoMapping {};
+/// Bad regexp, template error: an Error-like fault, distinct from "no match".
+struct MappingFault {
+    Diagnostic diagnostic;
+};
+using Resolution = std::variant<Resolved, NoMapping, MappingFault>;
+
+/// Chooses and merges. Source: KMM kernelmapper.go, getKernelMapping and moduleLoaderData; facts: KMM 3.
+/// Cost: compiles each regexp at most once per call; use Resolver for many kernels.
+[[nodiscard]] Resolution resolve(const api::Module& module, std::string_view kernel_version);
+
+enum class Action { load, keep, reload, unload, blocked, none };
+[[nodiscard]] std::string_view to_string(Action action) noexcept;
+
+/// One line of the plan.
+struct Entry {
+    std::string node, kernel, boot_id, namespace_, module, version;
+    std::optional<std::size_t> mapping_index;
+    bool mapping_literal = false;
+    std::string mapping_text;
+    std::string image;
+    Action action = Action::none;
+    std::string reason;   ///< closed list of kebab-case codes
+    std::string message;  ///< for people
+    std::optional<api::ModuleConfig> config;
+};
+
+struct Plan {
+    std::vector<Entry> entries;  ///< sorted by node, then namespace, then module
+    Diagnostics diagnostics;
+};
+
+struct Options {
+    bool next = false;  ///< only what the very next pass does, instead of the settled state
+};
+
+/// The plan over everything in `objects`. Tables: facts KMM 4.1, 4.2.
+[[nodiscard]] Plan make_plan(const api::Objects& objects, const Options& options);
+
+/// True if every taint with effect NoSchedule or NoExecute is tolerated (facts: KMM 4.1). On false `blocking`, if given,
+/// receives the first taint that is not.
+[[nodiscard]] bool tolerates(const std::vector<api::Toleration>& tolerations, const std::vector<api::Taint>& taints,
+                             api::Taint* blocking = nullptr);
+/// The Module's tolerations followed by KMM's three internal ones.
+[[nodiscard]] std::vector<api::Toleration> loader_tolerations(const api::Module& module);
+/// Equality on every pair of the selector.
+[[nodiscard]] bool selects(const api::Labels& selector, const api::Labels& labels);
+
+}  // namespace kmm::plan

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pulls a kmod image: resolves, authenticates, verifies every digest while streaming, extracts only what is wanted.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "net/http.hpp"
+#include "sys/clock.hpp"
+
+namespace kmm::registry {
+
+/// Caps against hostile images; names as in `--limit NAME=VALUE` (facts: reliability-ux 2.4).
+struct Limits {
+    std::uint64_t manifest_bytes = 4U << 20U;
+    std::uint64_t config_bytes = 4U << 20U;
+    std::uint64_t index_entries = 1000;
+    std::uint64_t index_depth = 2;
+    std::uint64_t layers = 128;
+    std::uint64_t blob_bytes = 2ULL << 30U;
+    std::uint64_t image_bytes = 4ULL << 30U;
+    std::uint64_t inflated_layer_bytes = 2ULL << 30U;
+    std::uint64_t inflated_bytes = 4ULL << 30U;
+    std::uint64_t ratio = 200;              ///< inflated : compressed after the first 16 MiB
+    std::uint64_t entries = 100'000;
+    std::uint64_t path_bytes = 4096;
+    std::uint64_t component_bytes = 255;
+    std::uint64_t depth = 64;
+    std::uint64_t file_bytes = 512U << 20U;
+};
+
+/// One credential: for `key` "HOST", "HOST/ns" or "HOST/ns/repo" (longest match wins).
+struct Credential {
+    std::string key, user, password, identity_token;
+};
+
+struct PullRequest {
+    std::string reference;                 ///< image reference as the user wrote it
+    std::string dir_name = "/opt";         ///< where <dir_name>/lib/modules/<kernel> lies in the image
+    std::vector<std::string> kernels;      ///< wanted kernel directories; empty with all_kernels = every one
+    bool all_kernels = false;
+    std::string firmware_path;             ///< directory inside the image, "" for none
+    std::string architecture = "amd64", os = "linux", variant;
+    std::vector<Credential> credentials;
+    net::TlsSettings tls;
+    Limits limits;
+    std::chrono::milliseconds deadline{600'000};
+    int attempts = 5;
+    /// Called with (bytes so far, total bytes) of compressed data; may be empty.
+    std::function<void(std::uint64_t, std::uint64_t)> progress;
+};
+
+struct ExtractedFile {
+    std::string path;     ///< inside the image, absolute: "/opt/lib/modules/K/x.ko"
+    std::uint64_t size = 0;
+    std::string sha256;   ///< lower-case hex of the bytes on disk
+};
+
+struct PullResult {
+    std::string reference;        ///< normalised
+    std::string digest;           ///< of the platform manifest, "sha256:…"
+    std::string index_digest;     ///< of the list or index, "" if there was none
+    std::vector<ExtractedFile> files;       ///< sorted by path
+    std::vector<std::string> kernels_found; ///< directories below <dir_name>/lib/modules, sorted
+    std::vector<std::string> warnings;      ///< e.g. "image-command-ignored: modules.softdep"
+    std::uint64_t bytes_downloaded = 0;
+};
+
+/// Pulls into `out_dir` (an existing, empty, private directory): files land at OUT + their path in the image, modes 0644
+/// and 0755, nothing else is written. On any Error everything below `out_dir` that was written has been removed again.
+/// Errors: facts reliability-ux 2.8: integrity 76, unsafe 16 ("image-unsafe", "image-limit"), data 65, not_found 66
+/// ("no-platform", "image-not-found", "kernel-not-in-image"), no_permission 77 ("registry-auth"), unavailable 69, io 74,
+/// timeout 124.
+[[nodiscard]] PullResult
+pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& http, sys::Clock& clock);
+
+/// Reads Docker's config.json / .dockerconfigjson or legacy .dockercfg text. Errors: data "bad-auth-file" with `file`'s
+/// name and never its content.
+[[nodiscard]] std::vector<Credential> parse_credentials(const std::string& text, const std::string& file);
+/// Credentials of the usual places in order of precedence (facts: reliability-ux 2.6); `authfile` "" for none given.
+[[nodiscard]] std::vector<Credential> default_credentials(const std::string& authfile);
+
+}  // namespace kmm::registry

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam of durable writes: every operation on state files goes through it, so that tests can fail or "crash" at
+// operation k. Ordinary reading does not.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace kmm::sys {
+
+/// Six primitive operations. All throw kmm::Error (from_errno) on failure. Paths are absolute or relative to the cwd.
+class FileOps {
+public:
+    virtual ~FileOps() = default;
+    /// Creates `path` exclusively, mode 0600 (or `mode`), O_CLOEXEC|O_NOFOLLOW; returns the descriptor.
+    virtual int create(const std::string& path, unsigned mode) = 0;
+    /// Opens an existing file for appending, O_CLOEXEC|O_NOFOLLOW; returns the descriptor.
+    virtual int open_append(const std::string& path) = 0;
+    /// Writes all bytes (loops over short writes and EINTR).
+    virtual void write(int fd, std::string_view bytes) = 0;
+    /// fsync; a failure is final for that descriptor (never retried).
+    virtual void sync(int fd) = 0;
+    virtual void rename(const std::string& from, const std::string& to) = 0;
+    /// fsync of a directory.
+    virtual void sync_dir(const std::string& directory) = 0;
+};
+
+/// The real thing.
+class LinuxFileOps final : public FileOps {
+public:
+    int create(const std::string& path, unsigned mode) override;
+    int open_append(const std::string& path) override;
+    void write(int fd, std::string_view bytes) override;
+    void sync(int fd) override;
+    void rename(const std::string& from, const std::string& to) override;
+    void sync_dir(const std::string& directory) override;
+};
+
+/// Temporary file in the same directory, write, fsync, close, rename, fsync of the directory: after any crash `path` holds
+/// the complete old or the complete new bytes. The mode of an existing file is kept, else `mode`. Temp files are removed on
+/// failure. Errors: io with the path in the message.
+void write_file_atomically(FileOps& ops, const std::string& path, std::string_view bytes, unsigned mode = 0600);
+
+/// The whole file. Errors: from_errno (66 when absent); exit data, code "file-too-large" above `bytes_max`.
+[[nodiscard]] std::string read_file(const std::string& path, std::size_t bytes_max = 256U << 20U);
+
+}  // namespace kmm::sys

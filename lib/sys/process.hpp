@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a child program without a shell.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kmm::sys {
+
+struct ProcessSpec {
+    std::vector<std::string> argv;             ///< argv[0] is looked up in PATH
+    std::string stdin_text;                    ///< fed completely, then closed
+    std::vector<std::pair<std::string, std::string>> extra_env;
+    std::optional<std::chrono::milliseconds> timeout;  ///< then SIGTERM, after 2 s SIGKILL
+    std::size_t output_max = 16U << 20U;       ///< bytes kept of each stream; the rest is read and dropped
+    std::function<void(std::string_view)> on_stderr_line;  ///< optional, called while the child runs
+    /// Own session, so that a terminal's Ctrl-C reaches only the parent.
+    bool new_session = true;
+};
+
+struct ProcessResult {
+    int exit_code = -1;        ///< valid when `signal` is 0
+    int signal = 0;            ///< the signal that ended the child, else 0
+    bool timed_out = false;
+    std::string out, err;
+};
+
+/// Runs the child to its end. Descriptors above 2 are not inherited. Errors: Error when it cannot be started
+/// (not_found 66 "command-not-found", otherwise io). Thread safe.
+[[nodiscard]] ProcessResult run_process(const ProcessSpec& spec);
+
+}  // namespace kmm::sys

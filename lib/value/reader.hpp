@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Readers of YAML and JSON text into document trees. All faults are appended to diagnostics; nothing throws for bad input.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "value/node.hpp"
+
+namespace kmm::value {
+
+/// Limits against hostile input. Exceeding one is a diagnostic "document-limit".
+struct ReadLimits {
+    std::size_t bytes_max = 256U << 20U;
+    std::size_t depth_max = 100;
+    std::size_t nodes_max = 1'000'000;  ///< per document, after alias expansion
+};
+
+/// Reads YAML (one or more documents) as Go's sigs.k8s.io/yaml does: plain y/yes/on/true are booleans, 0x1 and 010 are
+/// integers, dates stay strings, duplicate keys are faults that name both lines, `<<` merges are refused, aliases are
+/// expanded under the node budget, cyclic aliases refused. Empty documents are dropped. On a syntax error the documents
+/// before it are returned. Codes: yaml-syntax, duplicate-key, not-utf8, document-limit, bad-key, bad-merge, bad-alias.
+[[nodiscard]] std::vector<Document>
+read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits = {});
+
+/// Reads strict JSON (RFC 8259), one document; duplicate keys are faults. Codes: json-syntax, duplicate-key, not-utf8,
+/// document-limit. Positions are real lines and columns of the text.
+[[nodiscard]] std::vector<Document>
+read_json(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits = {});
+
+/// JSON if the first non-space byte is '{' or '[', YAML otherwise (a YAML flow mapping that is not JSON is read as YAML
+/// when the JSON reader refuses it and the YAML reader does not).
+[[nodiscard]] std::vector<Document>
+read_any(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits = {});
+
+}  // namespace kmm::value
