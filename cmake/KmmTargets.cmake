@@ -55,7 +55,7 @@ endfunction()
 # kmm_unit(ROOM SOURCES ...): the doctest binary of a room. Links that room alone.
 function(kmm_unit room)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
-  add_executable(unit_${room} ${PROJECT_SOURCE_DIR}/tests/support/doctest_main.cpp ${arg_SOURCES})
+  add_executable(unit_${room} $<TARGET_OBJECTS:kmm_doctest_main> ${arg_SOURCES})
   target_include_directories(unit_${room} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(unit_${room} PRIVATE kmm_${room} kmm_warnings ${arg_LIBS})
   target_compile_definitions(unit_${room} PRIVATE KMM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
