@@ -29,7 +29,8 @@ void finish(Objects& objects, Diagnostics& diagnostics);
 [[nodiscard]] value::Node encode(const NodeModule& entry);
 [[nodiscard]] value::Node encode(const NodeModulesConfig& object);
 [[nodiscard]] value::Node encode(const Toleration& toleration);
-/// One entry of spec.modules or status.modules; inverse of encode(NodeModule).
+/// One entry of spec.modules or status.modules; inverse of encode(NodeModule). Both throw the error of all faults found
+/// (exit data) instead of collecting them: they are for trees that this toolkit has written.
 [[nodiscard]] NodeModule decode_node_module(const value::Node& node);
 [[nodiscard]] ModuleConfig decode_module_config(const value::Node& node);
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +16,10 @@
 namespace kmm::api {
 
 using Labels = std::map<std::string, std::string>;
+
+/// Where the fields of an object stand, by path ("spec.moduleLoader.container.kernelMappings[0].regexp",
+/// "metadata.labels[a/b]"): the place of the value.
+using Places = std::map<std::string, Position, std::less<>>;
 
 /// metadata of any object. `origin` is where the object starts in the user's document.
 struct ObjectMeta {
@@ -133,6 +139,7 @@ struct Module {
     std::string image_repo_secret;  ///< name of the pull Secret in the Module's namespace, "" if none
     std::optional<ModuleLoader> module_loader;
     std::optional<value::Node> device_plugin, dra;
+    Places places;  ///< every field that was read; empty for a Module made by a program
 
     /// "NAMESPACE/NAME".
     [[nodiscard]] std::string full_name() const { return meta.namespace_ + "/" + meta.name; }

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which decoder reads a document, lists of objects, and what holds across documents.
+#include "api/codec.hpp"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "api/decode.hpp"
+#include "api/labels.hpp"
+#include "base/text.hpp"
+
+namespace kmm::api {
+
+namespace {
+
+using Reader = void (*)(Scope&, const value::Node&, Objects&);
+
+struct KnownKind {
+    std::string_view kind;
+    std::string_view api_version;
+    Reader read;
+};
+
+template <auto Decode, auto Member>
+void read_into(Scope& scope, const value::Node& root, Objects& objects) {
+    (objects.*Member).push_back(Decode(scope, root));
+}
+
+constexpr std::array k_kinds{
+    KnownKind{"ConfigMap", "v1", read_into<decode_config_map, &Objects::config_maps>},
+    KnownKind{"Module", k_group_version, read_into<decode_module, &Objects::modules>},
+    KnownKind{"Node", "v1", read_into<decode_node, &Objects::nodes>},
+    KnownKind{"NodeModulesConfig", k_group_version,
+              read_into<decode_node_modules_config, &Objects::node_modules_configs>},
+    KnownKind{"Secret", "v1", read_into<decode_secret, &Objects::secrets>},
+};
+
+/// What a list says about its items, which may leave kind and apiVersion out as API responses do.
+struct Inherited {
+    std::string api_version, kind;
+};
+
+std::string_view group_of(std::string_view api_version) {
+    const std::size_t slash = api_version.find('/');
+    return slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
+}
+
+void warn_unknown_kind(const Scope& scope, const value::Node& root, const std::string& api_version,
+                       const std::string& kind) {
+    std::vector<std::string> names;
+    for (const auto& known : k_kinds) { names.emplace_back(known.kind); }
+    const auto near = base::nearest(kind, names);
+    const value::Node* place = root.find("kind");
+    Diagnostic diagnostic;
+    diagnostic.severity = Severity::warning;
+    diagnostic.code = "unknown-kind";
+    diagnostic.message = fmt::format("kind {} ({}) is not read", base::escape(kind),
+                                     api_version.empty() ? "no apiVersion" : base::escape(api_version));
+    diagnostic.position = scope.document.position(place != nullptr ? place->mark() : root.mark());
+    if (near && *near != kind) { diagnostic.hint = fmt::format("did you mean {}?", *near); }
+    scope.diagnostics.push_back(std::move(diagnostic));
+}
+
+void decode_any(Scope& scope, const value::Node& root, const Inherited& inherited, Objects& objects);
+
+void decode_list(Scope& scope, const value::Node& root, const std::string& api_version, const std::string& kind,
+                 Objects& objects) {
+    Fields fields(scope, root, "");
+    fields.allow({"apiVersion", "kind", "metadata"});
+    Inherited inherited;
+    if (kind != "List") { inherited = {api_version, kind.substr(0, kind.size() - std::string_view("List").size())}; }
+    for (const auto& item : fields.items("items", Need::required)) { decode_any(scope, *item.node, inherited, objects); }
+    fields.done();
+}
+
+bool is_list_kind(const std::string& kind) {
+    constexpr std::string_view suffix = "List";
+    if (kind == suffix) { return true; }
+    if (kind.size() <= suffix.size() || !std::string_view(kind).ends_with(suffix)) { return false; }
+    const std::string_view item = std::string_view(kind).substr(0, kind.size() - suffix.size());
+    return std::any_of(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& known) { return known.kind == item; });
+}
+
+void decode_any(Scope& scope, const value::Node& root, const Inherited& inherited, Objects& objects) {
+    Fields fields(scope, root, "");
+    if (!root.is_mapping()) {
+        if (root.is_null()) { fields.wrong_type(root, "", "mapping"); }
+        return;
+    }
+    const Need need = inherited.kind.empty() ? Need::required : Need::optional;
+    std::string kind = fields.string("kind", need);
+    std::string api_version = fields.string("apiVersion", need);
+    if (kind.empty()) { kind = inherited.kind; }
+    if (api_version.empty()) { api_version = inherited.api_version; }
+    if (kind.empty()) { return; }
+    if (is_list_kind(kind)) {
+        decode_list(scope, root, api_version, kind, objects);
+        return;
+    }
+    const auto* known =
+        std::find_if(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& row) { return row.kind == kind; });
+    const bool foreign_core = known != k_kinds.end() && known->api_version == "v1" && !group_of(api_version).empty();
+    if (known == k_kinds.end() || foreign_core) {
+        warn_unknown_kind(scope, root, api_version, kind);
+        return;
+    }
+    if (api_version.empty()) { return; }  // already reported as missing
+    if (api_version != known->api_version) {
+        fields.scope().fault("unknown-api-version",
+                             fmt::format("apiVersion {} of kind {} is not supported, expected {}",
+                                         base::escape(api_version), kind, known->api_version),
+                             root.find("apiVersion") != nullptr ? root.find("apiVersion")->mark() : root.mark(),
+                             "the object was not read; convert it to that version");
+        return;
+    }
+    known->read(scope, root, objects);
+}
+
+auto sort_key(const ObjectMeta& meta) { return std::tie(meta.namespace_, meta.name, meta.origin); }
+
+template <typename T>
+void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics& diagnostics) {
+    std::stable_sort(objects.begin(), objects.end(),
+                     [](const T& a, const T& b) { return sort_key(a.meta) < sort_key(b.meta); });
+    std::vector<T> kept;
+    kept.reserve(objects.size());
+    for (auto& object : objects) {
+        const bool same = !kept.empty() && !object.meta.name.empty() && kept.back().meta.name == object.meta.name &&
+                          kept.back().meta.namespace_ == object.meta.namespace_;
+        if (!same) {
+            kept.push_back(std::move(object));
+            continue;
+        }
+        const std::string name = object.meta.namespace_.empty()
+                                     ? object.meta.name
+                                     : fmt::format("{}/{}", object.meta.namespace_, object.meta.name);
+        Diagnostic diagnostic;
+        diagnostic.code = "duplicate-object";
+        diagnostic.message = fmt::format("{} {} is already defined at {}", kind, base::escape(name),
+                                         kept.back().meta.origin.to_string());
+        diagnostic.position = object.meta.origin;
+        diagnostic.hint = "remove one of the two";
+        diagnostics.push_back(std::move(diagnostic));
+    }
+    objects = std::move(kept);
+}
+
+}  // namespace
+
+void decode(const value::Document& document, Objects& objects, Diagnostics& diagnostics) {
+    Scope scope{document, diagnostics};
+    decode_any(scope, document.root, Inherited{}, objects);
+}
+
+void finish(Objects& objects, Diagnostics& diagnostics) {
+    sort_and_check(objects.nodes, "Node", diagnostics);
+    sort_and_check(objects.modules, "Module", diagnostics);
+    sort_and_check(objects.node_modules_configs, "NodeModulesConfig", diagnostics);
+    sort_and_check(objects.secrets, "Secret", diagnostics);
+    sort_and_check(objects.config_maps, "ConfigMap", diagnostics);
+}
+
+}  // namespace kmm::api

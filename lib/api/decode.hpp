@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoders of the single kinds and of the parts that kinds share. Internal to lib/api.
+#pragma once
+
+#include <vector>
+
+#include "api/fields.hpp"
+#include "api/types.hpp"
+
+namespace kmm::api {
+
+enum class Residence { cluster, namespaced };
+
+/// metadata: all ObjectMeta fields are known; name, namespace and labels are checked against Kubernetes' rules.
+[[nodiscard]] ObjectMeta decode_meta(Fields& root, Residence residence);
+[[nodiscard]] std::vector<Toleration> decode_tolerations(Fields& parent, std::string_view key);
+[[nodiscard]] TlsOptions decode_tls(Fields fields);
+[[nodiscard]] ModprobeSpec decode_modprobe(Fields fields);
+/// The members of a ModuleConfig. `need` is `required` inside a NodeModulesConfig (its CRD) and `optional` for the
+/// worker's own file, whose decoder requires nothing.
+[[nodiscard]] ModuleConfig decode_config(Fields fields, Need need);
+[[nodiscard]] NodeModule decode_node_module_fields(Fields fields);
+
+[[nodiscard]] Node decode_node(Scope& scope, const value::Node& root);
+[[nodiscard]] Module decode_module(Scope& scope, const value::Node& root);
+[[nodiscard]] NodeModulesConfig decode_node_modules_config(Scope& scope, const value::Node& root);
+[[nodiscard]] Secret decode_secret(Scope& scope, const value::Node& root);
+[[nodiscard]] ConfigMap decode_config_map(Scope& scope, const value::Node& root);
+
+}  // namespace kmm::api

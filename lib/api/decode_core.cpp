@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// metadata and the kinds of Kubernetes' core/v1. Field lists: k8s.io/api/core/v1 types.go, as of Kubernetes 1.34.
+#include <fmt/format.h>
+
+#include "api/decode.hpp"
+#include "api/names.hpp"
+#include "base/text.hpp"
+
+namespace kmm::api {
+
+namespace {
+
+void check_label(const Fields& metadata, const value::Member& member) {
+    if (!is_qualified_name(member.key)) {
+        metadata.scope().fault("bad-value", fmt::format("label key \"{}\" is not valid", base::escape(member.key)),
+                               member.key_mark,
+                               "a key is [PREFIX/]NAME; NAME has 1 to 63 letters, digits, '-', '_' or '.', and starts and "
+                               "ends with a letter or digit");
+    }
+    if (member.value.is_string() && !is_label_value(member.value.text())) {
+        metadata.scope().fault("bad-value",
+                               fmt::format("value \"{}\" of label {} is not valid", base::escape(member.value.text()),
+                                           base::escape(member.key)),
+                               member.value.mark(),
+                               "a value has at most 63 letters, digits, '-', '_' or '.', and starts and ends with a letter "
+                               "or digit");
+    }
+}
+
+void check_name(const Fields& metadata, const ObjectMeta& meta) {
+    const value::Node* name = metadata.node().find("name");
+    if (name != nullptr && name->is_string() && !is_dns1123_subdomain(meta.name)) {
+        metadata.scope().fault("bad-value", fmt::format("metadata.name \"{}\" is not valid", base::escape(meta.name)),
+                               name->mark(), "a name has lower-case letters, digits, '-' and '.', at most 253 of them");
+    }
+}
+
+void check_namespace(const Fields& metadata, const ObjectMeta& meta, Residence residence) {
+    const value::Node* ns = metadata.node().find("namespace");
+    if (residence == Residence::cluster) {
+        if (!meta.namespace_.empty()) {
+            metadata.scope().fault("bad-value", "metadata.namespace: this kind is cluster-scoped and takes no namespace",
+                                   ns->mark(), "remove the line");
+        }
+    } else if (ns == nullptr || ns->is_null() || (ns->is_string() && meta.namespace_.empty())) {
+        metadata.scope().fault("missing-field", "required field metadata.namespace is missing", metadata.node().mark(),
+                               "kubectl would take it from the current context; write it into the document");
+    } else if (ns->is_string() && !is_dns1123_label(meta.namespace_)) {
+        metadata.scope().fault("bad-value",
+                               fmt::format("metadata.namespace \"{}\" is not valid", base::escape(meta.namespace_)),
+                               ns->mark(), "a namespace has lower-case letters, digits and '-', at most 63 of them");
+    }
+}
+
+void decode_taints(Fields& spec, Node& node) {
+    for (const auto& item : spec.items("taints")) {
+        Fields taint(spec.scope(), *item.node, item.path);
+        node.taints.push_back(Taint{taint.string("key", Need::required), taint.string("value"),
+                                    taint.string("effect", Need::required)});
+        taint.allow({"timeAdded"});
+        taint.done();
+    }
+}
+
+void decode_conditions(Fields& status, Node& node) {
+    for (const auto& item : status.items("conditions")) {
+        Fields condition(status.scope(), *item.node, item.path);
+        const std::string type = condition.string("type", Need::required);
+        const std::string state = condition.string("status", Need::required);
+        if (type == "Ready") { node.ready = state; }
+        condition.allow({"lastHeartbeatTime", "lastTransitionTime", "reason", "message"});
+        condition.done();
+    }
+}
+
+void decode_node_info(Fields& status, Node& node) {
+    auto info = status.child("nodeInfo");
+    if (!info) { return; }
+    node.kernel_version = info->string("kernelVersion");
+    node.boot_id = info->string("bootID");
+    node.architecture = info->string("architecture");
+    node.os_image = info->string("osImage");
+    node.machine_id = info->string("machineID");
+    for (const auto* key : {"systemUUID", "containerRuntimeVersion", "kubeletVersion", "kubeProxyVersion",
+                            "operatingSystem"}) {
+        static_cast<void>(info->string(key));
+    }
+    info->allow({"swap"});
+    info->done();
+}
+
+}  // namespace
+
+ObjectMeta decode_meta(Fields& root, Residence residence) {
+    ObjectMeta meta;
+    meta.origin = root.scope().document.position(root.node().mark());
+    auto metadata = root.child("metadata", Need::required);
+    if (!metadata) { return meta; }
+    meta.name = metadata->string("name", Need::required);
+    meta.namespace_ = metadata->string("namespace");
+    meta.uid = metadata->string("uid");
+    meta.labels = metadata->string_map("labels");
+    meta.annotations = metadata->string_map("annotations");
+    meta.finalizers = metadata->strings("finalizers").value_or(std::vector<std::string>{});
+    metadata->allow({"generateName", "selfLink", "resourceVersion", "generation", "creationTimestamp",
+                     "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "managedFields", "clusterName"});
+    metadata->done();
+    check_name(*metadata, meta);
+    check_namespace(*metadata, meta, residence);
+    if (const value::Node* labels = metadata->node().find("labels"); labels != nullptr) {
+        for (const auto& member : labels->members()) { check_label(*metadata, member); }
+    }
+    return meta;
+}
+
+Node decode_node(Scope& scope, const value::Node& root) {
+    Fields fields(scope, root, "");
+    fields.allow({"apiVersion", "kind"});
+    Node node;
+    node.meta = decode_meta(fields, Residence::cluster);
+    if (auto spec = fields.child("spec")) {
+        node.unschedulable = spec->boolean("unschedulable");
+        decode_taints(*spec, node);
+        spec->allow({"podCIDR", "podCIDRs", "providerID", "configSource", "externalID"});
+        spec->done();
+    }
+    if (auto status = fields.child("status")) {
+        decode_conditions(*status, node);
+        decode_node_info(*status, node);
+        status->allow({"capacity", "allocatable", "phase", "addresses", "daemonEndpoints", "images", "volumesInUse",
+                       "volumesAttached", "config", "runtimeHandlers", "features", "declaredFeatures"});
+        status->done();
+    }
+    fields.done();
+    return node;
+}
+
+Secret decode_secret(Scope& scope, const value::Node& root) {
+    Fields fields(scope, root, "");
+    fields.allow({"apiVersion", "kind", "immutable"});
+    Secret secret;
+    secret.meta = decode_meta(fields, Residence::namespaced);
+    secret.type = fields.string("type");
+    scope.secret = true;
+    for (const auto& [key, encoded] : fields.string_map("data")) {
+        auto bytes = base::from_base64(encoded);
+        if (!bytes) {
+            const value::Node* value = root.find_path({"data", key});
+            scope.fault("bad-value", fmt::format("data.{} is not base64", base::escape(key)), value->mark(),
+                        "plain text belongs under stringData");
+            continue;
+        }
+        secret.data[key] = std::move(*bytes);
+    }
+    for (const auto& [key, text] : fields.string_map("stringData")) { secret.data[key] = text; }
+    scope.secret = false;
+    fields.done();
+    return secret;
+}
+
+ConfigMap decode_config_map(Scope& scope, const value::Node& root) {
+    Fields fields(scope, root, "");
+    fields.allow({"apiVersion", "kind", "immutable", "binaryData"});
+    ConfigMap config_map;
+    config_map.meta = decode_meta(fields, Residence::namespaced);
+    for (auto& [key, text] : fields.string_map("data")) { config_map.data.emplace(key, text); }
+    fields.done();
+    return config_map;
+}
+
+}  // namespace kmm::api

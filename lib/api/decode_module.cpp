@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Module, and the parts it shares with NodeModulesConfig. Field lists: KMM's v1beta1 CRDs (facts: KMM 2.1, 2.2).
+#include <fmt/format.h>
+
+#include "api/decode.hpp"
+
+namespace kmm::api {
+
+namespace {
+
+std::optional<ModprobeArgs> decode_args(Fields& modprobe, std::string_view key) {
+    auto fields = modprobe.child(key);
+    if (!fields) { return std::nullopt; }
+    ModprobeArgs args;
+    for (const auto& [name, list] : {std::pair{"load", &args.load}, std::pair{"unload", &args.unload}}) {
+        auto values = fields->strings(name);
+        if (values && values->empty()) {
+            modprobe.scope().fault("bad-value", fmt::format("{} must have at least one entry", fields->path_of(name)),
+                                   fields->node().find(name)->mark(), "remove the field to pass no arguments");
+        }
+        *list = std::move(values).value_or(std::vector<std::string>{});
+    }
+    fields->done();
+    return args;
+}
+
+Build decode_build(Fields fields) {
+    Build build;
+    build.dockerfile_config_map = fields.name_of("dockerfileConfigMap", Need::required);
+    for (const auto& item : fields.items("buildArgs")) {
+        Fields argument(fields.scope(), *item.node, item.path);
+        build.build_args.push_back(
+            BuildArg{argument.string("name", Need::required), argument.string("value", Need::required)});
+        argument.done();
+    }
+    if (auto tls = fields.child("baseImageRegistryTLS")) { build.base_image_registry_tls = decode_tls(*tls); }
+    for (const auto& item : fields.items("secrets")) {
+        Fields reference(fields.scope(), *item.node, item.path);
+        build.secrets.push_back(reference.string("name"));
+        reference.done();
+    }
+    if (auto kaniko = fields.child("kanikoParams")) {
+        build.kaniko_tag = kaniko->string("tag");
+        kaniko->done();
+    }
+    build.selector = fields.string_map("selector");
+    fields.done();
+    return build;
+}
+
+Sign decode_sign(Fields fields) {
+    Sign sign;
+    sign.cert_secret = fields.name_of("certSecret", Need::required);
+    sign.key_secret = fields.name_of("keySecret", Need::required);
+    sign.unsigned_image = fields.string("unsignedImage");
+    if (auto tls = fields.child("unsignedImageRegistryTLS")) { sign.unsigned_image_registry_tls = decode_tls(*tls); }
+    sign.files_to_sign = fields.strings("filesToSign").value_or(std::vector<std::string>{});
+    fields.done();
+    return sign;
+}
+
+std::optional<Build> build_of(Fields& parent) {
+    auto fields = parent.child("build");
+    return fields ? std::optional(decode_build(*fields)) : std::nullopt;
+}
+
+std::optional<Sign> sign_of(Fields& parent) {
+    auto fields = parent.child("sign");
+    return fields ? std::optional(decode_sign(*fields)) : std::nullopt;
+}
+
+KernelMapping decode_mapping(Fields fields) {
+    KernelMapping mapping;
+    mapping.origin = fields.scope().document.position(fields.node().mark());
+    mapping.literal = fields.string("literal");
+    mapping.regexp = fields.string("regexp");
+    mapping.matcher_origin = fields.position_of(mapping.regexp.empty() ? "literal" : "regexp");
+    const value::Node* image = fields.get("containerImage");
+    if (image == nullptr) {
+        fields.scope().fault("missing-field", fmt::format("required field {} is missing", fields.path_of("containerImage")),
+                             fields.node().mark(), "write containerImage: \"\" to inherit the container's image");
+    } else {
+        mapping.container_image = fields.string("containerImage");
+    }
+    if (auto tls = fields.child("registryTLS")) { mapping.registry_tls = decode_tls(*tls); }
+    mapping.in_tree_modules_to_remove = fields.strings("inTreeModulesToRemove");
+    mapping.in_tree_module_to_remove = fields.string("inTreeModuleToRemove");
+    mapping.build = build_of(fields);
+    mapping.sign = sign_of(fields);
+    fields.done();
+    return mapping;
+}
+
+ModuleLoaderContainer decode_container(Fields fields) {
+    ModuleLoaderContainer container;
+    container.version = fields.string("version");
+    if (!container.version.empty()) { container.version_origin = fields.position_of("version"); }
+    container.container_image = fields.string("containerImage");
+    container.image_pull_policy = fields.string("imagePullPolicy");
+    if (auto tls = fields.child("registryTLS")) { container.registry_tls = decode_tls(*tls); }
+    container.in_tree_modules_to_remove = fields.strings("inTreeModulesToRemove");
+    container.in_tree_module_to_remove = fields.string("inTreeModuleToRemove");
+    container.build = build_of(fields);
+    container.sign = sign_of(fields);
+    if (auto modprobe = fields.child("modprobe", Need::required)) { container.modprobe = decode_modprobe(*modprobe); }
+    const value::Node* mappings = fields.node().find("kernelMappings");
+    if (mappings != nullptr && mappings->is_sequence() && mappings->items().empty()) {
+        fields.scope().fault("bad-value", fmt::format("{} must have at least one entry", fields.path_of("kernelMappings")),
+                             mappings->mark());
+    }
+    for (const auto& item : fields.items("kernelMappings", Need::required)) {
+        container.kernel_mappings.push_back(decode_mapping(Fields(fields.scope(), *item.node, item.path)));
+    }
+    fields.done();
+    return container;
+}
+
+/// Checks the shape of a devicePlugin or dra container; its contents stay a tree.
+void check_plugin_container(Fields fields) {
+    static_cast<void>(fields.string("image", Need::required));
+    static_cast<void>(fields.strings("args"));
+    static_cast<void>(fields.strings("command"));
+    static_cast<void>(fields.string("imagePullPolicy"));
+    static_cast<void>(fields.items("env"));
+    static_cast<void>(fields.child("resources"));
+    static_cast<void>(fields.items("volumeMounts"));
+    fields.done();
+}
+
+std::optional<value::Node> decode_plugin(Fields& spec, std::string_view key) {
+    auto fields = spec.child(key);
+    if (!fields) { return std::nullopt; }
+    if (auto container = fields->child("container", Need::required)) { check_plugin_container(*container); }
+    if (auto container = fields->child("initContainer")) { check_plugin_container(*container); }
+    static_cast<void>(fields->string("serviceAccountName"));
+    static_cast<void>(fields->boolean("automountServiceAccountToken"));
+    static_cast<void>(fields->items("volumes"));
+    if (key == "dra") {
+        static_cast<void>(fields->string("driverName", Need::required));
+        for (const auto& item : fields->items("deviceClasses")) {
+            Fields device_class(spec.scope(), *item.node, item.path);
+            static_cast<void>(device_class.string("name", Need::required));
+            static_cast<void>(device_class.items("selectors"));
+            static_cast<void>(device_class.items("config"));
+            device_class.done();
+        }
+    }
+    fields->done();
+    return fields->node();
+}
+
+}  // namespace
+
+std::vector<Toleration> decode_tolerations(Fields& parent, std::string_view key) {
+    std::vector<Toleration> result;
+    for (const auto& item : parent.items(key)) {
+        Fields fields(parent.scope(), *item.node, item.path);
+        Toleration toleration;
+        toleration.key = fields.string("key");
+        toleration.operator_ = fields.string("operator");
+        toleration.value = fields.string("value");
+        toleration.effect = fields.string("effect");
+        toleration.toleration_seconds = fields.integer("tolerationSeconds");
+        fields.done();
+        result.push_back(std::move(toleration));
+    }
+    return result;
+}
+
+TlsOptions decode_tls(Fields fields) {
+    TlsOptions tls;
+    tls.insecure = fields.boolean("insecure");
+    tls.insecure_skip_tls_verify = fields.boolean("insecureSkipTLSVerify");
+    fields.done();
+    return tls;
+}
+
+ModprobeSpec decode_modprobe(Fields fields) {
+    ModprobeSpec modprobe;
+    modprobe.module_name = fields.string("moduleName");
+    modprobe.parameters = fields.strings("parameters").value_or(std::vector<std::string>{});
+    modprobe.dir_name = fields.string("dirName");
+    modprobe.args = decode_args(fields, "args");
+    modprobe.raw_args = decode_args(fields, "rawArgs");
+    modprobe.firmware_path = fields.string("firmwarePath");
+    modprobe.modules_loading_order = fields.strings("modulesLoadingOrder").value_or(std::vector<std::string>{});
+    fields.done();
+    return modprobe;
+}
+
+Module decode_module(Scope& scope, const value::Node& root) {
+    Module module;
+    scope.places = &module.places;
+    Fields fields(scope, root, "");
+    fields.allow({"apiVersion", "kind", "status"});
+    module.meta = decode_meta(fields, Residence::namespaced);
+    if (auto spec = fields.child("spec", Need::required)) {
+        module.selector = spec->string_map("selector", Need::required);
+        module.tolerations = decode_tolerations(*spec, "tolerations");
+        module.image_repo_secret = spec->name_of("imageRepoSecret");
+        static_cast<void>(spec->integer("imageRebuildTriggerGeneration"));
+        if (auto loader = spec->child("moduleLoader")) {
+            module.module_loader.emplace();
+            module.module_loader->service_account_name = loader->string("serviceAccountName");
+            if (auto container = loader->child("container", Need::required)) {
+                module.module_loader->container = decode_container(*container);
+            }
+            loader->done();
+        }
+        module.device_plugin = decode_plugin(*spec, "devicePlugin");
+        module.dra = decode_plugin(*spec, "dra");
+        spec->done();
+    }
+    fields.done();
+    scope.places = nullptr;
+    return module;
+}
+
+}  // namespace kmm::api

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/fields.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace kmm::api {
+
+namespace {
+
+constexpr std::size_t k_shown_length_max = 40;
+
+/// "number 1.5", "list": what stands there, for messages. Long text is cut.
+std::string describe(const value::Node& node) {
+    const std::string_view kind = value::kind_name(node.kind());
+    if (node.text().empty()) { return std::string(kind); }
+    std::string shown = base::escape(node.text());
+    if (shown.size() > k_shown_length_max) { shown = shown.substr(0, k_shown_length_max) + "..."; }
+    return node.is_string() ? fmt::format("string \"{}\"", shown) : fmt::format("{} {}", kind, shown);
+}
+
+/// The nearest known field; a difference of case alone always counts as near.
+std::optional<std::string> suggestion(std::string_view key, const std::vector<std::string_view>& known) {
+    std::vector<std::string> candidates(known.begin(), known.end());
+    std::sort(candidates.begin(), candidates.end());
+    for (const auto& candidate : candidates) {
+        if (base::to_lower(candidate) == base::to_lower(key)) { return candidate; }
+    }
+    return base::nearest(key, candidates);
+}
+
+}  // namespace
+
+void Scope::fault(std::string code, std::string message, value::Mark mark, std::string hint) const {
+    Diagnostic diagnostic;
+    diagnostic.code = std::move(code);
+    diagnostic.message = std::move(message);
+    diagnostic.position = document.position(mark);
+    diagnostic.hint = std::move(hint);
+    diagnostics.push_back(std::move(diagnostic));
+}
+
+Fields::Fields(Scope& scope, const value::Node& node, std::string path)
+    : scope_(&scope), node_(&node), path_(std::move(path)) {
+    if (!node.is_mapping() && !node.is_null()) { wrong_type(node, path_, "mapping"); }
+}
+
+std::string Fields::path_of(std::string_view key) const {
+    return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+Position Fields::position_of(std::string_view key) const {
+    const value::Node* found = node_->find(key);
+    return scope_->document.position(found != nullptr ? found->mark() : node_->mark());
+}
+
+void Fields::wrong_type(const value::Node& found, std::string_view path, std::string_view expected) const {
+    std::string hint;
+    const bool plain_scalar = found.kind() == value::Kind::boolean || found.kind() == value::Kind::integer ||
+                              found.kind() == value::Kind::floating;
+    if (expected == "string" && plain_scalar && !scope_->secret) { hint = fmt::format("put it in quotes: \"{}\"", found.text()); }
+    if (expected == "list" && !found.is_mapping()) { hint = "write it as a list: one \"- \" line per entry"; }
+    scope_->fault("wrong-type",
+                  fmt::format("{}: expected {}, found {}", path.empty() ? "document" : path, expected,
+                              scope_->secret ? std::string(value::kind_name(found.kind())) : describe(found)),
+                  found.mark(), std::move(hint));
+}
+
+const value::Node* Fields::get(std::string_view key, Need need) {
+    known_.push_back(key);
+    const value::Node* found = node_->find(key);
+    if (found != nullptr && found->is_null()) { found = nullptr; }
+    if (found == nullptr && need == Need::required && (node_->is_mapping() || node_->is_null())) {
+        scope_->fault("missing-field", fmt::format("required field {} is missing", path_of(key)), node_->mark());
+    }
+    if (found != nullptr && scope_->places != nullptr) {
+        scope_->places->emplace(path_of(key), scope_->document.position(found->mark()));
+    }
+    return found;
+}
+
+std::string Fields::string(std::string_view key, Need need) {
+    const value::Node* found = get(key, need);
+    if (found == nullptr) { return {}; }
+    if (!found->is_string()) {
+        wrong_type(*found, path_of(key), "string");
+        return {};
+    }
+    return found->text();
+}
+
+bool Fields::boolean(std::string_view key, Need need) {
+    const value::Node* found = get(key, need);
+    if (found == nullptr) { return false; }
+    if (found->kind() != value::Kind::boolean) { wrong_type(*found, path_of(key), "boolean"); }
+    return found->as_bool().value_or(false);
+}
+
+std::optional<std::int64_t> Fields::integer(std::string_view key) {
+    const value::Node* found = get(key);
+    if (found == nullptr) { return std::nullopt; }
+    const auto number = found->kind() == value::Kind::integer ? found->as_int() : std::nullopt;
+    if (!number) { wrong_type(*found, path_of(key), "integer"); }
+    return number;
+}
+
+std::optional<std::vector<std::string>> Fields::strings(std::string_view key, Need need) {
+    const value::Node* found = get(key, need);
+    if (found == nullptr) { return std::nullopt; }
+    if (!found->is_sequence()) {
+        wrong_type(*found, path_of(key), "list");
+        return std::nullopt;
+    }
+    std::vector<std::string> result;
+    for (std::size_t i = 0; i < found->items().size(); ++i) {
+        const value::Node& item = found->items()[i];
+        const std::string path = fmt::format("{}[{}]", path_of(key), i);
+        if (!item.is_string()) { wrong_type(item, path, "string"); }
+        if (scope_->places != nullptr) { scope_->places->emplace(path, scope_->document.position(item.mark())); }
+        result.push_back(item.text());
+    }
+    return result;
+}
+
+Labels Fields::string_map(std::string_view key, Need need) {
+    const value::Node* found = get(key, need);
+    Labels result;
+    if (found == nullptr) { return result; }
+    if (!found->is_mapping()) {
+        wrong_type(*found, path_of(key), "mapping");
+        return result;
+    }
+    for (const auto& member : found->members()) {
+        const std::string path = fmt::format("{}[{}]", path_of(key), member.key);
+        if (!member.value.is_string()) {
+            wrong_type(member.value, path, "string");
+            continue;
+        }
+        if (scope_->places != nullptr) {
+            scope_->places->emplace(path, scope_->document.position(member.value.mark()));
+        }
+        result.emplace(member.key, member.value.text());
+    }
+    return result;
+}
+
+std::string Fields::name_of(std::string_view key, Need need, Need name_need) {
+    auto reference = child(key, need);
+    if (!reference) { return {}; }
+    std::string name = reference->string("name", name_need);
+    reference->done();
+    return name;
+}
+
+std::optional<Fields> Fields::child(std::string_view key, Need need) {
+    const value::Node* found = get(key, need);
+    if (found == nullptr) { return std::nullopt; }
+    if (!found->is_mapping()) {
+        wrong_type(*found, path_of(key), "mapping");
+        return std::nullopt;
+    }
+    return Fields(*scope_, *found, path_of(key));
+}
+
+std::vector<Fields::Item> Fields::items(std::string_view key, Need need) {
+    const value::Node* found = get(key, need);
+    std::vector<Item> result;
+    if (found == nullptr) { return result; }
+    if (!found->is_sequence()) {
+        wrong_type(*found, path_of(key), "list");
+        return result;
+    }
+    for (std::size_t i = 0; i < found->items().size(); ++i) {
+        std::string path = fmt::format("{}[{}]", path_of(key), i);
+        if (scope_->places != nullptr) {
+            scope_->places->emplace(path, scope_->document.position(found->items()[i].mark()));
+        }
+        result.push_back(Item{&found->items()[i], std::move(path)});
+    }
+    return result;
+}
+
+void Fields::allow(std::initializer_list<std::string_view> keys) {
+    known_.insert(known_.end(), keys.begin(), keys.end());
+}
+
+void Fields::done() {
+    for (const auto& member : node_->members()) {
+        if (std::find(known_.begin(), known_.end(), member.key) != known_.end()) { continue; }
+        const auto near = suggestion(member.key, known_);
+        scope_->fault("unknown-field", fmt::format("unknown field {}", path_of(base::escape(member.key))),
+                      member.key_mark, near ? fmt::format("did you mean {}?", *near) : "");
+    }
+}
+
+}  // namespace kmm::api

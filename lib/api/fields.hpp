@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The strict reader of one mapping that all decoders of this room are written with. Internal to lib/api.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/types.hpp"
+#include "value/node.hpp"
+
+namespace kmm::api {
+
+/// Where findings go and where places are recorded. Passed by reference down the decoders of one document.
+struct Scope {
+    const value::Document& document;
+    Diagnostics& diagnostics;
+    Places* places = nullptr;  ///< null: places are not recorded
+    bool secret = false;       ///< values are never quoted in messages
+
+    /// Appends an error at `mark`.
+    void fault(std::string code, std::string message, value::Mark mark, std::string hint = "") const;
+};
+
+enum class Need { optional, required };
+
+/// Reads the members of one mapping by name. Every getter makes its field a known one; `done` reports the rest as
+/// unknown fields. null counts as absent, as it does for the API server.
+class Fields {
+public:
+    /// `path` is the field path for messages, "" at the root. A node that is neither mapping nor null is reported.
+    Fields(Scope& scope, const value::Node& node, std::string path);
+
+    /// The value, nullptr if absent or null. Reports missing-field if it is required.
+    const value::Node* get(std::string_view key, Need need = Need::optional);
+    std::string string(std::string_view key, Need need = Need::optional);
+    bool boolean(std::string_view key, Need need = Need::optional);
+    std::optional<std::int64_t> integer(std::string_view key);
+    std::optional<std::vector<std::string>> strings(std::string_view key, Need need = Need::optional);
+    /// A mapping of strings.
+    Labels string_map(std::string_view key, Need need = Need::optional);
+    /// The string at `key`.name, as in secret references; unknown fields beside it are reported.
+    std::string name_of(std::string_view key, Need need = Need::optional, Need name_need = Need::optional);
+    /// A nested mapping; nullopt if absent or no mapping (which is reported).
+    std::optional<Fields> child(std::string_view key, Need need = Need::optional);
+    /// The items of a list, each with its own path; empty if absent or no list (which is reported).
+    struct Item {
+        const value::Node* node;
+        std::string path;
+    };
+    std::vector<Item> items(std::string_view key, Need need = Need::optional);
+    /// Fields that exist in the API but that nothing here reads.
+    void allow(std::initializer_list<std::string_view> keys);
+    /// Reports every member that no getter asked for.
+    void done();
+
+    [[nodiscard]] std::string path_of(std::string_view key) const;
+    [[nodiscard]] const value::Node& node() const noexcept { return *node_; }
+    [[nodiscard]] Scope& scope() const noexcept { return *scope_; }
+    /// Place of the member's value; the mapping's own place if the member is absent.
+    [[nodiscard]] Position position_of(std::string_view key) const;
+    void wrong_type(const value::Node& found, std::string_view path, std::string_view expected) const;
+
+private:
+    Scope* scope_;
+    const value::Node* node_;
+    std::string path_;
+    std::vector<std::string_view> known_;
+};
+
+}  // namespace kmm::api

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kubernetes' rules for names, label keys and label values. Source: apimachinery pkg/util/validation.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace kmm::api {
+
+inline constexpr std::size_t k_label_length_max = 63;       ///< name part of a label key, label value, DNS-1123 label
+inline constexpr std::size_t k_subdomain_length_max = 253;  ///< object names, label key prefixes
+
+/// [a-z0-9]([-a-z0-9]*[a-z0-9])?, 1 to 63 bytes: namespaces.
+[[nodiscard]] bool is_dns1123_label(std::string_view text) noexcept;
+/// DNS-1123 labels (of any length) joined with dots, 1 to 253 bytes: object names.
+[[nodiscard]] bool is_dns1123_subdomain(std::string_view text) noexcept;
+/// "name" or "prefix/name": name is [A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])? of 1 to 63 bytes, prefix a subdomain.
+[[nodiscard]] bool is_qualified_name(std::string_view text) noexcept;
+/// "" or like the name part of a qualified name.
+[[nodiscard]] bool is_label_value(std::string_view text) noexcept;
+
+}  // namespace kmm::api
