@@ -3,6 +3,7 @@
 // operation k. Ordinary reading does not.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -39,10 +40,21 @@ public:
 
 /// Temporary file in the same directory, write, fsync, close, rename, fsync of the directory: after any crash `path` holds
 /// the complete old or the complete new bytes. The mode of an existing file is kept, else `mode`. Temp files are removed on
-/// failure. Errors: io with the path in the message.
+/// failure; those of a killed process are named .NAME.PID-N.kmm-tmp. Errors: io with the path in the message.
 void write_file_atomically(FileOps& ops, const std::string& path, std::string_view bytes, unsigned mode = 0600);
 
 /// The whole file. Errors: from_errno (66 when absent); exit data, code "file-too-large" above `bytes_max`.
 [[nodiscard]] std::string read_file(const std::string& path, std::size_t bytes_max = 256U << 20U);
+
+/// Everything from the descriptor's position to its end; `path` is for messages. Errors as read_file.
+[[nodiscard]] std::string read_fd(int fd, const std::string& path, std::size_t bytes_max = 256U << 20U);
+
+/// Allocates disk blocks for the first `bytes` bytes without changing the file's size (fallocate KEEP_SIZE), so that a
+/// full disk shows now and not in the middle of a run. A file system that cannot do that is left alone. Errors: io.
+void reserve_space(int fd, std::uint64_t bytes);
+
+/// Removes the temporary files that write_file_atomically left in `directory` when its process was killed; returns how
+/// many. The caller must be the only writer of that directory.
+std::size_t remove_temp_files(const std::string& directory);
 
 }  // namespace kmm::sys

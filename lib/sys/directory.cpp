@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/directory.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+
+#include "base/error.hpp"
+
+namespace kmm::sys {
+namespace {
+
+struct CloseDir {
+    void operator()(DIR* dir) const noexcept { ::closedir(dir); }
+};
+
+EntryType type_of(int directory_fd, const dirent& entry) {
+    switch (entry.d_type) {
+        case DT_REG: return EntryType::file;
+        case DT_DIR: return EntryType::directory;
+        case DT_LNK: return EntryType::link;
+        case DT_UNKNOWN: break;  // some file systems do not say
+        default: return EntryType::other;
+    }
+    struct stat info {};
+    if (::fstatat(directory_fd, static_cast<const char*>(entry.d_name), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+        return EntryType::other;
+    }
+    if (S_ISREG(info.st_mode)) {
+        return EntryType::file;
+    }
+    if (S_ISDIR(info.st_mode)) {
+        return EntryType::directory;
+    }
+    return S_ISLNK(info.st_mode) ? EntryType::link : EntryType::other;
+}
+
+void collect(const std::string& root, const std::string& below, std::size_t depth_left, std::vector<std::string>& found) {
+    const std::string here = below.empty() ? root : root + "/" + below;
+    if (depth_left == 0) {
+        throw Error(Exit::data, "directory-too-deep", "too many levels of directories at " + here);
+    }
+    for (const DirectoryEntry& entry : list_directory(here)) {
+        std::string relative = below.empty() ? entry.name : below + "/" + entry.name;
+        if (entry.type == EntryType::directory) {
+            collect(root, relative, depth_left - 1, found);
+        } else if (entry.type == EntryType::file) {
+            found.push_back(std::move(relative));
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<DirectoryEntry> list_directory(const std::string& path) {
+    const std::unique_ptr<DIR, CloseDir> dir(::opendir(path.c_str()));
+    if (!dir) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot read directory " + path);
+    }
+    std::vector<DirectoryEntry> entries;
+    for (;;) {
+        errno = 0;
+        const dirent* entry = ::readdir(dir.get());
+        if (entry == nullptr) {
+            const int saved = errno;
+            if (saved != 0) {
+                throw from_errno(saved, "cannot read directory " + path);
+            }
+            break;
+        }
+        std::string name = static_cast<const char*>(entry->d_name);
+        if (name != "." && name != "..") {
+            entries.push_back({std::move(name), type_of(::dirfd(dir.get()), *entry)});
+        }
+    }
+    std::sort(entries.begin(), entries.end(),
+              [](const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; });
+    return entries;
+}
+
+std::vector<std::string> list_files_below(const std::string& path, std::size_t depth_max) {
+    std::vector<std::string> found;
+    collect(path, "", depth_max, found);
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+void make_directories(const std::string& path, unsigned mode) {
+    if (::mkdir(path.c_str(), static_cast<mode_t>(mode)) == 0) {
+        // The umask may have taken bits away.
+        if (::chmod(path.c_str(), static_cast<mode_t>(mode)) != 0) {
+            const int saved = errno;
+            throw from_errno(saved, "cannot set the mode of directory " + path);
+        }
+        return;
+    }
+    const int saved = errno;
+    const std::string parent = parent_of(path);
+    if (saved == ENOENT && parent != path) {
+        make_directories(parent, mode);
+        make_directories(path, mode);
+        return;
+    }
+    struct stat info {};
+    if (saved == EEXIST && ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+        return;
+    }
+    throw from_errno(saved, "cannot create directory " + path);
+}
+
+void remove_tree(const std::string& path) {
+    std::error_code code;
+    std::filesystem::remove_all(path, code);
+    if (code) {
+        throw from_errno(code.value(), "cannot remove " + path);
+    }
+}
+
+std::string parent_of(const std::string& path) {
+    std::size_t end = path.size();
+    while (end > 1 && path[end - 1] == '/') {
+        --end;
+    }
+    const std::size_t slash = path.rfind('/', end == 0 ? 0 : end - 1);
+    if (slash == std::string::npos) {
+        return ".";
+    }
+    return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace kmm::sys

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking into directories without following links.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kmm::sys {
+
+enum class EntryType { file, directory, link, other };
+
+struct DirectoryEntry {
+    std::string name;  ///< without the directory
+    EntryType type = EntryType::other;
+};
+
+/// The entries of one directory without "." and "..", sorted by bytes. Links are reported as links.
+/// Errors: from_errno (66 when absent or not a directory).
+[[nodiscard]] std::vector<DirectoryEntry> list_directory(const std::string& path);
+
+/// Regular files below `path`, as paths relative to it, sorted by bytes. Links are neither reported nor followed.
+/// Errors: from_errno; data "directory-too-deep" below `depth_max` levels.
+[[nodiscard]] std::vector<std::string> list_files_below(const std::string& path, std::size_t depth_max = 32);
+
+/// Creates `path` and its missing parents with exactly `mode`, whatever the umask. An existing directory is left as it is.
+void make_directories(const std::string& path, unsigned mode);
+
+/// Removes `path` with everything below it; links are removed, not followed; an absent path is fine. Errors: from_errno.
+void remove_tree(const std::string& path);
+
+/// The part before the last slash, "." if there is none, "/" for the root's children.
+[[nodiscard]] std::string parent_of(const std::string& path);
+
+}  // namespace kmm::sys

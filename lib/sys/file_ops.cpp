@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/file_ops.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+
+#include "base/error.hpp"
+#include "sys/directory.hpp"
+#include "sys/fd.hpp"
+
+namespace kmm::sys {
+namespace {
+
+constexpr std::string_view k_temp_suffix = ".kmm-tmp";
+
+/// A descriptor above 2 for the same file: state must never be reachable as a standard stream.
+int above_standard(int fd, const std::string& path) {
+    if (fd > 2) {
+        return fd;
+    }
+    const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    const int saved = errno;
+    ::close(fd);
+    if (moved < 0) {
+        throw from_errno(saved, "cannot open " + path);
+    }
+    return moved;
+}
+
+int open_retrying(const std::string& path, int flags, mode_t mode) {
+    for (;;) {
+        const int fd = ::open(path.c_str(), flags, mode);
+        if (fd >= 0 || errno != EINTR) {
+            return fd;
+        }
+    }
+}
+
+std::string base_name(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+std::string temp_name(const std::string& path) {
+    // The clock keeps names of processes apart that have the same pid in different containers, or one after another.
+    static std::atomic<std::int64_t> counter{std::chrono::system_clock::now().time_since_epoch().count()};
+    return parent_of(path) + "/." + base_name(path) + "." + std::to_string(::getpid()) + "-" +
+           std::to_string(counter.fetch_add(1)) + std::string(k_temp_suffix);
+}
+
+}  // namespace
+
+int LinuxFileOps::create(const std::string& path, unsigned mode) {
+    const int opened =
+        open_retrying(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, static_cast<mode_t>(mode));
+    if (opened < 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot create " + path);
+    }
+    Fd fd(above_standard(opened, path));
+    if (::fchmod(fd.get(), static_cast<mode_t>(mode)) != 0) {  // whatever the umask
+        const int saved = errno;
+        throw from_errno(saved, "cannot set the mode of " + path);
+    }
+    return fd.release();
+}
+
+int LinuxFileOps::open_append(const std::string& path) {
+    const int opened = open_retrying(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (opened < 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot open " + path);
+    }
+    return above_standard(opened, path);
+}
+
+void LinuxFileOps::write(int fd, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+        if (written < 0) {
+            const int saved = errno;
+            if (saved == EINTR) {
+                continue;
+            }
+            throw from_errno(saved, "cannot write");
+        }
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
+void LinuxFileOps::sync(int fd) {
+    if (::fsync(fd) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot make the data durable (fsync)");
+    }
+}
+
+void LinuxFileOps::rename(const std::string& from, const std::string& to) {
+    if (::rename(from.c_str(), to.c_str()) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot rename " + from + " to " + to);
+    }
+}
+
+void LinuxFileOps::sync_dir(const std::string& directory) {
+    const Fd fd(open_retrying(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+    if (!fd || ::fsync(fd.get()) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot make directory " + directory + " durable (fsync)");
+    }
+}
+
+void write_file_atomically(FileOps& ops, const std::string& path, std::string_view bytes, unsigned mode) {
+    struct stat existing {};
+    if (::stat(path.c_str(), &existing) == 0) {
+        mode = static_cast<unsigned>(existing.st_mode) & 07777U;
+    }
+    const std::string temp = temp_name(path);
+    with_context([&] { return "writing " + path; }, [&] {
+        Fd fd(ops.create(temp, mode));
+        try {
+            ops.write(fd.get(), bytes);
+            ops.sync(fd.get());
+            if (::close(fd.release()) != 0) {
+                const int saved = errno;
+                throw from_errno(saved, "cannot close " + temp);
+            }
+            ops.rename(temp, path);
+        } catch (...) {
+            ::unlink(temp.c_str());
+            throw;
+        }
+        ops.sync_dir(parent_of(path));
+    });
+}
+
+std::size_t remove_temp_files(const std::string& directory) {
+    std::size_t removed = 0;
+    for (const DirectoryEntry& entry : list_directory(directory)) {
+        const std::string_view name = entry.name;
+        if (entry.type == EntryType::file && name.size() > k_temp_suffix.size() && name.front() == '.' &&
+            name.substr(name.size() - k_temp_suffix.size()) == k_temp_suffix &&
+            ::unlink((directory + "/" + entry.name).c_str()) == 0) {
+            ++removed;
+        }
+    }
+    return removed;
+}
+
+void reserve_space(int fd, std::uint64_t bytes) {
+    while (::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) != 0) {
+        const int saved = errno;
+        if (saved == EINTR) {
+            continue;
+        }
+        if (saved == EOPNOTSUPP || saved == ENOSYS) {
+            return;
+        }
+        throw from_errno(saved, "cannot reserve " + std::to_string(bytes) + " bytes of disk space");
+    }
+}
+
+std::string read_fd(int fd, const std::string& path, std::size_t bytes_max) {
+    constexpr std::size_t k_chunk = 64U << 10U;
+    std::string bytes;
+    struct stat info {};
+    if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+        bytes.reserve(std::min(static_cast<std::size_t>(info.st_size), bytes_max) + 1);
+    }
+    for (;;) {
+        const std::size_t have = bytes.size();
+        bytes.resize(have + k_chunk);
+        const ssize_t got = ::read(fd, bytes.data() + have, k_chunk);
+        const int saved = errno;
+        bytes.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
+        if (got < 0 && saved != EINTR) {
+            throw from_errno(saved, "cannot read " + path);
+        }
+        if (got == 0) {
+            return bytes;
+        }
+        if (bytes.size() > bytes_max) {
+            throw Error(Exit::data, "file-too-large",
+                        path + " is too large: expected at most " + std::to_string(bytes_max) + " bytes");
+        }
+    }
+}
+
+std::string read_file(const std::string& path, std::size_t bytes_max) {
+    const Fd fd(open_retrying(path, O_RDONLY | O_CLOEXEC, 0));
+    if (!fd) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot open " + path);
+    }
+    return read_fd(fd.get(), path, bytes_max);
+}
+
+}  // namespace kmm::sys

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/signals.hpp"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+
+namespace kmm::sys {
+namespace {
+
+constexpr int k_exit_interrupted = 130;
+constexpr int k_exit_terminated = 143;
+
+// Signal handlers can only reach static storage; these three are the only such state of the toolkit.
+std::atomic<int> g_signal{0};
+std::atomic<int> g_event_fd{-1};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+int counted_as(int signal) noexcept {
+    return signal == SIGINT ? SIGINT : SIGTERM;
+}
+
+extern "C" void on_signal(int signal) {
+    const int saved = errno;
+    if (g_signal.load() != 0) {
+        ::_exit(counted_as(signal) == SIGINT ? k_exit_interrupted : k_exit_terminated);
+    }
+    request_interrupt(signal);
+    errno = saved;
+}
+
+void handle(int signal) {
+    struct sigaction old_action {};
+    ::sigaction(signal, nullptr, &old_action);
+    if (signal != SIGTERM && old_action.sa_handler == SIG_IGN) {
+        return;
+    }
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    ::sigemptyset(&action.sa_mask);
+    ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+    for (int fd = 0; fd <= 2; ++fd) {
+        if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            // The lowest free number is `fd` itself, because those below are open by now.
+            [[maybe_unused]] const int opened = ::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
+        }
+    }
+    if (g_event_fd.load() < 0) {
+        g_event_fd.store(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    }
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    ::sigaction(SIGPIPE, &ignore, nullptr);
+    handle(SIGINT);
+    handle(SIGTERM);
+    handle(SIGHUP);
+}
+
+bool interrupt_requested() noexcept {
+    return g_signal.load() != 0;
+}
+
+int interrupt_signal() noexcept {
+    return g_signal.load();
+}
+
+void request_interrupt(int signal) noexcept {
+    g_signal.store(counted_as(signal));
+    const int fd = g_event_fd.load();
+    if (fd >= 0) {
+        const std::uint64_t one = 1;
+        [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
+    }
+}
+
+void clear_interrupt() noexcept {
+    g_signal.store(0);
+    const int fd = g_event_fd.load();
+    if (fd >= 0) {
+        std::uint64_t count = 0;
+        [[maybe_unused]] const ssize_t got = ::read(fd, &count, sizeof count);
+    }
+}
+
+int interrupt_fd() noexcept {
+    return g_event_fd.load();
+}
+
+}  // namespace kmm::sys

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/directory.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <sys/wait.h>
+
+#include "base/error.hpp"
+#include "sys/temp_dir.hpp"
+
+using namespace kmm;
+namespace fs = std::filesystem;
+
+namespace {
+
+void touch(const std::string& path) {
+    std::ofstream(path) << "x";
+}
+
+}  // namespace
+
+TEST_SUITE("sys::unit") {
+    TEST_CASE("entries are sorted, typed, and links stay links") {
+        const sys::TempDir dir("kmm-test-");
+        touch(dir.path() + "/b");
+        fs::create_directories(dir.path() + "/a/deep");
+        touch(dir.path() + "/a/deep/file");
+        fs::create_symlink("a", dir.path() + "/link");
+        ::mkfifo((dir.path() + "/pipe").c_str(), 0600);
+        const auto entries = sys::list_directory(dir.path());
+        REQUIRE(entries.size() == 4);
+        CHECK(entries[0].name == "a");
+        CHECK(entries[0].type == sys::EntryType::directory);
+        CHECK(entries[1].type == sys::EntryType::file);
+        CHECK(entries[2].type == sys::EntryType::link);
+        CHECK(entries[3].type == sys::EntryType::other);
+        CHECK(sys::list_files_below(dir.path()) == std::vector<std::string>{"a/deep/file", "b"});
+        CHECK_THROWS_AS(static_cast<void>(sys::list_files_below(dir.path(), 2)), Error);
+        CHECK_THROWS_AS(static_cast<void>(sys::list_directory(dir.path() + "/none")), Error);
+    }
+
+    TEST_CASE("parents of paths") {
+        struct Row {
+            const char* path;
+            const char* parent;
+        };
+        for (const Row& row : {Row{"a", "."}, Row{"a/b", "a"}, Row{"/a", "/"}, Row{"/", "/"}, Row{"/a/b/", "/a"},
+                               Row{"a/b/c", "a/b"}, Row{".", "."}}) {
+            CAPTURE(row.path);
+            CHECK(sys::parent_of(row.path) == row.parent);
+        }
+    }
+
+    TEST_CASE("directories get their mode whatever the umask") {
+        const sys::TempDir dir("kmm-test-");
+        const mode_t old = ::umask(0777);
+        sys::make_directories(dir.path() + "/x/y", 0700);
+        ::umask(old);
+        struct stat info {};
+        REQUIRE(::stat((dir.path() + "/x/y").c_str(), &info) == 0);
+        CHECK((info.st_mode & 07777U) == 0700U);
+        sys::make_directories(dir.path() + "/x/y", 0755);  // there already: left alone
+        REQUIRE(::stat((dir.path() + "/x/y").c_str(), &info) == 0);
+        CHECK((info.st_mode & 07777U) == 0700U);
+        touch(dir.path() + "/file");
+        CHECK_THROWS_AS(sys::make_directories(dir.path() + "/file", 0700), Error);
+    }
+
+    TEST_CASE("a temporary directory is private and goes away with its content") {
+        std::string path;
+        {
+            sys::TempDir dir("kmm-test-");
+            path = dir.path();
+            struct stat info {};
+            REQUIRE(::stat(path.c_str(), &info) == 0);
+            CHECK((info.st_mode & 07777U) == 0700U);
+            fs::create_directories(path + "/a/b");
+            touch(path + "/a/b/c");
+            const sys::TempDir moved = std::move(dir);
+            CHECK(moved.path() == path);
+        }
+        CHECK_FALSE(fs::exists(path));
+    }
+
+    TEST_CASE("only directories of dead owners are stale") {
+        const sys::TempDir base("kmm-test-");
+        const pid_t pid = ::fork();
+        if (pid == 0) {
+            const sys::TempDir left("work-", base.path());
+            ::raise(SIGKILL);
+        }
+        ::waitpid(pid, nullptr, 0);
+        REQUIRE(sys::list_directory(base.path()).size() == 1);
+        const sys::TempDir alive("work-", base.path());
+        touch(base.path() + "/work-file");
+        fs::create_directories(base.path() + "/other");
+        CHECK(sys::remove_stale_temp_dirs("work-", base.path()) == 1);
+        CHECK(fs::exists(alive.path()));
+        CHECK(sys::list_directory(base.path()).size() == 3);
+        CHECK(sys::remove_stale_temp_dirs("work-", base.path()) == 0);
+    }
+}

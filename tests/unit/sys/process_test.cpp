@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/process.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+
+using namespace kmm;
+using sys::ProcessSpec;
+
+namespace {
+
+ProcessSpec shell(const std::string& script) {
+    ProcessSpec spec;
+    spec.argv = {"sh", "-c", script};
+    return spec;
+}
+
+}  // namespace
+
+TEST_SUITE("sys::unit") {
+    TEST_CASE("a child's output, error output and exit code come back") {
+        const sys::ProcessResult result = sys::run_process(shell("echo out; echo err >&2; exit 7"));
+        CHECK(result.out == "out\n");
+        CHECK(result.err == "err\n");
+        CHECK(result.exit_code == 7);
+        CHECK(result.signal == 0);
+        CHECK_FALSE(result.timed_out);
+    }
+
+    TEST_CASE("input larger than a pipe is fed while output is read") {
+        ProcessSpec spec;
+        spec.argv = {"cat"};
+        spec.stdin_text.assign(1U << 20U, 'x');
+        const sys::ProcessResult result = sys::run_process(spec);
+        CHECK(result.exit_code == 0);
+        CHECK(result.out == spec.stdin_text);
+    }
+
+    TEST_CASE("a child that does not read its input ends without SIGPIPE here") {
+        ProcessSpec spec;
+        spec.argv = {"true"};
+        spec.stdin_text.assign(1U << 20U, 'x');
+        CHECK(sys::run_process(spec).exit_code == 0);
+    }
+
+    TEST_CASE("output beyond the limit is dropped, not kept and not waited for") {
+        ProcessSpec spec = shell("head -c 100000 /dev/zero");
+        spec.output_max = 1000;
+        const sys::ProcessResult result = sys::run_process(spec);
+        CHECK(result.out.size() == 1000);
+        CHECK(result.exit_code == 0);
+    }
+
+    TEST_CASE("lines of the error output arrive one by one, the last one without a newline too") {
+        std::vector<std::string> lines;
+        ProcessSpec spec = shell("printf 'a\\nb' >&2; printf 'c\\n\\nd' >&2");
+        spec.on_stderr_line = [&](std::string_view line) { lines.emplace_back(line); };
+        CHECK(sys::run_process(spec).exit_code == 0);
+        CHECK(lines == std::vector<std::string>{"a", "bc", "", "d"});
+    }
+
+    TEST_CASE("the timeout ends the child and everything in its session") {
+        ProcessSpec spec = shell("sleep 60 & sleep 60");
+        spec.timeout = std::chrono::milliseconds(100);
+        const auto start = std::chrono::steady_clock::now();
+        const sys::ProcessResult result = sys::run_process(spec);
+        CHECK(result.timed_out);
+        CHECK(result.signal == SIGTERM);
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+    }
+
+    TEST_CASE("a child that ignores SIGTERM gets SIGKILL") {
+        ProcessSpec spec = shell("trap '' TERM; while :; do sleep 0.05; done");
+        spec.timeout = std::chrono::milliseconds(100);
+        const sys::ProcessResult result = sys::run_process(spec);
+        CHECK(result.timed_out);
+        CHECK(result.signal == SIGKILL);
+    }
+
+    TEST_CASE("a grandchild that keeps the pipes open is not waited for") {
+        const auto start = std::chrono::steady_clock::now();
+        const sys::ProcessResult result = sys::run_process(shell("sleep 5 & echo done"));
+        CHECK(result.out == "done\n");
+        CHECK(result.exit_code == 0);
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(3));
+    }
+
+    TEST_CASE("a missing command is 66 command-not-found") {
+        for (const char* name : {"no-such-command-here", "/no/such/command"}) {
+            ProcessSpec spec;
+            spec.argv = {name};
+            try {
+                static_cast<void>(sys::run_process(spec));
+                FAIL("started " << name);
+            } catch (const Error& error) {
+                CHECK(error.code() == "command-not-found");
+                CHECK(error.exit() == Exit::not_found);
+            }
+        }
+    }
+
+    TEST_CASE("descriptors above 2 are not inherited and variables are added or replaced") {
+        const int leaked = ::open("/dev/null", O_RDONLY);  // no O_CLOEXEC
+        REQUIRE(leaked > 2);
+        ProcessSpec spec = shell("ls /proc/self/fd | wc -l; echo $KMM_X; echo $HOME");
+        spec.extra_env = {{"KMM_X", "1"}, {"HOME", "/nowhere"}};
+        const sys::ProcessResult result = sys::run_process(spec);
+        ::close(leaked);
+        CHECK(result.out == "4\n1\n/nowhere\n");  // 0, 1, 2 and the directory itself
+    }
+
+    TEST_CASE("many threads at once") {
+        std::vector<std::thread> threads;
+        std::vector<std::string> outputs(8);
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            threads.emplace_back([&outputs, i] {
+                ProcessSpec spec;
+                spec.argv = {"cat"};
+                spec.stdin_text = std::string(50'000, static_cast<char>('a' + i));
+                outputs[i] = sys::run_process(spec).out;
+            });
+        }
+        for (std::thread& thread : threads) {
+            thread.join();
+        }
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            CHECK(outputs[i] == std::string(50'000, static_cast<char>('a' + i)));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/signals.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include "sys/clock.hpp"
+#include "sys/host.hpp"
+#include "sys/random.hpp"
+
+using namespace kmm;
+
+namespace {
+
+/// Runs `body` in a forked child and returns its wait status.
+template <typename Body>
+int in_child(Body&& body) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        ::_exit(body());
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return status;
+}
+
+}  // namespace
+
+TEST_SUITE("sys::unit") {
+    TEST_CASE("the first signal asks, the second one ends the process") {
+        struct Row {
+            int first, second, exit_code;
+        };
+        for (const Row& row : {Row{SIGINT, SIGINT, 130}, Row{SIGTERM, SIGTERM, 143}, Row{SIGINT, SIGTERM, 143},
+                               Row{SIGHUP, SIGHUP, 143}}) {
+            CAPTURE(row.first);
+            const int status = in_child([&] {
+                std::signal(row.first, SIG_DFL);
+                sys::install_signal_handlers();
+                std::raise(row.first);
+                const int wanted = row.first == SIGINT ? SIGINT : SIGTERM;
+                if (!sys::interrupt_requested() || sys::interrupt_signal() != wanted) {
+                    return 1;
+                }
+                std::raise(row.second);
+                return 2;
+            });
+            CHECK(WIFEXITED(status));
+            CHECK(WEXITSTATUS(status) == row.exit_code);
+        }
+    }
+
+    TEST_CASE("a signal that the parent ignored stays ignored, SIGTERM never is") {
+        const int status = in_child([] {
+            std::signal(SIGHUP, SIG_IGN);
+            std::signal(SIGINT, SIG_IGN);
+            std::signal(SIGTERM, SIG_IGN);
+            sys::install_signal_handlers();
+            std::raise(SIGHUP);
+            std::raise(SIGINT);
+            if (sys::interrupt_requested()) {
+                return 1;
+            }
+            std::raise(SIGTERM);
+            return sys::interrupt_requested() ? 0 : 2;
+        });
+        CHECK(WEXITSTATUS(status) == 0);
+    }
+
+    TEST_CASE("sleeping ends early on a signal, in every thread") {
+        const int status = in_child([] {
+            sys::install_signal_handlers();
+            sys::LinuxClock clock;
+            bool other = true;
+            std::thread sleeper([&] { other = clock.sleep_for(std::chrono::seconds(30)); });
+            std::thread killer([] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                ::kill(::getpid(), SIGTERM);
+            });
+            const bool mine = clock.sleep_for(std::chrono::seconds(30));
+            sleeper.join();
+            killer.join();
+            return !mine && !other ? 0 : 1;
+        });
+        CHECK(WEXITSTATUS(status) == 0);
+    }
+
+    TEST_CASE("an undisturbed sleep lasts at least as long as asked for") {
+        sys::LinuxClock clock;
+        const auto start = clock.monotonic();
+        CHECK(clock.sleep_for(std::chrono::milliseconds(30)));
+        CHECK(clock.monotonic() - start >= std::chrono::milliseconds(29));
+    }
+
+    TEST_CASE("closed standard descriptors are replaced") {
+        const int status = in_child([] {
+            ::close(0);
+            ::close(1);
+            ::close(2);
+            sys::install_signal_handlers();
+            return ::write(1, "x", 1) == 1 && ::write(2, "x", 1) == 1 && ::dup(0) > 2 ? 0 : 1;
+        });
+        CHECK(WEXITSTATUS(status) == 0);
+    }
+
+    TEST_CASE("uuids are of version 4 and differ") {
+        class Fixed final : public sys::Random {
+        public:
+            void fill(std::span<std::uint8_t> bytes) override { std::fill(bytes.begin(), bytes.end(), std::uint8_t{0xff}); }
+        };
+        Fixed fixed;
+        CHECK(sys::uuid_v4(fixed) == "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        sys::LinuxRandom random;
+        std::set<std::string> seen;
+        for (int i = 0; i < 100; ++i) {
+            seen.insert(sys::uuid_v4(random));
+        }
+        CHECK(seen.size() == 100);
+    }
+
+    TEST_CASE("start times tell processes apart") {
+        CHECK(sys::process_start_time(::getpid()).has_value());
+        CHECK_FALSE(sys::process_start_time(0).has_value());
+        const pid_t pid = ::fork();
+        if (pid == 0) {
+            ::_exit(0);
+        }
+        siginfo_t info{};
+        ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
+        CHECK_FALSE(sys::process_start_time(pid).has_value());  // a zombie holds nothing
+        ::waitpid(pid, nullptr, 0);
+        CHECK_FALSE(sys::host_name().empty());
+    }
+}
