@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guest: an initramfs of busybox, dropbear, a few kernel modules and kmm-worker. Needs no privileges to make."""
+import os
+import pathlib
+import shutil
+import stat
+
+from .common import HERE, LabError, need, run
+
+# What the network needs, then what tests need: an in-tree module to remove, and in-tree modules that depend on others.
+BOOT_MODULES = ("virtio_pci", "virtio_net")
+TEST_MODULES = ("dummy", "bridge")
+
+
+class Archive:
+    """A newc cpio archive in memory (format: Linux Documentation/driver-api/early-userspace/buffer-format.rst)."""
+
+    def __init__(self):
+        self.parts, self.seen, self.number = [], set(), 1
+
+    def _entry(self, name, mode, data=b"", device=(0, 0)):
+        raw = name.encode() + b"\0"
+        fields = (self.number, mode, 0, 0, 1, 0, len(data), 0, 0, device[0], device[1], len(raw), 0)
+        head = b"070701" + b"".join(b"%08X" % f for f in fields) + raw
+        self.number += 1
+        self.parts += [head, b"\0" * (-len(head) % 4), data, b"\0" * (-len(data) % 4)]
+
+    def directory(self, name, mode=0o755):
+        name = name.strip("/")
+        if not name or name in self.seen:
+            return
+        self.directory(name.rpartition("/")[0])
+        self.seen.add(name)
+        self._entry(name, stat.S_IFDIR | mode)
+
+    def file(self, name, data, mode=0o644):
+        name = name.strip("/")
+        if name in self.seen:
+            return
+        self.directory(name.rpartition("/")[0])
+        self.seen.add(name)
+        self._entry(name, stat.S_IFREG | mode, data)
+
+    def link(self, name, target):
+        name = name.strip("/")
+        if name not in self.seen:
+            self.directory(name.rpartition("/")[0])
+            self.seen.add(name)
+            self._entry(name, stat.S_IFLNK | 0o777, target.encode())
+
+    def device(self, name, major, minor):
+        self._entry(name, stat.S_IFCHR | 0o600, b"", (major, minor))
+
+    def data(self):
+        self._entry("TRAILER!!!", 0)
+        out = b"".join(self.parts)
+        return out + b"\0" * (-len(out) % 512)
+
+
+def program(archive, path, where):
+    """A dynamic program with its interpreter and libraries, at the paths where this host has them."""
+    archive.file(where, pathlib.Path(path).read_bytes(), 0o755)
+    for line in run([need("ldd"), path]).stdout.splitlines():
+        words = line.split()
+        if "not found" in line:
+            raise LabError(f"{path}: {line.strip()}")
+        library = next((w for w in words if w.startswith("/")), None)
+        if library:
+            archive.file(library, pathlib.Path(library).read_bytes(), 0o755)
+
+
+def kernel_modules(lab, archive):
+    """Copies the modules with their dependencies and an index; returns the boot ones in load order."""
+    root = lab.path("root", ".")
+    shutil.rmtree(root, ignore_errors=True)
+    base = f"lib/modules/{lab.kernel}"
+    boot = []
+    for name in BOOT_MODULES + TEST_MODULES:
+        shown = run([need("modprobe"), "-S", lab.kernel, "--show-depends", name]).stdout
+        for path in [line.split()[1] for line in shown.splitlines() if line.startswith("insmod ")]:
+            copy = root / path.lstrip("/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+            if name in BOOT_MODULES and path not in boot:
+                boot.append(path)
+    for index in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
+        shutil.copyfile(f"/{base}/{index}", root / base / index)
+    run([need("depmod"), "-b", root, lab.kernel])
+    for path in sorted((root / base).rglob("*")):
+        if path.is_file():
+            archive.file(str(path.relative_to(root)), path.read_bytes())
+    return boot
+
+
+def keys(lab):
+    """The guests' host key and the user's key, made once."""
+    base = lab.path("keys", ".")
+    if not (base / "id").exists():
+        shutil.rmtree(base, ignore_errors=True)
+        base.mkdir(mode=0o700)
+        run([need("dropbearkey"), "-t", "ed25519", "-f", base / "host"])
+        run([need("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "kmm-lab", "-f", base / "id"])
+    return base
+
+
+def build_initrd(lab, worker=None, ca_file=None):
+    """Writes LAB/initrd.img; `worker` is the kmm-worker to put into the guests. Returns the path."""
+    archive = Archive()
+    for name in ("dev", "proc", "sys", "run", "tmp", "var/tmp", "var/lib", "var/log", "root/.ssh"):
+        archive.directory(name, 0o700 if name.startswith("root") else 0o755)
+    archive.device("dev/console", 5, 1)
+    busybox = need("busybox")
+    archive.file("bin/busybox", pathlib.Path(busybox).read_bytes(), 0o755)
+    for applet in run([busybox, "--list"]).stdout.split():
+        archive.link(f"bin/{applet}", "busybox")
+    for name in ("bin", "sbin"):
+        archive.link(f"usr/{name}", "../bin")
+    archive.link("sbin", "bin")
+    program(archive, need("dropbear"), "opt/lab/dropbear")
+    if worker:
+        program(archive, worker, "bin/kmm-worker")
+    boot = kernel_modules(lab, archive)
+    secrets = keys(lab)
+    archive.file("etc/dropbear/host", (secrets / "host").read_bytes(), 0o600)
+    archive.file("root/.ssh/authorized_keys", (secrets / "id.pub").read_bytes(), 0o600)
+    if ca_file:
+        archive.file("etc/ssl/certs/ca-certificates.crt", pathlib.Path(ca_file).read_bytes())
+    archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
+    archive.file("etc/group", b"root:x:0:\n")
+    archive.file("etc/shells", b"/bin/sh\n")
+    archive.file("etc/hosts", b"127.0.0.1 localhost\n10.0.2.2 registry\n")
+    archive.file("etc/nsswitch.conf", b"hosts: files\n")
+    archive.file("etc/os-release", b'ID=kmm-lab\nNAME="kmm lab"\nPRETTY_NAME="kmm lab node"\n')
+    archive.file("etc/inittab", (HERE / "guest/inittab").read_bytes())
+    archive.file("etc/lab-modules", "".join(path + "\n" for path in boot).encode())
+    archive.file("etc/rc", (HERE / "guest/rc").read_bytes(), 0o755)
+    archive.link("init", "bin/busybox")
+    image = lab.path("initrd.img")
+    temporary = image.with_suffix(".new")
+    temporary.write_bytes(archive.data())
+    os.replace(temporary, image)
+    return image

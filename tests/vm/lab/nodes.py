@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Virtual machines as nodes: start, ssh, reboot, pull the network plug, stop."""
+import json
+import socket
+import subprocess
+import tempfile
+
+from . import guest
+from .common import NODES, LabError, alive, free_port, need, spawn, stop_process, wait_for
+
+COMMAND_LINE = ("console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr random.trust_cpu=on "
+                "lab.node={name}")
+SSH_CONFIG = """Host {name}
+  HostName 127.0.0.1
+  Port {port}
+"""
+SSH_COMMON = """Host {names}
+  User root
+  IdentityFile {key}
+  IdentitiesOnly yes
+  StrictHostKeyChecking no
+  UserKnownHostsFile /dev/null
+  LogLevel ERROR
+  ConnectTimeout 10
+  ConnectionAttempts 2
+  ServerAliveInterval 5
+  ServerAliveCountMax 6
+  ControlMaster auto
+  ControlPersist 300
+  ControlPath {sockets}/%n
+"""
+
+
+class Fleet:
+    """The nodes of one lab."""
+
+    def __init__(self, lab):
+        self.lab = lab
+
+    @property
+    def ssh_config(self):
+        return self.lab.dir / "ssh_config"
+
+    def node(self, name):
+        try:
+            return self.lab.state()["nodes"][name]
+        except KeyError:
+            raise LabError(f"node {name} is not up") from None
+
+    def names(self):
+        return sorted(self.lab.state().get("nodes", {}))
+
+    def up(self, names=NODES, worker=None, ca_file=None, memory=512):
+        """Starts the named nodes afresh (running ones are stopped first) and writes the ssh configuration."""
+        self.down()
+        image = guest.build_initrd(self.lab, worker, ca_file)
+        sockets = tempfile.mkdtemp(prefix="kmm-lab-")
+        nodes = {}
+        for name in names:
+            port = free_port()
+            console = self.lab.path("nodes", f"{name}.console")
+            console.write_bytes(b"")
+            pid = spawn([
+                need("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
+                "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max", "-smp", "1", "-m", str(memory),
+                "-kernel", f"/boot/vmlinuz-{self.lab.kernel}", "-initrd", image,
+                "-append", COMMAND_LINE.format(name=name),
+                "-netdev", f"user,id=n0,restrict=off,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
+                "-device", "virtio-net-pci,netdev=n0,romfile=",
+                "-qmp", f"unix:{sockets}/{name}.qmp,server=on,wait=off", "-serial", f"file:{console}",
+            ], self.lab.path("nodes", f"{name}.qemu"))
+            nodes[name] = {"pid": pid, "port": port}
+        self.lab.remember(nodes=nodes, sockets=sockets)
+        config = "".join(SSH_CONFIG.format(name=n, port=v["port"]) for n, v in nodes.items())
+        config += SSH_COMMON.format(names=" ".join(nodes), key=guest.keys(self.lab) / "id", sockets=sockets)
+        self.ssh_config.write_text(config)
+
+    def down(self):
+        """Stops all nodes of this lab and its ssh connections."""
+        state = self.lab.state()
+        for name in state.get("nodes", {}):
+            self.disconnect(name)
+        for known in state.get("nodes", {}).values():
+            stop_process(known["pid"], 2)
+        if state.get("sockets"):
+            subprocess.run(["rm", "-rf", state["sockets"]], check=False)
+        self.lab.remember(nodes={}, sockets=None)
+
+    def running(self):
+        nodes = self.lab.state().get("nodes", {})
+        return bool(nodes) and all(alive(known["pid"]) for known in nodes.values())
+
+    def disconnect(self, name):
+        """Ends the shared ssh connection of a node, if there is one."""
+        if self.ssh_config.exists():
+            subprocess.run(["ssh", "-F", self.ssh_config, "-O", "exit", name], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+    def ssh(self, name, command, stdin=None, timeout=60):
+        """Runs a command on a node; returns the completed process whatever its exit code."""
+        return subprocess.run(["ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", name, command],
+                              input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout, check=False)
+
+    def shell(self, name, command, stdin=None):
+        """Runs a command that must succeed; returns its output."""
+        done = self.ssh(name, command, stdin)
+        if done.returncode != 0:
+            raise LabError(f"{name}: {command}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def boot_id(self, name):
+        return self.shell(name, "cat /proc/sys/kernel/random/boot_id").strip()
+
+    def _answers(self, name):
+        if not alive(self.node(name)["pid"]):
+            raise LabError(f"{name}: qemu has ended\n{self.console(name)}")
+        try:
+            with socket.create_connection(("127.0.0.1", self.node(name)["port"]), timeout=2) as probe:
+                probe.settimeout(2)
+                return probe.recv(4) == b"SSH-"
+        except OSError:
+            return False
+
+    def wait_ready(self, names=None, timeout=180):
+        """Waits until every node answers on ssh and runs a command."""
+        for name in names or self.names():
+            try:
+                wait_for(f"ssh of {name}", lambda n=name: self._answers(n), timeout, 0.3)
+                wait_for(f"a command on {name}", lambda n=name: self.ssh(n, "true").returncode == 0, timeout, 0.5)
+            except LabError as error:
+                raise LabError(f"{error}\n{self.console(name)[-2000:]}") from None
+
+    def console(self, name):
+        return self.lab.path("nodes", f"{name}.console").read_text(errors="replace")
+
+    def qmp(self, name, command, arguments=None):
+        """One QEMU monitor command."""
+        with socket.socket(socket.AF_UNIX) as wire:
+            wire.settimeout(10)
+            wire.connect(f"{self.lab.state()['sockets']}/{name}.qmp")
+            stream = wire.makefile("rw")
+            stream.readline()
+            for request in ({"execute": "qmp_capabilities"}, {"execute": command, "arguments": arguments or {}}):
+                stream.write(json.dumps(request) + "\n")
+                stream.flush()
+                while True:
+                    answer = json.loads(stream.readline())
+                    if "error" in answer:
+                        raise LabError(f"{name}: {command}: {answer['error']}")
+                    if "return" in answer:
+                        break
+
+    def reset(self, name):
+        """The power switch: the node restarts at once, without warning, with another boot id."""
+        self.qmp(name, "system_reset")
+
+    def reboot(self, name, timeout=180):
+        """Restarts a node and waits until it answers with a new boot id, which is returned."""
+        before = self.boot_id(name)
+        self.reset(name)
+        self.disconnect(name)
+
+        def rebooted():
+            if not self._answers(name):
+                return None
+            done = self.ssh(name, "cat /proc/sys/kernel/random/boot_id", timeout=30)
+            return done.stdout.strip() if done.returncode == 0 and done.stdout.strip() != before else None
+        return wait_for(f"{name} to come back", rebooted, timeout, 0.5)
+
+    def link(self, name, connected):
+        """Plugs the network cable of a node in or out."""
+        self.qmp(name, "set_link", {"name": "n0", "up": connected})
+
+    def clean(self):
+        """Brings all nodes back to no test module loaded."""
+        for name in self.names():
+            self.shell(name, "for m in kmm_user kmm_dep kmm_busy kmm_hello dummy bridge stp llc; do "
+                             "[ -d /sys/module/$m ] && rmmod $m; done; true")
