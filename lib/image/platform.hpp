@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The platform of an image: operating system, architecture, variant.
+#pragma once
+
+#include <string>
+
+namespace kmm::image {
+
+/// As in an index entry or an image configuration. Empty members mean "not said".
+struct Platform {
+    std::string os;
+    std::string architecture;
+    std::string variant;
+
+    /// "linux/arm64/v8", without the variant if there is none.
+    [[nodiscard]] std::string to_string() const;
+    friend bool operator==(const Platform&, const Platform&) = default;
+};
+
+/// True if `offered` satisfies `wanted`: same os and architecture, and the variants are equal, or one side says none.
+/// "v8" of arm64 counts as none (image-spec, "Platform Variants").
+[[nodiscard]] bool matches(const Platform& offered, const Platform& wanted);
+
+}  // namespace kmm::image
