@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/planner.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kmm::upgrade {
+namespace {
+
+bool is_active(const NodeRecord& node) { return node.touched != 0 && !is_final_node_state(node.state); }
+
+Decision move(const Run& run, EventKind kind, std::string step, std::string to, std::string message = "") {
+    Decision decision;
+    decision.next = Next::move;
+    decision.event.kind = kind;
+    decision.event.step = std::move(step);
+    decision.event.from = run.state;
+    decision.event.to = std::move(to);
+    decision.event.message = std::move(message);
+    return decision;
+}
+
+Decision pause(std::string reason, std::string message) {
+    Decision decision;
+    decision.next = Next::pause;
+    decision.event.kind = EventKind::paused;
+    decision.event.reason = std::move(reason);
+    decision.event.message = std::move(message);
+    return decision;
+}
+
+Decision simple(Next next) {
+    Decision decision;
+    decision.next = next;
+    return decision;
+}
+
+/// The step a node stands before or in the middle of; "" for none.
+std::string step_of(const NodeRecord& node) {
+    if (node.state == "pending") return "check";
+    if (node.state == "checking") return node.open || node.next.empty() ? "check" : node.next;
+    if (node.state == "unloading") return "unload";
+    if (node.state == "unloaded" || node.state == "loading") return "load";
+    if (node.state == "loaded" || node.state == "validating") return "validate";
+    return "";
+}
+
+Decision next_of_abort(const Run& run, const std::set<std::string>& in_flight) {
+    if (!in_flight.empty()) return simple(Next::wait);
+    for (const auto& node : run.nodes)
+        if (node.state == "rolling-back-failed")
+            return move(run, EventKind::failed, "abort", "upgrade-aborting-failed", node.name + ": " + node.message);
+    const auto left = rollback_nodes(run, run.rollback.value_or(Rollback::none));
+    if (left.empty()) return move(run, EventKind::done, "abort", "upgrade-aborted");
+    Decision decision;
+    decision.next = Next::steps;
+    decision.steps.push_back(NodeStep{left.front(), "rollback"});
+    return decision;
+}
+
+struct Stage {
+    std::string step, done, failed;
+    std::size_t nodes;  ///< how many of the run's nodes, from the front, belong to it
+};
+
+Decision next_of_stage(const Run& run, const std::set<std::string>& in_flight, const Stage& stage) {
+    const auto end = run.nodes.begin() + static_cast<std::ptrdiff_t>(stage.nodes);
+    const NodeRecord* failed = nullptr;
+    std::int64_t active = 0;
+    std::int64_t finals = 0;
+    Decision decision;
+    for (const auto& node : run.nodes) {
+        if (is_final_node_state(node.state)) ++finals;
+        if (!is_active(node)) continue;
+        ++active;
+        if (is_failed_node_state(node.state)) {
+            if (failed == nullptr) failed = &node;
+        } else if (in_flight.count(node.name) == 0) {
+            decision.steps.push_back(NodeStep{node.name, step_of(node)});
+        }
+    }
+    if (failed == nullptr) {
+        const std::int64_t stop = run.options.pause_after == 0 ? INT64_MAX : run.batch_base + run.options.pause_after;
+        for (auto node = run.nodes.begin(); node != end; ++node) {
+            if (node->touched != 0 || is_final_node_state(node->state)) continue;
+            if (active >= run.options.max_unavailable || finals + active >= stop) break;
+            decision.steps.push_back(NodeStep{node->name, "check"});
+            ++active;
+        }
+    }
+    if (!decision.steps.empty()) {
+        decision.next = Next::steps;
+        return decision;
+    }
+    if (!in_flight.empty()) return simple(Next::wait);
+    if (failed != nullptr) return move(run, EventKind::failed, stage.step, stage.failed, failed->name + ": " + failed->reason);
+    if (std::all_of(run.nodes.begin(), end, [](const NodeRecord& node) { return is_final_node_state(node.state); }))
+        return move(run, EventKind::done, stage.step, stage.done);
+    return pause("pause-after", fmt::format("{} nodes since the last stop, as --pause-after asks", run.options.pause_after));
+}
+
+bool has_canary(const Run& run) {
+    return run.options.canary > 0 && run.options.canary < static_cast<std::int64_t>(run.nodes.size());
+}
+
+}  // namespace
+
+std::vector<std::string> active_nodes(const Run& run) {
+    std::vector<std::string> names;
+    for (const auto& node : run.nodes)
+        if (is_active(node)) names.push_back(node.name);
+    return names;
+}
+
+std::vector<std::string> rollback_nodes(const Run& run, Rollback rollback) {
+    std::vector<const NodeRecord*> chosen;
+    for (const auto& node : run.nodes) {
+        if (node.touched == 0 || node.state == "rolled-back" || rollback == Rollback::none) continue;
+        if (rollback == Rollback::all || !is_final_node_state(node.state)) chosen.push_back(&node);
+    }
+    std::sort(chosen.begin(), chosen.end(),
+              [](const NodeRecord* left, const NodeRecord* right) { return left->touched > right->touched; });
+    std::vector<std::string> names;
+    for (const auto* node : chosen) names.push_back(node->name);
+    return names;
+}
+
+Counts count(const Run& run) {
+    Counts counts;
+    counts.total = run.nodes.size();
+    for (const auto& node : run.nodes) {
+        if (node.state == "done") ++counts.done;
+        else if (node.state == "skipped") ++counts.skipped;
+        else if (node.state == "rolled-back") ++counts.rolled_back;
+        else if (is_failed_node_state(node.state)) ++counts.failed;
+        else if (node.touched != 0) ++counts.active;
+        else ++counts.pending;
+    }
+    return counts;
+}
+
+Decision next_steps(const Run& run, const std::set<std::string>& in_flight) {
+    if (is_final_run_state(run.state)) return simple(Next::finished);
+    if (run.paused) return pause(run.pause_reason, run.pause_message);
+    if (run.state == "upgrade-aborting") return next_of_abort(run, in_flight);
+    if (run.state == "upgrade-aborting-failed") return pause("rollback-failed", "a node could not be rolled back");
+    if (run.state == "upgrade-started") {
+        return has_canary(run) ? move(run, EventKind::intent, "canary", "upgrading-canary")
+                               : move(run, EventKind::intent, "nodes", "upgrading-nodes");
+    }
+    if (run.state == "upgraded-canary") {
+        if (run.resumed_in == run.state) return move(run, EventKind::intent, "nodes", "upgrading-nodes");
+        return pause("canary", fmt::format("the first {} nodes are done, as --canary asks", run.options.canary));
+    }
+    if (run.state == "upgraded-nodes") return move(run, EventKind::done, "complete", "upgrade-complete");
+    const auto failed = std::find_if(run.nodes.begin(), run.nodes.end(),
+                                     [](const NodeRecord& node) { return is_failed_node_state(node.state); });
+    if (run.state == "upgrading-canary-failed" || run.state == "upgrading-nodes-failed") {
+        const bool retried = std::any_of(run.nodes.begin(), run.nodes.end(), [](const NodeRecord& node) {
+            return is_active(node) && !is_failed_node_state(node.state);
+        });
+        if (failed != run.nodes.end() && !retried) return pause("node-failed", failed->name + ": " + failed->reason);
+        const bool canary = run.state == "upgrading-canary-failed";
+        return move(run, EventKind::intent, canary ? "canary" : "nodes", canary ? "upgrading-canary" : "upgrading-nodes");
+    }
+    if (run.state == "upgrading-canary")
+        return next_of_stage(run, in_flight,
+                             {"canary", "upgraded-canary", "upgrading-canary-failed",
+                              static_cast<std::size_t>(run.options.canary)});
+    return next_of_stage(run, in_flight, {"nodes", "upgraded-nodes", "upgrading-nodes-failed", run.nodes.size()});
+}
+
+std::vector<std::string> next_commands(const Run& run) {
+    if (run.state == "upgrade-complete" || run.state == "upgrade-aborted") return {"kmm-upgrade delete"};
+    if (run.state == "upgrade-aborting" || run.state == "upgrade-aborting-failed") return {"kmm-upgrade resume"};
+    for (const auto& node : run.nodes)
+        if (is_failed_node_state(node.state))
+            return {"kmm-upgrade retry " + node.name, "kmm-upgrade abort --rollback current"};
+    if (run.paused && run.pause_reason == "manual") return {"kmm-upgrade step", "kmm-upgrade resume"};
+    return {"kmm-upgrade resume", "kmm-upgrade abort"};
+}
+
+}  // namespace kmm::upgrade

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What comes next in a run. Pure: the driver asks, carries out, records, and asks again.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "upgrade/event.hpp"
+#include "upgrade/run.hpp"
+
+namespace kmm::upgrade {
+
+struct NodeStep {
+    std::string node, step;
+    friend bool operator==(const NodeStep&, const NodeStep&) = default;
+};
+
+/// `steps`: begin these node steps now. `move`: record this event of the run. `pause`: record the pause and stop.
+/// `wait`: nothing can begin until a step that is in flight ends. `finished`: the run is in a final state.
+enum class Next { steps, move, pause, wait, finished };
+
+struct Decision {
+    Next next = Next::finished;
+    std::vector<NodeStep> steps;
+    Event event;  ///< of `move` and `pause`
+};
+
+/// `in_flight` are the nodes a step is being carried out on right now. Rules:
+///   - at most options.max_unavailable nodes are between pending and a final state (P32);
+///   - while a node is failed, no other node is begun, those begun go on to their end, then the run pauses;
+///   - canary and pause-after are counted in nodes that became final; skipped ones count;
+///   - once an abort was begun, nodes that Rollback selects are rolled back one at a time, last touched first.
+[[nodiscard]] Decision next_steps(const Run& run, const std::set<std::string>& in_flight);
+
+/// Nodes that are neither pending nor final.
+[[nodiscard]] std::vector<std::string> active_nodes(const Run& run);
+/// Nodes an abort with `rollback` still has to roll back, in the order it does so.
+[[nodiscard]] std::vector<std::string> rollback_nodes(const Run& run, Rollback rollback);
+
+struct Counts {
+    std::size_t total = 0, done = 0, failed = 0, skipped = 0, active = 0, pending = 0, rolled_back = 0;
+};
+[[nodiscard]] Counts count(const Run& run);
+
+/// The command that goes on from here and, if there is another sensible one, that as well; never empty.
+[[nodiscard]] std::vector<std::string> next_commands(const Run& run);
+
+}  // namespace kmm::upgrade

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/run.hpp"
+
+#include <algorithm>
+
+#include "upgrade/procedure.hpp"
+
+namespace kmm::upgrade {
+
+std::string Identity::brief() const {
+    const std::string& best = !srcversion.empty() ? srcversion : !build_id.empty() ? build_id : sha256;
+    return best.substr(0, 12);
+}
+
+Sameness compare(const Identity& left, const Identity& right) noexcept {
+    const auto same = [](const std::string& a, const std::string& b) {
+        return a == b ? Sameness::same : Sameness::different;
+    };
+    if (!left.srcversion.empty() && !right.srcversion.empty()) return same(left.srcversion, right.srcversion);
+    if (!left.build_id.empty() && !right.build_id.empty()) return same(left.build_id, right.build_id);
+    return Sameness::unknown;
+}
+
+std::string_view to_string(Rollback rollback) noexcept {
+    switch (rollback) {
+        case Rollback::none: return "none";
+        case Rollback::current: return "current";
+        case Rollback::all: return "all";
+    }
+    return "none";
+}
+
+std::optional<Rollback> parse_rollback(std::string_view text) noexcept {
+    for (const auto value : {Rollback::none, Rollback::current, Rollback::all})
+        if (text == to_string(value)) return value;
+    return std::nullopt;
+}
+
+const NodeRecord* Run::find(std::string_view name) const noexcept {
+    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeRecord& node) { return node.name == name; });
+    return found == nodes.end() ? nullptr : &*found;
+}
+
+NodeRecord* Run::find(std::string_view name) noexcept {
+    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeRecord& node) { return node.name == name; });
+    return found == nodes.end() ? nullptr : &*found;
+}
+
+bool is_final_node_state(std::string_view state) {
+    return procedure_module().kind(Scope::node, state) == StateKind::final;
+}
+
+bool is_failed_node_state(std::string_view state) {
+    return procedure_module().kind(Scope::node, state) == StateKind::failed;
+}
+
+bool is_final_run_state(std::string_view state) {
+    return procedure_module().kind(Scope::run, state) == StateKind::final;
+}
+
+}  // namespace kmm::upgrade

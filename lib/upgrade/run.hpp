@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of one upgrade: what was asked for, what was there before, and how far each node has come. It is what a
+// journal replays to; nothing in it is a secret.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "value/node.hpp"
+
+namespace kmm::upgrade {
+
+/// Format of header and events. Additions keep the number; readers keep members they do not know.
+inline constexpr std::int64_t k_format_version = 1;
+
+/// What tells one build of a module from another.
+struct Identity {
+    std::string srcversion, build_id, sha256, version;
+    [[nodiscard]] bool empty() const noexcept { return srcversion.empty() && build_id.empty() && sha256.empty(); }
+    /// For people: the first twelve characters of what there is, "" if nothing.
+    [[nodiscard]] std::string brief() const;
+    friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+/// `unknown`: the two have no kind of identity in common.
+enum class Sameness { same, different, unknown };
+/// Compares srcversion if both have one, else build id, else nothing can be said.
+[[nodiscard]] Sameness compare(const Identity& left, const Identity& right) noexcept;
+
+/// What `abort` does with nodes that were touched.
+enum class Rollback { none, current, all };
+[[nodiscard]] std::string_view to_string(Rollback rollback) noexcept;
+[[nodiscard]] std::optional<Rollback> parse_rollback(std::string_view text) noexcept;
+
+/// What `start` was asked to do.
+struct Options {
+    std::string order = "name";          ///< "name", or the file the order was read from
+    std::int64_t canary = 0;             ///< nodes before the first stop, 0: none
+    std::int64_t pause_after = 0;        ///< nodes between stops, 0: never
+    std::int64_t max_unavailable = 1;    ///< nodes in flight at once, at least 1
+    std::int64_t node_timeout_ms = 600'000;  ///< for one step on one node
+    bool manual = false;                 ///< `start` records and stops
+    std::string runner = "ssh";          ///< "ssh" or "local"
+    std::string worker;                  ///< command of the worker on the nodes, "" for the default
+    std::string ssh_config;              ///< file for `ssh -F`, "" for the user's own
+};
+
+/// One node of the run.
+struct NodeRecord {
+    std::string name;
+    std::string state = "pending";
+    bool open = false;               ///< a step was begun and has neither finished nor failed
+    std::string step;                ///< the last step that was begun
+    std::string next;                ///< what `check` found to do next: unload, load or validate
+    std::string since;               ///< time of the last change of state
+    std::uint64_t touched = 0;       ///< order in which nodes were first begun, 0: never
+    std::int64_t attempts = 0;       ///< begun checks
+    std::string kernel, boot_id, architecture;  ///< at the last look
+
+    std::string from_version;        ///< "" when nothing, or nothing with a version, was loaded before
+    value::Node from_entry;          ///< the NodeModulesConfig entry that was live, null when there was none
+    Identity from_identity;
+    value::Node from_labels;         ///< version labels before the first change: {"module","worker","schedule","device"}
+
+    std::string target_image, target_digest;
+    value::Node target_entry;        ///< the NodeModulesConfig entry of the target version for this kernel
+    Identity target_identity;        ///< what `check` says the file would have when loaded
+
+    std::string current_version;     ///< what runs there as far as known: version, "" for nothing
+    bool current_known = true;       ///< false while a step is under way that changes it, or a look was impossible
+    Identity live;                   ///< identity of the live module at the last look
+
+    std::string message;             ///< for people: outcome of the last step
+    std::string reason;              ///< stable code, set while the node is failed or skipped
+    std::string kernel_line;         ///< the kernel's own words, if any
+    std::string hint;
+};
+
+/// The run.
+struct Run {
+    std::string lineage;             ///< UUID of this run
+    std::string procedure = "module";
+    std::string cluster_identity, cluster_place;  ///< identity, and the path or name it was reached by
+    std::string created, created_by, tool_version;
+    std::string module_namespace, module_name, kernel_module;  ///< kernel_module: the main module's name, "-" as "_"
+    std::string from_version;        ///< "" when no node had one; "v1,v2" when nodes differ
+    std::string to_version;
+    Options options;
+
+    std::string state;
+    std::string since;
+    bool paused = false;
+    std::string pause_reason;        ///< stable code: canary, pause-after, node-failed, manual, interrupted
+    std::string pause_message;
+    std::int64_t batch_base = 0;     ///< nodes that were final when the run was last started or resumed
+    std::string resumed_in;          ///< state of the run when it was last resumed
+    std::optional<Rollback> rollback;  ///< set once an abort was begun
+    std::vector<NodeRecord> nodes;   ///< in walk order
+    value::Node header;              ///< the header as read, unknown members included
+    std::uint64_t events = 0;        ///< entries replayed
+
+    [[nodiscard]] const NodeRecord* find(std::string_view name) const noexcept;
+    [[nodiscard]] NodeRecord* find(std::string_view name) noexcept;
+    /// "NAMESPACE/NAME".
+    [[nodiscard]] std::string module() const { return module_namespace + "/" + module_name; }
+};
+
+/// True for states nothing follows: "done", "skipped", "rolled-back".
+[[nodiscard]] bool is_final_node_state(std::string_view state);
+/// True for the -failed states of a node.
+[[nodiscard]] bool is_failed_node_state(std::string_view state);
+/// "upgrade-complete" or "upgrade-aborted".
+[[nodiscard]] bool is_final_run_state(std::string_view state);
+
+/// Takes over what `facts` names, by the member names of encode(NodeRecord); other members stay as they are.
+void merge(NodeRecord& node, const value::Node& facts);
+
+/// Tree forms. `encode(Run)` is the journal's header when nothing has happened yet, and the snapshot at any time.
+[[nodiscard]] value::Node encode(const Identity& identity);
+[[nodiscard]] Identity decode_identity(const value::Node& node);
+[[nodiscard]] value::Node encode(const NodeRecord& node);
+[[nodiscard]] value::Node encode(const Run& run);
+/// Inverse of encode. Errors: io "state-damaged" when required members are absent or of another type; config "state-newer".
+[[nodiscard]] Run decode_run(const value::Node& node);
+
+}  // namespace kmm::upgrade

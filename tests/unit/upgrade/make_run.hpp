@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small run and a walker that plays the driver's part without any cluster.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "upgrade/planner.hpp"
+#include "upgrade/replay.hpp"
+
+namespace kmm::upgrade::test {
+
+inline Run make_run(int nodes, const Options& options = {}) {
+    Run run;
+    run.lineage = "6f1b4c1e-0000-4000-8000-000000000001";
+    run.module_namespace = "drivers";
+    run.module_name = "kmm-hello";
+    run.from_version = "v1";
+    run.to_version = "v2";
+    run.state = "upgrade-started";
+    run.options = options;
+    for (int index = 0; index < nodes; ++index) {
+        NodeRecord node;
+        node.name = std::string("node-") + static_cast<char>('a' + index);
+        node.from_version = node.current_version = "v1";
+        run.nodes.push_back(node);
+    }
+    return run;
+}
+
+/// Records events and applies them, as the driver does.
+struct Journal {
+    Run run;
+    std::vector<TimedPayload> entries;
+
+    explicit Journal(Run start) : run(std::move(start)) { entries.push_back({"t0", encode(run)}); }
+
+    void add(const Event& event) {
+        apply(run, event, "t" + std::to_string(entries.size()));
+        entries.push_back({"t" + std::to_string(entries.size()), encode(event)});
+    }
+    void node(EventKind kind, const std::string& name, const std::string& step, const std::string& to,
+              value::Node facts = {}) {
+        Event event;
+        event.kind = kind;
+        event.node = name;
+        event.step = step;
+        event.from = run.find(name)->state;
+        event.to = to;
+        event.facts = std::move(facts);
+        add(event);
+    }
+    void decision(EventKind kind, const std::string& step = "", const std::string& to = "") {
+        Event event;
+        event.kind = kind;
+        event.step = step;
+        event.from = to.empty() ? "" : run.state;
+        event.to = to;
+        add(event);
+    }
+    void begin(const NodeStep& step) {
+        node(EventKind::intent, step.node, step.step, procedure_module().find_step(step.step)->node->during);
+    }
+    void end(const NodeStep& step, bool good) {
+        const auto& states = *procedure_module().find_step(step.step)->node;
+        auto facts = value::Node::mapping();
+        if (step.step == "check") facts.set("next", "unload");
+        node(good ? EventKind::done : EventKind::failed, step.node, step.step, good ? states.done : states.failed,
+             std::move(facts));
+    }
+    /// Walks until the run pauses or ends. `fails` says which steps fail. Returns the steps in order.
+    std::vector<NodeStep> walk(const std::function<bool(const NodeStep&)>& fails = [](const NodeStep&) { return false; }) {
+        std::vector<NodeStep> steps;
+        for (;;) {
+            const auto next = next_steps(run, {});
+            if (next.next == Next::finished) return steps;
+            if (next.next == Next::pause) {
+                if (!run.paused) add(next.event);
+                return steps;
+            }
+            if (next.next == Next::move) {
+                add(next.event);
+                continue;
+            }
+            for (const auto& step : next.steps) begin(step);
+            for (const auto& step : next.steps) {
+                end(step, !fails(step));
+                steps.push_back(step);
+            }
+        }
+    }
+};
+
+}  // namespace kmm::upgrade::test

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "unit/upgrade/make_run.hpp"
+
+using namespace kmm::upgrade;
+using kmm::upgrade::test::Journal;
+using kmm::upgrade::test::make_run;
+
+namespace {
+
+std::string text(const std::vector<NodeStep>& steps) {
+    std::string all;
+    for (const auto& step : steps) all += (all.empty() ? "" : " ") + step.node.substr(5) + ":" + step.step;
+    return all;
+}
+
+const auto never = [](const NodeStep&) { return false; };
+
+}  // namespace
+
+TEST_SUITE("upgrade::unit") {
+
+TEST_CASE("one node after the other, each through its whole walk") {
+    Journal journal(make_run(2));
+    CHECK(text(journal.walk()) == "a:check a:unload a:load a:validate b:check b:unload b:load b:validate");
+    CHECK(journal.run.state == "upgrade-complete");
+    CHECK(count(journal.run).done == 2);
+    CHECK(next_commands(journal.run) == std::vector<std::string>{"kmm-upgrade delete"});
+}
+
+TEST_CASE("the canary stops the run after its nodes, resume goes on") {
+    Options options;
+    options.canary = 1;
+    Journal journal(make_run(3, options));
+    CHECK(text(journal.walk()) == "a:check a:unload a:load a:validate");
+    CHECK(journal.run.state == "upgraded-canary");
+    CHECK(journal.run.pause_reason == "canary");
+    journal.decision(EventKind::resumed);
+    CHECK(journal.walk().size() == 8);
+    CHECK(journal.run.state == "upgrade-complete");
+}
+
+TEST_CASE("a canary as large as the run is no canary") {
+    Options options;
+    options.canary = 2;
+    Journal journal(make_run(2, options));
+    journal.walk();
+    CHECK(journal.run.state == "upgrade-complete");
+}
+
+TEST_CASE("pause-after counts from the last stop") {
+    Options options;
+    options.pause_after = 2;
+    options.max_unavailable = 3;
+    Journal journal(make_run(5, options));
+    std::vector<std::size_t> done;
+    for (int stop = 0; stop < 3; ++stop) {
+        journal.walk();
+        done.push_back(count(journal.run).done);
+        if (!journal.run.paused) break;
+        CHECK(journal.run.pause_reason == "pause-after");
+        journal.decision(EventKind::resumed);
+    }
+    CHECK(done == std::vector<std::size_t>{2, 4, 5});
+    CHECK(journal.run.state == "upgrade-complete");
+}
+
+TEST_CASE("never more nodes in flight than max-unavailable") {
+    for (std::int64_t limit = 1; limit <= 4; ++limit) {
+        Options options;
+        options.max_unavailable = limit;
+        Journal journal(make_run(6, options));
+        journal.walk([&](const NodeStep&) {
+            CHECK(active_nodes(journal.run).size() <= static_cast<std::size_t>(limit));
+            return false;
+        });
+        CHECK(journal.run.state == "upgrade-complete");
+    }
+}
+
+TEST_CASE("a failed node stops new ones; those in flight go on to their end") {
+    Options options;
+    options.max_unavailable = 2;
+    Journal journal(make_run(4, options));
+    journal.walk([](const NodeStep& step) { return step.node == "node-a" && step.step == "load"; });
+    CHECK(journal.run.state == "upgrading-nodes-failed");
+    CHECK(journal.run.paused);
+    CHECK(journal.run.pause_reason == "node-failed");
+    CHECK(journal.run.find("node-a")->state == "loading-failed");
+    CHECK(journal.run.find("node-b")->state == "done");
+    CHECK(journal.run.find("node-c")->state == "pending");
+    CHECK(journal.run.find("node-c")->touched == 0);
+    CHECK(next_commands(journal.run).front() == "kmm-upgrade retry node-a");
+
+    SUBCASE("retry goes on to the end") {
+        journal.node(EventKind::retry, "node-a", "", "pending");
+        journal.decision(EventKind::resumed);
+        journal.walk();
+        CHECK(journal.run.state == "upgrade-complete");
+        CHECK(journal.run.find("node-a")->attempts == 2);
+    }
+    SUBCASE("skip leaves it out") {
+        journal.node(EventKind::skip, "node-a", "", "skipped");
+        journal.decision(EventKind::resumed);
+        journal.walk();
+        CHECK(journal.run.state == "upgrade-complete");
+        CHECK(count(journal.run).skipped == 1);
+    }
+    SUBCASE("resume without a decision pauses again and touches nothing") {
+        journal.decision(EventKind::resumed);
+        CHECK(journal.walk().empty());
+        CHECK(journal.run.pause_reason == "node-failed");
+    }
+    SUBCASE("abort rolls back what the policy says, last touched first") {
+        auto event = Event{};
+        event.kind = EventKind::intent;
+        event.step = "abort";
+        event.from = journal.run.state;
+        event.to = "upgrade-aborting";
+        std::string expected;
+        SUBCASE("none") { event.facts.set("rollback", "none"); }
+        SUBCASE("current") {
+            event.facts.set("rollback", "current");
+            expected = "a:rollback";
+        }
+        SUBCASE("all") {
+            event.facts.set("rollback", "all");
+            expected = "b:rollback a:rollback";
+        }
+        journal.decision(EventKind::resumed);
+        journal.add(event);
+        CHECK(text(journal.walk()) == expected);
+        CHECK(journal.run.state == "upgrade-aborted");
+    }
+}
+
+TEST_CASE("one retried node walks while another stays failed") {
+    Options options;
+    options.max_unavailable = 2;
+    Journal journal(make_run(3, options));
+    journal.walk([](const NodeStep& step) { return step.step == "load"; });
+    CHECK(count(journal.run).failed == 2);
+    journal.node(EventKind::retry, "node-b", "", "pending");
+    journal.decision(EventKind::resumed);
+    CHECK(text(journal.walk()) == "b:check b:unload b:load b:validate");
+    CHECK(journal.run.find("node-a")->state == "loading-failed");
+    CHECK(journal.run.find("node-c")->state == "pending");
+    CHECK(journal.run.paused);
+}
+
+TEST_CASE("a rollback that fails is resumable") {
+    Journal journal(make_run(2));
+    journal.walk([](const NodeStep& step) { return step.step == "load"; });
+    Event event;
+    event.kind = EventKind::intent;
+    event.step = "abort";
+    event.from = journal.run.state;
+    event.to = "upgrade-aborting";
+    event.facts.set("rollback", "current");
+    journal.decision(EventKind::resumed);
+    journal.add(event);
+    journal.walk([](const NodeStep& step) { return step.step == "rollback"; });
+    CHECK(journal.run.state == "upgrade-aborting-failed");
+    CHECK(journal.run.paused);
+    journal.node(EventKind::retry, "node-a", "", "pending");
+    journal.decision(EventKind::resumed);
+    event.from = journal.run.state;
+    journal.add(event);
+    journal.walk(never);
+    CHECK(journal.run.state == "upgrade-aborted");
+    CHECK(journal.run.find("node-a")->state == "rolled-back");
+}
+
+TEST_CASE("a step in flight is waited for, an open one is begun again") {
+    Journal journal(make_run(1));
+    journal.add(next_steps(journal.run, {}).event);
+    journal.begin({"node-a", "check"});
+    CHECK(next_steps(journal.run, {"node-a"}).next == Next::wait);
+    const auto again = next_steps(journal.run, {});
+    REQUIRE(again.next == Next::steps);
+    CHECK(again.steps == std::vector<NodeStep>{{"node-a", "check"}});
+}
+}
