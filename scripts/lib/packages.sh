@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034
+# The Debian 12 packages that building, testing and the demo need, and how they are installed. Sourced by the scripts.
+
+packages_build=(
+  g++ make cmake ninja-build ccache pkg-config
+  libarchive-dev libcli11-dev libcurl4-openssl-dev libfmt-dev libisal-dev libkmod-dev libre2-dev libsimdjson-dev
+  libssl-dev libyaml-cpp-dev
+)
+packages_vm=(
+  qemu-system-x86 seabios linux-image-amd64 linux-headers-amd64 kmod busybox-static dropbear-bin openssh-client
+  docker-registry skopeo openssl ca-certificates python3
+)
+packages_test=(
+  doctest-dev libcpp-httplib-dev bats shellcheck faketime strace cpio procps man-db groff file jq git
+)
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+# install_packages NAME...: installs what is missing; asks the mirrors for new lists only if the known ones do not do.
+install_packages() {
+  local missing=() name
+  for name in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  echo "installing: ${missing[*]}"
+  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+  local install=("${apt[@]}" install --no-install-recommends)
+  if ! as_root "${install[@]}" "${missing[@]}" >/dev/null 2>&1; then
+    as_root "${apt[@]}" update >/dev/null || { echo "apt-get update failed" >&2; return 1; }
+    as_root "${install[@]}" "${missing[@]}" >/dev/null || { echo "could not install: ${missing[*]}" >&2; return 1; }
+  fi
+  # The tests start registries of their own; the system service that the package enables is not wanted.
+  case " ${missing[*]} " in
+    *" docker-registry "*)
+      if [ -d /run/systemd/system ]; then as_root systemctl disable --now docker-registry >/dev/null 2>&1 || true; fi ;;
+  esac
+}

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is needed on a Debian 12, builds, and runs every test. usage: scripts/test.sh [ctest option...]
+# With CI=true a skipped test is a failure. Everything it makes is in build/ and build-asan/.
+set -euo pipefail
+exec </dev/null
+export LC_ALL=C.UTF-8
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+# shellcheck source=scripts/lib/packages.sh
+. scripts/lib/packages.sh
+
+stage() { printf '\n== %s (%d:%02d)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
+
+stage "packages"
+install_packages "${packages_build[@]}" "${packages_vm[@]}" "${packages_test[@]}"
+
+stage "build"
+cmake -G Ninja -S . -B build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DKMM_WERROR=ON -DKMM_TESTS=ON \
+  -DKMM_SANITIZE=OFF -DKMM_ASAN_DIR="$root/build-asan" >/dev/null
+cmake --build build
+
+stage "build with sanitizers"
+cmake -G Ninja -S . -B build-asan -DCMAKE_BUILD_TYPE=Debug -DKMM_WERROR=ON -DKMM_TESTS=ON \
+  -DKMM_SANITIZE=ON >/dev/null
+cmake --build build-asan
+
+stage "tests"
+results=$root/build/results.xml
+rm -f "$results"
+status=0
+ctest --test-dir build -j "$(nproc)" --output-on-failure --no-tests=error --output-junit "$results" "$@" || status=$?
+if [ "$status" -eq 0 ] && [ "${CI:-}" = true ] && grep -qE 'status="(notrun|disabled)"|<skipped' "$results"; then
+  echo "tests were skipped, which CI=true forbids:" >&2
+  grep -B1 -E 'status="(notrun|disabled)"|<skipped' "$results" | grep -o 'testcase name="[^"]*"' >&2
+  status=1
+fi
+exit "$status"
