@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
+
+#include "value/scalar.hpp"
 
 namespace kmm::value {
 
@@ -28,7 +31,9 @@ Node::Node(bool flag) : kind_(Kind::boolean), text_(flag ? "true" : "false") {}
 Node::Node(std::int64_t number) : kind_(Kind::integer), text_(fmt::format("{}", number)) {}
 Node::Node(std::uint64_t number) : kind_(Kind::integer), text_(fmt::format("{}", number)) {}
 Node::Node(int number) : Node(static_cast<std::int64_t>(number)) {}
-Node::Node(double number) : kind_(Kind::floating), text_(fmt::format("{}", number)) {}
+Node::Node(double number) : kind_(Kind::floating), text_(float_text(number)) {
+    if (!std::isfinite(number)) throw bug("a number that JSON cannot hold");
+}
 
 Node Node::mapping(std::initializer_list<std::pair<std::string, Node>> members) {
     Node node;

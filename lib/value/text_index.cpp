@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "value/text_index.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace kmm::value {
+
+TextIndex::TextIndex(std::string_view text) : text_(text), starts_{0} {
+    for (auto at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) starts_.push_back(at + 1);
+}
+
+Mark TextIndex::mark(std::size_t offset) const noexcept {
+    const auto place = std::min(offset, text_.size());
+    const auto after = std::upper_bound(starts_.begin(), starts_.end(), place);
+    const auto line = static_cast<std::size_t>(after - starts_.begin());
+    return Mark{static_cast<std::uint32_t>(line), static_cast<std::uint32_t>(place - starts_[line - 1] + 1)};
+}
+
+std::size_t TextIndex::offset(Mark mark) const noexcept {
+    if (mark.line == 0 || mark.column == 0 || mark.line > starts_.size()) return text_.size();
+    return std::min(starts_[mark.line - 1] + mark.column - 1, text_.size());
+}
+
+std::size_t TextIndex::line_start(std::size_t offset) const noexcept { return starts_[mark(offset).line - 1]; }
+
+std::size_t TextIndex::next_line(std::size_t offset) const noexcept {
+    const auto line = mark(offset).line;
+    return line < starts_.size() ? starts_[line] : text_.size();
+}
+
+std::string_view without_bom(std::string_view text) noexcept {
+    return text.substr(0, 3) == "\xEF\xBB\xBF" ? text.substr(3) : text;
+}
+
+std::optional<std::size_t> find_invalid_utf8(std::string_view text) noexcept {
+    if (base::is_utf8(text)) return std::nullopt;
+    std::size_t at = 0;
+    while (at < text.size()) {
+        const auto lead = static_cast<unsigned char>(text[at]);
+        const std::size_t length = lead < 0x80U ? 1 : lead < 0xE0U ? 2 : lead < 0xF0U ? 3 : 4;
+        if (at + length > text.size() || !base::is_utf8(text.substr(at, length))) return at;
+        at += length;
+    }
+    return std::nullopt;
+}
+
+Diagnostic fault(std::string code, std::string message, std::string_view file, Mark mark, std::string hint) {
+    Diagnostic diagnostic;
+    diagnostic.severity = Severity::error;
+    diagnostic.code = std::move(code);
+    diagnostic.message = std::move(message);
+    diagnostic.position = Position{std::string(file), mark.line, mark.column};
+    diagnostic.hint = std::move(hint);
+    return diagnostic;
+}
+
+Diagnostic duplicate_key(std::string_view key, std::string_view file, Mark mark, Mark first) {
+    return fault("duplicate-key",
+                 fmt::format("expected each key once, found '{}' again (first in line {})", base::escape(key), first.line), file,
+                 mark, "remove one of the two");
+}
+
+bool check_text(std::string_view text, std::string_view file, const ReadLimits& limits, Diagnostics& diagnostics) {
+    if (text.size() > limits.bytes_max) {
+        diagnostics.push_back(fault("document-limit",
+                                    fmt::format("expected at most {}, found {}", base::format_bytes(limits.bytes_max),
+                                                base::format_bytes(text.size())),
+                                    file, Mark{}));
+        return false;
+    }
+    if (const auto bad = find_invalid_utf8(text); bad) {
+        diagnostics.push_back(fault("not-utf8",
+                                    fmt::format("expected UTF-8 text, found the byte 0x{:02x}",
+                                                static_cast<unsigned>(static_cast<unsigned char>(text[*bad]))),
+                                    file, TextIndex(text).mark(*bad), "save the file as UTF-8"));
+        return false;
+    }
+    if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
+        diagnostics.push_back(fault("not-utf8", "expected text, found a NUL byte", file, TextIndex(text).mark(nul),
+                                    "save the file as UTF-8 without NUL bytes"));
+        return false;
+    }
+    return true;
+}
+
+}  // namespace kmm::value

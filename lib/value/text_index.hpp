@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Offsets of a text as lines and columns, and what both readers check before they parse.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "value/node.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::value {
+
+/// Line starts of one text. A line ends with LF (a CR before it belongs to the line). Keeps a view: the text must outlive it.
+class TextIndex {
+public:
+    explicit TextIndex(std::string_view text);
+
+    /// Line and column of the byte at `offset`; an offset at or after the end gives the place just behind the text.
+    [[nodiscard]] Mark mark(std::size_t offset) const noexcept;
+    /// The inverse of mark(); the text's size for a mark outside.
+    [[nodiscard]] std::size_t offset(Mark mark) const noexcept;
+    /// Offset of the first byte of the line that holds `offset`.
+    [[nodiscard]] std::size_t line_start(std::size_t offset) const noexcept;
+    /// Offset just behind the line's LF, or the text's size.
+    [[nodiscard]] std::size_t next_line(std::size_t offset) const noexcept;
+
+private:
+    std::string_view text_;
+    std::vector<std::size_t> starts_;
+};
+
+/// The text without a UTF-8 byte order mark.
+[[nodiscard]] std::string_view without_bom(std::string_view text) noexcept;
+
+/// Offset of the first byte that does not begin or continue a valid UTF-8 sequence.
+[[nodiscard]] std::optional<std::size_t> find_invalid_utf8(std::string_view text) noexcept;
+
+/// A diagnostic of severity error at a mark.
+[[nodiscard]] Diagnostic fault(std::string code, std::string message, std::string_view file, Mark mark, std::string hint = {});
+
+/// The duplicate-key fault: names both places.
+[[nodiscard]] Diagnostic duplicate_key(std::string_view key, std::string_view file, Mark mark, Mark first);
+
+/// Size, UTF-8 and NUL checks; false, with one diagnostic, if the text must not be parsed.
+[[nodiscard]] bool check_text(std::string_view text, std::string_view file, const ReadLimits& limits,
+                              Diagnostics& diagnostics);
+
+}  // namespace kmm::value

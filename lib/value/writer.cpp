@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "value/writer.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "value/scalar.hpp"
+
+namespace kmm::value {
+namespace {
+
+/// Code points that YAML does not count as printable, or that YAML 1.1 takes for line breaks.
+bool is_special(std::string_view sequence) noexcept {
+    if (sequence.size() == 2) return sequence[0] == '\xC2' && static_cast<unsigned char>(sequence[1]) < 0xA0U;
+    return sequence == "\xE2\x80\xA8" || sequence == "\xE2\x80\xA9" || sequence == "\xEF\xBB\xBF" ||
+           sequence == "\xEF\xBF\xBE" || sequence == "\xEF\xBF\xBF";
+}
+
+unsigned code_point(std::string_view sequence) noexcept {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(sequence[i])); };
+    if (sequence.size() == 2) return (byte(0) & 0x1FU) << 6U | (byte(1) & 0x3FU);
+    return (byte(0) & 0x0FU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU);
+}
+
+void append_quoted(std::string& out, std::string_view text) {
+    out += '"';
+    for (std::size_t at = 0; at < text.size();) {
+        const auto lead = static_cast<unsigned char>(text[at]);
+        if (lead < 0x80U) {
+            switch (text[at]) {
+                case '"': out += "\\\""; break;
+                case '\\': out += "\\\\"; break;
+                case '\n': out += "\\n"; break;
+                case '\r': out += "\\r"; break;
+                case '\t': out += "\\t"; break;
+                default:
+                    if (lead < 0x20U || lead == 0x7FU) {
+                        out += fmt::format("\\u{:04x}", static_cast<unsigned>(lead));
+                    } else {
+                        out += text[at];
+                    }
+            }
+            ++at;
+            continue;
+        }
+        const std::size_t length = lead < 0xE0U ? 2 : lead < 0xF0U ? 3 : 4;
+        const auto sequence = text.substr(at, length);
+        if (sequence.size() != length || !base::is_utf8(sequence)) {
+            out += "\\ufffd";
+            ++at;
+        } else {
+            if (is_special(sequence)) {
+                out += fmt::format("\\u{:04x}", code_point(sequence));
+            } else {
+                out += sequence;
+            }
+            at += length;
+        }
+    }
+    out += '"';
+}
+
+void append_scalar_json(std::string& out, const Node& node) {
+    if (node.is_null()) {
+        out += "null";
+    } else if (node.is_string()) {
+        append_quoted(out, node.text());
+    } else {
+        out += node.text();
+    }
+}
+
+void append_json(std::string& out, const Node& node, bool pretty, std::size_t indent) {
+    const auto line = [&](std::size_t width) {
+        if (!pretty) return;
+        out += '\n';
+        out.append(width, ' ');
+    };
+    std::size_t done = 0;
+    if (node.is_mapping()) {
+        out += '{';
+        for (const auto& member : node.members()) {
+            if (done++ > 0) out += ',';
+            line(indent + 2);
+            append_quoted(out, member.key);
+            out += pretty ? ": " : ":";
+            append_json(out, member.value, pretty, indent + 2);
+        }
+        if (done > 0) line(indent);
+        out += '}';
+    } else if (node.is_sequence()) {
+        out += '[';
+        for (const auto& item : node.items()) {
+            if (done++ > 0) out += ',';
+            line(indent + 2);
+            append_json(out, item, pretty, indent + 2);
+        }
+        if (done > 0) line(indent);
+        out += ']';
+    } else {
+        append_scalar_json(out, node);
+    }
+}
+
+/// True if a literal block gives back exactly this text in every reader.
+bool fits_literal(std::string_view text) noexcept {
+    const auto last = text.find_last_not_of('\n');
+    if (last == std::string_view::npos || text.find('\n') == std::string_view::npos) return false;
+    if (text.size() - last > 2 || text[0] == ' ' || text[0] == '\n') return false;
+    char before = '\n';
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if ((byte < 0x20U && c != '\n') || byte >= 0x7FU) return false;
+        if (c == '\n' && before == ' ') return false;
+        before = c;
+    }
+    return before != ' ';
+}
+
+void append_text_yaml(std::string& out, std::string_view text) {
+    if (needs_quotes(text)) {
+        append_quoted(out, text);
+    } else {
+        out += text;
+    }
+}
+
+void append_literal(std::string& out, std::string_view text, std::size_t indent) {
+    const bool ends_with_break = text.back() == '\n';
+    out += ends_with_break ? "|\n" : "|-\n";
+    if (ends_with_break) text.remove_suffix(1);
+    for (const auto piece : base::split(text, '\n')) {
+        if (!piece.empty()) out.append(indent, ' ');
+        out += piece;
+        out += '\n';
+    }
+}
+
+void append_members(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent);
+void append_items(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent);
+
+/// A value without block children, and its line end. `indent` is the parent's.
+void append_inline(std::string& out, const Node& node, std::size_t indent) {
+    if (node.is_mapping()) {
+        out += "{}\n";
+    } else if (node.is_sequence()) {
+        out += "[]\n";
+    } else if (node.is_string() && fits_literal(node.text())) {
+        append_literal(out, node.text(), indent + 2);
+    } else {
+        if (node.is_string()) {
+            append_text_yaml(out, node.text());
+        } else {
+            append_scalar_json(out, node);
+        }
+        out += '\n';
+    }
+}
+
+void append_members(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent) {
+    std::size_t width = first_indent;
+    for (const auto& member : node.members()) {
+        out.append(width, ' ');
+        width = indent;
+        append_text_yaml(out, member.key);
+        out += ':';
+        if (!member.value.members().empty()) {
+            out += '\n';
+            append_members(out, member.value, indent + 2, indent + 2);
+        } else if (!member.value.items().empty()) {
+            out += '\n';
+            append_items(out, member.value, indent, indent);
+        } else {
+            out += ' ';
+            append_inline(out, member.value, indent);
+        }
+    }
+}
+
+void append_items(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent) {
+    std::size_t width = first_indent;
+    for (const auto& item : node.items()) {
+        out.append(width, ' ');
+        width = indent;
+        out += "- ";
+        if (!item.members().empty()) {
+            append_members(out, item, indent + 2, 0);
+        } else if (!item.items().empty()) {
+            append_items(out, item, indent + 2, 0);
+        } else {
+            append_inline(out, item, indent);
+        }
+    }
+}
+
+}  // namespace
+
+std::string to_json(const Node& node) {
+    std::string out;
+    append_json(out, node, false, 0);
+    return out;
+}
+
+std::string to_json_pretty(const Node& node) {
+    std::string out;
+    append_json(out, node, true, 0);
+    out += '\n';
+    return out;
+}
+
+std::string to_yaml(const Node& node) {
+    std::string out;
+    if (!node.members().empty()) {
+        append_members(out, node, 0, 0);
+    } else if (!node.items().empty()) {
+        append_items(out, node, 0, 0);
+    } else {
+        append_inline(out, node, 0);
+    }
+    return out;
+}
+
+}  // namespace kmm::value

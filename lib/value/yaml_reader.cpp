@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adapter of yaml-cpp's event reader. It resolves scalars, checks keys and expands aliases itself, because yaml-cpp does
+// none of that the way Kubernetes' readers do.
+#include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "value/reader.hpp"
+#include "value/scalar.hpp"
+#include "value/text_index.hpp"
+
+namespace kmm::value {
+namespace {
+
+/// Ends the parse of a file; the diagnostic is already recorded.
+struct StopReading {};
+
+constexpr std::string_view k_core_tag = "tag:yaml.org,2002:";
+
+Mark to_mark(const YAML::Mark& mark) noexcept {
+    if (mark.is_null()) return {};
+    return Mark{static_cast<std::uint32_t>(mark.line + 1), static_cast<std::uint32_t>(mark.column + 1)};
+}
+
+/// What an alias of an anchor costs.
+struct Weight {
+    std::size_t nodes = 0, bytes = 0, depth = 0;
+};
+
+Weight weigh(const Node& node) {
+    Weight sum{1, node.text().size(), 0};
+    const auto add = [&](const Node& child, std::size_t key_bytes) {
+        const auto part = weigh(child);
+        sum.nodes += part.nodes;
+        sum.bytes += part.bytes + key_bytes;
+        sum.depth = std::max(sum.depth, part.depth + 1);
+    };
+    for (const auto& item : node.items()) add(item, 0);
+    for (const auto& member : node.members()) add(member.value, member.key.size());
+    return sum;
+}
+
+class YamlBuilder final : public YAML::EventHandler {
+public:
+    YamlBuilder(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits)
+        : text_(text), file_(file), index_(text), diagnostics_(diagnostics), limits_(limits) {}
+
+    [[nodiscard]] std::vector<Document> take() { return std::move(documents_); }
+
+    void OnDocumentStart(const YAML::Mark& mark) override {
+        if (documents_seen_ > 0) check_separator(to_mark(mark));
+        stack_.clear();
+        anchors_.clear();
+        nodes_ = bytes_ = 0;
+        root_.reset();
+    }
+
+    void OnDocumentEnd() override {
+        const auto index = documents_seen_++;
+        if (root_ && !root_->is_null()) documents_.push_back(Document{std::string(file_), std::move(*root_), index});
+    }
+
+    void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+        finish(Node(), to_mark(mark), anchor, Plain::yes);
+    }
+
+    void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+        const auto place = to_mark(mark);
+        const auto found = anchors_.find(anchor);
+        if (found == anchors_.end()) {
+            report("bad-alias", "expected an alias of a finished value, found one of a value that contains it", place);
+            finish(Node(), place, YAML::NullAnchor, Plain::no);
+            return;
+        }
+        const auto& [node, weight] = found->second;
+        spend(weight, place);
+        finish(Node(node), place, YAML::NullAnchor, Plain::no, Counted::yes);
+    }
+
+    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+        const auto place = to_mark(mark);
+        finish(scalar(tag, text, place), place, anchor, tag == "?" ? Plain::yes : Plain::no);
+    }
+
+    void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                         YAML::EmitterStyle::value) override {
+        open(Node::sequence(), to_mark(mark), tag, anchor);
+    }
+    void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                    YAML::EmitterStyle::value) override {
+        open(Node::mapping(), to_mark(mark), tag, anchor);
+    }
+    void OnSequenceEnd() override { close(); }
+    void OnMapEnd() override { close(); }
+
+private:
+    enum class Plain { no, yes };
+    enum class Counted { no, yes };
+
+    struct Frame {
+        Node node;
+        YAML::anchor_t anchor = YAML::NullAnchor;
+        bool key_pending = false;      ///< a key was read, its value comes next
+        std::optional<Member> member;  ///< the key, unless it was at fault
+        std::unordered_map<std::string, Mark> seen;
+    };
+
+    void report(std::string code, std::string message, Mark mark, std::string hint = {}) {
+        diagnostics_.push_back(fault(std::move(code), std::move(message), file_, mark, std::move(hint)));
+    }
+
+    void spend(const Weight& weight, Mark mark) {
+        nodes_ += weight.nodes;
+        bytes_ += weight.bytes;
+        if (nodes_ > limits_.nodes_max) {
+            report("document-limit", fmt::format("expected at most {} values in a document, aliases expanded", limits_.nodes_max), mark);
+        } else if (bytes_ > limits_.bytes_max) {
+            report("document-limit", fmt::format("expected at most {} in a document, aliases expanded",
+                                                 base::format_bytes(limits_.bytes_max)), mark);
+        } else if (stack_.size() + weight.depth > limits_.depth_max) {
+            report("document-limit", fmt::format("expected at most {} nested levels", limits_.depth_max), mark);
+        } else {
+            return;
+        }
+        throw StopReading{};
+    }
+
+    /// yaml-cpp starts a new document at any leftover content; YAML wants a marker line before it.
+    void check_separator(Mark mark) {
+        const auto offset = index_.offset(mark);
+        if (text_.substr(offset, 3) == "---" || text_.substr(offset, 1) == "%") return;
+        if (offset >= text_.size()) return;
+        auto before = text_.substr(0, offset);
+        while (!before.empty()) {
+            const auto start = index_.line_start(before.size() - 1);
+            const auto line = before.substr(start);
+            if (line.substr(0, 3) == "..." || line.substr(0, 3) == "---") return;
+            const auto content = base::trim(line);
+            if (!content.empty() && content[0] != '#') break;
+            before = before.substr(0, start);
+        }
+        report("yaml-syntax", "expected the end of the document or a '---' line, found more content", mark);
+        throw StopReading{};
+    }
+
+    void open(Node node, Mark mark, const std::string& tag, YAML::anchor_t anchor) {
+        const bool plain_tag = tag.empty() || tag == "?" || tag == "!" || tag == fmt::format("{}map", k_core_tag) ||
+                               tag == fmt::format("{}seq", k_core_tag);
+        if (!plain_tag) report_tag(tag, mark);
+        node.set_mark(mark);
+        stack_.push_back(Frame{std::move(node), anchor, false, std::nullopt, {}});
+        spend(Weight{1, 0, 0}, mark);
+    }
+
+    void close() {
+        Frame frame = std::move(stack_.back());
+        stack_.pop_back();
+        const auto mark = frame.node.mark();
+        finish(std::move(frame.node), mark, frame.anchor, Plain::no, Counted::yes);
+    }
+
+    /// A complete value goes to its parent: as root, item, key or member value.
+    void finish(Node node, Mark mark, YAML::anchor_t anchor, Plain plain, Counted counted = Counted::no) {
+        node.set_mark(mark);
+        if (counted == Counted::no) spend(Weight{1, node.text().size(), 0}, mark);
+        if (anchor != YAML::NullAnchor) {
+            const auto weight = weigh(node);
+            anchors_.insert_or_assign(anchor, std::pair(node, weight));
+        }
+        if (stack_.empty()) {
+            root_ = std::move(node);
+            return;
+        }
+        Frame& frame = stack_.back();
+        if (frame.node.is_sequence()) {
+            frame.node.items().push_back(std::move(node));
+        } else if (!frame.key_pending) {
+            frame.key_pending = true;
+            frame.member = make_key(frame, node, mark, plain);
+        } else {
+            frame.key_pending = false;
+            if (frame.member) {
+                frame.member->value = std::move(node);
+                frame.node.members().push_back(std::move(*frame.member));
+            }
+            frame.member.reset();
+        }
+    }
+
+    std::optional<Member> make_key(Frame& frame, const Node& node, Mark mark, Plain plain) {
+        if (node.is_mapping() || node.is_sequence() || node.is_null()) {
+            report("bad-key", fmt::format("expected a string as key, found a {}", kind_name(node.kind())), mark,
+                   node.is_null() ? "quote the key if it is meant as text"
+                                  : "quote the text if it is a template expression such as {{ .name }}");
+            return std::nullopt;
+        }
+        if (plain == Plain::yes && node.is_string() && node.text() == "<<") {
+            report("bad-merge", "expected plain members, found a '<<' merge", mark, "write the merged members out");
+            return std::nullopt;
+        }
+        const auto [old, fresh] = frame.seen.emplace(node.text(), mark);
+        if (!fresh) {
+            diagnostics_.push_back(duplicate_key(node.text(), file_, mark, old->second));
+            return std::nullopt;
+        }
+        return Member{node.text(), mark, {}};
+    }
+
+    void report_tag(const std::string& tag, Mark mark) {
+        report("bad-tag", fmt::format("expected no tag or a YAML core tag, found '{}'", base::escape(tag)), mark, "remove the tag");
+    }
+
+    Node scalar(const std::string& tag, const std::string& text, Mark mark) {
+        if (tag == "!" || tag == fmt::format("{}str", k_core_tag)) return Node(text);
+        const auto plain = resolve_plain(text);
+        if (plain.not_a_number) {
+            report("bad-number", fmt::format("expected a value that JSON can hold, found the number {}", text), mark,
+                   "quote it if it is meant as text");
+            return Node(text);
+        }
+        if (tag.empty() || tag == "?") return plain.node;
+        const auto found = plain.node.kind();
+        const auto is = [&](std::string_view name) { return tag == fmt::format("{}{}", k_core_tag, name); };
+        if (is("timestamp")) return Node(text);
+        if (!is("int") && !is("float") && !is("bool") && !is("null")) {
+            report_tag(tag, mark);
+            return Node(text);
+        }
+        const bool fits = (is("int") && found == Kind::integer) || (is("bool") && found == Kind::boolean) ||
+                          (is("null") && found == Kind::null) ||
+                          (is("float") && (found == Kind::floating || found == Kind::integer));
+        if (!fits) {
+            report("bad-tag", fmt::format("expected a value that fits the tag '{}', found '{}'", tag, base::escape(text)), mark);
+        }
+        return plain.node;
+    }
+
+    std::string_view text_;
+    std::string_view file_;
+    TextIndex index_;
+    Diagnostics& diagnostics_;
+    const ReadLimits& limits_;
+    std::vector<Document> documents_;
+    std::size_t documents_seen_ = 0;
+    std::vector<Frame> stack_;
+    std::map<YAML::anchor_t, std::pair<Node, Weight>> anchors_;
+    std::optional<Node> root_;
+    std::size_t nodes_ = 0;
+    std::size_t bytes_ = 0;
+};
+
+/// What usually causes yaml-cpp's more common messages.
+std::string syntax_hint(std::string_view message) {
+    struct Row {
+        std::string_view part, hint;
+    };
+    constexpr std::array<Row, 7> k_rows = {{
+        {"illegal map value", "check the indentation, and quote a value that contains ': '"},
+        {"end of map not found", "check the indentation of this line and the one before"},
+        {"end of sequence not found", "check the indentation of the list items"},
+        {"end of map flow", "a '{' is not closed"},
+        {"end of sequence flow", "a '[' is not closed"},
+        {"tab", "indent with spaces"},
+        {"unknown token", "quote a value that starts with @, ` or %, and indent with spaces, not tabs"},
+    }};
+    for (const auto& row : k_rows) {
+        if (message.find(row.part) != std::string_view::npos) return std::string(row.hint);
+    }
+    return {};
+}
+
+}  // namespace
+
+std::vector<Document>
+read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits) {
+    const auto body = without_bom(text);
+    if (!check_text(body, file, limits, diagnostics)) return {};
+    YamlBuilder builder(body, file, diagnostics, limits);
+    std::istringstream stream{std::string(body)};
+    try {
+        YAML::Parser parser(stream);
+        while (parser.HandleNextDocument(builder)) {
+        }
+    } catch (const YAML::DeepRecursion& error) {
+        diagnostics.push_back(fault("document-limit", fmt::format("expected at most {} nested levels", limits.depth_max), file,
+                                    to_mark(error.mark)));
+    } catch (const YAML::Exception& error) {
+        diagnostics.push_back(fault("yaml-syntax", base::escape(error.msg), file, to_mark(error.mark), syntax_hint(error.msg)));
+    } catch (const StopReading&) {
+        // the diagnostic says why
+    }
+    return builder.take();
+}
+
+}  // namespace kmm::value

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "value/reader.hpp"
+#include "value/writer.hpp"
+
+using namespace kmm;
+using namespace kmm::value;
+
+namespace {
+
+using Reader = std::vector<Document> (*)(std::string_view, std::string_view, Diagnostics&, const ReadLimits&);
+
+/// The documents as JSON lines, then "CODE LINE:COL" of each fault.
+std::string outcome(Reader read, std::string_view text, const ReadLimits& limits = {}) {
+    Diagnostics faults;
+    const auto documents = read(text, "f", faults, limits);
+    std::string out;
+    for (const auto& document : documents) out += to_json(document.root) + "\n";
+    for (const auto& fault : faults) {
+        REQUIRE(fault.position);
+        CHECK(fault.position->file == "f");
+        CHECK_FALSE(fault.message.empty());
+        out += "!" + fault.code + " " + std::to_string(fault.position->line) + ":" + std::to_string(fault.position->column) + "\n";
+    }
+    return out;
+}
+
+struct Case {
+    std::string name, text, expected;
+};
+
+const std::string k_sample =
+    "# a sample\n"
+    "apiVersion: v1\nkind: Node\nmetadata:\n  name: \"a\\u00e9\\n\"\n  labels: {x: 'it''s', \"y\": [1, 2.5, null, ~]}\n"
+    "spec:\n- &one\n  k: |\n    text\n     more\n  f: >-\n    a\n    b\n- *one\n- ? q\n  : r\n...\n---\nb: !!str 1\n";
+
+}  // namespace
+
+TEST_SUITE("value::reader") {
+    TEST_CASE("plain scalars mean what they mean to Kubernetes") {
+        const std::vector<Case> cases = {
+            {"yes", "yes", "true"},        {"On", "On", "true"},           {"y", "y", "true"},
+            {"N", "N", "false"},           {"OFF", "OFF", "false"},        {"true", "true", "true"},
+            {"tRUE", "tRUE", "\"tRUE\""},  {"yEs", "yEs", "\"yEs\""},      {"zero", "0", "0"},
+            {"hex", "0x1F", "31"},         {"octal", "010", "8"},          {"octal o", "0o17", "15"},
+            {"binary", "-0b11", "-3"},     {"under", "1_000", "1000"},     {"lead under", "_1", "\"_1\""},
+            {"plus", "+5", "5"},           {"eight", "08", "8.0"},         {"exp", "1e3", "1000.0"},
+            {"float", "1.50", "1.5"},      {"dot", ".5", "0.5"},           {"trail", "1.", "1.0"},
+            {"minus", "-1.5e-2", "-0.015"}, {"date", "2020-01-01", "\"2020-01-01\""},
+            {"time", "12:30:45", "\"12:30:45\""},                          {"version", "1.2.3", "\"1.2.3\""},
+            {"max", "18446744073709551615", "18446744073709551615"},
+            {"min", "-9223372036854775808", "-9223372036854775808"},
+            {"big", "18446744073709551616", "1.8446744073709552e+19"},
+            {"tiny", "1e-400", "0.0"},
+            {"huge", "1e400", "\"1e400\""}, {"quoted", "'yes'", "\"yes\""}, {"double", "\"1\"", "\"1\""},
+            {"tag str", "!!str 1", "\"1\""}, {"tag int", "!!int 0x10", "16"}, {"bang", "! 12", "\"12\""},
+            {"0x", "0x", "\"0x\""},        {"sign", "-", "\"-\""},
+        };
+        for (const auto& c : cases) {
+            CAPTURE(c.name);
+            if (c.name == "sign") continue;
+            CHECK(outcome(read_yaml, "k: " + c.text) == "{\"k\":" + c.expected + "}\n");
+        }
+    }
+
+    TEST_CASE("documents of YAML") {
+        const std::vector<Case> cases = {
+            {"two", "a: 1\n---\nb: 2\n", "{\"a\":1}\n{\"b\":2}\n"},
+            {"empty dropped", "---\n---\na: 1\n---\n# c\n", "{\"a\":1}\n"},
+            {"nothing", "# only\n", ""},
+            {"bom crlf", "\xEF\xBB\xBF" "a: 1\r\nb:\r\n- x\r\n", "{\"a\":1,\"b\":[\"x\"]}\n"},
+            {"alias", "a: &x {k: 1}\nb: *x\n", "{\"a\":{\"k\":1},\"b\":{\"k\":1}}\n"},
+            {"bool key", "on: 1\n1: 2\n", "{\"true\":1,\"1\":2}\n"},
+            {"after end", "a: 1\n...\nb: 2\n", "{\"a\":1}\n{\"b\":2}\n"},
+            {"null members", "a:\nb: ~\nc: null\nd: ''\n", "{\"a\":null,\"b\":null,\"c\":null,\"d\":\"\"}\n"},
+        };
+        for (const auto& c : cases) {
+            CAPTURE(c.name);
+            CHECK(outcome(read_yaml, c.text) == c.expected);
+        }
+    }
+
+    TEST_CASE("faults of YAML carry their place, and do not hide each other") {
+        const std::vector<Case> cases = {
+            {"duplicate", "a: 1\nb: 2\na: 3\n", "{\"a\":1,\"b\":2}\n!duplicate-key 3:1\n"},
+            {"two duplicates", "m:\n  a: 1\n  a: 2\n\"m\": 3\n", "{\"m\":{\"a\":1}}\n!duplicate-key 3:3\n!duplicate-key 4:1\n"},
+            {"duplicate by value", "1: a\n0x1: b\n", "{\"1\":\"a\"}\n!duplicate-key 2:1\n"},
+            {"merge", "a: &x {k: 1}\nb:\n  <<: *x\n", "{\"a\":{\"k\":1},\"b\":{}}\n!bad-merge 3:3\n"},
+            {"quoted merge key", "'<<': 1\n", "{\"<<\":1}\n"},
+            {"template", "a: {{ .Values.x }}\n", "{\"a\":{}}\n!bad-key 1:5\n"},
+            {"null key", "~: 1\n", "{}\n!bad-key 1:1\n"},
+            {"cycle", "a: &x [*x]\n", "{\"a\":[null]}\n!bad-alias 1:8\n"},
+            {"unknown alias", "a: *x\n", "!yaml-syntax 1:4\n"},
+            {"tag", "a: !foo 1\n", "{\"a\":\"1\"}\n!bad-tag 1:4\n"},
+            {"tag of mapping", "a: !foo {b: 1}\n", "{\"a\":{\"b\":1}}\n!bad-tag 1:4\n"},
+            {"misfit", "a: !!int x\n", "{\"a\":\"x\"}\n!bad-tag 1:4\n"},
+            {"nan", "a: .nan\n", "{\"a\":\".nan\"}\n!bad-number 1:4\n"},
+            {"utf8", "a: 1\nb: x\xFFy\n", "!not-utf8 2:5\n"},
+            {"nul", std::string("a: 1\0", 5), "!not-utf8 1:5\n"},
+            {"first document stays", "a: 1\n---\nb: [1\n", "{\"a\":1}\n!yaml-syntax 4:1\n"},
+            {"leftover", "{a: 1} x\n", "{\"a\":1}\n!yaml-syntax 1:8\n"},
+            {"illegal", "a: b: c\n", "!yaml-syntax 1:5\n"},
+            {"tab", "a:\n\tb: 1\n", "!yaml-syntax 2:3\n"},
+        };
+        for (const auto& c : cases) {
+            CAPTURE(c.name);
+            CHECK(outcome(read_yaml, c.text) == c.expected);
+        }
+    }
+
+    TEST_CASE("marks of keys and values count from one, in bytes") {
+        Diagnostics faults;
+        const auto documents = read_yaml("\xC3\xA9: x\nm:\n  'k' : &a [1,\n    two]\n", "f", faults);
+        REQUIRE(documents.size() == 1);
+        const auto& root = documents[0].root;
+        CHECK(root.mark() == Mark{1, 1});
+        CHECK(root.members()[0].value.mark() == Mark{1, 5});
+        const auto& k = root.find("m")->members()[0];
+        CHECK(k.key_mark == Mark{3, 3});
+        CHECK(k.value.mark() == Mark{3, 9});
+        CHECK(k.value.items()[1].mark() == Mark{4, 5});
+        const auto json = read_json("{\n \"a\": [1,\n  {\"b\" :true}]}", "f", faults);
+        REQUIRE(json.size() == 1);
+        const auto& a = json[0].root.members()[0];
+        CHECK(a.key_mark == Mark{2, 2});
+        CHECK(a.value.mark() == Mark{2, 7});
+        CHECK(a.value.items()[0].mark() == Mark{2, 8});
+        const auto& b = a.value.items()[1].members()[0];
+        CHECK(b.key_mark == Mark{3, 4});
+        CHECK(b.value.mark() == Mark{3, 9});
+        CHECK(faults.empty());
+    }
+
+    TEST_CASE("JSON is strict") {
+        const std::vector<Case> cases = {
+            {"object", " {\"a\" : [1, -2, 3.0, true, false, null, \"x\"]} \n", "{\"a\":[1,-2,3.0,true,false,null,\"x\"]}\n"},
+            {"scalar", " \"a\" ", "\"a\"\n"},
+            {"number", "12", "12\n"},
+            {"null", "null", "null\n"},
+            {"surrogates", "[\"\\ud83d\\ude00\"]", "[\"\xF0\x9F\x98\x80\"]\n"},
+            {"big", "[18446744073709551615,18446744073709551616]", "[18446744073709551615,1.8446744073709552e+19]\n"},
+            {"empty", "  \n", "!json-syntax 1:1\n"},
+            {"trailing comma", "{\"a\":1,}", "!json-syntax 1:8\n"},
+            {"trailing comma in list", "[1,\n]", "!json-syntax 2:1\n"},
+            {"missing comma", "[1\n 2]", "!json-syntax 2:2\n"},
+            {"missing colon", "{\"a\" 1}", "!json-syntax 1:6\n"},
+            {"single quotes", "{'a':1}", "!json-syntax 1:2\n"},
+            {"bare word", "[yes]", "!json-syntax 1:2\n"},
+            {"leading zero", "[01]", "!json-syntax 1:2\n"},
+            {"bare point", "[1.]", "!json-syntax 1:2\n"},
+            {"plus", "[+1]", "!json-syntax 1:2\n"},
+            {"huge", "[1e400]", "!json-syntax 1:2\n"},
+            {"trailing", "{\"a\":1} x", "!json-syntax 1:9\n"},
+            {"two", "{}\n{}", "!json-syntax 2:1\n"},
+            {"trailing after scalar", "1 2", "!json-syntax 1:3\n"},
+            {"open string", "{\"a\":\n \"bc}", "!json-syntax 2:2\n"},
+            {"raw newline", "[\"a\nb\"]", "!json-syntax 1:4\n"},
+            {"bad escape", "[\"a\",\n \"\\x\"]", "!json-syntax 2:2\n"},
+            {"lone surrogate", "[\"\\ud800\"]", "!json-syntax 1:2\n"},
+            {"cut", "{\"a\":[1,2", "!json-syntax 1:10\n"},
+            {"wrong bracket", "[1}", "!json-syntax 1:4\n"},
+            {"duplicate", "{\"a\":1,\n\"b\":{\"x\":1,\"x\":2},\n\"a\":2}", "{\"a\":1,\"b\":{\"x\":1}}\n!duplicate-key 2:12\n!duplicate-key 3:1\n"},
+            {"utf8", "[\"\xC3\x28\"]", "!not-utf8 1:3\n"},
+        };
+        for (const auto& c : cases) {
+            CAPTURE(c.name);
+            CHECK(outcome(read_json, c.text) == c.expected);
+        }
+    }
+
+    TEST_CASE("read_any chooses by the first byte and falls back to YAML") {
+        const std::vector<Case> cases = {
+            {"json", "{\"a\":1}", "{\"a\":1}\n"},
+            {"flow yaml", "{a: 1}", "{\"a\":1}\n"},
+            {"flow then document", "{a: 1}\n---\nb: 2\n", "{\"a\":1}\n{\"b\":2}\n"},
+            {"yaml", "a: 1\n", "{\"a\":1}\n"},
+            {"json with a fault", "{\"a\":1,,}", "!json-syntax 1:8\n"},
+            {"json long key", "{\"" + std::string(2000, 'k') + "\":1}", "{\"" + std::string(2000, 'k') + "\":1}\n"},
+            {"empty", "", ""},
+        };
+        for (const auto& c : cases) {
+            CAPTURE(c.name);
+            CHECK(outcome(read_any, c.text) == c.expected);
+        }
+    }
+
+    TEST_CASE("hostile documents end at a limit") {
+        std::string laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+        for (int i = 1; i < 12; ++i) {
+            const auto n = std::to_string(i);
+            const auto p = "*a" + std::to_string(i - 1);
+            laughs += "a" + n + ": &a" + n + " [" + p;
+            for (int k = 1; k < 10; ++k) laughs += ", " + p;
+            laughs += "]\n";
+        }
+        CHECK(outcome(read_yaml, laughs) == "!document-limit 6:45\n");
+        ReadLimits small;
+        small.bytes_max = 1000;
+        CHECK(outcome(read_yaml, "a: &a " + std::string(400, 'x') + "\nb: [*a, *a, *a]\n", small) == "!document-limit 2:9\n");
+        CHECK(outcome(read_yaml, std::string(1001, ' '), small) == "!document-limit 0:0\n");
+        for (const std::size_t depth : {101U, 400U, 600U, 100000U}) {
+            CAPTURE(depth);
+            const std::string open(depth, '[');
+            CHECK(outcome(read_json, open + std::string(depth, ']')) == "!document-limit 1:101\n");
+            CHECK(outcome(read_yaml, open).find("!") == 0);
+        }
+        CHECK(outcome(read_json, std::string(100, '[') + std::string(100, ']')) == std::string(100, '[') + std::string(100, ']') + "\n");
+        small.bytes_max = 1U << 20U;
+        small.nodes_max = 5;
+        CHECK(outcome(read_yaml, "[1,2,3,4]", small) == "[1,2,3,4]\n");
+        CHECK(outcome(read_yaml, "[1,2,3,4,5]", small) == "!document-limit 1:10\n");
+        CHECK(outcome(read_json, "[1,2,3,4]", small) == "[1,2,3,4]\n");
+        CHECK(outcome(read_json, "[1,2,3,4,5]", small) == "!document-limit 1:10\n");
+    }
+
+    TEST_CASE("a text cut at any length is read or refused, never worse") {
+        const std::string json = R"({"a":[1,2.5e3,true,null,"xé\n\ud83d\ude00"],"b":{"c":{}}})";
+        std::size_t refused = 0;
+        for (std::size_t length = 0; length <= json.size(); ++length) {
+            Diagnostics faults;
+            const auto documents = read_json(json.substr(0, length), "f", faults);
+            CHECK(documents.empty() == has_errors(faults));
+            refused += documents.empty() ? 1U : 0U;
+        }
+        CHECK(refused == json.size());
+        std::size_t read = 0;
+        for (std::size_t length = 0; length <= k_sample.size(); ++length) {
+            Diagnostics faults;
+            const auto documents = read_yaml(k_sample.substr(0, length), "f", faults);
+            for (const auto& document : documents) CHECK_FALSE(to_json(document.root).empty());
+            read += documents.size();
+            for (const auto& fault : faults) CHECK(fault.position->line > 0);
+        }
+        CHECK(read > 0);
+    }
+}
