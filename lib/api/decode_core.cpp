@@ -102,8 +102,9 @@ ObjectMeta decode_meta(Fields& root, Residence residence) {
     meta.labels = metadata->string_map("labels");
     meta.annotations = metadata->string_map("annotations");
     meta.finalizers = metadata->strings("finalizers").value_or(std::vector<std::string>{});
+    meta.deleting = !metadata->string("deletionTimestamp").empty();
     metadata->allow({"generateName", "selfLink", "resourceVersion", "generation", "creationTimestamp",
-                     "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "managedFields", "clusterName"});
+                     "deletionGracePeriodSeconds", "ownerReferences", "managedFields", "clusterName"});
     metadata->done();
     check_name(*metadata, meta);
     check_namespace(*metadata, meta, residence);

@@ -30,6 +30,7 @@ struct ObjectMeta {
     Labels annotations;
     std::vector<std::string> finalizers;
     Position origin;
+    bool deleting = false;  ///< deletionTimestamp is set
 };
 
 struct Taint {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,34 @@ using Resolution = std::variant<Resolved, NoMapping, MappingFault>;
 /// Chooses and merges. Source: KMM kernelmapper.go, getKernelMapping and moduleLoaderData; facts: KMM 3.
 /// Cost: compiles each regexp at most once per call; use Resolver for many kernels.
 [[nodiscard]] Resolution resolve(const api::Module& module, std::string_view kernel_version);
+
+/// One kernel mapping as it was tried for a kernel.
+struct Attempt {
+    std::size_t index = 0;
+    bool literal = false;
+    std::string matcher;
+    bool matched = false;
+    std::string fault;  ///< why the regexp could not be tried, "" if it could
+};
+
+/// `resolve` for many kernels: compiles each regexp of the Module once. Keeps a reference to `module`.
+class Resolver {
+public:
+    explicit Resolver(const api::Module& module);
+    explicit Resolver(api::Module&&) = delete;
+    ~Resolver();
+    Resolver(Resolver&&) noexcept;
+    /// As the free function. O(mappings * length of the kernel version).
+    [[nodiscard]] Resolution resolve(std::string_view kernel_version) const;
+    /// The mappings in the order they were tried, up to the one that matched or is faulty; the last one tells which.
+    [[nodiscard]] std::vector<Attempt> attempts(std::string_view kernel_version) const;
+    [[nodiscard]] const api::Module& module() const noexcept { return module_; }
+
+private:
+    struct Compiled;
+    const api::Module& module_;
+    std::unique_ptr<Compiled> compiled_;
+};
 
 enum class Action { load, keep, reload, unload, blocked, none };
 [[nodiscard]] std::string_view to_string(Action action) noexcept;

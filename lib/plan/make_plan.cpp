@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "plan/reasons.hpp"
+#include "plan/verdict.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+/// Entries of a NodeModulesConfig whose Module was not read: KMM keeps what is in spec and unloads what is only in status.
+void add_unknown_modules(const api::Objects& objects, Plan& plan) {
+    std::set<std::pair<std::string_view, std::string_view>> known;
+    for (const auto& module : objects.modules) { known.emplace(module.meta.namespace_, module.meta.name); }
+    for (const auto& view : views(objects)) {
+        if (view.config == nullptr) { continue; }
+        std::map<std::pair<std::string, std::string>, Entry> entries;
+        for (const auto* list : {&view.config->status, &view.config->spec}) {
+            for (const auto& item : *list) {
+                if (known.count({item.namespace_, item.name}) != 0) { continue; }
+                Entry entry;
+                entry.node = view.node->meta.name;
+                entry.kernel = view.node->kernel_version;
+                entry.boot_id = view.node->boot_id;
+                entry.namespace_ = item.namespace_;
+                entry.module = item.name;
+                entry.version = item.version;
+                entry.image = item.config.container_image;
+                entry.config = item.config;
+                entry.action = list == &view.config->spec ? Action::keep : Action::unload;
+                entry.reason = "module-unknown";
+                entry.message = reason(entry.reason).text;
+                entries.insert_or_assign({item.namespace_, item.name}, std::move(entry));
+            }
+        }
+        for (auto& [key, entry] : entries) { plan.entries.push_back(std::move(entry)); }
+    }
+}
+
+/// NodeModulesConfigs that belong to no node.
+void report_missing_nodes(const api::Objects& objects, Plan& plan) {
+    std::set<std::string_view> nodes;
+    for (const auto& node : objects.nodes) { nodes.insert(node.meta.name); }
+    for (const auto& config : objects.node_modules_configs) {
+        if (nodes.count(config.meta.name) != 0) { continue; }
+        Diagnostic diagnostic;
+        diagnostic.severity = Severity::warning;
+        diagnostic.code = "node-missing";
+        diagnostic.message = fmt::format("NodeModulesConfig {}: there is no Node of that name", config.meta.name);
+        if (!config.meta.origin.file.empty()) { diagnostic.position = config.meta.origin; }
+        diagnostic.hint = "add the Node to the input";
+        plan.diagnostics.push_back(std::move(diagnostic));
+    }
+}
+
+bool stays_loaded(Action action) {
+    return action == Action::load || action == Action::keep || action == Action::reload;
+}
+
+/// Two Modules that put the same kernel module on one node: each undoes the other's work, and KMM does not notice.
+void report_conflicts(Plan& plan) {
+    std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>> conflicts;
+    std::map<std::pair<std::string, std::string>, std::string> owners;
+    for (const auto& entry : plan.entries) {
+        if (!stays_loaded(entry.action) || !entry.config || entry.config->modprobe.module_name.empty()) { continue; }
+        std::string kernel_module = entry.config->modprobe.module_name;
+        std::replace(kernel_module.begin(), kernel_module.end(), '-', '_');
+        const std::string full = fmt::format("{}/{}", entry.namespace_, entry.module);
+        const auto [owner, first] = owners.emplace(std::pair{entry.node, kernel_module}, full);
+        if (!first) { conflicts[{kernel_module, owner->second, full}].insert(entry.node); }
+    }
+    for (const auto& [key, nodes] : conflicts) {
+        const auto& [kernel_module, first, second] = key;
+        Diagnostic diagnostic;
+        diagnostic.severity = Severity::warning;
+        diagnostic.code = "module-conflict";
+        diagnostic.message = fmt::format("Modules {} and {} both load the kernel module {} on {} node{}, first {}", first,
+                                         second, kernel_module, nodes.size(), nodes.size() == 1 ? "" : "s", *nodes.begin());
+        diagnostic.hint = "let their selectors exclude each other";
+        plan.diagnostics.push_back(std::move(diagnostic));
+    }
+}
+
+}  // namespace
+
+std::string_view to_string(Action action) noexcept {
+    switch (action) {
+        case Action::load: return "load";
+        case Action::keep: return "keep";
+        case Action::reload: return "reload";
+        case Action::unload: return "unload";
+        case Action::blocked: return "blocked";
+        case Action::none: return "none";
+    }
+    return "none";
+}
+
+Plan make_plan(const api::Objects& objects, const Options& options) {
+    Plan plan;
+    for (auto& verdict : judge_all(objects, options)) {
+        const bool eligible = verdict.selected && verdict.tolerated;
+        if (const auto* bad = std::get_if<MappingFault>(&verdict.resolution); bad != nullptr && eligible) {
+            plan.diagnostics.push_back(bad->diagnostic);
+        }
+        plan.entries.push_back(std::move(verdict.entry));
+    }
+    add_unknown_modules(objects, plan);
+    std::stable_sort(plan.entries.begin(), plan.entries.end(), [](const Entry& a, const Entry& b) {
+        return std::tie(a.node, a.namespace_, a.module) < std::tie(b.node, b.namespace_, b.module);
+    });
+    report_missing_nodes(objects, plan);
+    report_conflicts(plan);
+    sort_and_merge(plan.diagnostics);
+    return plan;
+}
+
+}  // namespace kmm::plan

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/regexp.hpp"
+
+#include <re2/re2.h>
+
+namespace kmm::plan {
+
+namespace {
+
+/// Rewrites Go's `(?<name>` to RE2's `(?P<name>` and looks for `\C`, both outside of classes, escapes and \Q...\E.
+struct Translation {
+    std::string text;
+    bool any_byte = false;  ///< `\C` was seen
+};
+
+Translation translate(std::string_view text) {
+    Translation result;
+    bool in_class = false;
+    bool quoted = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const std::string_view rest = text.substr(i);
+        if (quoted) {
+            quoted = !rest.starts_with("\\E");
+        } else if (rest.starts_with("\\Q")) {
+            quoted = true;
+        } else if (rest.size() >= 2 && rest.front() == '\\') {
+            result.any_byte = result.any_byte || rest[1] == 'C';
+            result.text += rest.front();
+            ++i;
+        } else if (in_class) {
+            in_class = rest.front() != ']';
+        } else if (rest.front() == '[') {
+            in_class = true;
+            // A bracket right after the opening one (or its negation) is a plain character.
+            const std::size_t first = rest.size() > 1 && rest[1] == '^' ? 2 : 1;
+            if (rest.size() > first && rest[first] == ']') {
+                result.text += rest.substr(0, first);
+                i += first;
+            }
+        } else if (rest.starts_with("(?<") && !rest.starts_with("(?<=") && !rest.starts_with("(?<!")) {
+            result.text += "(?P<";
+            i += 2;
+            continue;
+        }
+        result.text += text[i];
+    }
+    return result;
+}
+
+}  // namespace
+
+Regexp::Regexp(const std::string& text) {
+    const Translation translation = translate(text);
+    if (translation.any_byte) {
+        error_ = "invalid escape sequence: \\C";
+        return;
+    }
+    RE2::Options options;
+    options.set_log_errors(false);
+    re_ = std::make_unique<RE2>(translation.text, options);
+    if (!re_->ok()) { error_ = re_->error(); }
+}
+
+Regexp::~Regexp() = default;
+Regexp::Regexp(Regexp&&) noexcept = default;
+Regexp& Regexp::operator=(Regexp&&) noexcept = default;
+
+bool Regexp::search(std::string_view subject) const {
+    return error_.empty() && RE2::PartialMatch(re2::StringPiece(subject.data(), subject.size()), *re_);
+}
+
+}  // namespace kmm::plan

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel mapping: choice, merge with the container's fields, expansion. Source: KMM kernelmapper.go; facts: KMM 3.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "plan/plan.hpp"
+#include "plan/regexp.hpp"
+#include "plan/template.hpp"
+
+namespace kmm::plan {
+
+struct Resolver::Compiled {
+    mutable std::vector<std::optional<Regexp>> regexps;  ///< compiled when first needed
+};
+
+namespace {
+
+constexpr std::string_view k_default_dir_name = "/opt";
+
+Diagnostic fault(std::string code, std::string message, std::optional<Position> position, std::string hint = "") {
+    Diagnostic diagnostic;
+    diagnostic.code = std::move(code);
+    diagnostic.message = std::move(message);
+    diagnostic.position = std::move(position);
+    diagnostic.hint = std::move(hint);
+    return diagnostic;
+}
+
+std::optional<Position> known(const Position& position) {
+    return position.file.empty() ? std::nullopt : std::optional(position);
+}
+
+/// The place of the image text that applies: the mapping's, else the container's.
+std::optional<Position> image_place(const api::Module& module, std::size_t index) {
+    const std::string container = "spec.moduleLoader.container";
+    const bool own = !module.module_loader->container.kernel_mappings[index].container_image.empty();
+    const auto found = module.places.find(
+        own ? fmt::format("{}.kernelMappings[{}].containerImage", container, index) : container + ".containerImage");
+    return found == module.places.end() ? known(module.meta.origin) : std::optional(found->second);
+}
+
+/// The deprecated single name wins over every list; a mapping's list, even an empty one, wins over the container's.
+std::vector<std::string> in_tree_modules(const api::ModuleLoaderContainer& container, const api::KernelMapping& mapping) {
+    const std::string& single = mapping.in_tree_module_to_remove.empty() ? container.in_tree_module_to_remove
+                                                                         : mapping.in_tree_module_to_remove;
+    if (!single.empty()) { return {single}; }
+    if (mapping.in_tree_modules_to_remove) { return *mapping.in_tree_modules_to_remove; }
+    return container.in_tree_modules_to_remove.value_or(std::vector<std::string>{});
+}
+
+std::variant<std::string, MappingFault> expand_image(const api::Module& module, std::size_t index,
+                                                     const std::string& kernel) {
+    const auto& container = module.module_loader->container;
+    const auto& mapping = container.kernel_mappings[index];
+    const std::string& text = mapping.container_image.empty() ? container.container_image : mapping.container_image;
+    const auto place = image_place(module, index);
+    if (text.empty()) {
+        return MappingFault{fault("missing-image", fmt::format("no containerImage for kernelMappings[{}]", index), place,
+                                  "set containerImage in the mapping or in the container")};
+    }
+    const auto variables = template_variables(kernel, module.meta.name, module.meta.namespace_);
+    if (!variables) {
+        return MappingFault{fault("kernel-unparsable",
+                                  fmt::format("kernel version \"{}\" has fewer than three parts, expected like 6.1.0-56-amd64",
+                                              base::escape(kernel)),
+                                  std::nullopt)};
+    }
+    const Expansion expansion = expand(text, *variables);
+    if (!expansion.error.empty()) {
+        return MappingFault{fault("bad-template",
+                                  fmt::format("image template \"{}\": {} (at character {})", base::escape(text),
+                                              expansion.error, expansion.error_offset + 1),
+                                  place)};
+    }
+    for (const auto& use : expansion.uses) {
+        if (use.value || use.has_default) { continue; }
+        return MappingFault{unknown_variable(use, text, place)};
+    }
+    return expansion.text;
+}
+
+}  // namespace
+
+Diagnostic unknown_variable(const VariableUse& use, std::string_view text, std::optional<Position> place) {
+    const auto near = base::nearest(use.name, template_variable_names());
+    return fault("unknown-template-variable",
+                 fmt::format("image template \"{}\": there is no variable {}", base::escape(text), use.name),
+                 std::move(place),
+                 near ? fmt::format("did you mean {}?", *near)
+                      : "known: " + base::join(template_variable_names(), ", "));
+}
+
+Resolver::Resolver(const api::Module& module) : module_(module), compiled_(std::make_unique<Compiled>()) {
+    if (module.module_loader) {
+        compiled_->regexps.resize(module.module_loader->container.kernel_mappings.size());
+    }
+}
+Resolver::~Resolver() = default;
+Resolver::Resolver(Resolver&&) noexcept = default;
+
+std::vector<Attempt> Resolver::attempts(std::string_view kernel_version) const {
+    std::vector<Attempt> result;
+    if (!module_.module_loader) { return result; }
+    const std::string kernel = trim_kernel(kernel_version);
+    const auto& mappings = module_.module_loader->container.kernel_mappings;
+    for (std::size_t i = 0; i < mappings.size(); ++i) {
+        const auto& mapping = mappings[i];
+        if (!mapping.literal.empty()) {
+            result.push_back(Attempt{i, true, mapping.literal, mapping.literal == kernel, ""});
+            if (result.back().matched) { return result; }
+        }
+        if (mapping.regexp.empty()) { continue; }
+        auto& regexp = compiled_->regexps[i];
+        if (!regexp) { regexp.emplace(mapping.regexp); }
+        result.push_back(Attempt{i, false, mapping.regexp, regexp->search(kernel), regexp->error()});
+        if (result.back().matched || !result.back().fault.empty()) { return result; }
+    }
+    return result;
+}
+
+Resolution Resolver::resolve(std::string_view kernel_version) const {
+    const auto tried = attempts(kernel_version);
+    if (tried.empty()) { return NoMapping{}; }
+    const Attempt& last = tried.back();
+    const auto& container = module_.module_loader->container;
+    const auto& mapping = container.kernel_mappings[last.index];
+    if (!last.fault.empty()) {
+        return MappingFault{fault("bad-regexp",
+                                  fmt::format("kernelMappings[{}]: \"{}\" is not a regular expression: {}", last.index,
+                                              base::escape(last.matcher), base::escape(last.fault)),
+                                  known(mapping.matcher_origin), "the syntax is RE2's, as in Go")};
+    }
+    if (!last.matched) { return NoMapping{}; }
+    const std::string kernel = trim_kernel(kernel_version);
+    auto image = expand_image(module_, last.index, kernel);
+    if (auto* bad = std::get_if<MappingFault>(&image)) { return std::move(*bad); }
+
+    Resolved resolved;
+    resolved.mapping_index = last.index;
+    resolved.literal = last.literal;
+    resolved.matcher = last.matcher;
+    resolved.kernel = kernel;
+    resolved.kernel_real = std::string(kernel_version);
+    const api::TlsOptions& tls = mapping.registry_tls ? *mapping.registry_tls : container.registry_tls;
+    api::ModuleConfig& config = resolved.config;
+    config.container_image = std::get<std::string>(std::move(image));
+    config.image_pull_policy = container.image_pull_policy;
+    config.insecure_pull = tls.insecure || tls.insecure_skip_tls_verify;
+    config.kernel_version = kernel;
+    config.in_tree_modules_to_remove = in_tree_modules(container, mapping);
+    config.modprobe = container.modprobe;
+    if (config.modprobe.dir_name.empty()) { config.modprobe.dir_name = k_default_dir_name; }
+    return resolved;
+}
+
+Resolution resolve(const api::Module& module, std::string_view kernel_version) {
+    return Resolver(module).resolve(kernel_version);
+}
+
+}  // namespace kmm::plan

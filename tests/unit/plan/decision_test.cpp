@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// One test per row of KMM's decision table, through the whole judgement.
+#include <doctest/doctest.h>
+
+#include "unit/plan/build.hpp"
+
+using namespace kmm;
+using plan::Action;
+
+namespace {
+
+plan::Verdict judge(const api::Node& node, const api::Module& module, const api::NodeModulesConfig* config,
+                    bool next = false) {
+    plan::Options options;
+    options.next = next;
+    return plan::judge(plan::NodeView{&node, config}, plan::Resolver(module), options);
+}
+
+void check(const plan::Verdict& verdict, int row, Action action, const char* reason) {
+    REQUIRE(verdict.row != nullptr);
+    CHECK(verdict.row->number == row);
+    CHECK(plan::to_string(verdict.entry.action) == plan::to_string(action));
+    CHECK(verdict.entry.reason == reason);
+}
+
+}  // namespace
+
+TEST_SUITE("plan::unit") {
+    TEST_CASE("row 1: a mapping fault leaves the entry as it is") {
+        const api::Node node = build::node();
+        api::Module module = build::module();
+        const auto config = build::loaded(module, node);
+        module.module_loader->container.kernel_mappings = {build::regexp("(")};
+        const auto verdict = judge(node, module, &config);
+        check(verdict, 1, Action::blocked, "bad-regexp");
+        CHECK(verdict.wanted == config.spec[0]);
+    }
+
+    TEST_CASE("row 2: no mapping removes the entry") {
+        const api::Node node = build::node();
+        api::Module module = build::module();
+        const auto config = build::loaded(module, node);
+        module.module_loader->container.kernel_mappings = {build::literal("5.10.0-1")};
+        const auto verdict = judge(node, module, &config);
+        check(verdict, 2, Action::unload, "no-kernel-mapping");
+        CHECK_FALSE(verdict.wanted.has_value());
+        CHECK(verdict.entry.config == config.status[0].config);
+    }
+
+    TEST_CASE("row 3: no mapping and no entry is nothing") {
+        api::Module module = build::module();
+        module.module_loader->container.kernel_mappings = {build::literal("5.10.0-1")};
+        check(judge(build::node(), module, nullptr), 3, Action::none, "no-kernel-mapping");
+    }
+
+    TEST_CASE("row 4: an unversioned Module is written") {
+        const api::Node node = build::node();
+        const api::Module module = build::module();
+        const auto verdict = judge(node, module, nullptr);
+        check(verdict, 4, Action::load, "not-loaded");
+        REQUIRE(verdict.wanted.has_value());
+        CHECK(verdict.wanted->service_account_name == "default");
+        CHECK(verdict.wanted->tolerations.size() == 3);
+        CHECK(verdict.wanted->config.container_image == "registry.example/kmm-hello:x-6.1.0-56-amd64");
+
+        const auto config = build::loaded(module, node);
+        check(judge(node, module, &config), 4, Action::keep, "up-to-date");
+    }
+
+    TEST_CASE("row 4: another configuration reloads, another kernel or boot loads") {
+        api::Node node = build::node();
+        api::Module module = build::module();
+        const auto config = build::loaded(module, node);
+        module.module_loader->container.modprobe.parameters = {"debug=1"};
+        check(judge(node, module, &config), 4, Action::reload, "config-changed");
+        check(judge(node, module, &config, true), 4, Action::unload, "config-changed");
+        module.module_loader->container.modprobe.parameters.clear();
+        node.boot_id = "b2";
+        check(judge(node, module, &config), 4, Action::load, "node-rebooted");
+        node.ready = "False";
+        check(judge(node, module, &config), 4, Action::load, "node-rebooted");
+        check(judge(node, module, &config, true), 4, Action::keep, "up-to-date");
+        node.kernel_version = "6.1.0-57-amd64";
+        check(judge(node, module, &config), 4, Action::load, "kernel-changed");
+    }
+
+    TEST_CASE("row 5: the worker label equals the version") {
+        api::Node node = build::node();
+        build::set_labels(node, "v1", "v1", "v1");
+        const api::Module module = build::module("v1");
+        check(judge(node, module, nullptr), 5, Action::load, "not-loaded");
+        const auto config = build::loaded(module, node);
+        check(judge(node, module, &config), 5, Action::keep, "up-to-date");
+    }
+
+    TEST_CASE("row 5: a first label is walked to its end; the very next pass only moves labels") {
+        api::Node node = build::node();
+        build::set_labels(node, "v1", "", "");
+        const api::Module module = build::module("v1");
+        check(judge(node, module, nullptr), 5, Action::load, "not-loaded");
+        check(judge(node, module, nullptr, true), 7, Action::none, "version-label-missing");
+    }
+
+    TEST_CASE("row 5: moving the label to the Module's version reloads") {
+        api::Node node = build::node();
+        build::set_labels(node, "v2", "v1", "v1");
+        const auto config = build::loaded(build::module("v1"), node);
+        const api::Module module = build::module("v2");
+        const auto verdict = judge(node, module, &config);
+        check(verdict, 5, Action::reload, "version-changed");
+        CHECK(verdict.entry.image == "registry.example/kmm-hello:v2-6.1.0-56-amd64");
+        check(judge(node, module, &config, true), 6, Action::keep, "version-held");
+    }
+
+    TEST_CASE("row 6: the label holds the old version") {
+        api::Node node = build::node();
+        build::set_labels(node, "v1", "v1", "v1");
+        const auto config = build::loaded(build::module("v1"), node);
+        const api::Module module = build::module("v2");
+        const auto verdict = judge(node, module, &config);
+        check(verdict, 6, Action::keep, "version-held");
+        CHECK(verdict.wanted == config.spec[0]);
+        check(judge(node, module, nullptr), 6, Action::none, "version-label-differs");
+        node.kernel_version = "6.1.0-57-amd64";
+        check(judge(node, module, &config), 6, Action::blocked, "entry-for-other-kernel");
+    }
+
+    TEST_CASE("row 6: a label moved to a version that the Module does not have unloads") {
+        api::Node node = build::node();
+        build::set_labels(node, "v3", "v1", "v1");
+        const auto config = build::loaded(build::module("v1"), node);
+        check(judge(node, build::module("v2"), &config), 6, Action::unload, "version-label-differs");
+    }
+
+    TEST_CASE("row 7: no label removes the entry") {
+        api::Node node = build::node();
+        const api::Module module = build::module("v1");
+        const auto config = build::loaded(module, node);
+        check(judge(node, module, &config), 7, Action::unload, "version-label-missing");
+        check(judge(node, module, nullptr), 7, Action::none, "version-label-missing");
+        build::set_labels(node, "", "v1", "v1");
+        check(judge(node, module, &config), 7, Action::unload, "version-label-missing");
+        check(judge(node, module, &config, true), 5, Action::keep, "up-to-date");
+    }
+
+    TEST_CASE("row 8: a node that is no longer eligible is unloaded") {
+        const api::Module module = build::module();
+        const auto config = build::loaded(module, build::node());
+        api::Node cordoned = build::node();
+        cordoned.taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+        const auto verdict = judge(cordoned, module, &config);
+        check(verdict, 8, Action::unload, "taint-not-tolerated");
+        CHECK(verdict.entry.message.find("node.kubernetes.io/unschedulable:NoSchedule") != std::string::npos);
+        api::Node unlabelled = build::node();
+        unlabelled.meta.labels.clear();
+        check(judge(unlabelled, module, &config), 8, Action::unload, "selector-mismatch");
+        check(judge(unlabelled, module, nullptr), 0, Action::none, "selector-mismatch");
+        unlabelled.boot_id = "b2";
+        check(judge(unlabelled, module, &config), 8, Action::none, "selector-mismatch");
+    }
+
+    TEST_CASE("stuck labels block, unless the worker label has arrived") {
+        const api::Module module = build::module("v2");
+        api::Node node = build::node();
+        build::set_labels(node, "v2", "", "v1");
+        check(judge(node, module, nullptr), 7, Action::blocked, "version-labels-stuck");
+        api::Node arrived = build::node();
+        build::set_labels(arrived, "v2", "v2", "v1");
+        check(judge(arrived, module, nullptr), 5, Action::load, "not-loaded");
+    }
+
+    TEST_CASE("a node without a kernel version is blocked") {
+        check(judge(build::node(""), build::module(), nullptr), 1, Action::blocked, "kernel-unknown");
+    }
+
+    TEST_CASE("a Module without moduleLoader keeps what there is; one being deleted unloads") {
+        const api::Node node = build::node();
+        api::Module module = build::module();
+        const auto config = build::loaded(module, node);
+        module.meta.deleting = true;
+        CHECK(judge(node, module, &config).entry.reason == "module-deleting");
+        CHECK(judge(node, module, &config).entry.action == Action::unload);
+        module.meta.deleting = false;
+        module.module_loader.reset();
+        CHECK(judge(node, module, &config).entry.reason == "no-module-loader");
+        CHECK(judge(node, module, &config).entry.action == Action::keep);
+        CHECK(judge(node, module, nullptr).entry.action == Action::none);
+    }
+
+    TEST_CASE("the table is total") {
+        using namespace plan;
+        for (const auto e : {Eligibility::eligible, Eligibility::not_eligible}) {
+            for (const auto m : {MappingState::fault, MappingState::none, MappingState::found}) {
+                for (const auto c : {Configured::yes, Configured::no}) {
+                    for (const auto w :
+                         {WorkerLabel::unversioned, WorkerLabel::equal, WorkerLabel::differs, WorkerLabel::missing}) {
+                        CHECK_NOTHROW(static_cast<void>(decide(Situation{e, m, c, w})));
+                    }
+                }
+            }
+        }
+    }
+}
