@@ -11,10 +11,12 @@
 
 #include "base/error.hpp"
 #include "cli/console.hpp"
+#include "value/node.hpp"
 
 namespace kmm::cli {
 
-/// One option. `value_name` "" makes it a flag. Names are without dashes.
+/// One option. `value_name` "" makes it a flag. Names are without dashes. Values of options whose value_name is
+/// "DURATION" or "N" are checked by the parser (base::parse_duration; a decimal number that fits 32 bits).
 struct Option {
     std::string name;
     char short_name = 0;
@@ -110,7 +112,11 @@ struct Context {
 /// and, for collected diagnostics, one "file:line:col: error: message" line each first. No trailing newline trimmed.
 [[nodiscard]] std::string error_text(const Error& error, bool color);
 /// {"apiVersion":"kmmtools/v1","kind":"Error","code","exit","message","context","hint","position","details","cause",
-/// "retryable","diagnostics"}; absent parts are left out.
+/// "retryable","diagnostics"}; absent parts are left out. Two blanks a level, final newline.
 [[nodiscard]] std::string error_json(const Error& error);
+/// The same as a tree.
+[[nodiscard]] value::Node error_node(const Error& error);
+/// "file:line:col: severity: message", and the hint on a line of its own. Ends with a newline.
+[[nodiscard]] std::string diagnostic_text(const Diagnostic& diagnostic, bool color);
 
 }  // namespace kmm::cli

@@ -16,12 +16,17 @@ public:
     virtual void out(std::string_view text) = 0;
     /// Messages and progress.
     virtual void err(std::string_view text) = 0;
+    /// True for a terminal that understands escape sequences (TERM is not "dumb").
     [[nodiscard]] virtual bool out_is_terminal() const = 0;
     [[nodiscard]] virtual bool err_is_terminal() const = 0;
     /// Columns of the terminal on stderr or stdout (COLUMNS overrides), 80 when unknown. At least 20.
     [[nodiscard]] virtual std::size_t width() const = 0;
     /// False after a failed write to stdout that was not a closed pipe.
     [[nodiscard]] virtual bool out_ok() const = 0;
+    /// The errno of the first failed write to stdout, 0 if there was none.
+    [[nodiscard]] virtual int out_errno() const { return 0; }
+    /// Rows of the terminal (LINES overrides), 24 when unknown. At least 4.
+    [[nodiscard]] virtual std::size_t height() const { return 24; }
 };
 
 /// Standard output and error of the process.
@@ -32,10 +37,12 @@ public:
     [[nodiscard]] bool out_is_terminal() const override;
     [[nodiscard]] bool err_is_terminal() const override;
     [[nodiscard]] std::size_t width() const override;
-    [[nodiscard]] bool out_ok() const override { return out_ok_; }
+    [[nodiscard]] std::size_t height() const override;
+    [[nodiscard]] bool out_ok() const override;
+    [[nodiscard]] int out_errno() const override { return out_errno_; }
 
 private:
-    bool out_ok_ = true;
+    int out_errno_ = 0;  ///< after the first failure nothing more is written to stdout
 };
 
 /// For tests: collects text.

@@ -27,14 +27,15 @@ public:
     ~LiveArea();
     LiveArea(const LiveArea&) = delete;
     LiveArea& operator=(const LiveArea&) = delete;
-    /// Replaces the block; lines are cut to the width.
+    /// Replaces the block; lines are cut to the width, and a block higher than the terminal ends with "… N more". The
+    /// terminal may have been resized since the last call.
     void draw(const std::vector<std::string>& lines);
     /// Removes the block, e.g. before a permanent line is printed.
     void clear();
 
 private:
     Console& console_;
-    std::size_t lines_ = 0;
+    std::vector<std::size_t> drawn_;  ///< columns of each line of the block that is on the screen
 };
 
 }  // namespace kmm::cli

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/parse.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::cli {
+namespace {
+
+constexpr std::array<std::string_view, 3> k_commands = {"kmm-plan", "kmm-upgrade", "kmm-worker"};
+
+Error bad(const std::string& message, Position position) {
+    return Error(Exit::config, "bad-configuration", message).at(std::move(position));
+}
+
+/// The options a file may set for this program, by name.
+std::map<std::string, Option, std::less<>> settable_options(const Program& program) {
+    std::map<std::string, Option, std::less<>> options;
+    const auto add = [&](const std::vector<Option>& list) {
+        for (const auto& option : list) {
+            if (option.name != "help" && option.name != "version") options.emplace(option.name, option);
+        }
+    };
+    for (const auto& verb : program.verbs) add(verb.options);
+    add(common_options());
+    add(cluster_options());
+    return options;
+}
+
+std::string scalar_text(const value::Node& node, const std::string& key, const value::Document& document) {
+    if (node.is_mapping() || node.is_sequence() || node.is_null()) {
+        throw bad(
+            fmt::format("expected a value for '{}', found {}", key, value::kind_name(node.kind())),
+            document.position(node.mark())
+        );
+    }
+    return node.text();
+}
+
+Setting read_setting(const Option& option, const value::Member& member, const value::Document& document) {
+    Setting setting;
+    setting.position = document.position(member.key_mark);
+    if (option.value_name.empty()) {
+        const auto flag = member.value.as_bool();
+        if (!flag) {
+            throw bad(
+                fmt::format("expected true or false for '{}', found {}", member.key, value::kind_name(member.value.kind())),
+                document.position(member.value.mark())
+            );
+        }
+        if (*flag) setting.values.emplace_back("true");
+        return setting;
+    }
+    if (member.value.is_sequence() && option.repeatable) {
+        for (const auto& item : member.value.items()) setting.values.push_back(scalar_text(item, member.key, document));
+    } else {
+        setting.values.push_back(scalar_text(member.value, member.key, document));
+    }
+    for (const auto& text : setting.values) {
+        try {
+            check_value(option, text, fmt::format("'{}'", member.key));
+        } catch (const Error& error) {
+            throw bad(error.message(), document.position(member.value.mark())).hint(error.hint());
+        }
+    }
+    return setting;
+}
+
+void read_mapping(
+    const std::map<std::string, Option, std::less<>>& options, const value::Node& mapping, const value::Document& document,
+    bool top, Settings& settings
+) {
+    for (const auto& member : mapping.members()) {
+        if (top && std::find(k_commands.begin(), k_commands.end(), member.key) != k_commands.end()) continue;
+        const auto found = options.find(member.key);
+        if (found != options.end()) {
+            settings.insert_or_assign(member.key, read_setting(found->second, member, document));
+            continue;
+        }
+        auto error = bad(fmt::format("unknown key '{}'", member.key), document.position(member.key_mark));
+        std::vector<std::string> names;
+        for (const auto& option : options) names.push_back(option.first);
+        if (const auto near = base::nearest(member.key, names)) error.hint(fmt::format("did you mean '{}'?", *near));
+        else if (top) error.hint("keys are long options; those of another command belong under its name, as 'kmm-upgrade:'");
+        throw std::move(error);
+    }
+}
+
+Settings read_one(const Program& program, const std::string& path, const std::string& text) {
+    Diagnostics diagnostics;
+    const auto documents = value::read_yaml(text, path, diagnostics);
+    if (has_errors(diagnostics)) {
+        const auto first = std::find_if(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& d) {
+            return d.severity == Severity::error;
+        });
+        auto error = Error(Exit::config, "bad-configuration", first->message);
+        if (first->position) error.at(*first->position);
+        throw std::move(error).hint(first->hint);
+    }
+    Settings settings;
+    const auto options = settable_options(program);
+    for (const auto& document : documents) {
+        if (!document.root.is_mapping()) {
+            throw bad(
+                fmt::format("expected a mapping of option names, found {}", value::kind_name(document.root.kind())),
+                document.position(document.root.mark())
+            );
+        }
+        read_mapping(options, document.root, document, true, settings);
+        const auto* section = document.root.find(program.name);
+        if (section == nullptr || section->is_null()) continue;
+        if (!section->is_mapping()) {
+            throw bad(
+                fmt::format("expected a mapping under '{}', found {}", program.name, value::kind_name(section->kind())),
+                document.position(section->mark())
+            );
+        }
+        read_mapping(options, *section, document, false, settings);
+    }
+    return settings;
+}
+
+}  // namespace
+
+std::vector<Settings> read_configuration(const Program& program, const Surroundings& surroundings) {
+    std::vector<std::string> paths = {"/etc/kmm-tools/config.yaml"};
+    const auto variable = [&](const std::string& name) { return surroundings.environment(name).value_or(""); };
+    if (const auto directory = variable("XDG_CONFIG_HOME"); directory.starts_with('/')) {
+        paths.push_back(directory + "/kmm-tools/config.yaml");
+    } else if (const auto home = variable("HOME"); !home.empty()) {
+        paths.push_back(home + "/.config/kmm-tools/config.yaml");
+    }
+    std::vector<Settings> all;
+    for (const auto& path : paths) {
+        const auto text = with_context(
+            [] { return "reading the configuration"; }, [&] { return surroundings.read_file(path); }
+        );
+        if (text) all.push_back(read_one(program, path, *text));
+    }
+    return all;
+}
+
+}  // namespace kmm::cli

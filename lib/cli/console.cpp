@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/console.hpp"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+namespace kmm::cli {
+namespace {
+
+/// Writes all bytes; 0 or the errno of the failure.
+int write_all(int fd, std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t count = ::write(fd, text.data(), text.size());
+        const int saved = errno;
+        if (count >= 0) {
+            text.remove_prefix(static_cast<std::size_t>(count));
+            continue;
+        }
+        if (saved == EINTR) continue;
+        if (saved != EAGAIN) return saved;
+        pollfd wanted{fd, POLLOUT, 0};
+        (void)::poll(&wanted, 1, -1);
+    }
+    return 0;
+}
+
+/// A number from the environment, 0 if absent or not a number.
+std::size_t number_of(const char* variable) {
+    const char* text = std::getenv(variable);
+    std::size_t number = 0;
+    if (text == nullptr) return 0;
+    const char* end = text + std::strlen(text);
+    const auto result = std::from_chars(text, end, number);
+    return result.ec == std::errc() && result.ptr == end ? number : 0;
+}
+
+winsize terminal_size() {
+    winsize size{};
+    if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size;
+    size = winsize{};
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) return size;
+    return winsize{};
+}
+
+bool is_dumb() {
+    const char* term = std::getenv("TERM");
+    return term != nullptr && std::strcmp(term, "dumb") == 0;
+}
+
+}  // namespace
+
+void StdConsole::out(std::string_view text) {
+    if (out_errno_ != 0) return;
+    out_errno_ = write_all(STDOUT_FILENO, text);
+}
+
+void StdConsole::err(std::string_view text) { (void)write_all(STDERR_FILENO, text); }
+
+bool StdConsole::out_is_terminal() const { return ::isatty(STDOUT_FILENO) == 1 && !is_dumb(); }
+
+bool StdConsole::err_is_terminal() const { return ::isatty(STDERR_FILENO) == 1 && !is_dumb(); }
+
+std::size_t StdConsole::width() const {
+    std::size_t columns = number_of("COLUMNS");
+    if (columns == 0) columns = terminal_size().ws_col;
+    return columns == 0 ? 80 : std::max<std::size_t>(columns, 20);
+}
+
+std::size_t StdConsole::height() const {
+    std::size_t rows = number_of("LINES");
+    if (rows == 0) rows = terminal_size().ws_row;
+    return rows == 0 ? 24 : std::max<std::size_t>(rows, 4);
+}
+
+bool StdConsole::out_ok() const { return out_errno_ == 0 || out_errno_ == EPIPE; }
+
+}  // namespace kmm::cli

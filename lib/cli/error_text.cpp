@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::cli {
+namespace {
+
+std::string painted(std::string_view text, std::string_view code, bool color) {
+    return color ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+}
+
+std::string severity_word(Severity severity, bool color) {
+    const std::string word = fmt::format("{}:", to_string(severity));
+    switch (severity) {
+        case Severity::error: return painted(word, "1;31", color);
+        case Severity::warning: return painted(word, "1;33", color);
+        case Severity::note: return painted(word, "1;36", color);
+    }
+    return word;
+}
+
+/// Escapes each line of a text that may have several; further lines are indented under the first.
+std::string indented(std::string_view text, std::size_t indent) {
+    std::string lines;
+    for (const auto line : base::split(text, '\n')) {
+        if (!lines.empty()) lines.append("\n").append(indent, ' ');
+        lines.append(base::escape(line));
+    }
+    return lines;
+}
+
+void append_field(std::string& text, std::string_view key, std::string_view value) {
+    const std::string head = fmt::format("  {:<8} ", fmt::format("{}:", base::escape(key)));
+    text.append(head).append(indented(value, head.size())).append("\n");
+}
+
+value::Node position_node(const Position& position) {
+    auto node = value::Node::mapping({{"file", position.file}});
+    if (position.line > 0) node.set("line", static_cast<std::uint64_t>(position.line));
+    if (position.column > 0) node.set("column", static_cast<std::uint64_t>(position.column));
+    return node;
+}
+
+value::Node diagnostic_node(const Diagnostic& diagnostic) {
+    auto node = value::Node::mapping(
+        {{"code", diagnostic.code}, {"severity", to_string(diagnostic.severity)}, {"message", diagnostic.message}}
+    );
+    if (diagnostic.position) {
+        const auto place = position_node(*diagnostic.position);
+        for (const auto& member : place.members()) node.set(member.key, member.value);
+    }
+    if (!diagnostic.hint.empty()) node.set("hint", diagnostic.hint);
+    return node;
+}
+
+}  // namespace
+
+std::string diagnostic_text(const Diagnostic& diagnostic, bool color) {
+    std::string text;
+    if (diagnostic.position) text.append(base::escape(diagnostic.position->to_string())).append(": ");
+    text.append(severity_word(diagnostic.severity, color)).append(" ").append(indented(diagnostic.message, 2)).append("\n");
+    if (!diagnostic.hint.empty()) append_field(text, "hint", diagnostic.hint);
+    return text;
+}
+
+std::string error_text(const Error& error, bool color) {
+    std::string text;
+    const bool many = error.diagnostics().size() > 1;
+    if (many) {
+        for (const auto& diagnostic : error.diagnostics()) text.append(diagnostic_text(diagnostic, color));
+    }
+    text.append(severity_word(Severity::error, color)).append(" ");
+    for (const auto& context : error.context()) text.append(base::escape(context)).append(": ");
+    if (error.position() && !many) text.append(base::escape(error.position()->to_string())).append(": ");
+    text.append(indented(error.message(), 2)).append("\n");
+    for (const auto& [key, value] : error.details()) append_field(text, key, value);
+    if (const auto number = error.errno_cause(); number && error.message().find(errno_name(*number)) == std::string::npos) {
+        append_field(text, "cause", fmt::format("{} ({})", errno_text(*number), errno_name(*number)));
+    }
+    if (const auto status = error.http_cause()) {
+        const std::string words = fmt::format("HTTP {}", *status);
+        if (error.message().find(words) == std::string::npos) append_field(text, "cause", words);
+    }
+    if (!error.hint().empty()) append_field(text, "hint", error.hint());
+    append_field(text, "code", error.code());
+    return text;
+}
+
+value::Node error_node(const Error& error) {
+    auto node = value::Node::mapping({
+        {"apiVersion", "kmmtools/v1"},
+        {"kind", "Error"},
+        {"code", error.code()},
+        {"exit", static_cast<int>(error.exit())},
+        {"message", error.message()},
+    });
+    if (!error.context().empty()) node.set("context", value::Node::strings(error.context()));
+    if (!error.hint().empty()) node.set("hint", error.hint());
+    if (error.position()) node.set("position", position_node(*error.position()));
+    if (!error.details().empty()) {
+        auto details = value::Node::mapping();
+        for (const auto& [key, text] : error.details()) {
+            const auto* present = details.find(key);
+            details.set(key, present == nullptr ? text : fmt::format("{}\n{}", present->text(), text));
+        }
+        node.set("details", details);
+    }
+    if (error.errno_cause() || error.http_cause()) {
+        auto cause = value::Node::mapping();
+        if (const auto number = error.errno_cause()) cause.set("errno", errno_name(*number));
+        if (const auto status = error.http_cause()) cause.set("httpStatus", *status);
+        node.set("cause", cause);
+    }
+    if (error.is_retryable()) node.set("retryable", true);
+    if (!error.diagnostics().empty()) {
+        auto list = value::Node::sequence();
+        for (const auto& diagnostic : error.diagnostics()) list.push_back(diagnostic_node(diagnostic));
+        node.set("diagnostics", list);
+    }
+    return node;
+}
+
+std::string error_json(const Error& error) { return value::to_json_pretty(error_node(error)); }
+
+}  // namespace kmm::cli

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/parse.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/cli11_adapter.hpp"
+#include "sys/file_ops.hpp"
+
+namespace kmm::cli {
+namespace {
+
+Error usage_error(std::string code, std::string message) { return Error(Exit::usage, std::move(code), std::move(message)); }
+
+const Option* find_option(const std::vector<Option>& options, std::string_view name) {
+    const auto found = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.name == name; });
+    return found == options.end() ? nullptr : &*found;
+}
+
+const Option* find_short(const std::vector<Option>& options, char name) {
+    const auto found = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.short_name == name; });
+    return found == options.end() ? nullptr : &*found;
+}
+
+/// The tokens sorted by what they are, before the verb is known.
+struct Scan {
+    std::vector<std::size_t> words;  ///< indexes of tokens that are neither options nor values of options
+    std::optional<std::size_t> unknown_option;  ///< index of the first option no verb has
+    bool help = false;
+    bool version = false;
+};
+
+/// True if `token` is an option whose value is the next token. Notes -h and unknown names in `scan`.
+bool scan_option(const std::vector<Option>& known, const std::string& token, std::size_t index, Scan& scan) {
+    const auto note_unknown = [&] {
+        if (!scan.unknown_option) scan.unknown_option = index;
+    };
+    if (token.starts_with("--")) {
+        const std::size_t equals = token.find('=');
+        const auto name = std::string_view(token).substr(2, equals == std::string::npos ? equals : equals - 2);
+        if (name == "help") scan.help = true;
+        if (name == "version") scan.version = true;
+        const Option* option = find_option(known, name);
+        if (option == nullptr) note_unknown();
+        return option != nullptr && !option->value_name.empty() && equals == std::string::npos;
+    }
+    for (std::size_t i = 1; i < token.size(); ++i) {
+        const Option* option = find_short(known, token[i]);
+        if (option == nullptr) {
+            note_unknown();
+            return false;
+        }
+        if (option->name == "help") scan.help = true;
+        if (!option->value_name.empty()) return i + 1 == token.size();
+    }
+    return false;
+}
+
+Scan scan_tokens(const Program& program, const std::vector<std::string>& tokens) {
+    std::vector<Option> known = common_options();
+    for (const auto& verb : program.verbs) known = std::move(known) + verb.options;
+    Scan scan;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        if (tokens[i] == "--") {
+            for (std::size_t k = i + 1; k < tokens.size(); ++k) scan.words.push_back(k);
+            break;
+        }
+        if (tokens[i].size() > 1 && tokens[i].front() == '-') {
+            if (scan_option(known, tokens[i], i, scan)) ++i;
+        } else {
+            scan.words.push_back(i);
+        }
+    }
+    return scan;
+}
+
+const Verb* find_verb(const Program& program, std::string_view name) {
+    const auto found = std::find_if(program.verbs.begin(), program.verbs.end(), [&](const Verb& v) { return v.name == name; });
+    return found == program.verbs.end() ? nullptr : &*found;
+}
+
+/// Names of the verbs that begin with "WORD ".
+std::vector<std::string> verbs_below(const Program& program, const std::string& word) {
+    std::vector<std::string> names;
+    for (const auto& verb : program.verbs) {
+        if (verb.name.starts_with(word + " ")) names.push_back(verb.name);
+    }
+    return names;
+}
+
+std::vector<std::string> visible_verbs(const Program& program) {
+    std::vector<std::string> names;
+    for (const auto& verb : program.verbs) {
+        if (!verb.hidden) names.push_back(verb.name);
+    }
+    return names;
+}
+
+Error unknown_verb(const Program& program, const std::vector<std::string>& words) {
+    const auto below = verbs_below(program, words.front());
+    if (!below.empty() && words.size() == 1) {
+        return usage_error("missing-argument", fmt::format("'{}' alone is not a verb", words.front()))
+            .hint(fmt::format("{} {}", program.name, base::join(below, ", ")));
+    }
+    const std::string name = below.empty() ? words.front() : words[0] + " " + words[1];
+    auto error = usage_error("unknown-verb", fmt::format("unknown verb '{}'", name));
+    auto candidates = below.empty() ? visible_verbs(program) : below;
+    if (const auto near = base::nearest(name, candidates)) {
+        return std::move(error).hint(fmt::format("did you mean '{}'?", *near));
+    }
+    return std::move(error).hint(fmt::format("verbs: {}", base::join(candidates, ", ")));
+}
+
+Error unknown_option(const Program& program, const Verb* verb, const std::string& token) {
+    const std::string written = token.substr(0, token.find('='));
+    std::vector<std::string> names;
+    const auto options = verb != nullptr ? accepted_options(*verb) : common_options();
+    for (const auto& option : options) {
+        if (!option.hidden) names.push_back("--" + option.name);
+    }
+    auto error = usage_error("unknown-option", fmt::format("unknown option {}", written));
+    if (const auto near = base::nearest(written, names)) return std::move(error).hint(fmt::format("did you mean {}?", *near));
+    std::vector<std::string> owners;
+    for (const auto& other : program.verbs) {
+        if (!other.hidden && written.size() > 2 && find_option(other.options, written.substr(2)) != nullptr) {
+            owners.push_back(other.name);
+        }
+    }
+    if (!owners.empty()) error.detail("belongs", fmt::format("to {}", base::join(owners, ", ")));
+    const std::string subject = verb != nullptr ? " " + verb->name : std::string();
+    return std::move(error).hint(fmt::format("{}{} --help lists the options", program.name, subject));
+}
+
+void assign_positionals(const Program& program, const Verb& verb, const std::vector<std::string>& given, Args& args) {
+    std::size_t next = 0;
+    for (const auto& positional : verb.positionals) {
+        if (next == given.size()) {
+            if (!positional.required) continue;
+            throw usage_error("missing-argument", fmt::format("missing argument {}: {}", positional.name, positional.help))
+                .hint(usage_line(program, verb));
+        }
+        auto& values = args.positional_values[positional.name];
+        do {
+            values.push_back(given[next++]);
+        } while (positional.repeatable && next < given.size());
+    }
+    if (next < given.size()) {
+        throw usage_error("usage", fmt::format("unexpected argument '{}'", given[next])).hint(usage_line(program, verb));
+    }
+}
+
+/// "true" once for a true flag, nothing for a false one.
+std::vector<std::string> flag_values(const Option& option, const std::string& text) {
+    const std::string word = base::to_lower(text);
+    if (word == "1" || word == "true" || word == "yes" || word == "on") return {"true"};
+    if (word == "0" || word == "false" || word == "no" || word == "off") return {};
+    throw usage_error(
+        "bad-value", fmt::format("environment variable {}: expected true or false, found '{}'", option.environment, text)
+    );
+}
+
+void resolve_option(
+    const Option& option, const RawArgs& raw, const std::vector<Settings>& configuration, const Surroundings& surroundings,
+    Args& args
+) {
+    const auto put = [&](std::vector<std::string> values, std::string source) {
+        args.values[option.name] = std::move(values);
+        args.sources[option.name] = std::move(source);
+    };
+    if (const auto given = raw.values.find(option.name); given != raw.values.end()) {
+        if (given->second.size() > 1 && !option.repeatable && !option.value_name.empty()) {
+            throw usage_error("usage", fmt::format("option --{} was given {} times", option.name, given->second.size()))
+                .hint("give it once");
+        }
+        for (const auto& text : given->second) {
+            if (!option.value_name.empty()) check_value(option, text, fmt::format("option --{}", option.name));
+        }
+        return put(given->second, "option");
+    }
+    if (!option.environment.empty()) {
+        const auto text = surroundings.environment(option.environment).value_or("");
+        if (!text.empty() && option.value_name.empty()) return put(flag_values(option, text), "environment");
+        if (!text.empty()) {
+            check_value(option, text, fmt::format("environment variable {}", option.environment));
+            return put({text}, "environment");
+        }
+    }
+    for (auto file = configuration.rbegin(); file != configuration.rend(); ++file) {
+        const auto found = file->find(option.name);
+        if (found != file->end()) return put(found->second.values, "configuration file");
+    }
+    if (!option.default_text.empty() && !option.value_name.empty()) put({option.default_text}, "default");
+}
+
+/// The verb named by the first one or two words, and how many words it took.
+std::pair<const Verb*, std::size_t> match_verb(const Program& program, const std::vector<std::string>& words) {
+    if (words.size() > 1) {
+        if (const Verb* verb = find_verb(program, words[0] + " " + words[1])) return {verb, 2};
+    }
+    return {words.empty() ? nullptr : find_verb(program, words[0]), 1};
+}
+
+/// `help [VERB]`, or --help anywhere.
+Command help_command(const Program& program, const std::vector<std::string>& words) {
+    Command command;
+    command.request = Request::help;
+    if (words.empty()) return command;
+    command.verb = match_verb(program, words).first;
+    if (command.verb != nullptr) return command;
+    if (verbs_below(program, words[0]).empty() || words.size() > 1) throw unknown_verb(program, words);
+    command.group = words[0];
+    return command;
+}
+
+}  // namespace
+
+Surroundings process_surroundings() {
+    Surroundings surroundings;
+    surroundings.environment = [](const std::string& name) -> std::optional<std::string> {
+        const char* text = std::getenv(name.c_str());
+        if (text == nullptr) return std::nullopt;
+        return std::string(text);
+    };
+    surroundings.read_file = [](const std::string& path) -> std::optional<std::string> {
+        try {
+            return sys::read_file(path, 1U << 20U);
+        } catch (const Error& error) {
+            if (error.exit() == Exit::not_found) return std::nullopt;
+            throw;
+        }
+    };
+    return surroundings;
+}
+
+std::vector<Option> accepted_options(const Verb& verb) {
+    auto options = verb.options;
+    for (const auto& option : common_options()) {
+        if (find_option(options, option.name) == nullptr) options.push_back(option);
+    }
+    return options;
+}
+
+void check_value(const Option& option, const std::string& value, const std::string& origin) {
+    if (!option.choices.empty() && std::find(option.choices.begin(), option.choices.end(), value) == option.choices.end()) {
+        auto error = usage_error(
+            "bad-value", fmt::format("{}: expected one of {}, found '{}'", origin, base::join(option.choices, ", "), value)
+        );
+        if (const auto near = base::nearest(value, option.choices)) error.hint(fmt::format("did you mean '{}'?", *near));
+        throw std::move(error);
+    }
+    if (option.value_name == "DURATION" && !base::parse_duration(value)) {
+        throw usage_error("bad-value", fmt::format("{}: expected a duration such as 90s or 5m, found '{}'", origin, value));
+    }
+    if (option.value_name == "N") {
+        std::uint32_t number = 0;
+        const char* end = value.data() + value.size();
+        const auto result = std::from_chars(value.data(), end, number);
+        if (result.ec != std::errc() || result.ptr != end) {
+            throw usage_error("bad-value", fmt::format("{}: expected a number, found '{}'", origin, value));
+        }
+    }
+}
+
+Command parse_command(const Program& program, const std::vector<std::string>& tokens, const Surroundings& surroundings) {
+    const Scan scan = scan_tokens(program, tokens);
+    std::vector<std::string> words;
+    for (const std::size_t index : scan.words) words.push_back(tokens[index]);
+    if (!words.empty() && words[0] == "help" && find_verb(program, "help") == nullptr) {
+        return help_command(program, {words.begin() + 1, words.end()});
+    }
+    if (scan.help) return help_command(program, words);
+    Command command;
+    if (scan.version) {
+        command.request = Request::version;
+        return command;
+    }
+    const auto [verb, taken] = match_verb(program, words);
+    if (verb == nullptr) {
+        const bool option_first = scan.unknown_option && (words.empty() || *scan.unknown_option < scan.words.front());
+        if (option_first) throw unknown_option(program, nullptr, tokens[*scan.unknown_option]);
+        if (!words.empty()) throw unknown_verb(program, words);
+        throw usage_error("missing-argument", "no verb given")
+            .detail("verbs", base::join(visible_verbs(program), ", "))
+            .hint(fmt::format("{} --help", program.name));
+    }
+    command.verb = verb;
+    std::vector<std::string> rest;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        const auto end = scan.words.begin() + static_cast<std::ptrdiff_t>(taken);
+        if (std::find(scan.words.begin(), end, i) == end) rest.push_back(tokens[i]);
+    }
+    const auto options = accepted_options(*verb);
+    const RawArgs raw = parse_tokens(options, rest);
+    if (!raw.unknown.empty()) throw unknown_option(program, verb, raw.unknown.front());
+    assign_positionals(program, *verb, raw.positionals, command.args);
+    const auto configuration = read_configuration(program, surroundings);
+    for (const auto& option : options) resolve_option(option, raw, configuration, surroundings, command.args);
+    return command;
+}
+
+}  // namespace kmm::cli

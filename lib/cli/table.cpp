@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/table.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/text.hpp"
+
+namespace kmm::cli {
+namespace {
+
+constexpr std::size_t k_gap = 2;
+constexpr std::size_t k_column_min = 8;
+
+void append_row(std::string& text, const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) {
+    std::string line;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+        if (i > 0) line.append(k_gap, ' ');
+        line.append(pad(i < cells.size() ? cut(cells[i], widths[i]) : std::string(), widths[i]));
+    }
+    const std::size_t last = line.find_last_not_of(' ');
+    text.append(line, 0, last == std::string::npos ? 0 : last + 1).push_back('\n');
+}
+
+}  // namespace
+
+std::string
+format_table(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows, std::size_t width) {
+    std::vector<std::vector<std::string>> safe;
+    safe.reserve(rows.size());
+    std::vector<std::size_t> widths;
+    for (const auto& header : headers) widths.push_back(display_width(header));
+    for (const auto& row : rows) {
+        auto& cells = safe.emplace_back();
+        for (std::size_t i = 0; i < row.size() && i < headers.size(); ++i) {
+            cells.push_back(base::escape(row[i]));
+            widths[i] = std::max(widths[i], display_width(cells.back()));
+        }
+    }
+    if (width > 0 && !widths.empty()) {
+        std::size_t total = std::accumulate(widths.begin(), widths.end(), k_gap * (widths.size() - 1));
+        for (std::size_t i = widths.size(); i-- > 0 && total > width;) {
+            const std::size_t spare = widths[i] > k_column_min ? widths[i] - k_column_min : 0;
+            const std::size_t less = std::min(spare, total - width);
+            widths[i] -= less;
+            total -= less;
+        }
+    }
+    std::string text;
+    append_row(text, headers, widths);
+    for (const auto& cells : safe) append_row(text, cells, widths);
+    return text;
+}
+
+std::string format_properties(const std::vector<std::pair<std::string, std::string>>& rows) {
+    std::size_t key_width = 0;
+    for (const auto& row : rows) key_width = std::max(key_width, display_width(row.first));
+    std::string text;
+    for (const auto& [key, value] : rows) {
+        const std::string line = pad(key, key_width) + "   " + base::escape(value);
+        text.append(line, 0, line.find_last_not_of(' ') + 1).push_back('\n');
+    }
+    return text;
+}
+
+LiveArea::~LiveArea() {
+    try {
+        clear();
+    } catch (...) {  // a progress display must not turn a finished run into a crash
+    }
+}
+
+void LiveArea::draw(const std::vector<std::string>& lines) {
+    if (!console_.err_is_terminal()) return;
+    clear();
+    const std::size_t width = console_.width() - 1;  // a full line would wrap on some terminals
+    const std::size_t rows_max = console_.height() - 1;
+    const bool too_high = lines.size() > rows_max;
+    const std::size_t shown = too_high ? rows_max - 1 : lines.size();
+    std::string text;
+    for (std::size_t i = 0; i < shown; ++i) {
+        const std::string line = cut(lines[i], width);
+        drawn_.push_back(display_width(line));
+        text.append(line).append("\n");
+    }
+    if (too_high) {
+        const std::string line = cut(fmt::format("… {} more", lines.size() - shown), width);
+        drawn_.push_back(display_width(line));
+        text.append(line).append("\n");
+    }
+    console_.err(text);
+}
+
+void LiveArea::clear() {
+    if (drawn_.empty()) return;
+    // A terminal that became narrower has wrapped what is on the screen: count rows at today's width.
+    const std::size_t width = console_.width();
+    std::size_t rows = 0;
+    for (const std::size_t columns : drawn_) rows += std::max<std::size_t>(1, (columns + width - 1) / width);
+    drawn_.clear();
+    console_.err(fmt::format("\x1b[{}A\r\x1b[J", rows));
+}
+
+}  // namespace kmm::cli

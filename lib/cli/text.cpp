@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/text.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace kmm::cli {
+namespace {
+
+/// Bytes of the escape sequence "ESC [ ... final" at `at`, 0 if there is none.
+std::size_t escape_length(std::string_view text, std::size_t at) noexcept {
+    if (at + 1 >= text.size() || text[at] != '\x1b' || text[at + 1] != '[') return 0;
+    for (std::size_t i = at + 2; i < text.size(); ++i) {
+        if (text[i] >= '@' && text[i] <= '~') return i + 1 - at;
+    }
+    return text.size() - at;
+}
+
+/// Bytes of the code point at `at`; 1 for a byte that starts none.
+std::size_t point_length(std::string_view text, std::size_t at) noexcept {
+    const auto lead = static_cast<unsigned char>(text[at]);
+    std::size_t length = 1;
+    if (lead >= 0xF0) {
+        length = 4;
+    } else if (lead >= 0xE0) {
+        length = 3;
+    } else if (lead >= 0xC0) {
+        length = 2;
+    }
+    if (at + length > text.size() || !base::is_utf8(text.substr(at, length))) return 1;
+    return length;
+}
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) noexcept {
+    std::size_t columns = 0;
+    for (std::size_t i = 0; i < text.size();) {
+        if (const std::size_t escape = escape_length(text, i); escape > 0) {
+            i += escape;
+            continue;
+        }
+        i += point_length(text, i);
+        ++columns;
+    }
+    return columns;
+}
+
+std::string cut(std::string_view text, std::size_t width) {
+    if (display_width(text) <= width) return std::string(text);
+    std::string kept;
+    std::size_t columns = 0;
+    for (std::size_t i = 0; i < text.size();) {
+        if (const std::size_t escape = escape_length(text, i); escape > 0) {
+            kept.append(text.substr(i, escape));
+            i += escape;
+            continue;
+        }
+        const std::size_t length = point_length(text, i);
+        if (columns + 1 < width) kept.append(text.substr(i, length));
+        if (columns + 1 == width) kept.append("…");
+        ++columns;
+        i += length;
+    }
+    return kept;
+}
+
+std::string pad(std::string_view text, std::size_t width) {
+    const std::size_t columns = display_width(text);
+    return std::string(text) + std::string(width > columns ? width - columns : 0, ' ');
+}
+
+std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
+    if (text.empty()) return {};
+    const std::string margin(indent, ' ');
+    const std::size_t room = width > indent ? width - indent : 1;
+    std::string wrapped;
+    for (const auto line : base::split(text, '\n')) {
+        if (line.empty()) {
+            wrapped.push_back('\n');
+            continue;
+        }
+        if (line.front() == ' ') {
+            wrapped.append(margin).append(line).push_back('\n');
+            continue;
+        }
+        std::string current;
+        for (const auto word : base::split(line, ' ')) {
+            if (word.empty()) continue;
+            if (!current.empty() && display_width(current) + 1 + display_width(word) > room) {
+                wrapped.append(margin).append(current).push_back('\n');
+                current.clear();
+            }
+            if (!current.empty()) current.push_back(' ');
+            current.append(word);
+        }
+        wrapped.append(margin).append(current).push_back('\n');
+    }
+    return wrapped;
+}
+
+}  // namespace kmm::cli

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/parse.hpp"
+
+#include <doctest/doctest.h>
+
+#include "unit/cli/sample.hpp"
+
+namespace kmm::cli {
+namespace {
+
+using Tokens = std::vector<std::string>;
+
+Command parse(const Tokens& tokens, const Surroundings& surroundings = sample::surroundings()) {
+    static const Program program = sample::program();
+    return parse_command(program, tokens, surroundings);
+}
+
+/// The error of a command line that must be refused.
+Error refused(const Tokens& tokens, const Surroundings& surroundings = sample::surroundings()) {
+    try {
+        (void)parse(tokens, surroundings);
+    } catch (const Error& error) {
+        return error;
+    }
+    FAIL("was accepted");
+    return bug("unreachable");
+}
+
+TEST_SUITE("cli::unit") {
+    TEST_CASE("options stand anywhere") {
+        const std::vector<Tokens> cases = {
+            {"show", "-f", "a", "--file=b", "node-1", "node-2"},
+            {"-f", "a", "show", "node-1", "-fb", "node-2"},
+            {"--file", "a", "show", "--file", "b", "--", "node-1", "node-2"},
+            {"--file=a", "-f", "b", "show", "node-1", "node-2"},
+        };
+        for (const auto& tokens : cases) {
+            CAPTURE(tokens.front());
+            const auto command = parse(tokens);
+            REQUIRE(command.verb != nullptr);
+            CHECK(command.verb->name == "show");
+            CHECK(command.args.all("file") == Tokens{"a", "b"});
+            CHECK(command.args.positionals("NODE") == Tokens{"node-1", "node-2"});
+        }
+    }
+
+    TEST_CASE("a value may look like anything") {
+        CHECK(parse({"show", "--file", "-", "-"}).args.positional("NODE") == "-");
+        CHECK(parse({"show", "--file", "--help"}).args.get("file") == "--help");
+        CHECK(parse({"show", "--file=", "node"}).args.get("file") == "");
+        CHECK(parse({"show", "--file=", "node"}).args.positional("NODE") == "node");
+        CHECK(parse({"show", "--file", ""}).args.get("file") == "");
+        CHECK(parse({"show", "--file=[a,b]"}).args.get("file") == "[a,b]");
+        CHECK(parse({"show", "--file=a=b"}).args.get("file") == "a=b");
+        CHECK(parse({"show", "-f", "show"}).args.get("file") == "show");
+        CHECK(parse({"show", "[a,b]"}).args.positional("NODE") == "[a,b]");
+        CHECK(refused({"show", "--file", "--", "x"}).message() == "option --file needs a value: FILE");
+        CHECK(parse({"show", "--", "-x"}).args.positional("NODE") == "-x");
+    }
+
+    TEST_CASE("verbs of two words") {
+        const auto command = parse({"start", "--to", "v2", "module", "drivers/hello"});
+        CHECK(command.verb->name == "start module");
+        CHECK(command.args.positional("MODULE") == "drivers/hello");
+        CHECK(command.args.get("to") == "v2");
+        CHECK(refused({"start"}).hint() == "kmm-plan start module, start kubernetes");
+        CHECK(refused({"start", "modul", "x"}).hint() == "did you mean 'start module'?");
+    }
+
+    TEST_CASE("help and version are found everywhere") {
+        struct Case {
+            Tokens tokens;
+            Request request;
+            std::string verb, group;
+        };
+        const std::vector<Case> cases = {
+            {{"--help"}, Request::help, "", ""},
+            {{"-h"}, Request::help, "", ""},
+            {{"help"}, Request::help, "", ""},
+            {{"help", "why"}, Request::help, "why", ""},
+            {{"why", "--help"}, Request::help, "why", ""},
+            {{"why", "-vh"}, Request::help, "why", ""},
+            {{"-h", "why"}, Request::help, "why", ""},
+            {{"help", "start", "module"}, Request::help, "start module", ""},
+            {{"start", "--help"}, Request::help, "", "start"},
+            {{"show", "--bogus", "--help"}, Request::help, "show", ""},
+            {{"--version"}, Request::version, "", ""},
+            {{"show", "--version"}, Request::version, "", ""},
+        };
+        for (const auto& [tokens, request, verb, group] : cases) {
+            CAPTURE(tokens.back());
+            const auto command = parse(tokens);
+            CHECK(command.request == request);
+            CHECK((command.verb == nullptr ? "" : command.verb->name) == verb);
+            CHECK(command.group == group);
+        }
+        CHECK(parse({"show", "--", "--help"}).args.positional("NODE") == "--help");
+    }
+
+    TEST_CASE("wrong command lines name the fault and the nearest right one") {
+        struct Case {
+            Tokens tokens;
+            std::string code, message, hint;
+        };
+        const std::vector<Case> cases = {
+            {{}, "missing-argument", "no verb given", "kmm-plan --help"},
+            {{"shw"}, "unknown-verb", "unknown verb 'shw'", "did you mean 'show'?"},
+            {{"frobnicate"}, "unknown-verb", "unknown verb 'frobnicate'", "verbs: show, why, start module, start kubernetes"},
+            {{"help", "wyh"}, "unknown-verb", "unknown verb 'wyh'", "did you mean 'why'?"},
+            {{"show", "--clustr", "x"}, "unknown-option", "unknown option --clustr", "did you mean --cluster?"},
+            {{"--clustr=x"}, "unknown-option", "unknown option --clustr", "kmm-plan --help lists the options"},
+            {{"why", "a", "b", "--canary", "1"}, "unknown-option", "unknown option --canary", "kmm-plan why --help lists the options"},
+            {{"show", "-Z"}, "unknown-option", "unknown option -Z", "kmm-plan show --help lists the options"},
+            {{"why", "a"}, "missing-argument", "missing argument MODULE: the module", "kmm-plan why NODE MODULE [OPTION...]"},
+            {{"why", "a", "b", "c"}, "usage", "unexpected argument 'c'", "kmm-plan why NODE MODULE [OPTION...]"},
+            {{"show", "--mode", "sefl"}, "bad-value", "option --mode: expected one of self, operator, found 'sefl'", "did you mean 'self'?"},
+            {{"show", "--mode", "self", "--mode", "self"}, "usage", "option --mode was given 2 times", "give it once"},
+            {{"show", "--dry-run=x"}, "usage", "option --dry-run takes no value", ""},
+            {{"show", "--file"}, "usage", "option --file needs a value: FILE", ""},
+            {{"show", "--timeout", "5 minutes"}, "bad-value", "option --timeout: expected a duration such as 90s or 5m, found '5 minutes'", ""},
+            {{"show", "--canary", "-1"}, "bad-value", "option --canary: expected a number, found '-1'", ""},
+            {{"show", "-o", "jsn"}, "bad-value", "option --output: expected one of table, wide, json, yaml, name, jsonl, found 'jsn'", "did you mean 'json'?"},
+        };
+        for (const auto& [tokens, code, message, hint] : cases) {
+            const Error error = refused(tokens);
+            CHECK(error.exit() == Exit::usage);
+            CHECK(error.code() == code);
+            CHECK(error.message() == message);
+            CHECK(error.hint() == hint);
+        }
+        const auto details = refused({"why", "a", "b", "--canary", "1"}).details();
+        REQUIRE(details.size() == 1);
+        CHECK(details.front().second == "to show");
+    }
+
+    TEST_CASE("option over environment over user's file over system's file over default") {
+        const std::string system = "/etc/kmm-tools/config.yaml";
+        const std::string user = "/home/u/conf/kmm-tools/config.yaml";
+        const std::map<std::string, std::string> environment = {{"XDG_CONFIG_HOME", "/home/u/conf"}};
+        auto with_variable = environment;
+        with_variable["KMM_STATE_DIR"] = "/env";
+        struct Case {
+            Tokens tokens;
+            Surroundings surroundings;
+            std::string value, source;
+        };
+        const std::map<std::string, std::string> both = {{system, "state-dir: /system\n"}, {user, "state-dir: /user\n"}};
+        const std::vector<Case> cases = {
+            {{"show", "--state-dir", "/given"}, sample::surroundings(with_variable, both), "/given", "option"},
+            {{"show"}, sample::surroundings(with_variable, both), "/env", "environment"},
+            {{"show"}, sample::surroundings(environment, both), "/user", "configuration file"},
+            {{"show"}, sample::surroundings(environment, {{system, "state-dir: /system\n"}}), "/system", "configuration file"},
+            {{"show"}, sample::surroundings(environment), "/var/lib/kmm-upgrade", "default"},
+        };
+        for (const auto& [tokens, surroundings, value, source] : cases) {
+            const auto command = parse(tokens, surroundings);
+            CHECK(command.args.get("state-dir") == value);
+            CHECK(command.args.source("state-dir") == source);
+        }
+        CHECK(parse({"show"}).args.source("canary") == "");
+        CHECK_FALSE(parse({"show"}).args.get("canary"));
+    }
+
+    TEST_CASE("flags from the environment and from files") {
+        CHECK(parse({"show"}, sample::surroundings({{"KMM_DRY_RUN", "1"}})).args.flag("dry-run"));
+        CHECK_FALSE(parse({"show"}, sample::surroundings({{"KMM_DRY_RUN", "no"}})).args.flag("dry-run"));
+        CHECK_FALSE(parse({"show"}, sample::surroundings({{"KMM_DRY_RUN", ""}})).args.flag("dry-run"));
+        CHECK(refused({"show"}, sample::surroundings({{"KMM_DRY_RUN", "maybe"}})).message() ==
+              "environment variable KMM_DRY_RUN: expected true or false, found 'maybe'");
+        const std::map<std::string, std::string> home = {{"HOME", "/h"}};
+        const std::string path = "/h/.config/kmm-tools/config.yaml";
+        CHECK(parse({"show"}, sample::surroundings(home, {{path, "dry-run: true\n"}})).args.flag("dry-run"));
+        CHECK(parse({"show"}, sample::surroundings(home, {{path, "file: [a, b]\n"}})).args.all("file") == Tokens{"a", "b"});
+        CHECK(parse({"show"}, sample::surroundings(home, {{path, "canary: 3\n"}})).args.get("canary") == "3");
+    }
+
+    TEST_CASE("a command's own section of the file wins, other sections are not looked at") {
+        const std::map<std::string, std::string> home = {{"HOME", "/h"}};
+        const std::string text = "mode: self\nkmm-plan:\n  mode: operator\nkmm-upgrade:\n  whatever: 1\n";
+        const auto command = parse({"show"}, sample::surroundings(home, {{"/h/.config/kmm-tools/config.yaml", text}}));
+        CHECK(command.args.get("mode") == "operator");
+    }
+
+    TEST_CASE("a bad configuration file is refused with its place") {
+        struct Case {
+            std::string text, message, hint;
+            std::size_t line, column;
+        };
+        const std::vector<Case> cases = {
+            {"# x\nclustr: a\n", "unknown key 'clustr'", "did you mean 'cluster'?", 2, 1},
+            {"help: true\n", "unknown key 'help'", "keys are long options; those of another command belong under its name, as 'kmm-upgrade:'", 1, 1},
+            {"mode: sefl\n", "'mode': expected one of self, operator, found 'sefl'", "did you mean 'self'?", 1, 7},
+            {"dry-run: 5\n", "expected true or false for 'dry-run', found integer", "", 1, 10},
+            {"cluster: [a]\n", "expected a value for 'cluster', found list", "", 1, 10},
+            {"- a\n", "expected a mapping of option names, found list", "", 1, 1},
+            {"kmm-plan: 5\n", "expected a mapping under 'kmm-plan', found integer", "", 1, 11},
+        };
+        for (const auto& [text, message, hint, line, column] : cases) {
+            CAPTURE(text);
+            const Error error = refused({"show"}, sample::surroundings({}, {{"/etc/kmm-tools/config.yaml", text}}));
+            CHECK(error.exit() == Exit::config);
+            CHECK(error.code() == "bad-configuration");
+            CHECK(error.message() == message);
+            CHECK(error.hint() == hint);
+            REQUIRE(error.position());
+            CHECK(error.position()->line == line);
+            CHECK(error.position()->column == column);
+        }
+        CHECK(refused({"show"}, sample::surroundings({}, {{"/etc/kmm-tools/config.yaml", "a: [\n"}})).exit() == Exit::config);
+    }
+}
+
+}  // namespace
+}  // namespace kmm::cli

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/table.hpp"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "cli/text.hpp"
+
+namespace kmm::cli {
+namespace {
+
+TEST_SUITE("cli::unit") {
+    TEST_CASE("tables have two blanks between columns and none at the end") {
+        CHECK(format_table({"NODE", "STATE"}, {{"node-a", "done"}, {"b", ""}}, 0) == "NODE    STATE\nnode-a  done\nb\n");
+        CHECK(format_table({"NODE"}, {}, 80) == "NODE\n");
+        CHECK(format_table({"A", "B"}, {{"é", "x"}, {"ab", "y"}}, 0) == "A   B\né   x\nab  y\n");
+        CHECK(format_table({"A"}, {{"a\x1b[31m\nb"}}, 0) == "A\na\\x1b[31m\\nb\n");
+    }
+
+    TEST_CASE("a table too wide loses its last column first") {
+        const std::vector<std::vector<std::string>> rows = {{"0123456789", "0123456789", "0123456789"}};
+        CHECK(format_table({"A", "B", "C"}, rows, 34) == "A           B           C\n0123456789  0123456789  0123456789\n");
+        CHECK(format_table({"A", "B", "C"}, rows, 33) == "A           B           C\n0123456789  0123456789  01234567…\n");
+        CHECK(format_table({"A", "B", "C"}, rows, 31) == "A           B          C\n0123456789  01234567…  0123456…\n");
+        CHECK(format_table({"A", "B", "C"}, rows, 1) == "A         B         C\n0123456…  0123456…  0123456…\n");
+    }
+
+    TEST_CASE("properties") {
+        CHECK(format_properties({{"module", "a"}, {"to", "v2"}, {"empty", ""}}) == "module   a\nto       v2\nempty\n");
+    }
+
+    TEST_CASE("cutting never splits a code point or a colour") {
+        CHECK(cut("abc", 3) == "abc");
+        CHECK(cut("abcd", 3) == "ab…");
+        CHECK(cut("ééé", 2) == "é…");
+        CHECK(cut("\x1b[31mabcd\x1b[0m", 3) == "\x1b[31mab…\x1b[0m");
+        CHECK(cut("abcd", 1) == "…");
+        CHECK(cut("abcd", 0) == "");
+        CHECK(display_width("\x1b[1;31mé\x1b[0m") == 1);
+        CHECK(display_width("\xff\xfe") == 2);
+    }
+
+    TEST_CASE("wrapping") {
+        CHECK(wrap("", 10) == "");
+        CHECK(wrap("aaa bbb ccc", 7) == "aaa bbb\nccc\n");
+        CHECK(wrap("aaa bbb ccc", 9, 2) == "  aaa bbb\n  ccc\n");
+        CHECK(wrap("a\n\nb", 10, 1) == " a\n\n b\n");
+        CHECK(wrap("aaaaaaaaaaaa b", 5) == "aaaaaaaaaaaa\nb\n");
+        CHECK(wrap("intro:\n  kept   as is", 10, 2) == "  intro:\n    kept   as is\n");
+    }
+
+    TEST_CASE("the live area redraws in place, also after a resize") {
+        BufferConsole console;
+        console.terminal = true;
+        console.columns = 20;
+        {
+            LiveArea area(console);
+            area.draw({"0123456789abcdefghij", "short"});
+            CHECK(console.err_text == "0123456789abcdefgh…\nshort\n");
+            console.err_text.clear();
+            console.columns = 10;  // the first line now takes two rows
+            area.draw({"x"});
+            CHECK(console.err_text == "\x1b[3A\r\x1b[Jx\n");
+            console.err_text.clear();
+        }
+        CHECK(console.err_text == "\x1b[1A\r\x1b[J");
+    }
+
+    TEST_CASE("the live area is no higher than the terminal") {
+        BufferConsole console;
+        console.terminal = true;
+        LiveArea area(console);
+        area.draw(std::vector<std::string>(30, "x"));
+        CHECK(console.err_text.ends_with("x\n… 8 more\n"));
+        CHECK(std::count(console.err_text.begin(), console.err_text.end(), '\n') == 23);
+    }
+
+    TEST_CASE("the live area is silent where it cannot redraw") {
+        BufferConsole console;
+        LiveArea area(console);
+        area.draw({"x"});
+        area.clear();
+        CHECK(console.err_text.empty());
+    }
+}
+
+}  // namespace
+}  // namespace kmm::cli
