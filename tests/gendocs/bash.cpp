@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "gendocs/generators.hpp"
+
+namespace kmm::gendocs {
+namespace {
+
+using cli::Option;
+using cli::Program;
+using cli::Verb;
+
+/// "--cluster" and, if it has one, "|-c": a pattern of a bash case.
+std::string pattern(const Option& option) {
+    const std::string name = "--" + option.name;
+    return option.short_name == 0 ? name : fmt::format("-{}|{}", option.short_name, name);
+}
+
+std::string value_case(const Option& option) {
+    const std::string kind = value_kind(option);
+    std::string action = "return";
+    if (!option.choices.empty()) {
+        action = fmt::format("mapfile -t COMPREPLY < <(compgen -W \"{}\" -- \"$cur\"); return", base::join(option.choices, " "));
+    } else if (kind == "file") {
+        action = "compopt -o default 2>/dev/null; return";
+    } else if (kind == "directory") {
+        action = "mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"); compopt -o filenames 2>/dev/null; return";
+    }
+    return fmt::format("        {}) {};;\n", pattern(option), action);
+}
+
+std::string verb_case(const Verb& verb) {
+    std::vector<std::string> words;
+    std::string values;
+    for (const auto& option : visible_options(verb)) {
+        words.push_back("--" + option.name);
+        if (!option.value_name.empty()) values.append(value_case(option));
+    }
+    std::string text = fmt::format("    \"{}\")\n", verb.name);
+    if (!values.empty()) text.append("        case $prev in\n").append(values).append("        esac\n");
+    return text.append(fmt::format("        options=\"{}\";;\n", base::join(words, " ")));
+}
+
+}  // namespace
+
+std::string bash_completion(const Program& program) {
+    std::string function = "_" + program.name;
+    for (char& c : function) c = c == '-' ? '_' : c;
+    std::vector<std::string> first;
+    for (const Verb* verb : visible_verbs(program)) {
+        if (verb->name.find(' ') == std::string::npos) first.push_back(verb->name);
+    }
+    const auto groups = verb_groups(program);
+    first.insert(first.end(), groups.begin(), groups.end());
+    first.emplace_back("help");
+
+    std::string text = fmt::format("# SPDX-License-Identifier: Apache-2.0\n# bash completion of {}; written by tests/gendocs\n", program.name);
+    text.append(fmt::format("{}() {{\n    local cur prev verb=\"\" options=\"\" word i\n", function));
+    text.append("    COMPREPLY=()\n    cur=${COMP_WORDS[COMP_CWORD]}\n    prev=${COMP_WORDS[COMP_CWORD-1]}\n");
+    text.append("    for ((i = 1; i < COMP_CWORD; i++)); do\n        word=${COMP_WORDS[i]}\n        case $verb:$word in\n");
+    text.append("        help:*|:-*) ;;\n");
+    for (const auto& group : groups) text.append(fmt::format("        {}:-*) ;;\n        {}:*) verb=\"{} $word\";;\n", group, group, group));
+    text.append("        :*) verb=$word;;\n        esac\n    done\n");
+    text.append("    case $verb in\n");
+    text.append(fmt::format("    \"\"|help) options=\"{} --help --version\";;\n", base::join(first, " ")));
+    for (const auto& group : groups) {
+        std::vector<std::string> second;
+        for (const Verb* verb : visible_verbs(program)) {
+            if (verb->name.starts_with(group + " ")) second.push_back(verb->name.substr(group.size() + 1));
+        }
+        text.append(fmt::format("    {}) options=\"{} --help\";;\n", group, base::join(second, " ")));
+    }
+    for (const Verb* verb : visible_verbs(program)) text.append(verb_case(*verb));
+    text.append("    esac\n    mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n");
+    text.append("    if [[ ${#COMPREPLY[@]} -eq 0 && $cur != -* ]]; then\n        compopt -o default 2>/dev/null\n    fi\n}\n");
+    return text.append(fmt::format("complete -F {} {}\n", function, program.name));
+}
+
+}  // namespace kmm::gendocs

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// gendocs write DIR | compare DIR | check
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+
+#include "gendocs/generators.hpp"
+#include "kmm-plan/program.hpp"
+#include "kmm-upgrade/program.hpp"
+#include "kmm-worker/program.hpp"
+
+namespace {
+
+using kmm::cli::Program;
+
+std::vector<Program> programs() {
+    return {kmm::tool_plan::program(), kmm::tool_upgrade::program(), kmm::tool_worker::program()};
+}
+
+/// Path below the source directory -> text.
+std::map<std::string, std::string> documents() {
+    std::map<std::string, std::string> texts;
+    for (const auto& program : programs()) {
+        texts["man/" + program.name + "." + std::to_string(program.man_section)] = kmm::gendocs::man_page(program);
+        texts["completions/bash/" + program.name] = kmm::gendocs::bash_completion(program);
+        texts["completions/zsh/_" + program.name] = kmm::gendocs::zsh_completion(program);
+        texts["completions/fish/" + program.name + ".fish"] = kmm::gendocs::fish_completion(program);
+        texts["tests/golden/help/" + program.name + ".txt"] = kmm::gendocs::help_texts(program);
+    }
+    return texts;
+}
+
+int write(const std::filesystem::path& top) {
+    for (const auto& [name, text] : documents()) {
+        std::filesystem::create_directories((top / name).parent_path());
+        std::ofstream file(top / name, std::ios::binary);
+        file << text;
+        file.close();
+        if (!file) {
+            std::cerr << "cannot write " << name << "\n";
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int compare(const std::filesystem::path& top) {
+    int stale = 0;
+    for (const auto& [name, text] : documents()) {
+        std::ifstream file(top / name, std::ios::binary);
+        const std::string present((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+        if (present == text) continue;
+        ++stale;
+        std::cout << name << " is not what the command tree says\n";
+    }
+    if (stale > 0) std::cout << "write them anew: cmake --build BUILD --target docs\n";
+    return stale > 0 ? 1 : 0;
+}
+
+int check() {
+    std::size_t faults = 0;
+    for (const auto& program : programs()) {
+        for (const auto& fault : kmm::gendocs::check_tree(program)) {
+            ++faults;
+            std::cout << program.name << ": " << fault << "\n";
+        }
+    }
+    std::cout << faults << " faults\n";
+    return faults > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string mode = argc > 1 ? argv[1] : "";
+    if (mode == "write" && argc == 3) return write(argv[2]);
+    if (mode == "compare" && argc == 3) return compare(argv[2]);
+    if (mode == "check" && argc == 2) return check();
+    std::cerr << "usage: gendocs write DIR | compare DIR | check\n";
+    return 64;
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "gendocs/generators.hpp"
+
+namespace kmm::gendocs {
+namespace {
+
+using cli::Option;
+using cli::Program;
+using cli::Verb;
+
+/// Text inside single quotes of an _arguments specification.
+std::string quoted(std::string_view text) {
+    std::string safe;
+    for (const char c : text) {
+        if (c == '\'') safe.append("'\\''");
+        else if (c == '[' || c == ']' || c == ':') safe.append("\\").push_back(c);
+        else safe.push_back(c);
+    }
+    return safe;
+}
+
+std::string specification(const Option& option) {
+    std::string value;
+    if (!option.value_name.empty()) {
+        const std::string kind = value_kind(option);
+        value = ":" + quoted(option.value_name) + ":";
+        if (!option.choices.empty()) value.append("(").append(base::join(option.choices, " ")).append(")");
+        else if (kind == "file") value.append("_files");
+        else if (kind == "directory") value.append("_files -/");
+    }
+    const std::string star = option.repeatable ? "*" : "";
+    std::string text = fmt::format("      '{}--{}[{}]{}' \\\n", star, option.name, quoted(option.help), value);
+    if (option.short_name != 0) {
+        text.append(fmt::format("      '{}-{}[{}]{}' \\\n", star, option.short_name, quoted(option.help), value));
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string zsh_completion(const Program& program) {
+    std::string text = fmt::format("#compdef {}\n# SPDX-License-Identifier: Apache-2.0\n# zsh completion; written by tests/gendocs\n", program.name);
+    text.append("local -a verbs words_only\nlocal verb word\nverbs=(\n");
+    for (const Verb* verb : visible_verbs(program)) {
+        if (verb->name.find(' ') == std::string::npos) text.append(fmt::format("  '{}:{}'\n", verb->name, quoted(verb->summary)));
+    }
+    for (const auto& group : verb_groups(program)) text.append(fmt::format("  '{}:{} ...'\n", group, group));
+    text.append("  'help:tell about a verb'\n)\n");
+    text.append("words_only=(${words[2,CURRENT-1]:#-*})\nverb=${words_only[1]}\n");
+    text.append("if [[ -z $verb || $verb == help ]]; then\n  _describe verb verbs\n  return\nfi\n");
+    for (const auto& group : verb_groups(program)) {
+        std::vector<std::string> second;
+        for (const Verb* verb : visible_verbs(program)) {
+            if (verb->name.starts_with(group + " ")) second.push_back(verb->name.substr(group.size() + 1));
+        }
+        text.append(fmt::format("if [[ $verb == {} ]]; then\n", group));
+        text.append(fmt::format("  if [[ ${{#words_only}} -lt 2 ]]; then compadd -- {}; return; fi\n", base::join(second, " ")));
+        text.append("  verb=\"$verb ${words_only[2]}\"\nfi\n");
+    }
+    text.append("case $verb in\n");
+    for (const Verb* verb : visible_verbs(program)) {
+        text.append(fmt::format("  '{}')\n    _arguments -S \\\n", verb->name));
+        for (const auto& option : visible_options(*verb)) text.append(specification(option));
+        text.append("      '*::argument:_files';;\n");
+    }
+    return text.append("esac\n");
+}
+
+}  // namespace kmm::gendocs
