@@ -103,6 +103,13 @@ Error& Error::cause_http(int status) & {
 }
 Error&& Error::cause_http(int status) && { return std::move(cause_http(status)); }
 
+Error& Error::attach(Diagnostics diagnostics) & {
+    sort_and_merge(diagnostics);
+    diagnostics_ = std::move(diagnostics);
+    return *this;
+}
+Error&& Error::attach(Diagnostics diagnostics) && { return std::move(attach(std::move(diagnostics))); }
+
 Error&& Error::retryable() && {
     retryable_ = true;
     return std::move(*this);

@@ -76,6 +76,9 @@ public:
     Error&& cause_errno(int saved_errno) &&;
     Error& cause_http(int status) &;
     Error&& cause_http(int status) &&;
+    /// Attaches findings to an error that has a code and exit of its own, e.g. all failed checks. Sorted and merged.
+    Error& attach(Diagnostics diagnostics) &;
+    Error&& attach(Diagnostics diagnostics) &&;
     /// Marks the failure as one a later identical attempt may not have.
     Error&& retryable() &&;
 

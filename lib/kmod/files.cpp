@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/files.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+constexpr std::uint64_t k_module_bytes_max = 512ULL << 20U;
+
+/// Appends up to `bytes_max` bytes of `fd` to `text`; returns 0 or an errno.
+int read_all(int fd, std::string& text, std::size_t bytes_max) {
+    std::array<char, 65536> buffer;
+    while (text.size() < bytes_max) {
+        const ssize_t got = ::read(fd, buffer.data(), std::min(buffer.size(), bytes_max - text.size()));
+        if (got == 0) return 0;
+        if (got < 0) {
+            if (errno == EINTR) continue;
+            return errno;
+        }
+        text.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    return 0;
+}
+
+}  // namespace
+
+std::optional<std::string> read_raw(const std::string& path, std::size_t bytes_max) {
+    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) return std::nullopt;
+    std::string text;
+    if (read_all(fd.get(), text, bytes_max) != 0) return std::nullopt;
+    return text;
+}
+
+std::optional<std::string> read_text(const std::string& path, std::size_t bytes_max) {
+    std::optional<std::string> raw = read_raw(path, bytes_max);
+    if (!raw) return raw;
+    std::string& text = *raw;
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ' || text.back() == '\t')) text.pop_back();
+    return raw;
+}
+
+std::string read_module_bytes(const std::string& path) {
+    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!fd) throw from_errno(errno, fmt::format("cannot open module file {}", base::escape(path)));
+    struct stat status {};
+    if (::fstat(fd.get(), &status) != 0) throw from_errno(errno, fmt::format("cannot read module file {}", base::escape(path)));
+    if (!S_ISREG(status.st_mode)) throw Error(Exit::data, "module-format", fmt::format("{}: not a regular file", base::escape(path)));
+    if (static_cast<std::uint64_t>(status.st_size) > k_module_bytes_max) {
+        throw Error(Exit::data, "module-format", fmt::format("{}: {} is more than 512 MiB", base::escape(path),
+                                                             base::format_bytes(static_cast<std::uint64_t>(status.st_size))));
+    }
+    std::string bytes;
+    bytes.reserve(static_cast<std::size_t>(status.st_size));
+    if (const int error = read_all(fd.get(), bytes, k_module_bytes_max); error != 0) {
+        throw from_errno(error, fmt::format("cannot read module file {}", base::escape(path)));
+    }
+    return bytes;
+}
+
+sys::Fd sealed_file(std::string_view bytes, const std::string& name) {
+    const sys::Fd writable(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!writable) throw from_errno(errno, fmt::format("cannot create a memory file for module {}", name));
+    std::string_view rest = bytes;
+    while (!rest.empty()) {
+        const ssize_t wrote = ::write(writable.get(), rest.data(), rest.size());
+        if (wrote < 0) {
+            if (errno == EINTR) continue;
+            throw from_errno(errno, fmt::format("cannot fill the memory file for module {}", name));
+        }
+        rest.remove_prefix(static_cast<std::size_t>(wrote));
+    }
+    if (::fcntl(writable.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
+        throw from_errno(errno, fmt::format("cannot seal the memory file for module {}", name));
+    }
+    sys::Fd read_only(::open(fmt::format("/proc/self/fd/{}", writable.get()).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!read_only) throw from_errno(errno, fmt::format("cannot reopen the memory file for module {}", name));
+    return read_only;
+}
+
+}  // namespace kmm::kmod

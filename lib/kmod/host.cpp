@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/host.hpp"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmod/files.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view k_taint_letters = "PFSRMBUDAWCIOELKXTN";
+constexpr unsigned k_cap_sys_module = 16;
+
+std::string text_or(const std::string& path, std::string fallback = {}) { return read_text(path).value_or(std::move(fallback)); }
+
+template <typename Number>
+std::optional<Number> number(std::string_view text, int base = 10) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+std::string go_architecture() {
+    utsname name{};
+    if (::uname(&name) != 0) return "unknown";
+    const std::string_view machine = name.machine;
+    if (machine == "x86_64") return "amd64";
+    if (machine == "aarch64") return "arm64";
+    if (machine == "i686" || machine == "i386") return "386";
+    return std::string(machine);
+}
+
+std::string os_image(const std::string& etc) {
+    const std::string text = text_or(etc + "/os-release");
+    for (const auto line : base::split(text, '\n')) {
+        if (!line.starts_with("PRETTY_NAME=")) continue;
+        std::string_view value = base::trim(line.substr(12));
+        if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'')) value = value.substr(1, value.size() - 2);
+        return std::string(value);
+    }
+    return "";
+}
+
+/// The word in brackets of "none [integrity] confidentiality".
+std::string bracketed(const std::string& text) {
+    const auto open = text.find('[');
+    const auto close = text.find(']', open == std::string::npos ? 0 : open);
+    if (open == std::string::npos || close == std::string::npos) return "unavailable";
+    return text.substr(open + 1, close - open - 1);
+}
+
+bool has_capability(const HostPaths& host) {
+    const std::string status = text_or(host.proc + "/self/status");
+    for (const auto line : base::split(status, '\n')) {
+        if (!line.starts_with("CapEff:")) continue;
+        const auto bits = number<std::uint64_t>(base::trim(line.substr(7)), 16);
+        return bits && ((*bits >> k_cap_sys_module) & 1U) != 0;
+    }
+    return false;
+}
+
+std::vector<std::string> entries_of(const std::string& directory) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+        names.push_back(it->path().filename().native());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+/// Hex of the build id in a raw ELF note, "" when it is none.
+std::string build_id_of_note(const std::string& note) {
+    if (note.size() < 16) return {};
+    const auto word = [&](std::size_t at) {
+        std::uint32_t value = 0;
+        for (std::size_t i = 0; i < 4; ++i) value |= static_cast<std::uint32_t>(static_cast<unsigned char>(note[at + i])) << (8 * i);
+        return value;
+    };
+    const std::size_t name_bytes = word(0);
+    const std::size_t id_bytes = word(4);
+    if (word(8) != 3 || name_bytes > 64 || id_bytes > 64) return {};
+    const std::size_t at = 12 + ((name_bytes + 3) & ~std::size_t{3});
+    if (note.size() < at + id_bytes) return {};
+    const std::vector<std::uint8_t> raw(note.begin() + static_cast<std::ptrdiff_t>(at),
+                                        note.begin() + static_cast<std::ptrdiff_t>(at + id_bytes));
+    return base::to_hex(raw);
+}
+
+/// State word of the module's line in /proc/modules, "" if it has none.
+std::string state_in_proc(const HostPaths& host, const std::string& name) {
+    const std::string text = text_or(host.proc + "/modules");
+    for (const auto line : base::split(text, '\n')) {
+        const auto words = base::split(line, ' ');
+        if (words.size() < 5 || words[0] != name) continue;
+        if (words[4] == "Live") return "live";
+        if (words[4] == "Loading") return "coming";
+        return "going";
+    }
+    return {};
+}
+
+}  // namespace
+
+NodeFacts node_facts(const HostPaths& host) {
+    NodeFacts facts;
+    facts.name = text_or(host.proc + "/sys/kernel/hostname");
+    facts.kernel = text_or(host.proc + "/sys/kernel/osrelease");
+    facts.boot_id = text_or(host.proc + "/sys/kernel/random/boot_id");
+    facts.machine_id = text_or(host.etc + "/machine-id");
+    facts.architecture = go_architecture();
+    facts.os_image = os_image(host.etc);
+    return facts;
+}
+
+std::uint64_t taint_bits(const HostPaths& host) {
+    return number<std::uint64_t>(text_or(host.proc + "/sys/kernel/tainted", "0")).value_or(0);
+}
+
+std::string taint_letters(std::uint64_t bits) {
+    std::string letters;
+    for (std::size_t i = 0; i < k_taint_letters.size(); ++i) {
+        if (((bits >> i) & 1U) != 0) letters += k_taint_letters[i];
+    }
+    return letters;
+}
+
+KernelState kernel_state(const HostPaths& host) {
+    KernelState state;
+    state.modules_supported = read_text(host.proc + "/modules").has_value();
+    if (const auto lockdown = read_text(host.sys + "/kernel/security/lockdown")) state.lockdown = bracketed(*lockdown);
+    state.sig_enforce = text_or(host.sys + "/module/module/parameters/sig_enforce") == "Y";
+    state.modules_disabled = text_or(host.proc + "/sys/kernel/modules_disabled", "0") != "0";
+    state.tainted = taint_bits(host);
+    if (const auto packing = read_text(host.sys + "/module/compression"); packing && !packing->empty()) state.decompression = *packing;
+    state.cap_sys_module = has_capability(host);
+    return state;
+}
+
+std::optional<LiveModule> live_module(const HostPaths& host, const std::string& name) {
+    LiveModule module;
+    module.name = normalise_name(name);
+    if (!is_module_name(module.name)) return std::nullopt;
+    const std::string directory = host.sys + "/module/" + module.name;
+    std::error_code error;
+    const bool present = fs::is_directory(directory, error);
+    if (const auto state = read_text(directory + "/initstate")) {
+        module.state = *state;
+    } else {
+        module.state = state_in_proc(host, module.name);
+        if (module.state.empty()) {
+            if (!present) return std::nullopt;
+            module.state = "builtin";
+        }
+    }
+    module.srcversion = text_or(directory + "/srcversion");
+    module.version = text_or(directory + "/version");
+    module.taint = text_or(directory + "/taint");
+    if (const auto refcount = read_text(directory + "/refcnt")) module.refcount = number<long>(*refcount);
+    module.holders = entries_of(directory + "/holders");
+    for (const auto& parameter : entries_of(directory + "/parameters")) {
+        if (auto value = read_text(directory + "/parameters/" + parameter)) module.parameters.emplace(parameter, std::move(*value));
+    }
+    if (const auto note = read_raw(directory + "/notes/.note.gnu.build-id")) module.build_id = build_id_of_note(*note);
+    return module;
+}
+
+std::vector<std::string> live_modules(const HostPaths& host) {
+    std::vector<std::string> names;
+    const std::string text = text_or(host.proc + "/modules");
+    for (const auto line : base::split(text, '\n')) {
+        const auto word = line.substr(0, line.find(' '));
+        if (!word.empty()) names.emplace_back(word);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+std::optional<std::set<std::string>> kernel_exports(const HostPaths& host, const std::set<std::string>& wanted) {
+    constexpr std::string_view prefix = "__ksymtab_";
+    const auto text = read_text(host.proc + "/kallsyms");
+    if (!text || text->empty()) return std::nullopt;
+    std::set<std::string> exported;
+    std::set<std::string> named;
+    bool has_table = false;
+    std::string_view rest = *text;
+    while (!rest.empty()) {
+        const auto newline = rest.find('\n');
+        std::string_view line = rest.substr(0, newline);
+        rest = newline == std::string_view::npos ? std::string_view{} : rest.substr(newline + 1);
+        const auto first = line.find(' ');
+        if (first == std::string_view::npos || line.size() < first + 4) continue;
+        std::string_view name = line.substr(first + 3);
+        name = name.substr(0, name.find_first_of("\t "));
+        if (name.starts_with(prefix)) {
+            has_table = true;
+            if (std::string symbol(name.substr(prefix.size())); wanted.contains(symbol)) exported.insert(std::move(symbol));
+        } else if (std::string symbol(name); wanted.contains(symbol)) {
+            named.insert(std::move(symbol));
+        }
+    }
+    return has_table ? exported : named;
+}
+
+IdentityVerdict compare_identity(const ModuleFile& file, const LiveModule& live) {
+    const auto verdict = [](std::string what, const std::string& loaded, const std::string& wanted) {
+        return IdentityVerdict{loaded == wanted ? Identity::same : Identity::different, std::move(what), loaded, wanted};
+    };
+    const std::string srcversion = file.srcversion();
+    if (!srcversion.empty() && !live.srcversion.empty()) return verdict("srcversion", live.srcversion, srcversion);
+    if (!file.build_id.empty() && !live.build_id.empty()) return verdict("build id", live.build_id, file.build_id);
+    if (srcversion.empty() != live.srcversion.empty()) {
+        return verdict("srcversion", live.srcversion.empty() ? "none" : live.srcversion, srcversion.empty() ? "none" : srcversion);
+    }
+    return IdentityVerdict{};
+}
+
+}  // namespace kmm::kmod

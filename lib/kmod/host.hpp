@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the running kernel and its module sub-system say about themselves. Every root is a field, so that tests use trees
+// of their own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kmod/module_file.hpp"
+
+namespace kmm::kmod {
+
+/// Where the host's facts are. Paths without a final slash.
+struct HostPaths {
+    std::string proc = "/proc";
+    std::string sys = "/sys";
+    std::string lib_modules = "/lib/modules";
+    std::string kmsg = "/dev/kmsg";
+    std::string run = "/run/kmm-worker";  ///< what this tool loaded since boot
+    std::string etc = "/etc";
+};
+
+/// The machine and its kernel, from procfs and /etc.
+struct NodeFacts {
+    std::string name;          ///< host name
+    std::string kernel;        ///< release as reported, "+" included
+    std::string boot_id, machine_id;
+    std::string architecture;  ///< Go name, "amd64"
+    std::string os_image;      ///< PRETTY_NAME of os-release
+};
+
+/// Switches of the kernel that decide whether a module may be loaded.
+struct KernelState {
+    bool modules_supported = true;
+    std::string lockdown = "unavailable";  ///< none, integrity, confidentiality; "unavailable" without the LSM
+    bool sig_enforce = false;
+    bool modules_disabled = false;
+    std::uint64_t tainted = 0;             ///< bits of /proc/sys/kernel/tainted
+    std::string decompression = "none";    ///< /sys/module/compression: gzip, xz, zstd or none
+    bool cap_sys_module = false;           ///< of this process
+};
+
+/// One module that is live, or on its way.
+struct LiveModule {
+    std::string name;
+    std::string state;                ///< live, coming, going, builtin
+    std::string srcversion, build_id, version;
+    std::string taint;                ///< letters, e.g. "OE"
+    std::optional<long> refcount;     ///< absent when the kernel cannot unload modules
+    std::vector<std::string> holders; ///< modules that use this one, sorted
+    std::map<std::string, std::string> parameters;  ///< the readable ones
+};
+
+[[nodiscard]] NodeFacts node_facts(const HostPaths& host);
+[[nodiscard]] KernelState kernel_state(const HostPaths& host);
+/// /proc/sys/kernel/tainted, 0 when it cannot be read.
+[[nodiscard]] std::uint64_t taint_bits(const HostPaths& host);
+/// "OE" for bits 12 and 13; ascending bits. Source: Documentation/admin-guide/tainted-kernels.rst.
+[[nodiscard]] std::string taint_letters(std::uint64_t bits);
+
+/// nullopt when no such module is known to the kernel. Names in either spelling.
+[[nodiscard]] std::optional<LiveModule> live_module(const HostPaths& host, const std::string& name);
+/// Names in /proc/modules, sorted.
+[[nodiscard]] std::vector<std::string> live_modules(const HostPaths& host);
+
+/// Those of `wanted` that the kernel or a live module exports, from the __ksymtab_ entries of kallsyms; kernels that hide
+/// these are asked for plain names. nullopt when kallsyms cannot be read or is empty.
+[[nodiscard]] std::optional<std::set<std::string>> kernel_exports(const HostPaths& host, const std::set<std::string>& wanted);
+
+enum class Identity { same, different, unknown };
+
+/// Verdict on "is the live module this file", with what was compared.
+struct IdentityVerdict {
+    Identity identity = Identity::unknown;
+    std::string what;            ///< "srcversion" or "build id", "" for unknown
+    std::string loaded, wanted;  ///< the compared values
+};
+
+/// srcversion if both sides have one, else the build id; with neither on both sides the identity is unknown.
+[[nodiscard]] IdentityVerdict compare_identity(const ModuleFile& file, const LiveModule& live);
+
+}  // namespace kmm::kmod

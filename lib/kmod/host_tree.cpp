@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adapter of libkmod. Its configuration is kept empty and no probe function is called, so that no install or remove
+// command can run.
+#include "kmod/host_tree.hpp"
+
+#include <libkmod.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kmod/files.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ContextFree {
+    void operator()(kmod_ctx* context) const noexcept { kmod_unref(context); }
+};
+struct ModuleFree {
+    void operator()(kmod_module* module) const noexcept { kmod_module_unref(module); }
+};
+using ContextPtr = std::unique_ptr<kmod_ctx, ContextFree>;
+using ModulePtr = std::unique_ptr<kmod_module, ModuleFree>;
+
+ContextPtr new_context(const std::string& directory) {
+    const char* no_configuration = nullptr;
+    ContextPtr context(kmod_new(directory.c_str(), &no_configuration));
+    if (!context) throw Error(Exit::io, "io", "libkmod could not be set up");
+    kmod_set_log_fn(context.get(), [](void*, int, const char*, int, const char*, const char*, va_list) {}, nullptr);
+    return context;
+}
+
+HostModule facts_of(kmod_module* module) {
+    HostModule facts;
+    facts.name = kmod_module_get_name(module);
+    if (const char* path = kmod_module_get_path(module)) facts.path = path;
+    kmod_list* list = nullptr;
+    kmod_list* entry = nullptr;
+    if (kmod_module_get_info(module, &list) >= 0) {
+        kmod_list_foreach(entry, list) {
+            const std::string_view key = kmod_module_info_get_key(entry);
+            if (key == "vermagic") facts.vermagic = std::string(base::trim(kmod_module_info_get_value(entry)));
+        }
+        kmod_module_info_free_list(list);
+    }
+    list = nullptr;
+    if (kmod_module_get_symbols(module, &list) >= 0) {
+        kmod_list_foreach(entry, list) facts.exported.emplace_back(kmod_module_symbol_get_symbol(entry));
+        kmod_module_symbols_free_list(list);
+        std::sort(facts.exported.begin(), facts.exported.end());
+    }
+    list = nullptr;
+    if (kmod_module_get_versions(module, &list) >= 0) {
+        kmod_list_foreach(entry, list) {
+            facts.crcs.emplace(kmod_module_version_get_symbol(entry), static_cast<std::uint32_t>(kmod_module_version_get_crc(entry)));
+        }
+        kmod_module_versions_free_list(list);
+    }
+    return facts;
+}
+
+HostModule facts_of_path(kmod_ctx* context, const std::string& path) {
+    kmod_module* raw = nullptr;
+    if (kmod_module_new_from_path(context, path.c_str(), &raw) < 0) return HostModule{{}, path, {}, {}, {}};
+    const ModulePtr module(raw);
+    return facts_of(raw);
+}
+
+std::optional<HostNeed> from_index(kmod_ctx* context, const std::string& name) {
+    kmod_list* list = nullptr;
+    if (kmod_module_new_from_lookup(context, name.c_str(), &list) < 0 || list == nullptr) return std::nullopt;
+    const ModulePtr module(kmod_module_get_module(list));
+    kmod_module_unref_list(list);
+    if (normalise_name(kmod_module_get_name(module.get())) != name) return std::nullopt;  // an alias of something else
+    HostNeed need;
+    if (kmod_module_get_path(module.get()) == nullptr) {
+        need.builtin = true;
+        return need;
+    }
+    kmod_list* entry = nullptr;
+    kmod_list* dependencies = kmod_module_get_dependencies(module.get());
+    kmod_list_foreach(entry, dependencies) {
+        const ModulePtr dependency(kmod_module_get_module(entry));
+        if (kmod_module_get_path(dependency.get()) != nullptr) need.modules.push_back(facts_of(dependency.get()));
+    }
+    kmod_module_unref_list(dependencies);
+    need.modules.push_back(facts_of(module.get()));
+    return need;
+}
+
+/// Calls `body` with each module file below `directory` until it returns false. Unreadable directories are skipped.
+template <typename Body>
+void each_module_file(const std::string& directory, Body&& body) {
+    std::error_code error;
+    fs::recursive_directory_iterator it(directory, fs::directory_options::skip_permission_denied, error);
+    for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
+        const std::string name = it->path().filename().native();
+        const auto dot = name.find(".ko");
+        if (dot == std::string::npos || dot == 0) continue;
+        if (const std::string ending = name.substr(dot); ending != ".ko" && ending != ".ko.xz" && ending != ".ko.zst" && ending != ".ko.gz") continue;
+        if (!body(normalise_name(name.substr(0, dot)), it->path().native())) return;
+    }
+}
+
+/// Without an index: file names, and each file's own depends=.
+void collect_by_name(const std::map<std::string, std::string>& files, kmod_ctx* context, const std::string& name,
+                     std::set<std::string>& seen, HostNeed& need) {
+    const auto it = files.find(name);
+    if (it == files.end() || !seen.insert(name).second) return;
+    kmod_module* raw = nullptr;
+    if (kmod_module_new_from_path(context, it->second.c_str(), &raw) < 0) return;
+    const ModulePtr module(raw);
+    kmod_list* list = nullptr;
+    kmod_list* entry = nullptr;
+    std::vector<std::string> depends;
+    if (kmod_module_get_info(raw, &list) >= 0) {
+        kmod_list_foreach(entry, list) {
+            if (std::string_view(kmod_module_info_get_key(entry)) != "depends") continue;
+            const std::string value = kmod_module_info_get_value(entry);
+            for (const auto piece : base::split(value, ',')) {
+                if (!piece.empty()) depends.push_back(normalise_name(piece));
+            }
+        }
+        kmod_module_info_free_list(list);
+    }
+    for (const auto& dependency : depends) collect_by_name(files, context, dependency, seen, need);
+    need.modules.push_back(facts_of(raw));
+}
+
+}  // namespace
+
+std::string host_module_directory(const HostPaths& host, const std::string& release) {
+    std::error_code error;
+    std::string directory = host.lib_modules + "/" + release;
+    if (fs::is_directory(directory, error)) return directory;
+    if (release.ends_with('+')) {
+        directory.pop_back();
+        if (fs::is_directory(directory, error)) return directory;
+    }
+    return {};
+}
+
+std::optional<HostNeed> find_host_module(const std::string& directory, const std::string& name) {
+    if (directory.empty()) return std::nullopt;
+    const std::string wanted = normalise_name(name);
+    const ContextPtr context = new_context(directory);
+    if (auto need = from_index(context.get(), wanted)) return need;
+    std::map<std::string, std::string> files;
+    each_module_file(directory, [&](const std::string& module, const std::string& path) {
+        files.emplace(module, path);
+        return true;
+    });
+    HostNeed need;
+    std::set<std::string> seen;
+    collect_by_name(files, context.get(), wanted, seen, need);
+    if (need.modules.empty()) return std::nullopt;
+    return need;
+}
+
+std::optional<HostModule> reference_module(const std::string& directory) {
+    if (directory.empty()) return std::nullopt;
+    const ContextPtr context = new_context(directory);
+    std::optional<HostModule> found;
+    const auto look = [&](const std::string&, const std::string& path) {
+        HostModule facts = facts_of_path(context.get(), path);
+        if (facts.vermagic.empty()) return true;
+        found = std::move(facts);
+        return false;
+    };
+    each_module_file(directory + "/kernel", look);
+    return found;
+}
+
+std::map<std::string, std::uint32_t> header_crcs(const std::string& directory) {
+    std::map<std::string, std::uint32_t> crcs;
+    const auto text = directory.empty() ? std::nullopt : read_text(directory + "/build/Module.symvers");
+    if (!text) return crcs;
+    for (const auto line : base::split(*text, '\n')) {
+        const auto fields = base::split(line, '\t');
+        if (fields.size() < 2 || !fields[0].starts_with("0x")) continue;
+        std::uint32_t crc = 0;
+        const std::string_view digits = fields[0].substr(2);
+        if (std::from_chars(digits.data(), digits.data() + digits.size(), crc, 16).ec == std::errc{}) crcs.emplace(fields[1], crc);
+    }
+    return crcs;
+}
+
+}  // namespace kmm::kmod

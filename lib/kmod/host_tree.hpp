@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's own modules below /lib/modules/<release>. Only these trees, which belong to the host's administrator, are
+// given to libkmod; nothing of an image ever is.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kmod/host.hpp"
+
+namespace kmm::kmod {
+
+/// Facts of a module file of the host, compressed or not.
+struct HostModule {
+    std::string name;
+    std::string path;
+    std::string vermagic;                       ///< "" if it could not be read
+    std::vector<std::string> exported;          ///< symbols, sorted
+    std::map<std::string, std::uint32_t> crcs;  ///< symbol -> CRC the running kernel must have for it
+};
+
+/// Answer to "what has to be loaded for NAME from the host's tree".
+struct HostNeed {
+    bool builtin = false;                ///< part of the kernel image: nothing to load
+    std::vector<HostModule> modules;     ///< dependencies first, NAME last; empty for built-in ones
+};
+
+/// The directory of the running kernel: <lib_modules>/<release>, or with a trailing "+" cut off; "" if neither exists.
+[[nodiscard]] std::string host_module_directory(const HostPaths& host, const std::string& release);
+
+/// nullopt if the host's tree does not have `name`. Uses the host's index; without one, file names below `directory` and
+/// their depends=. Errors: io.
+[[nodiscard]] std::optional<HostNeed> find_host_module(const std::string& directory, const std::string& name);
+
+/// Facts of some module of the tree that belongs to the kernel itself: the reference for vermagic and symbol versions.
+/// nullopt when the tree has none.
+[[nodiscard]] std::optional<HostModule> reference_module(const std::string& directory);
+
+/// CRCs of <directory>/build/Module.symvers (kernel headers); empty when they are not installed.
+[[nodiscard]] std::map<std::string, std::uint32_t> header_crcs(const std::string& directory);
+
+}  // namespace kmm::kmod

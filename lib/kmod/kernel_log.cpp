@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/kernel_log.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "kmod/module_file.hpp"
+
+namespace kmm::kmod {
+
+KernelLog::KernelLog(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    if (fd_) (void)::lseek(fd_.get(), 0, SEEK_END);
+}
+
+std::vector<std::string> KernelLog::lines() {
+    std::vector<std::string> result;
+    if (!fd_) return result;
+    std::array<char, 16384> buffer;
+    for (int records = 0; records < 100'000; ++records) {
+        const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
+        if (got < 0 && (errno == EINTR || errno == EPIPE)) continue;  // EPIPE: records were overwritten
+        if (got <= 0) break;
+        // "6,1234,5678,-;text\n KEY=value\n": lines that start with a blank describe the record
+        for (const auto line : base::split(std::string_view(buffer.data(), static_cast<std::size_t>(got)), '\n')) {
+            if (line.empty() || line.front() == ' ') continue;
+            const auto semicolon = line.find(';');
+            result.emplace_back(base::trim(semicolon == std::string_view::npos ? line : line.substr(semicolon + 1)));
+        }
+    }
+    return result;
+}
+
+std::vector<std::string> lines_about(const std::vector<std::string>& lines, std::string_view module) {
+    const std::string wanted = normalise_name(module);
+    std::vector<std::string> result;
+    std::copy_if(lines.begin(), lines.end(), std::back_inserter(result), [&](const std::string& line) {
+        return normalise_name(line).find(wanted) != std::string::npos;
+    });
+    return result;
+}
+
+std::string telling_line(const std::vector<std::string>& lines) {
+    const auto notice = [](const std::string& line) {
+        return line.find("taints kernel") != std::string::npos || line.find("tainting kernel") != std::string::npos ||
+               line.find("module verification failed") != std::string::npos;
+    };
+    const auto it = std::find_if_not(lines.begin(), lines.end(), notice);
+    if (it != lines.end()) return *it;
+    return lines.empty() ? std::string() : lines.front();
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/load_record.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kmod/files.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+std::string directory_of(const HostPaths& host) { return host.run + "/loaded"; }
+std::string path_of(const HostPaths& host, const std::string& module) { return directory_of(host) + "/" + normalise_name(module); }
+
+std::string text_of(const LoadRecord& record) {
+    std::string text = fmt::format("module {}\n", record.module);
+    for (const auto& name : record.dependencies) text += fmt::format("dependency {}\n", name);
+    for (const auto& name : record.removed_in_tree) text += fmt::format("removed-in-tree {}\n", name);
+    if (record.old_firmware_path) text += fmt::format("old-firmware-path {}\n", *record.old_firmware_path);
+    if (record.new_firmware_path) text += fmt::format("new-firmware-path {}\n", *record.new_firmware_path);
+    for (const auto& file : record.firmware) {
+        if (file.path.find('\n') == std::string::npos) text += fmt::format("firmware {} {}\n", file.sha256, file.path);
+    }
+    return text;
+}
+
+}  // namespace
+
+std::optional<LoadRecord> read_record(const HostPaths& host, const std::string& module) {
+    if (!is_module_name(module)) return std::nullopt;
+    const auto text = read_raw(path_of(host, module), 4U << 20U);
+    if (!text) return std::nullopt;
+    LoadRecord record;
+    record.module = normalise_name(module);
+    for (const auto line : base::split(*text, '\n')) {
+        const auto blank = line.find(' ');
+        if (blank == std::string_view::npos) continue;
+        const std::string_view key = line.substr(0, blank);
+        const std::string value(line.substr(blank + 1));
+        if (key == "dependency" && is_module_name(value)) record.dependencies.push_back(value);
+        if (key == "removed-in-tree" && is_module_name(value)) record.removed_in_tree.push_back(value);
+        if (key == "old-firmware-path") record.old_firmware_path = value;
+        if (key == "new-firmware-path") record.new_firmware_path = value;
+        if (key == "firmware" && value.size() > 65 && value[64] == ' ') record.firmware.push_back({value.substr(65), value.substr(0, 64)});
+    }
+    return record;
+}
+
+void write_record(const HostPaths& host, const LoadRecord& record) {
+    std::error_code error;
+    std::filesystem::create_directories(directory_of(host), error);
+    if (error) throw from_errno(error.value(), fmt::format("cannot create {}", directory_of(host)));
+    const std::string path = path_of(host, record.module);
+    const std::string temporary = directory_of(host) + "/." + normalise_name(record.module) + ".new";
+    (void)::unlink(temporary.c_str());
+    const sys::Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd) throw from_errno(errno, fmt::format("cannot create {}", temporary));
+    const std::string text = text_of(record);
+    std::string_view rest = text;
+    while (!rest.empty()) {
+        const ssize_t wrote = ::write(fd.get(), rest.data(), rest.size());
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) throw from_errno(errno, fmt::format("cannot write {}", temporary));
+        rest.remove_prefix(static_cast<std::size_t>(wrote));
+    }
+    if (::rename(temporary.c_str(), path.c_str()) != 0) throw from_errno(errno, fmt::format("cannot write {}", path));
+}
+
+void erase_record(const HostPaths& host, const std::string& module) {
+    if (is_module_name(module)) (void)::unlink(path_of(host, module).c_str());
+}
+
+std::vector<std::string> recorded_modules(const HostPaths& host) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (std::filesystem::directory_iterator it(directory_of(host), error), end; !error && it != end; it.increment(error)) {
+        if (const std::string name = it->path().filename().native(); is_module_name(name)) names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this tool loaded since the last boot: which dependencies came with a module, and what to put back at unload.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kmod/firmware.hpp"
+#include "kmod/host.hpp"
+
+namespace kmm::kmod {
+
+/// Kept in <run>/loaded/<module> until unload or reboot. A help, not a truth: sysfs decides what is live.
+struct LoadRecord {
+    std::string module;                         ///< main module
+    std::vector<std::string> dependencies;      ///< modules of the image that were loaded for it, in load order
+    std::vector<std::string> removed_in_tree;   ///< in-tree modules that were unloaded for it
+    std::optional<std::string> old_firmware_path, new_firmware_path;  ///< set if the search path was changed
+    std::vector<FirmwareFile> firmware;
+};
+
+/// nullopt when there is none, or it cannot be read.
+[[nodiscard]] std::optional<LoadRecord> read_record(const HostPaths& host, const std::string& module);
+/// Errors: from_errno; a caller may go on without the record.
+void write_record(const HostPaths& host, const LoadRecord& record);
+void erase_record(const HostPaths& host, const std::string& module);
+/// Main modules that have a record, sorted.
+[[nodiscard]] std::vector<std::string> recorded_modules(const HostPaths& host);
+
+}  // namespace kmm::kmod

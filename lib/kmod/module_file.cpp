@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/module_file.hpp"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+constexpr std::uint64_t k_bytes_max = 512ULL << 20U;
+constexpr std::size_t k_sections_max = 65'535;
+constexpr std::size_t k_name_bytes = 56;         // MODULE_NAME_LEN of 64-bit kernels
+constexpr std::size_t k_this_module_name = 24;   // offset of struct module.name: state, list_head, name
+constexpr std::string_view k_signature_marker = "~Module signature appended~\n";
+constexpr std::string_view k_ksymtab = "__ksymtab_";
+
+[[noreturn]] void refuse(const std::string& file, const std::string& what) {
+    throw Error(Exit::data, "module-format", fmt::format("{}: not a loadable kernel module: {}", base::escape(file), what))
+        .hint("rebuild the module for this kernel and architecture, and build the image again");
+}
+
+/// Copies a structure out of the bytes; alignment in the file does not matter.
+template <typename T>
+std::optional<T> read_at(std::string_view bytes, std::uint64_t offset) {
+    if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
+    T value;
+    std::memcpy(&value, bytes.data() + offset, sizeof(T));
+    return value;
+}
+
+std::optional<std::string_view> slice(std::string_view bytes, std::uint64_t offset, std::uint64_t size) {
+    if (offset > bytes.size() || bytes.size() - offset < size) return std::nullopt;
+    return bytes.substr(offset, size);
+}
+
+/// The NUL-terminated text at `offset`, at most to the end of the table.
+std::string_view text_at(std::string_view table, std::uint64_t offset) {
+    if (offset >= table.size()) return {};
+    const std::string_view rest = table.substr(offset);
+    return rest.substr(0, std::min(rest.find('\0'), rest.size()));
+}
+
+std::string machine_name(std::uint16_t machine) {
+    switch (machine) {
+        case EM_X86_64: return "amd64";
+        case EM_AARCH64: return "arm64";
+        case EM_386: return "386";
+        case EM_ARM: return "arm";
+        case EM_PPC64: return "ppc64le";
+        case EM_S390: return "s390x";
+        case EM_RISCV: return "riscv64";
+        default: return fmt::format("elf-machine-{}", machine);
+    }
+}
+
+/// gzip, xz and zstd by their magic bytes; "" for none of them.
+std::string_view compression_of(std::string_view bytes) {
+    if (bytes.starts_with("\x1f\x8b")) return "gzip";
+    if (bytes.starts_with(std::string_view("\xfd" "7zXZ\0", 6))) return "xz";
+    if (bytes.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
+    return {};
+}
+
+class Reader {
+public:
+    Reader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
+
+    ModuleFile read() {
+        read_header();
+        read_sections();
+        read_modinfo();
+        read_name();
+        read_build_id();
+        read_symbols();
+        read_versions();
+        out_.size = bytes_.size();
+        out_.is_signed = bytes_.ends_with(k_signature_marker);
+        return std::move(out_);
+    }
+
+private:
+    struct Section {
+        std::string_view name;
+        Elf64_Shdr header;
+        std::string_view data;  // empty for SHT_NOBITS
+    };
+
+    void read_header() {
+        if (bytes_.empty()) refuse(file_, "the file is empty");
+        if (bytes_.size() > k_bytes_max) refuse(file_, fmt::format("{} is more than 512 MiB", base::format_bytes(bytes_.size())));
+        if (!bytes_.starts_with(std::string_view(ELFMAG, SELFMAG))) {
+            if (const auto packed = compression_of(bytes_); !packed.empty()) {
+                throw Error(Exit::data, "unsupported",
+                            fmt::format("{}: the module is compressed with {}, expected a plain .ko", base::escape(file_), packed))
+                    .hint("decompress the module in the image build, image layers are compressed anyway");
+            }
+            refuse(file_, "no ELF magic");
+        }
+        if (bytes_.size() < EI_NIDENT) refuse(file_, "the ELF header is cut off");
+        const auto elf_class = static_cast<unsigned char>(bytes_[EI_CLASS]);
+        if (elf_class != ELFCLASS64) {
+            refuse(file_, elf_class == ELFCLASS32 ? "found a 32-bit object, expected 64-bit"
+                                                  : fmt::format("unknown ELF class {}", elf_class));
+        }
+        if (static_cast<unsigned char>(bytes_[EI_DATA]) != ELFDATA2LSB) refuse(file_, "found a big-endian object, expected little-endian");
+        const auto header = read_at<Elf64_Ehdr>(bytes_, 0);
+        if (!header) refuse(file_, "the ELF header is cut off");
+        header_ = *header;
+        out_.machine = machine_name(header_.e_machine);
+        if (header_.e_type != ET_REL) {
+            refuse(file_, fmt::format("found ELF type {}, expected a relocatable object (type 1)",
+                                      header_.e_type == ET_EXEC ? "executable (2)" : header_.e_type == ET_DYN ? "shared object (3)"
+                                                                                                         : std::to_string(header_.e_type)));
+        }
+    }
+
+    void read_sections() {
+        if (header_.e_shoff == 0) refuse(file_, "there is no section table");
+        if (header_.e_shentsize != sizeof(Elf64_Shdr)) refuse(file_, fmt::format("section entries of {} bytes, expected {}", header_.e_shentsize, sizeof(Elf64_Shdr)));
+        std::uint64_t count = header_.e_shnum;
+        std::uint64_t names = header_.e_shstrndx;
+        const auto first = read_at<Elf64_Shdr>(bytes_, header_.e_shoff);
+        if (!first) refuse(file_, "the section table lies outside of the file");
+        if (count == 0) count = first->sh_size;
+        if (names == SHN_XINDEX) names = first->sh_link;
+        if (count == 0 || count > k_sections_max) refuse(file_, fmt::format("{} sections, expected 1 to {}", count, k_sections_max));
+        if (!slice(bytes_, header_.e_shoff, count * sizeof(Elf64_Shdr))) refuse(file_, "the section table lies outside of the file");
+        if (names >= count) refuse(file_, "the section name table is missing");
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const auto header = read_at<Elf64_Shdr>(bytes_, header_.e_shoff + i * sizeof(Elf64_Shdr));
+            Section section{{}, *header, {}};
+            if (header->sh_type != SHT_NOBITS && header->sh_type != SHT_NULL) {
+                const auto data = slice(bytes_, header->sh_offset, header->sh_size);
+                if (!data) refuse(file_, fmt::format("section {} lies outside of the file", i));
+                section.data = *data;
+            }
+            sections_.push_back(section);
+        }
+        const std::string_view table = sections_[names].data;
+        for (auto& section : sections_) section.name = text_at(table, section.header.sh_name);
+    }
+
+    [[nodiscard]] const Section* find(std::string_view name) const {
+        const auto it = std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.name == name; });
+        return it == sections_.end() ? nullptr : &*it;
+    }
+
+    void read_modinfo() {
+        const Section* section = find(".modinfo");
+        if (section == nullptr) refuse(file_, "there is no .modinfo section");
+        std::string_view rest = section->data;
+        while (!rest.empty()) {
+            const std::string_view entry = text_at(rest, 0);
+            rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
+            const auto equals = entry.find('=');
+            if (entry.empty() || equals == std::string_view::npos) continue;
+            out_.modinfo.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+        }
+        if (out_.info("vermagic").empty()) refuse(file_, "there is no vermagic");
+    }
+
+    void read_name() {
+        const Section* section = find(".gnu.linkonce.this_module");
+        if (section == nullptr) refuse(file_, "there is no .gnu.linkonce.this_module section");
+        std::string name = out_.info("name");
+        if (name.empty() && section->data.size() >= k_this_module_name + k_name_bytes) {
+            name = text_at(section->data.substr(k_this_module_name, k_name_bytes), 0);
+        }
+        if (!is_module_name(name)) refuse(file_, fmt::format("'{}' is no module name", base::escape(name)));
+        out_.name = normalise_name(name);
+    }
+
+    void read_build_id() {
+        const Section* section = find(".note.gnu.build-id");
+        if (section == nullptr) return;
+        const auto note = read_at<Elf64_Nhdr>(section->data, 0);
+        if (!note || note->n_type != NT_GNU_BUILD_ID || note->n_namesz > 64 || note->n_descsz > 64) return;
+        const std::uint64_t at = sizeof(Elf64_Nhdr) + ((note->n_namesz + 3ULL) & ~3ULL);
+        const auto id = slice(section->data, at, note->n_descsz);
+        if (!id) return;
+        const std::vector<std::uint8_t> raw(id->begin(), id->end());
+        out_.build_id = base::to_hex(raw);
+    }
+
+    void read_symbols() {
+        const auto table = std::find_if(sections_.begin(), sections_.end(), [](const Section& s) { return s.header.sh_type == SHT_SYMTAB; });
+        if (table == sections_.end()) refuse(file_, "there is no symbol table");
+        if (table->header.sh_link >= sections_.size()) refuse(file_, "the symbol table has no names");
+        const std::string_view names = sections_[table->header.sh_link].data;
+        const std::uint64_t count = table->data.size() / sizeof(Elf64_Sym);
+        for (std::uint64_t i = 1; i < count; ++i) {
+            const auto symbol = read_at<Elf64_Sym>(table->data, i * sizeof(Elf64_Sym));
+            const std::string_view name = text_at(names, symbol->st_name);
+            if (name.empty()) continue;
+            if (symbol->st_shndx == SHN_UNDEF) {
+                if (name == "_GLOBAL_OFFSET_TABLE_") continue;
+                out_.undefined.push_back({std::string(name), ELF64_ST_BIND(symbol->st_info) == STB_WEAK});
+            } else if (name.size() > k_ksymtab.size() && name.starts_with(k_ksymtab) && ELF64_ST_TYPE(symbol->st_info) != STT_SECTION) {
+                out_.exported.emplace_back(name.substr(k_ksymtab.size()));
+            }
+        }
+        if (out_.exported.empty()) exported_from_strings();
+        std::sort(out_.undefined.begin(), out_.undefined.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+        out_.undefined.erase(std::unique(out_.undefined.begin(), out_.undefined.end()), out_.undefined.end());
+        std::sort(out_.exported.begin(), out_.exported.end());
+        out_.exported.erase(std::unique(out_.exported.begin(), out_.exported.end()), out_.exported.end());
+    }
+
+    /// For objects whose local symbols were stripped: the export strings stay.
+    void exported_from_strings() {
+        const Section* section = find("__ksymtab_strings");
+        if (section == nullptr) return;
+        std::string_view rest = section->data;
+        while (!rest.empty()) {
+            const std::string_view entry = text_at(rest, 0);
+            rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
+            if (!entry.empty()) out_.exported.emplace_back(entry);
+        }
+    }
+
+    void read_versions() {
+        const Section* section = find("__versions");
+        if (section == nullptr) return;
+        constexpr std::size_t entry_bytes = 64;  // unsigned long crc; char name[56]
+        for (std::size_t at = 0; at + entry_bytes <= section->data.size(); at += entry_bytes) {
+            const auto crc = read_at<std::uint64_t>(section->data, at);
+            const std::string_view name = text_at(section->data.substr(at + 8, entry_bytes - 8), 0);
+            if (!name.empty()) out_.crcs.emplace(name, static_cast<std::uint32_t>(*crc));
+        }
+    }
+
+    std::string_view bytes_;
+    const std::string& file_;
+    Elf64_Ehdr header_{};
+    std::vector<Section> sections_;
+    ModuleFile out_;
+};
+
+}  // namespace
+
+std::string ModuleFile::info(std::string_view key) const {
+    for (const auto& [name_, value] : modinfo) {
+        if (name_ == key) return value;
+    }
+    return {};
+}
+
+std::vector<std::string> ModuleFile::info_all(std::string_view key) const {
+    std::vector<std::string> values;
+    for (const auto& [name_, value] : modinfo) {
+        if (name_ == key) values.push_back(value);
+    }
+    return values;
+}
+
+std::string ModuleFile::vermagic() const { return std::string(base::trim(info("vermagic"))); }
+
+std::vector<std::string> ModuleFile::depends() const {
+    std::vector<std::string> names;
+    const std::string list = info("depends");
+    for (const auto piece : base::split(list, ',')) {
+        if (const auto word = base::trim(piece); !word.empty()) names.push_back(normalise_name(word));
+    }
+    return names;
+}
+
+std::vector<Parameter> ModuleFile::parameters() const {
+    std::map<std::string, Parameter> found;
+    const auto add = [&](const std::string& entry, std::string Parameter::*field) {
+        const auto colon = entry.find(':');
+        const std::string key = entry.substr(0, colon);
+        if (key.empty()) return;
+        Parameter& parameter = found[key];
+        parameter.name = key;
+        if (colon != std::string::npos) parameter.*field = entry.substr(colon + 1);
+    };
+    for (const auto& entry : info_all("parm")) add(entry, &Parameter::description);
+    for (const auto& entry : info_all("parmtype")) add(entry, &Parameter::type);
+    std::vector<Parameter> list;
+    for (auto& [key, parameter] : found) list.push_back(std::move(parameter));
+    return list;
+}
+
+std::string normalise_name(std::string_view name) {
+    std::string result(name);
+    std::replace(result.begin(), result.end(), '-', '_');
+    return result;
+}
+
+bool is_module_name(std::string_view name) noexcept {
+    if (name.empty() || name.size() >= k_name_bytes || name.front() == '.') return false;
+    return std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    });
+}
+
+ModuleFile parse_module(std::string_view bytes, const std::string& file) { return Reader(bytes, file).read(); }
+
+void require_machine(const ModuleFile& module, const std::string& architecture, const std::string& file) {
+    if (module.machine == architecture) return;
+    refuse(file, fmt::format("found a module for {}, expected {}", module.machine, architecture));
+}
+
+}  // namespace kmm::kmod

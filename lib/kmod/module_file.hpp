@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts of a kernel module file (.ko), read from its bytes with bounds checks only: nothing of it is executed, and no
+// byte sequence may do more than raise "module-format".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kmm::kmod {
+
+/// One symbol that the module needs from elsewhere.
+struct UndefinedSymbol {
+    std::string name;
+    bool weak = false;  ///< the kernel loads the module even if nothing exports it
+    friend bool operator==(const UndefinedSymbol&, const UndefinedSymbol&) = default;
+};
+
+/// A parameter the module declares (`parm=` and `parmtype=` of .modinfo).
+struct Parameter {
+    std::string name;
+    std::string type;         ///< kernel type name, e.g. "int", "charp", "array of int"; "" if not declared
+    std::string description;  ///< "" if there is none
+};
+
+/// What a module file says about itself. Keys of .modinfo are kept in file order; a key may occur many times.
+struct ModuleFile {
+    std::string name;      ///< normalised (`-` -> `_`), from `name=`, else from .gnu.linkonce.this_module
+    std::string machine;   ///< architecture in Go's words ("amd64", "arm64", ...), else "elf-machine-N"
+    std::string build_id;  ///< lower-case hex of .note.gnu.build-id, "" if there is none
+    std::vector<std::pair<std::string, std::string>> modinfo;
+    std::vector<UndefinedSymbol> undefined;     ///< sorted by name
+    std::vector<std::string> exported;          ///< sorted by name
+    std::map<std::string, std::uint32_t> crcs;  ///< symbol -> CRC of __versions, empty without modversions
+    bool is_signed = false;                     ///< the appended-signature marker is present (not verified)
+    std::uint64_t size = 0;                     ///< bytes of the file
+
+    /// The first value of `key` in .modinfo, "" if absent.
+    [[nodiscard]] std::string info(std::string_view key) const;
+    [[nodiscard]] std::vector<std::string> info_all(std::string_view key) const;
+    [[nodiscard]] std::string vermagic() const;    ///< trimmed
+    [[nodiscard]] std::string srcversion() const { return info("srcversion"); }
+    [[nodiscard]] std::string version() const { return info("version"); }
+    [[nodiscard]] std::vector<std::string> depends() const;  ///< normalised names of `depends=`, file order
+    [[nodiscard]] std::vector<Parameter> parameters() const; ///< sorted by name
+    [[nodiscard]] bool in_tree() const { return info("intree") == "Y"; }
+};
+
+/// `-` -> `_`: the kernel's form of a module name.
+[[nodiscard]] std::string normalise_name(std::string_view name);
+
+/// True for names the kernel can carry: 1 to 55 bytes of letters, digits, `_`, `-`, `.`, not starting with `.`.
+[[nodiscard]] bool is_module_name(std::string_view name) noexcept;
+
+/// Reads an uncompressed ELF64 relocatable little-endian object of at most 512 MiB. `file` is used in messages only.
+/// Errors: data (65) "module-format" for everything that is no such object, "unsupported" for compressed modules.
+/// Cost: linear in the size of the symbol table and .modinfo. Source: ELF-64 object file format; Linux 6.1
+/// include/linux/export.h, scripts/mod/modpost.c, include/linux/module.h (struct modversion_info).
+[[nodiscard]] ModuleFile parse_module(std::string_view bytes, const std::string& file);
+
+/// Refuses another machine than `architecture` (Go name, e.g. "amd64"): data (65) "module-format".
+void require_machine(const ModuleFile& module, const std::string& architecture, const std::string& file);
+
+}  // namespace kmm::kmod

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/module_index.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kmod/files.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int k_depth_max = 64;
+constexpr std::size_t k_files_max = 20'000;
+
+bool is_module_file(const std::string& name) {
+    for (const std::string_view ending : {".ko", ".ko.gz", ".ko.xz", ".ko.zst"}) {
+        if (name.size() > ending.size() && name.ends_with(ending)) return true;
+    }
+    return false;
+}
+
+/// All module files below `directory`, sorted by path.
+std::vector<std::string> module_paths(const std::string& directory) {
+    std::vector<std::string> paths;
+    std::error_code error;
+    fs::recursive_directory_iterator it(directory, fs::directory_options::none, error);
+    if (error) {
+        if (error == std::errc::no_such_file_or_directory) return paths;
+        throw from_errno(error.value(), fmt::format("cannot list {}", base::escape(directory)));
+    }
+    for (const fs::recursive_directory_iterator end; it != end;) {
+        if (it.depth() >= k_depth_max) it.disable_recursion_pending();
+        std::error_code status_error;
+        if (it->symlink_status(status_error).type() == fs::file_type::regular && is_module_file(it->path().filename().native())) {
+            paths.push_back(it->path().native());
+            if (paths.size() > k_files_max) {
+                throw Error(Exit::unsafe, "image-limit", fmt::format("more than {} module files below {}", k_files_max, base::escape(directory)));
+            }
+        }
+        it.increment(error);
+        if (error) throw from_errno(error.value(), fmt::format("cannot list {}", base::escape(directory)));
+    }
+    std::sort(paths.begin(), paths.end());
+    return paths;
+}
+
+std::string cut_root(const std::string& path, const std::string& root) {
+    if (!root.empty() && path.starts_with(root)) {
+        const std::string rest = path.substr(root.size());
+        return rest.starts_with('/') ? rest : "/" + rest;
+    }
+    return path;
+}
+
+/// Module names after "pre:" in a softdep= value.
+std::vector<std::string> soft_pre(const std::string& value) {
+    std::vector<std::string> names;
+    bool pre = false;
+    for (const auto word : base::split(value, ' ')) {
+        if (word.empty()) continue;
+        if (word.ends_with(':')) {
+            pre = word == "pre:";
+        } else if (pre) {
+            names.push_back(normalise_name(word));
+        }
+    }
+    return names;
+}
+
+/// Depth-first walk that keeps the path for naming a cycle.
+class Orderer {
+public:
+    Orderer(const ModuleIndex& index, const std::vector<std::string>& loading_order) : index_(index) {
+        for (std::size_t i = 0; i + 1 < loading_order.size(); ++i) {
+            wanted_[normalise_name(loading_order[i])].push_back(normalise_name(loading_order[i + 1]));
+        }
+    }
+
+    void visit(const std::string& name) {
+        if (done_.contains(name)) return;
+        if (const auto it = std::find(path_.begin(), path_.end(), name); it != path_.end()) {
+            std::string cycle;
+            for (auto at = it; at != path_.end(); ++at) cycle += *at + " -> ";
+            throw Error(Exit::data, "dependency-cycle", fmt::format("modules of the image need each other in a circle: {}{}", cycle, name))
+                .hint("correct modulesLoadingOrder, or the depends= of these modules");
+        }
+        const IndexedModule* module = index_.find(name);
+        path_.push_back(name);
+        for (const auto& need : needs(name, module)) {
+            if (need == name) continue;
+            if (index_.find(need) != nullptr) {
+                visit(need);
+            } else if (seen_external_.insert(need).second) {
+                result_.external.push_back(need);
+            }
+        }
+        path_.pop_back();
+        done_.insert(name);
+        if (module != nullptr) result_.names.push_back(name);
+    }
+
+    LoadOrder take() { return std::move(result_); }
+
+private:
+    std::vector<std::string> needs(const std::string& name, const IndexedModule* module) {
+        std::vector<std::string> list;
+        if (module != nullptr) {
+            list = module->file.depends();
+            for (const auto& symbol : module->file.undefined) {
+                if (auto exporter = index_.exporter_of(symbol.name); !exporter.empty()) list.push_back(std::move(exporter));
+            }
+            for (const auto& value : module->file.info_all("softdep")) {
+                for (auto& pre : soft_pre(value)) {
+                    if (index_.find(pre) != nullptr && std::find(path_.begin(), path_.end(), pre) == path_.end()) list.push_back(std::move(pre));
+                }
+            }
+        }
+        if (const auto it = wanted_.find(name); it != wanted_.end()) list.insert(list.end(), it->second.begin(), it->second.end());
+        return list;
+    }
+
+    const ModuleIndex& index_;
+    std::map<std::string, std::vector<std::string>> wanted_;
+    std::vector<std::string> path_;
+    std::set<std::string> done_, seen_external_;
+    LoadOrder result_;
+};
+
+}  // namespace
+
+ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root) {
+    ModuleIndex index;
+    Diagnostics faults;
+    const auto fault = [&](std::string code, std::string message, std::string hint, Exit exit) {
+        faults.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), exit});
+    };
+    for (const auto& path : module_paths(directory)) {
+        const std::string shown = cut_root(path, image_root);
+        try {
+            const std::string bytes = read_module_bytes(path);
+            IndexedModule module{parse_module(bytes, shown), path, shown, sha256_hex(bytes)};
+            const std::string stem = fs::path(path).filename().native();
+            const std::string file_name = normalise_name(stem.substr(0, stem.find(".ko")));
+            if (file_name != module.file.name) {
+                fault("module-name", fmt::format("{}: the file is named '{}' but the module in it '{}'", base::escape(shown),
+                                                 base::escape(file_name), module.file.name),
+                      "name the file as the module inside it", Exit::data);
+            } else if (const IndexedModule* twin = index.find(module.file.name)) {
+                fault("duplicate-module", fmt::format("{}: module {} is also in {}", base::escape(shown), module.file.name,
+                                                      base::escape(twin->image_path)),
+                      "keep one file for each module and kernel", Exit::data);
+            } else {
+                index.add(std::move(module));
+            }
+        } catch (const Error& error) {
+            if (error.exit() != Exit::data) throw;
+            fault(error.code(), error.message(), error.hint(), error.exit());
+        }
+    }
+    if (!faults.empty()) throw Error::from_diagnostics(std::move(faults));
+    return index;
+}
+
+void ModuleIndex::add(IndexedModule module) {
+    for (const auto& symbol : module.file.exported) exporters_.emplace(symbol, module.file.name);
+    const std::string name = module.file.name;
+    modules_.insert_or_assign(name, std::move(module));
+}
+
+const IndexedModule* ModuleIndex::find(std::string_view name) const {
+    const auto it = modules_.find(normalise_name(name));
+    return it == modules_.end() ? nullptr : &it->second;
+}
+
+std::string ModuleIndex::exporter_of(const std::string& symbol) const {
+    const auto it = exporters_.find(symbol);
+    return it == exporters_.end() ? std::string() : it->second;
+}
+
+LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::string>& loading_order) const {
+    const std::string name = normalise_name(main);
+    if (find(name) == nullptr) {
+        std::vector<std::string> names;
+        for (const auto& [key, module] : modules_) names.push_back(key);
+        Error error(Exit::not_found, "module-not-in-image", fmt::format("the image has no module {}, found {}", base::escape(main),
+                                                                       names.empty() ? "none" : base::join(names, ", ")));
+        if (const auto near = base::nearest(name, names)) error.hint(fmt::format("did you mean {}?", *near));
+        throw error;
+    }
+    Orderer orderer(*this, loading_order);
+    orderer.visit(name);
+    return orderer.take();
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The toolkit's own index of an image's modules. The modules.* files of an image are never read: they can hold commands
+// and stale paths, and everything they say follows from the .ko files.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kmod/module_file.hpp"
+
+namespace kmm::kmod {
+
+/// One .ko file below the indexed directory.
+struct IndexedModule {
+    ModuleFile file;
+    std::string path;        ///< on this host
+    std::string image_path;  ///< inside the image, absolute; what users are shown
+    std::string sha256;      ///< lower-case hex of the bytes that `file` was read from
+};
+
+/// In which order modules have to be loaded, and what they need that the image does not hold.
+struct LoadOrder {
+    std::vector<std::string> names;     ///< of the image, dependencies first, the main module last
+    std::vector<std::string> external;  ///< named by depends= or the loading order but not in the image, in need order
+};
+
+class ModuleIndex {
+public:
+    /// Indexes every regular *.ko file below `directory` (symbolic links are not followed; at most 64 levels, 20,000
+    /// files). `image_root` is cut from the front of paths to get image paths. File and module name must agree, `-` and
+    /// `_` being the same. All faults of all files are collected: data (65) "module-format", "module-name",
+    /// "duplicate-module", "unsupported" (compressed modules). A directory that does not exist gives an empty index.
+    [[nodiscard]] static ModuleIndex build(const std::string& directory, const std::string& image_root);
+
+    /// Adds one module read elsewhere; replaces one of the same name.
+    void add(IndexedModule module);
+
+    /// The module of that name in either spelling, nullptr if the image has none.
+    [[nodiscard]] const IndexedModule* find(std::string_view name) const;
+    [[nodiscard]] const std::map<std::string, IndexedModule>& modules() const noexcept { return modules_; }
+    /// The module of the image that exports `symbol`, "" if none; ties: first name.
+    [[nodiscard]] std::string exporter_of(const std::string& symbol) const;
+
+    /// Order for `main`, by `depends=`, by undefined symbols that another module of the image exports, by softdep
+    /// "pre:" entries within the image, and by `loading_order` (KMM's modulesLoadingOrder: each entry needs the next).
+    /// Errors: not_found (66) "module-not-in-image" with the nearest name; data (65) "dependency-cycle" naming the cycle.
+    [[nodiscard]] LoadOrder order(const std::string& main, const std::vector<std::string>& loading_order) const;
+
+private:
+    std::map<std::string, IndexedModule> modules_;     // by normalised name
+    std::map<std::string, std::string> exporters_;     // symbol -> module
+};
+
+}  // namespace kmm::kmod

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/parameters.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+struct Entry {
+    std::string key, value;
+    bool has_value = false;
+};
+
+Entry split_entry(const std::string& text) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos) return {text, {}, false};
+    return {text.substr(0, equals), text.substr(equals + 1), true};
+}
+
+/// Whole-text integer in the kernel's notations (decimal, 0x, leading 0 for octal) within the range.
+bool is_integer(std::string_view text, std::int64_t low, std::uint64_t high) {
+    const bool negative = text.starts_with('-');
+    if (negative || text.starts_with('+')) text.remove_prefix(1);
+    int base = 10;
+    if (text.starts_with("0x") || text.starts_with("0X")) {
+        base = 16;
+        text.remove_prefix(2);
+    } else if (text.size() > 1 && text.starts_with('0')) {
+        base = 8;
+    }
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (error != std::errc{} || end != text.data() + text.size()) return false;
+    if (negative) return low < 0 && value <= static_cast<std::uint64_t>(-(low + 1)) + 1;
+    return value <= high;
+}
+
+struct Range {
+    std::string_view type;
+    std::int64_t low;
+    std::uint64_t high;
+};
+
+constexpr Range k_ranges[] = {
+    {"byte", 0, UINT8_MAX},           {"short", INT16_MIN, INT16_MAX}, {"ushort", 0, UINT16_MAX}, {"int", INT32_MIN, INT32_MAX},
+    {"uint", 0, UINT32_MAX},          {"hexint", 0, UINT32_MAX},       {"long", INT64_MIN, INT64_MAX}, {"ulong", 0, UINT64_MAX},
+    {"ullong", 0, UINT64_MAX},
+};
+
+/// nullopt if `value` fits `type`, else what was expected. Types of the module's own making are not judged.
+std::optional<std::string> misfit(const std::string& type, const std::string& value) {
+    constexpr std::string_view array = "array of ";
+    if (type.starts_with(array)) {
+        const std::string item = type.substr(array.size());
+        for (const auto piece : base::split(value, ',')) {
+            if (misfit(item, std::string(piece))) return fmt::format("a list of {} separated by commas", item);
+        }
+        return std::nullopt;
+    }
+    if (type == "bool" || type == "invbool" || type == "bint") {
+        static constexpr std::string_view words[] = {"y", "Y", "1", "n", "N", "0", "on", "On", "ON", "off", "Off", "OFF", "t", "T", "f", "F"};
+        if (value.empty() || std::find(std::begin(words), std::end(words), value) != std::end(words)) return std::nullopt;
+        if (value.front() == 'y' || value.front() == 'Y' || value.front() == 'n' || value.front() == 'N') return std::nullopt;
+        return "y or n";
+    }
+    for (const auto& range : k_ranges) {
+        if (range.type != type) continue;
+        if (is_integer(value, range.low, range.high)) return std::nullopt;
+        return fmt::format("a number from {} to {}", range.low, range.high);
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+void check_parameters(const ModuleFile& module, const std::vector<std::string>& wanted, Diagnostics& findings) {
+    const auto declared = module.parameters();
+    std::vector<std::string> names;
+    for (const auto& parameter : declared) names.push_back(parameter.name);
+    const auto find = [&](std::string code, std::string message, std::string hint) {
+        findings.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
+    };
+    for (const auto& text : wanted) {
+        const Entry entry = split_entry(text);
+        if (entry.key.empty() || entry.key == "--" || text.find('"') != std::string::npos ||
+            std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }) ||
+            entry.key.find(' ') != std::string::npos) {
+            find("bad-parameter", fmt::format("parameter '{}' is malformed, expected KEY=VALUE without quotes and control characters", base::escape(text)), {});
+            continue;
+        }
+        if (entry.key == "async_probe" || entry.key == "dyndbg") continue;  // the kernel's own, known to every module
+        const std::string key = normalise_name(entry.key);
+        const auto it = std::find_if(declared.begin(), declared.end(), [&](const Parameter& p) { return normalise_name(p.name) == key; });
+        if (it == declared.end()) {
+            const auto near = base::nearest(entry.key, names);
+            find("unknown-parameter",
+                 fmt::format("module {} has no parameter '{}', found {}", module.name, base::escape(entry.key), names.empty() ? "none" : base::join(names, ", ")),
+                 near ? fmt::format("did you mean {}?", *near) : "the kernel would ignore it; remove it from the Module's parameters");
+        } else if (!entry.has_value && it->type != "bool" && it->type != "invbool") {
+            find("bad-parameter", fmt::format("parameter '{}' of module {} needs a value", entry.key, module.name), {});
+        } else if (const auto expected = misfit(it->type, entry.value)) {
+            find("bad-parameter", fmt::format("parameter {}={} of module {} does not fit its type {}: expected {}", entry.key, base::escape(entry.value), module.name,
+                                              it->type, *expected), {});
+        }
+    }
+}
+
+std::string parameter_text(const std::vector<std::string>& wanted) {
+    std::string text;
+    for (const auto& item : wanted) {
+        if (!text.empty()) text += ' ';
+        const Entry entry = split_entry(item);
+        if (entry.value.find(' ') == std::string::npos) {
+            text += item;
+        } else {
+            text += fmt::format("{}=\"{}\"", entry.key, entry.value);
+        }
+    }
+    return text;
+}
+
+std::map<std::string, std::string> parameter_map(const std::vector<std::string>& wanted) {
+    std::map<std::string, std::string> result;
+    for (const auto& item : wanted) {
+        Entry entry = split_entry(item);
+        result.insert_or_assign(std::move(entry.key), std::move(entry.value));
+    }
+    return result;
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/preflight.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmod/files.hpp"
+#include "kmod/parameters.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+std::vector<std::string> words_of(const std::string& text) {
+    std::vector<std::string> words;
+    for (const auto word : base::split(text, ' ')) {
+        if (!word.empty()) words.emplace_back(word);
+    }
+    return words;
+}
+
+class Checker {
+public:
+    Checker(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host)
+        : index_(index), wish_(wish), host_(host), facts_(node_facts(host)), state_(kernel_state(host)),
+          directory_(host_module_directory(host, facts_.kernel)) {}
+
+    Preflight run() {
+        out_.order = index_.order(wish_.module, wish_.loading_order);
+        check_kernel();
+        resolve_external();
+        reference_ = reference_module(directory_);
+        if (reference_) out_.vermagic_source = VermagicSource::module_of_the_kernel;
+        for (const auto& name : out_.order.names) check_file(*index_.find(name));
+        check_symbols();
+        check_parameters(index_.find(wish_.module)->file, wish_.parameters, out_.findings);
+        sort_and_merge(out_.findings);
+        return std::move(out_);
+    }
+
+private:
+    void find(Severity severity, std::string code, std::string message, std::string hint = {}) {
+        out_.findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
+    }
+
+    void check_kernel() {
+        if (!state_.modules_supported) {
+            find(Severity::error, "no-module-support", fmt::format("kernel {} was built without loadable modules", facts_.kernel), "boot a kernel with CONFIG_MODULES=y");
+        }
+        if (state_.modules_disabled) {
+            find(Severity::error, "modules-disabled", "loading of modules is switched off on this node (modules_disabled is 1)", "it can only be switched on again by a reboot");
+        }
+    }
+
+    void resolve_external() {
+        std::set<std::string> seen;
+        for (const auto& name : out_.order.external) {
+            if (const auto live = live_module(host_, name); live && (live->state == "live" || live->state == "builtin")) continue;
+            const auto need = find_host_module(directory_, name);
+            if (!need) {
+                find(Severity::error, "dependency-missing",
+                     fmt::format("module {} is needed but is neither in the image nor below {}", name, directory_.empty() ? host_.lib_modules + "/" + facts_.kernel : directory_),
+                     "add it to the image, or install the kernel's module package on the node");
+                continue;
+            }
+            for (const auto& module : need->modules) {
+                if (index_.find(module.name) != nullptr || !seen.insert(module.name).second) continue;
+                out_.host_modules.push_back(module);
+            }
+        }
+    }
+
+    void check_file(const IndexedModule& module) {
+        const auto& file = module.file;
+        if (file.machine != facts_.architecture) {
+            find(Severity::error, "module-format", fmt::format("{} is for {}, this node is {}", module.image_path, file.machine, facts_.architecture),
+                 "build the image for this architecture");
+            return;
+        }
+        check_vermagic(module);
+        check_versions(module);
+        if (const auto live = live_module(host_, file.name); live && live->state == "builtin") {
+            find(Severity::error, "builtin-module", fmt::format("module {} is built into kernel {}, the kernel would refuse a second one", file.name, facts_.kernel));
+        }
+        const bool locked = state_.lockdown == "integrity" || state_.lockdown == "confidentiality";
+        if (!file.is_signed && (state_.sig_enforce || locked)) {
+            find(Severity::error, "unsigned-module",
+                 fmt::format("module {} is not signed, and this kernel wants signatures (sig_enforce {}, lockdown {})", file.name, state_.sig_enforce ? "on" : "off", state_.lockdown),
+                 "sign the module with a key that the kernel trusts");
+        }
+    }
+
+    void check_vermagic(const IndexedModule& module) {
+        const std::string found = module.file.vermagic();
+        std::string expected;
+        std::vector<std::string> differing;
+        if (reference_) {
+            expected = reference_->vermagic;
+            differing = vermagic_differences(found, expected);
+        } else {
+            const auto words = words_of(found);
+            expected = facts_.kernel;
+            if (words.empty() || words.front() != facts_.kernel) differing.push_back(facts_.kernel);
+            if (!vermagic_warned_) {
+                vermagic_warned_ = true;
+                find(Severity::warning, "vermagic-not-checked", fmt::format("no module of kernel {} is installed here: only the release of vermagic was compared", facts_.kernel));
+            }
+        }
+        if (differing.empty()) return;
+        find(Severity::error, "vermagic-differs",
+             fmt::format("module {} was built for another kernel: vermagic '{}', expected '{}', differing: {}", module.file.name, base::escape(found), expected, base::join(differing, ", ")),
+             "rebuild the module against the headers of the running kernel");
+    }
+
+    void check_versions(const IndexedModule& module) {
+        if (module.file.crcs.empty()) return;
+        if (!headers_read_) {
+            headers_read_ = true;
+            if (reference_) expected_crcs_ = reference_->crcs;
+            for (const auto& host_module : out_.host_modules) expected_crcs_.insert(host_module.crcs.begin(), host_module.crcs.end());
+            for (const auto& [symbol, crc] : header_crcs(directory_)) expected_crcs_.emplace(symbol, crc);
+        }
+        std::vector<std::string> wrong;
+        for (const auto& [symbol, crc] : module.file.crcs) {
+            const auto it = expected_crcs_.find(symbol);
+            if (it != expected_crcs_.end() && it->second != crc) wrong.push_back(fmt::format("{} {:#010x} (expected {:#010x})", symbol, crc, it->second));
+        }
+        if (wrong.empty()) return;
+        const std::size_t shown = std::min<std::size_t>(wrong.size(), 5);
+        const std::vector<std::string> first(wrong.begin(), wrong.begin() + static_cast<std::ptrdiff_t>(shown));
+        find(Severity::error, "symbol-version-differs",
+             fmt::format("module {} was built for another kernel interface: {}{}", module.file.name, base::join(first, ", "),
+                         wrong.size() > shown ? fmt::format(" and {} more", wrong.size() - shown) : ""),
+             "rebuild the module against the headers of the running kernel");
+    }
+
+    void check_symbols() {
+        std::set<std::string> wanted;
+        for (const auto& name : out_.order.names) {
+            for (const auto& symbol : index_.find(name)->file.undefined) {
+                if (!symbol.weak && index_.exporter_of(symbol.name).empty()) wanted.insert(symbol.name);
+            }
+        }
+        for (const auto& module : out_.host_modules) {
+            for (const auto& symbol : module.exported) wanted.erase(symbol);
+        }
+        if (wanted.empty()) return;
+        const auto exported = kernel_exports(host_, wanted);
+        if (!exported) {
+            find(Severity::warning, "symbols-not-checked", fmt::format("{}/kallsyms cannot be read: {} symbols were not checked", host_.proc, wanted.size()));
+            return;
+        }
+        for (const auto& symbol : *exported) wanted.erase(symbol);
+        for (const auto& name : out_.order.names) {
+            for (const auto& symbol : index_.find(name)->file.undefined) {
+                if (symbol.weak || !wanted.contains(symbol.name)) continue;
+                find(Severity::error, "unknown-symbol",
+                     fmt::format("module {} needs symbol {}, which neither kernel {} nor a module of the image exports", name, base::escape(symbol.name), facts_.kernel),
+                     "add the module that exports it to the image, or rebuild against this kernel");
+            }
+        }
+    }
+
+    const ModuleIndex& index_;
+    const LoadWish& wish_;
+    const HostPaths& host_;
+    NodeFacts facts_;
+    KernelState state_;
+    std::string directory_;
+    std::optional<HostModule> reference_;
+    std::map<std::string, std::uint32_t> expected_crcs_;
+    bool headers_read_ = false;
+    bool vermagic_warned_ = false;
+    Preflight out_;
+};
+
+}  // namespace
+
+std::vector<std::string> vermagic_differences(const std::string& module, const std::string& kernel) {
+    const auto found = words_of(module);
+    const auto expected = words_of(kernel);
+    std::vector<std::string> differing;
+    const std::string found_release = found.empty() ? "" : found.front();
+    const std::string expected_release = expected.empty() ? "" : expected.front();
+    if (found_release != expected_release) differing.push_back(expected_release);
+    const auto lacks = [](const std::vector<std::string>& list, const std::string& word) {
+        return list.empty() || std::find(list.begin() + 1, list.end(), word) == list.end();
+    };
+    for (std::size_t i = 1; i < expected.size(); ++i) {
+        if (lacks(found, expected[i])) differing.push_back("missing " + expected[i]);
+    }
+    for (std::size_t i = 1; i < found.size(); ++i) {
+        if (lacks(expected, found[i])) differing.push_back("surplus " + base::escape(found[i]));
+    }
+    return differing;
+}
+
+Preflight preflight(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host) { return Checker(index, wish, host).run(); }
+
+void require_passed(const Preflight& result, const std::string& module) {
+    if (!has_errors(result.findings)) return;
+    const auto errors = static_cast<std::size_t>(std::count_if(result.findings.begin(), result.findings.end(), [](const Diagnostic& d) {
+        return d.severity == Severity::error;
+    }));
+    const auto first = std::find_if(result.findings.begin(), result.findings.end(), [](const Diagnostic& d) { return d.severity == Severity::error; });
+    Error error(Exit::checks_failed, "check-failed", errors == 1 ? first->message : fmt::format("module {} cannot be loaded here: {} checks failed", module, errors));
+    error.detail("reason", first->code).hint(first->hint).attach(result.findings);
+    throw error;
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/steps.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmod/errno_doctor.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint64_t k_died = 1ULL << 7U;         // D: oops or BUG
+constexpr std::uint64_t k_soft_lockup = 1ULL << 14U; // L
+constexpr milliseconds k_poll{20};
+
+/// What the kernel logged about `name`, as details of an error.
+void add_kernel_lines(Error& error, const std::string& name, KernelLog& log) {
+    const auto about = lines_about(log.lines(), name);
+    if (const std::string line = telling_line(about); !line.empty()) error.detail("kernel", base::escape(line));
+}
+
+}  // namespace
+
+std::optional<LiveModule> settled_module(const Machine& machine, const std::string& name) {
+    const milliseconds end = machine.clock.monotonic() + machine.patience.settle;
+    for (;;) {
+        auto live = live_module(machine.host, name);
+        if (!live || live->state == "live" || live->state == "builtin") return live;
+        if (machine.clock.monotonic() >= end || !machine.clock.sleep_for(k_poll)) {
+            throw Error(Exit::hung, "loader-hung", fmt::format("module {} is {}: an earlier load or unload has not come back", name, live->state))
+                .detail("state", live->state)
+                .hint("look at the kernel's log; if it never ends, only a reboot of the node helps");
+        }
+    }
+}
+
+void require_healthy(const Machine& machine, std::uint64_t taint_before, const std::string& what, KernelLog& log) {
+    const std::uint64_t fresh = taint_bits(machine.host) & ~taint_before & (k_died | k_soft_lockup);
+    if (fresh == 0) return;
+    Error error(Exit::unhealthy, "node-unhealthy", fmt::format("the kernel {} while {}", (fresh & k_died) != 0 ? "oopsed" : "locked up", what));
+    const auto lines = log.lines();
+    const auto it = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+        return line.find("BUG:") != std::string::npos || line.find("Oops") != std::string::npos || line.find("general protection") != std::string::npos ||
+               line.find("lockup") != std::string::npos;
+    });
+    if (it != lines.end()) error.detail("kernel", base::escape(*it));
+    error.detail("taint", taint_letters(taint_bits(machine.host))).hint("drain and reboot this node, and do not load this build anywhere else");
+    throw error;
+}
+
+Error hung_error(const std::string& what, const LoaderAnswer& answer, const Machine& machine, const std::string& module) {
+    const auto live = live_module(machine.host, module);
+    Error error(Exit::hung, "loader-hung",
+                fmt::format("{} did not come back within {}", what, base::format_duration(machine.patience.loader)));
+    error.detail("state", live ? live->state : "absent").detail("helper", fmt::format("pid {}{}", answer.pid, answer.gone ? ", killed" : ", cannot be killed"));
+    if (!answer.wchan.empty() && answer.wchan != "0") error.detail("waits-in", answer.wchan);
+    error.hint(answer.gone ? "read the kernel's log before another attempt" : "nothing was retried; only a reboot of the node clears this");
+    return error;
+}
+
+Error refused_error(const std::string& name, int error_number, const KernelState& state, bool is_signed, KernelLog& log) {
+    Error error(Exit::refused, "module-refused",
+                fmt::format("the kernel refused module {}: {} ({})", name, errno_text(error_number), errno_name(error_number)));
+    error.detail("errno", errno_name(error_number)).detail("cause", load_cause(error_number, state, is_signed));
+    add_kernel_lines(error, name, log);
+    error.hint(std::string(load_advice(error_number).hint)).cause_errno(error_number);
+    return error;
+}
+
+Error differs_error(const std::string& name, const IdentityVerdict& verdict) {
+    return Error(Exit::refused, "module-differs", fmt::format("another build of module {} is live, and stays until it is unloaded", name))
+        .detail("loaded", fmt::format("{} {}", verdict.what, verdict.loaded))
+        .detail("wanted", fmt::format("{} {}", verdict.what, verdict.wanted))
+        .hint(fmt::format("kmm-worker unload --module {}, then load again", name));
+}
+
+Error busy_error(const Machine& machine, const std::string& name) {
+    const auto live = live_module(machine.host, name);
+    const std::string refcount = live && live->refcount ? fmt::format("{}", *live->refcount) : "unknown";
+    const std::string chain = holder_chain(machine.host, name);
+    Error error(Exit::busy, "module-in-use", fmt::format("module {} is still in use (refcount {})", name, refcount));
+    if (!chain.empty()) error.detail("holders", chain);
+    error.detail("refcount", refcount);
+    error.hint(chain.empty() ? "stop the processes or mounts that use it, then run the same command again"
+                             : "unload the holders first, then run the same command again");
+    return error;
+}
+
+bool unload_one(const Machine& machine, const std::string& name) {
+    const auto live = settled_module(machine, name);
+    if (!live) return false;
+    KernelLog log(machine.host.kmsg);
+    const KernelState state = kernel_state(machine.host);
+    if (live->state == "builtin") {
+        throw Error(Exit::refused, "module-refused", fmt::format("module {} is built into the kernel and cannot be unloaded", name)).detail("cause", "built-in");
+    }
+    const milliseconds end = machine.clock.monotonic() + machine.patience.busy;
+    milliseconds delay{50};
+    for (;;) {
+        const LoaderAnswer answer = machine.loader.unload(name, machine.patience.loader);
+        require_healthy(machine, state.tainted, fmt::format("module {} was unloaded", name), log);
+        if (answer.hung) throw hung_error(fmt::format("the unload of module {}", name), answer, machine, name);
+        if (answer.error == ENOENT) return false;
+        if (answer.error == 0) break;
+        const bool transient = answer.error == EAGAIN || answer.error == EINTR || answer.error == EBUSY;
+        if (!transient) {
+            Error error(Exit::refused, "module-refused",
+                        fmt::format("the kernel refused to unload module {}: {} ({})", name, errno_text(answer.error), errno_name(answer.error)));
+            const ErrnoAdvice advice = unload_advice(answer.error);
+            error.detail("errno", errno_name(answer.error)).detail("cause", std::string(advice.cause));
+            add_kernel_lines(error, name, log);
+            throw std::move(error).hint(std::string(advice.hint)).cause_errno(answer.error);
+        }
+        const auto now = live_module(machine.host, name);
+        const bool held = now && !now->holders.empty();  // does not pass by waiting
+        if (held || machine.clock.monotonic() >= end || !machine.clock.sleep_for(delay)) {
+            if (answer.error != EBUSY) throw busy_error(machine, name);
+            throw Error(Exit::busy, "module-in-use", fmt::format("module {} cannot be unloaded: it has no exit function, or is being loaded", name))
+                .detail("errno", "EBUSY")
+                .hint("a module without an exit function stays until the node is rebooted");
+        }
+        delay = std::min(delay * 2, milliseconds{1000});
+    }
+    const milliseconds gone_by = machine.clock.monotonic() + machine.patience.settle;
+    while (live_module(machine.host, name)) {
+        if (machine.clock.monotonic() >= gone_by || !machine.clock.sleep_for(k_poll)) {
+            throw Error(Exit::refused, "module-refused", fmt::format("module {} was unloaded but is live again", name))
+                .hint("something reloads it, e.g. udev by an alias: blacklist it on the node");
+        }
+    }
+    return true;
+}
+
+Action load_one(const Machine& machine, const ModuleFile& file, std::string_view bytes, const std::string& parameters,
+                std::vector<std::string>& warnings) {
+    const sys::Fd fd = sealed_file(bytes, file.name);
+    KernelLog log(machine.host.kmsg);
+    const KernelState state = kernel_state(machine.host);
+    Action action = Action::loaded;
+    for (int attempt = 1;; ++attempt) {
+        const LoaderAnswer answer = machine.loader.load(fd.get(), parameters, machine.patience.loader);
+        require_healthy(machine, state.tainted, fmt::format("module {} was loaded", file.name), log);
+        if (answer.hung) throw hung_error(fmt::format("the load of module {}", file.name), answer, machine, file.name);
+        if (answer.error == 0) break;
+        if (answer.error != EEXIST && answer.error != EBUSY && answer.error != EINTR) throw refused_error(file.name, answer.error, state, file.is_signed, log);
+        // somebody else may have loaded it, or the answer was lost: the module itself says what is true
+        if (settled_module(machine, file.name)) {
+            action = Action::already_loaded;
+            break;
+        }
+        if (attempt == 2) throw refused_error(file.name, answer.error, state, file.is_signed, log);
+    }
+    const milliseconds end = machine.clock.monotonic() + machine.patience.settle;
+    auto live = live_module(machine.host, file.name);
+    while (!live || live->state != "live") {
+        if (machine.clock.monotonic() >= end || !machine.clock.sleep_for(k_poll)) {
+            throw Error(Exit::unhealthy, "node-unhealthy", fmt::format("the kernel accepted module {} but it is {}", file.name, live ? live->state : "absent"))
+                .hint("look at the kernel's log; the module may have unloaded itself");
+        }
+        live = live_module(machine.host, file.name);
+    }
+    const IdentityVerdict verdict = compare_identity(file, *live);
+    if (verdict.identity == Identity::different) throw differs_error(file.name, verdict);
+    if (verdict.identity == Identity::unknown) {
+        warnings.push_back(fmt::format("identity-unknown: module {} has neither srcversion nor build id; only its name could be compared", file.name));
+    }
+    return action;
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/host.hpp"
+
+#include <doctest/doctest.h>
+
+#include "unit/kmod/fixtures.hpp"
+#include "kmod/kernel_log.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("node and kernel facts come from the tree") {
+    FakeHost host;
+    put(host.paths.etc + "/os-release", "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n");
+    put(host.paths.etc + "/machine-id", "00112233445566778899aabbccddeeff\n");
+    put(host.paths.sys + "/kernel/security/lockdown", "none [integrity] confidentiality\n");
+    put(host.paths.sys + "/module/module/parameters/sig_enforce", "Y\n");
+    put(host.paths.proc + "/sys/kernel/tainted", "12288\n");
+    const auto node = kmod::node_facts(host.paths);
+    CHECK(node.name == "node-a");
+    CHECK(node.kernel == k_release);
+    CHECK(node.os_image == "Debian GNU/Linux 12");
+    CHECK(node.machine_id == "00112233445566778899aabbccddeeff");
+    const auto state = kmod::kernel_state(host.paths);
+    CHECK(state.modules_supported);
+    CHECK(state.lockdown == "integrity");
+    CHECK(state.sig_enforce);
+    CHECK(state.cap_sys_module);
+    CHECK(state.tainted == 12288);
+    CHECK(kmod::taint_letters(state.tainted) == "OE");
+    CHECK(state.decompression == "none");
+}
+
+TEST_CASE("taint letters") {
+    CHECK(kmod::taint_letters(0).empty());
+    CHECK(kmod::taint_letters(1) == "P");
+    CHECK(kmod::taint_letters((1U << 7U) | (1U << 9U) | (1U << 14U)) == "DWL");
+}
+
+TEST_CASE("a kernel without module support says so") {
+    FakeHost host;
+    std::filesystem::remove(host.paths.proc + "/modules");
+    CHECK_FALSE(kmod::kernel_state(host.paths).modules_supported);
+    CHECK(kmod::live_modules(host.paths).empty());
+}
+
+TEST_CASE("live modules") {
+    FakeHost host;
+    host.make_live("demo", "AAAA", "OE", "2");
+    host.hold("demo", "user");
+    const std::string base = host.paths.sys + "/module/demo";
+    put(base + "/parameters/answer", "42\n");
+    put(base + "/version", "1.0\n");
+    const std::string id = "0102030405060708090a0b0c0d0e0f1011121320";
+    std::string note("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16);
+    for (std::size_t i = 0; i < id.size(); i += 2) note += static_cast<char>(std::stoi(id.substr(i, 2), nullptr, 16));
+    put(base + "/notes/.note.gnu.build-id", note);
+    const auto live = kmod::live_module(host.paths, "demo");
+    REQUIRE(live);
+    CHECK(live->state == "live");
+    CHECK(live->srcversion == "AAAA");
+    CHECK(live->build_id == id);
+    CHECK(live->version == "1.0");
+    CHECK(live->taint == "OE");
+    CHECK(live->refcount == 1);
+    CHECK(live->holders == std::vector<std::string>{"user"});
+    CHECK(live->parameters.at("answer") == "42");
+    CHECK_FALSE(kmod::live_module(host.paths, "absent"));
+    CHECK_FALSE(kmod::live_module(host.paths, "../module/demo"));
+}
+
+TEST_CASE("a directory without a state is built into the kernel; one that is loading is coming") {
+    FakeHost host;
+    CHECK(kmod::live_module(host.paths, "firmware_class")->state == "builtin");
+    put(host.paths.proc + "/modules", "slow 16384 0 - Loading 0x0\nold 1 0 - Unloading 0x0\n");
+    CHECK(kmod::live_module(host.paths, "slow")->state == "coming");
+    CHECK(kmod::live_module(host.paths, "old")->state == "going");
+}
+
+TEST_CASE("exports of the kernel") {
+    FakeHost host;
+    auto found = kmod::kernel_exports(host.paths, {"_printk", "hidden_function", "absent"});
+    REQUIRE(found);
+    CHECK(*found == std::set<std::string>{"_printk"});
+    put(host.paths.proc + "/kallsyms", "0 T _printk\n0 t dep_answer\t[kmm_dep]\n");
+    found = kmod::kernel_exports(host.paths, {"_printk", "dep_answer", "absent"});
+    REQUIRE(found);
+    CHECK(*found == std::set<std::string>{"_printk", "dep_answer"});
+    put(host.paths.proc + "/kallsyms", "");
+    CHECK_FALSE(kmod::kernel_exports(host.paths, {"_printk"}));
+}
+
+TEST_CASE("identity: srcversion, else build id, else unknown") {
+    using kmod::Identity;
+    struct Case {
+        const char *file_src, *file_id, *live_src, *live_id;
+        Identity identity;
+        const char* what;
+    };
+    const Case cases[] = {
+        {"A", "", "A", "", Identity::same, "srcversion"},        {"A", "", "B", "", Identity::different, "srcversion"},
+        {"A", "01", "A", "02", Identity::same, "srcversion"},    {"", "01", "", "01", Identity::same, "build id"},
+        {"", "01", "", "02", Identity::different, "build id"},   {"A", "01", "", "01", Identity::same, "build id"},
+        {"A", "", "", "01", Identity::different, "srcversion"},  {"", "", "B", "", Identity::different, "srcversion"},
+        {"", "", "", "", Identity::unknown, ""},                 {"", "01", "", "", Identity::unknown, ""},
+    };
+    for (const auto& c : cases) {
+        CAPTURE(c.file_src);
+        CAPTURE(c.live_src);
+        kmod::ModuleFile file;
+        if (*c.file_src != '\0') file.modinfo.emplace_back("srcversion", c.file_src);
+        file.build_id = c.file_id;
+        kmod::LiveModule live;
+        live.srcversion = c.live_src;
+        live.build_id = c.live_id;
+        const auto verdict = kmod::compare_identity(file, live);
+        CHECK(verdict.identity == c.identity);
+        CHECK(verdict.what == c.what);
+    }
+}
+
+TEST_CASE("the kernel log gives only what came after it was opened") {
+    FakeHost host;
+    kmod::KernelLog log(host.paths.kmsg);
+    REQUIRE(log.available());
+    CHECK(log.lines().empty());
+    host.log("kmm_hello: loading out-of-tree module taints kernel.");
+    host.log("unrelated: line");
+    host.log("kmm-hello: no device found");
+    const auto about = kmod::lines_about(log.lines(), "kmm_hello");
+    CHECK(about.size() == 2);
+    CHECK(kmod::telling_line(about) == "kmm-hello: no device found");
+    CHECK(kmod::telling_line({"x: loading out-of-tree module taints kernel."}) == "x: loading out-of-tree module taints kernel.");
+    CHECK(kmod::telling_line({}).empty());
+    kmod::KernelLog silent("/nonexistent/kmsg");
+    CHECK_FALSE(silent.available());
+    CHECK(silent.lines().empty());
+}
+
+}

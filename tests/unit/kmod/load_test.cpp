@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/procedure.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+
+#include "base/error.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+using Calls = std::vector<std::string>;
+
+/// An image with modules `demo` (needs `dep`) and `dep`, and everything to load them.
+struct Rig {
+    FakeHost host;
+    FakeClock clock;
+    FakeKernel kernel{host};
+    sys::TempDir out{"kmm-image-"};
+    kmod::ModuleIndex index;
+    kmod::LoadWish wish{"demo", {}, {}, {}};
+    kmod::FirmwareWish firmware;
+
+    Rig() {
+        KoSpec dep;
+        dep.name = "dep";
+        dep.srcversion = "DDDD";
+        dep.exported = {"dep_symbol"};
+        KoSpec demo;
+        demo.depends = "dep";
+        demo.undefined = {"dep_symbol", "_printk"};
+        demo.modinfo = {"parmtype=answer:int", "parmtype=who:charp", "version=2"};
+        put(out.path() + "/opt/dep.ko", make_ko(dep));
+        put(out.path() + "/opt/demo.ko", make_ko(demo));
+        index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
+    }
+    kmod::Report load() {
+        const auto checked = kmod::preflight(index, wish, host.paths);
+        kmod::require_passed(checked, wish.module);
+        return kmod::load_modules(index, checked, wish, firmware, {host.paths, kernel, clock, {}});
+    }
+    Error refused() {
+        try {
+            (void)load();
+        } catch (const Error& error) {
+            return error;
+        }
+        FAIL("no error");
+        throw bug("unreachable");
+    }
+};
+
+std::string detail(const Error& error, const std::string& key) {
+    for (const auto& [name, value] : error.details()) {
+        if (name == key) return value;
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("modules are loaded in order and their identity proven") {
+    Rig rig;
+    rig.wish.parameters = {"answer=7", "who=some body"};
+    const auto report = rig.load();
+    CHECK(rig.kernel.calls == Calls{"load dep", "load demo answer=7 who=\"some body\""});
+    REQUIRE(report.modules.size() == 2);
+    const auto& main = report.modules.back();
+    CHECK(main.name == "demo");
+    CHECK(main.role == kmod::Role::main);
+    CHECK(main.action == kmod::Action::loaded);
+    CHECK(main.path == "/opt/demo.ko");
+    CHECK(main.srcversion == "AAAA0000");
+    CHECK(main.taint == "OE");
+    CHECK(main.parameters.at("who") == "some body");
+    CHECK(main.sha256.size() == 64);
+    CHECK(kmod::read_record(rig.host.paths, "demo")->dependencies == Calls{"dep"});
+}
+
+TEST_CASE("the same build again is success without a system call") {
+    Rig rig;
+    (void)rig.load();
+    rig.kernel.calls.clear();
+    const auto report = rig.load();
+    CHECK(rig.kernel.calls.empty());
+    CHECK(report.modules.back().action == kmod::Action::already_loaded);
+}
+
+TEST_CASE("another build of the name is an error and stays untouched") {
+    Rig rig;
+    rig.host.make_live("demo", "BBBB");
+    const Error error = rig.refused();
+    CHECK(error.code() == "module-differs");
+    CHECK(error.exit() == Exit::refused);
+    CHECK(detail(error, "loaded") == "srcversion BBBB");
+    CHECK(detail(error, "wanted") == "srcversion AAAA0000");
+    CHECK(rig.kernel.calls.empty());
+}
+
+TEST_CASE("another build of a dependency is an error before anything is loaded") {
+    Rig rig;
+    rig.host.make_live("dep", "OLD");
+    CHECK(rig.refused().code() == "module-differs");
+    CHECK(rig.kernel.calls.empty());
+}
+
+TEST_CASE("a live module that is not what was loaded is an error") {
+    Rig rig;
+    rig.kernel.live_srcversion["demo"] = "EVIL";
+    CHECK(rig.refused().code() == "module-differs");
+}
+
+TEST_CASE("EEXIST is success only with the same identity") {
+    Rig rig;
+    rig.kernel.load_answers["demo"] = {EEXIST, false, false, 1, ""};
+    SUBCASE("same") {
+        rig.kernel.on_refusal = [&] { rig.host.make_live("demo", "AAAA0000"); };
+        CHECK(rig.load().modules.back().action == kmod::Action::already_loaded);
+    }
+    SUBCASE("different") {
+        rig.kernel.on_refusal = [&] { rig.host.make_live("demo", "RACE"); };
+        CHECK(rig.refused().code() == "module-differs");
+    }
+}
+
+TEST_CASE("a refusal names errno, cause and the kernel's line, and leaves nothing behind") {
+    Rig rig;
+    rig.kernel.load_answers["demo"] = {ENODEV, false, false, 1, ""};
+    rig.kernel.on_refusal = [&] {
+        rig.host.log("demo: loading out-of-tree module taints kernel.");
+        rig.host.log("demo: no device found");
+    };
+    const Error error = rig.refused();
+    CHECK(error.code() == "module-refused");
+    CHECK(error.exit() == Exit::refused);
+    CHECK(error.message() == "the kernel refused module demo: No such device (ENODEV)");
+    CHECK(detail(error, "errno") == "ENODEV");
+    CHECK(detail(error, "kernel") == "demo: no device found");
+    CHECK(detail(error, "cause").find("found no device") != std::string::npos);
+    CHECK(rig.kernel.calls == Calls{"load dep", "load demo", "unload dep"});
+    CHECK_FALSE(rig.host.is_live("dep"));
+    CHECK_FALSE(kmod::read_record(rig.host.paths, "demo"));
+}
+
+TEST_CASE("every errno of the kernel ends as module-refused with that name") {
+    for (const int number : {EPERM, ENOENT, ESRCH, EIO, ENOEXEC, EAGAIN, ENOMEM, EACCES, EFAULT, ENODEV, EINVAL, ENOSPC, ENOSYS, ENODATA, ENOPKG, EBADMSG, ELIBBAD,
+                             ETIMEDOUT, ENOKEY, EKEYEXPIRED, EKEYREVOKED, EKEYREJECTED, EBUSY, EINTR, EEXIST}) {
+        CAPTURE(errno_name(number));
+        Rig rig;
+        rig.kernel.load_answers["demo"] = {number, false, false, 1, ""};
+        const Error error = rig.refused();
+        CHECK(error.code() == "module-refused");
+        CHECK(detail(error, "errno") == errno_name(number));
+        CHECK_FALSE(detail(error, "cause").empty());
+        CHECK_FALSE(error.hint().empty());
+        CHECK_FALSE(rig.host.is_live("dep"));
+    }
+}
+
+TEST_CASE("a loader that does not come back is exit 15, and nothing more is asked of the kernel") {
+    Rig rig;
+    rig.kernel.load_answers["demo"] = {0, true, false, 4711, "msleep"};
+    const Error error = rig.refused();
+    CHECK(error.exit() == Exit::hung);
+    CHECK(error.code() == "loader-hung");
+    CHECK(detail(error, "waits-in") == "msleep");
+    CHECK(detail(error, "helper") == "pid 4711, cannot be killed");
+    CHECK(rig.kernel.calls == Calls{"load dep", "load demo"});
+}
+
+TEST_CASE("no attempt while the module is coming") {
+    Rig rig;
+    rig.host.make_live("demo", "AAAA0000", "OE", "0", "coming");
+    const Error error = rig.refused();
+    CHECK(error.code() == "loader-hung");
+    CHECK(rig.kernel.calls.empty());
+    CHECK(rig.clock.monotonic() >= std::chrono::seconds(2));
+}
+
+TEST_CASE("an oops during init is exit 17") {
+    Rig rig;
+    rig.kernel.load_answers["demo"] = {EINTR, false, false, 1, ""};
+    rig.kernel.on_refusal = [&] {
+        put(rig.host.paths.proc + "/sys/kernel/tainted", "128\n");
+        rig.host.log("BUG: kernel NULL pointer dereference, address: 0");
+    };
+    const Error error = rig.refused();
+    CHECK(error.exit() == Exit::unhealthy);
+    CHECK(error.code() == "node-unhealthy");
+    CHECK(detail(error, "kernel").find("NULL pointer") != std::string::npos);
+    CHECK(rig.kernel.calls == Calls{"load dep", "load demo"});
+}
+
+TEST_CASE("in-tree modules are removed first, users before what they use") {
+    Rig rig;
+    rig.host.make_live("base_drv", "X", "");
+    rig.host.make_live("user_drv", "Y", "");
+    rig.host.hold("base_drv", "user_drv");
+    rig.wish.in_tree_modules_to_remove = {"base-drv", "user_drv", "not_live"};
+    const auto report = rig.load();
+    CHECK(rig.kernel.calls == Calls{"unload user_drv", "unload base_drv", "load dep", "load demo"});
+    CHECK(report.modules.front().action == kmod::Action::removed_in_tree);
+    CHECK(kmod::read_record(rig.host.paths, "demo")->removed_in_tree == Calls{"user_drv", "base_drv"});
+}
+
+TEST_CASE("an in-tree module with a user that is not listed stays, named with its holder") {
+    Rig rig;
+    rig.host.make_live("base_drv", "X", "");
+    rig.host.make_live("user_drv", "Y", "");
+    rig.host.hold("base_drv", "user_drv");
+    rig.wish.in_tree_modules_to_remove = {"base_drv"};
+    const Error error = rig.refused();
+    CHECK(error.exit() == Exit::busy);
+    CHECK(error.code() == "module-in-use");
+    CHECK(detail(error, "holders") == "user_drv");
+    CHECK(rig.kernel.calls.empty());
+}
+
+TEST_CASE("an in-tree module of the same name gives way, an out-of-tree one does not") {
+    Rig rig;
+    rig.wish.in_tree_modules_to_remove = {"demo"};
+    SUBCASE("in-tree") {
+        rig.host.make_live("demo", "INTREE", "");
+        CHECK(rig.load().modules.back().action == kmod::Action::loaded);
+        CHECK(rig.kernel.calls == Calls{"unload demo", "load dep", "load demo"});
+    }
+    SUBCASE("out-of-tree") {
+        rig.host.make_live("demo", "OTHER", "OE");
+        CHECK(rig.refused().code() == "module-differs");
+    }
+}
+
+TEST_CASE("after a failure the in-tree module is back") {
+    Rig rig;
+    KoSpec in_tree;
+    in_tree.name = "base_drv";
+    in_tree.srcversion = "X";
+    in_tree.modinfo = {"intree=Y"};
+    put(rig.host.paths.lib_modules + "/" + k_release + "/kernel/base-drv.ko", make_ko(in_tree));
+    rig.host.make_live("base_drv", "X", "");
+    rig.wish.in_tree_modules_to_remove = {"base_drv"};
+    rig.kernel.load_answers["demo"] = {ENODEV, false, false, 1, ""};
+    const Error error = rig.refused();
+    CHECK(error.code() == "module-refused");
+    CHECK(rig.host.is_live("base_drv"));
+    CHECK(detail(error, "in-tree-removed").empty());
+}
+
+TEST_CASE("a file that changed after it was checked is not loaded") {
+    Rig rig;
+    const auto checked = kmod::preflight(rig.index, rig.wish, rig.host.paths);
+    put(rig.out.path() + "/opt/dep.ko", "something else");
+    try {
+        (void)kmod::load_modules(rig.index, checked, rig.wish, rig.firmware, {rig.host.paths, rig.kernel, rig.clock, {}});
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::integrity);
+    }
+    CHECK(rig.kernel.calls.empty());
+}
+
+TEST_CASE("firmware is there before the module, and gone after a failure") {
+    Rig rig;
+    put(rig.out.path() + "/fw/demo.bin", "firmware");
+    rig.firmware = {rig.out.path() + "/fw", rig.out.path() + "/host-fw"};
+    SUBCASE("success") {
+        (void)rig.load();
+        CHECK(kmod::firmware_search_path(rig.host.paths) == rig.out.path() + "/host-fw");
+        CHECK(kmod::read_raw(rig.out.path() + "/host-fw/demo.bin") == "firmware");
+    }
+    SUBCASE("failure") {
+        rig.kernel.load_answers["demo"] = {EIO, false, false, 1, ""};
+        CHECK(rig.refused().code() == "module-refused");
+        CHECK_FALSE(std::filesystem::exists(rig.out.path() + "/host-fw/demo.bin"));
+        CHECK(kmod::read_raw(rig.host.paths.sys + "/module/firmware_class/parameters/path") == std::string(1, '\0'));
+    }
+}
+
+TEST_CASE("parameters that differ from the live ones are a warning") {
+    Rig rig;
+    (void)rig.load();
+    put(rig.host.paths.sys + "/module/demo/parameters/answer", "42\n");
+    rig.wish.parameters = {"answer=7"};
+    const auto report = rig.load();
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(report.warnings.front().find("parameter-differs: demo is live with answer=42, wanted 7") == 0);
+}
+
+TEST_CASE("a check describes the load without doing it") {
+    Rig rig;
+    const auto report = kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish);
+    REQUIRE(report.modules.size() == 2);
+    CHECK(report.modules.back().action == kmod::Action::load);
+    CHECK(report.modules.back().srcversion == "AAAA0000");
+    CHECK(rig.kernel.calls.empty());
+}
+
+}

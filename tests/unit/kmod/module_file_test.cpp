@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/module_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "base/error.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+std::string code_of(const std::string& bytes) {
+    try {
+        (void)kmod::parse_module(bytes, "x.ko");
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::data);
+        return error.code();
+    }
+    return "accepted";
+}
+
+}  // namespace
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("a module file tells its facts") {
+    KoSpec spec;
+    spec.name = "kmm-hello";
+    spec.depends = "dep-one,dep_two";
+    spec.modinfo = {"version=1.2", "parm=answer:the answer: really", "parmtype=answer:int", "parmtype=who:charp", "firmware=a/b.bin"};
+    spec.undefined = {"_printk", "__fentry__", "_GLOBAL_OFFSET_TABLE_"};
+    spec.weak = {"maybe"};
+    spec.exported = {"hello_b", "hello_a"};
+    spec.crcs = {{"module_layout", 0xdeadbeefU}, {"_printk", 1}};
+    const auto file = kmod::parse_module(make_ko(spec), "kmm-hello.ko");
+    CHECK(file.name == "kmm_hello");
+    CHECK(file.machine == "amd64");
+    CHECK(file.srcversion() == "AAAA0000");
+    CHECK(file.build_id == spec.build_id);
+    CHECK(file.vermagic() == "6.1.0-56-amd64 SMP preempt mod_unload modversions");
+    CHECK(file.version() == "1.2");
+    CHECK(file.depends() == std::vector<std::string>{"dep_one", "dep_two"});
+    CHECK(file.exported == std::vector<std::string>{"hello_a", "hello_b"});
+    CHECK(file.undefined == std::vector<kmod::UndefinedSymbol>{{"__fentry__", false}, {"_printk", false}, {"maybe", true}});
+    CHECK(file.crcs.at("module_layout") == 0xdeadbeefU);
+    CHECK_FALSE(file.is_signed);
+    const auto parameters = file.parameters();
+    REQUIRE(parameters.size() == 2);
+    CHECK(parameters[0].name == "answer");
+    CHECK(parameters[0].type == "int");
+    CHECK(parameters[0].description == "the answer: really");
+    CHECK(parameters[1].type == "charp");
+}
+
+TEST_CASE("an appended signature is seen") {
+    CHECK(kmod::parse_module(make_ko({}) + "abc~Module signature appended~\n", "x.ko").is_signed);
+}
+
+TEST_CASE("M52: what is no loadable module is refused before any system call") {
+    const std::string good = make_ko({});
+    REQUIRE(code_of(good) == "accepted");
+    KoSpec executable;
+    executable.type = ET_EXEC;
+    KoSpec no_vermagic;
+    no_vermagic.vermagic = "";
+    KoSpec bad_name;
+    bad_name.name = "../x";
+    std::string narrow = good;
+    narrow[EI_CLASS] = ELFCLASS32;
+    std::string big_endian = good;
+    big_endian[EI_DATA] = ELFDATA2MSB;
+    std::string huge_table = good;
+    Elf64_Ehdr header;
+    std::memcpy(&header, good.data(), sizeof header);
+    const auto with_header = [&](auto&& change) {
+        Elf64_Ehdr copy = header;
+        change(copy);
+        std::string bytes = good;
+        std::memcpy(bytes.data(), &copy, sizeof copy);
+        return bytes;
+    };
+    const std::vector<std::pair<const char*, std::string>> cases{
+        {"text", "#!/bin/sh\necho hello\n"},
+        {"empty", ""},
+        {"one byte", "\x7f"},
+        {"magic only", "\x7f"
+                       "ELF"},
+        {"cut header", good.substr(0, 40)},
+        {"cut body", good.substr(0, good.size() / 2)},
+        {"cut table", good.substr(0, good.size() - 1)},
+        {"executable", make_ko(executable)},
+        {"32-bit", narrow},
+        {"big-endian", big_endian},
+        {"no vermagic", make_ko(no_vermagic)},
+        {"bad name", make_ko(bad_name)},
+        {"huge section table", with_header([](Elf64_Ehdr& h) { h.e_shnum = 0xff00; })},
+        {"table at the end of the address space", with_header([](Elf64_Ehdr& h) { h.e_shoff = ~0ULL - 8; })},
+        {"no table", with_header([](Elf64_Ehdr& h) { h.e_shoff = 0; })},
+        {"name table out of range", with_header([](Elf64_Ehdr& h) { h.e_shstrndx = 200; })},
+        {"odd entry size", with_header([](Elf64_Ehdr& h) { h.e_shentsize = 1; })},
+    };
+    for (const auto& [what, bytes] : cases) {
+        CAPTURE(what);
+        CHECK(code_of(bytes) == "module-format");
+    }
+}
+
+TEST_CASE("M52: another machine is refused by name") {
+    KoSpec spec;
+    spec.machine = EM_AARCH64;
+    const auto file = kmod::parse_module(make_ko(spec), "x.ko");
+    CHECK(file.machine == "arm64");
+    CHECK_THROWS_AS(kmod::require_machine(file, "amd64", "x.ko"), Error);
+    CHECK_NOTHROW(kmod::require_machine(file, "arm64", "x.ko"));
+}
+
+TEST_CASE("compressed modules are named as such") {
+    CHECK(code_of("\x1f\x8b\x08 and so on") == "unsupported");
+    CHECK(code_of(std::string("\xfd" "7zXZ\0 and so on", 16)) == "unsupported");
+    CHECK(code_of("\x28\xb5\x2f\xfd and so on") == "unsupported");
+}
+
+TEST_CASE("every prefix and many single-byte damages end in facts or in module-format") {
+    KoSpec spec;
+    spec.exported = {"a"};
+    spec.undefined = {"b"};
+    spec.crcs = {{"c", 1}};
+    const std::string good = make_ko(spec);
+    for (std::size_t length = 0; length < good.size(); ++length) CHECK(code_of(good.substr(0, length)) == "module-format");
+    std::mt19937 random(42);
+    for (int round = 0; round < 20'000; ++round) {
+        std::string bytes = good;
+        for (int i = 0; i < 3; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
+        const std::string code = code_of(bytes);
+        CHECK((code == "accepted" || code == "module-format"));
+    }
+}
+
+TEST_CASE("module names") {
+    CHECK(kmod::is_module_name("nv_peer-mem"));
+    CHECK(kmod::is_module_name(std::string(55, 'a')));
+    CHECK_FALSE(kmod::is_module_name(std::string(56, 'a')));
+    for (const char* bad : {"", "..", "a/b", "a b", "a\nb", ".hidden"}) CHECK_FALSE(kmod::is_module_name(bad));
+}
+
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/module_index.hpp"
+
+#include <doctest/doctest.h>
+
+#include "base/error.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+struct Image {
+    sys::TempDir out{"kmm-index-"};
+    std::string directory = out.path() + "/opt/lib/modules/" + k_release;
+
+    void add(const std::string& file, const KoSpec& spec) { put(directory + "/" + file, make_ko(spec)); }
+    void add(const std::string& name, const std::string& depends = "", const Names& undefined = {}, const Names& exported = {}) {
+        KoSpec spec;
+        spec.name = name;
+        spec.depends = depends;
+        spec.undefined = undefined;
+        spec.exported = exported;
+        add(name + ".ko", spec);
+    }
+    [[nodiscard]] kmod::ModuleIndex index() const { return kmod::ModuleIndex::build(directory, out.path()); }
+};
+
+template <typename Body>
+Error caught(Body&& body) {
+    try {
+        body();
+    } catch (const Error& error) {
+        return error;
+    }
+    FAIL("no error");
+    throw bug("unreachable");
+}
+
+}  // namespace
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("the index holds the .ko files of all directories, and nothing else") {
+    Image image;
+    image.add("alpha");
+    KoSpec deep;
+    deep.name = "deep";
+    image.add("extra/net/deep.ko", deep);
+    put(image.directory + "/modules.softdep", "install alpha touch /tmp/owned\n");
+    put(image.directory + "/modules.dep", "../../../../etc/evil.ko:\n");
+    std::filesystem::create_symlink("/etc/passwd", image.directory + "/link.ko");
+    const auto index = image.index();
+    REQUIRE(index.modules().size() == 2);
+    CHECK(index.find("deep")->image_path == std::string("/opt/lib/modules/") + k_release + "/extra/net/deep.ko");
+    CHECK(index.find("alpha")->sha256 == kmod::sha256_hex(make_ko([] { KoSpec s; s.name = "alpha"; return s; }())));
+}
+
+TEST_CASE("an absent directory is an empty index") {
+    CHECK(kmod::ModuleIndex::build("/nonexistent/kmm", "").modules().empty());
+}
+
+TEST_CASE("M53: names in files and modules") {
+    SUBCASE("- and _ are the same") {
+        Image image;
+        KoSpec spec;
+        spec.name = "nv_peer_mem";
+        image.add("nv-peer-mem.ko", spec);
+        CHECK(image.index().find("nv-peer_mem") != nullptr);
+    }
+    SUBCASE("another name inside") {
+        Image image;
+        KoSpec spec;
+        spec.name = "other";
+        image.add("demo.ko", spec);
+        const Error error = caught([&] { (void)image.index(); });
+        CHECK(error.code() == "module-name");
+        CHECK(error.exit() == Exit::data);
+    }
+    SUBCASE("two files of one module") {
+        Image image;
+        image.add("demo");
+        KoSpec spec;
+        spec.name = "demo";
+        image.add("extra/demo.ko", spec);
+        CHECK(caught([&] { (void)image.index(); }).code() == "duplicate-module");
+    }
+    SUBCASE("twins that differ in - and _") {
+        Image image;
+        KoSpec spec;
+        spec.name = "a_b";
+        image.add("a_b.ko", spec);
+        image.add("a-b.ko", spec);
+        CHECK(caught([&] { (void)image.index(); }).code() == "duplicate-module");
+    }
+    SUBCASE("all faults at once") {
+        Image image;
+        put(image.directory + "/a.ko", "text");
+        put(image.directory + "/b.ko", "");
+        const Error error = caught([&] { (void)image.index(); });
+        CHECK(error.exit() == Exit::data);
+        CHECK(error.diagnostics().size() == 2);
+    }
+}
+
+TEST_CASE("load order") {
+    Image image;
+    image.add("top", "middle", {"low_symbol"});
+    image.add("middle", "low,host-module");
+    image.add("low", "", {}, {"low_symbol"});
+    image.add("unrelated");
+    SUBCASE("dependencies first, main last, nothing else") {
+        const auto order = image.index().order("top", {});
+        CHECK(order.names == Names{"low", "middle", "top"});
+        CHECK(order.external == Names{"host_module"});
+    }
+    SUBCASE("symbols count without depends") {
+        Image other;
+        other.add("user", "", {"answer"});
+        other.add("provider", "", {}, {"answer"});
+        CHECK(other.index().order("user", {}).names == Names{"provider", "user"});
+    }
+    SUBCASE("KMM's loading order is the reverse of the load") {
+        Image other;
+        for (const char* name : {"a", "b", "c"}) other.add(name);
+        CHECK(other.index().order("a", {"a", "b", "c"}).names == Names{"c", "b", "a"});
+    }
+    SUBCASE("softdep pre within the image") {
+        Image other;
+        KoSpec spec;
+        spec.name = "soft";
+        spec.modinfo = {"softdep=pre: helper missing post: later"};
+        other.add("soft.ko", spec);
+        other.add("helper");
+        other.add("later");
+        CHECK(other.index().order("soft", {}).names == Names{"helper", "soft"});
+    }
+    SUBCASE("a cycle is named") {
+        Image other;
+        other.add("a", "b");
+        other.add("b", "c");
+        other.add("c", "a");
+        const Error error = caught([&] { (void)other.index().order("a", {}); });
+        CHECK(error.code() == "dependency-cycle");
+        CHECK(error.message().find("a -> b -> c -> a") != std::string::npos);
+    }
+    SUBCASE("an absent module, with the nearest name") {
+        const Error error = caught([&] { (void)image.index().order("midle", {}); });
+        CHECK(error.exit() == Exit::not_found);
+        CHECK(error.hint() == "did you mean middle?");
+    }
+}
+
+}

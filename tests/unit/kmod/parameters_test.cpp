@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/parameters.hpp"
+
+#include <doctest/doctest.h>
+
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+kmod::ModuleFile module_with_parameters() {
+    KoSpec spec;
+    spec.modinfo = {"parmtype=answer:int", "parmtype=level:byte", "parmtype=on:bool", "parmtype=who:charp", "parmtype=many:array of uint", "parmtype=odd:own_type",
+                    "parm=big:size", "parmtype=big:ulong"};
+    return kmod::parse_module(make_ko(spec), "x.ko");
+}
+
+}  // namespace
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("parameters against their declaration") {
+    const auto module = module_with_parameters();
+    struct Case {
+        const char* text;
+        const char* code;  // "" for accepted
+    };
+    const Case cases[] = {
+        {"answer=42", ""},           {"answer=-42", ""},         {"answer=0x2a", ""},          {"answer=052", ""},
+        {"answer=2147483647", ""},   {"answer=-2147483648", ""}, {"answer=2147483648", "bad-parameter"}, {"answer=-2147483649", "bad-parameter"},
+        {"answer=", "bad-parameter"}, {"answer", "bad-parameter"}, {"answer=4x", "bad-parameter"}, {"answer=089", "bad-parameter"},
+        {"level=255", ""},           {"level=256", "bad-parameter"}, {"level=-1", "bad-parameter"},
+        {"on", ""},                  {"on=y", ""},               {"on=off", ""},               {"on=maybe", "bad-parameter"},
+        {"who=some body", ""},       {"who=a=b", ""},            {"who=\"x\"", "bad-parameter"}, {"who=a\nb", "bad-parameter"},
+        {"many=1,2,3", ""},          {"many=1,x", "bad-parameter"},
+        {"odd=anything", ""},        {"big=18446744073709551615", ""}, {"big=18446744073709551616", "bad-parameter"},
+        {"anwser=1", "unknown-parameter"}, {"", "bad-parameter"}, {"=1", "bad-parameter"},     {"--", "bad-parameter"},
+        {"async_probe", ""},
+    };
+    for (const auto& [text, code] : cases) {
+        CAPTURE(text);
+        Diagnostics findings;
+        kmod::check_parameters(module, {text}, findings);
+        CHECK(findings.size() == (*code == '\0' ? 0U : 1U));
+        if (findings.size() == 1) CHECK(findings.front().code == code);
+    }
+}
+
+TEST_CASE("a typing error is answered with the nearest name") {
+    Diagnostics findings;
+    kmod::check_parameters(module_with_parameters(), {"anwser=1"}, findings);
+    REQUIRE(findings.size() == 1);
+    CHECK(findings.front().hint == "did you mean answer?");
+    CHECK(findings.front().exit == Exit::checks_failed);
+}
+
+TEST_CASE("the text for the kernel quotes blanks") {
+    CHECK(kmod::parameter_text({"a=1", "who=some body", "flag"}) == "a=1 who=\"some body\" flag");
+    CHECK(kmod::parameter_text({}).empty());
+    CHECK(kmod::parameter_map({"a=1", "flag"}) == std::map<std::string, std::string>{{"a", "1"}, {"flag", ""}});
+}
+
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cerrno>
+
+#include "base/error.hpp"
+#include "unit/kmod/fixtures.hpp"
+#include "kmod/procedure.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+using Calls = std::vector<std::string>;
+
+struct Rig {
+    FakeHost host;
+    FakeClock clock;
+    FakeKernel kernel{host};
+
+    kmod::Report unload(const Calls& names) { return kmod::unload_modules(names, {host.paths, kernel, clock, {}}); }
+    Error refused(const Calls& names) {
+        try {
+            (void)unload(names);
+        } catch (const Error& error) {
+            return error;
+        }
+        FAIL("no error");
+        throw bug("unreachable");
+    }
+};
+
+std::string detail(const Error& error, const std::string& key) {
+    for (const auto& [name, value] : error.details()) {
+        if (name == key) return value;
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("a module is unloaded by name, whatever image it came from") {
+    Rig rig;
+    rig.host.make_live("demo", "AAAA");
+    const auto report = rig.unload({"demo"});
+    CHECK(rig.kernel.calls == Calls{"unload demo"});
+    REQUIRE(report.modules.size() == 1);
+    CHECK(report.modules.front().action == kmod::Action::unloaded);
+    CHECK(report.modules.front().srcversion == "AAAA");
+    CHECK(report.modules.front().role == kmod::Role::main);
+}
+
+TEST_CASE("what is not live is no error") {
+    Rig rig;
+    const auto report = rig.unload({"demo"});
+    CHECK(rig.kernel.calls.empty());
+    CHECK(report.modules.front().action == kmod::Action::not_loaded);
+}
+
+TEST_CASE("the order list is unloaded in its order, the main module is reported last") {
+    Rig rig;
+    for (const char* name : {"a", "b", "c"}) rig.host.make_live(name, "X");
+    const auto report = rig.unload({"a", "b", "c"});
+    CHECK(rig.kernel.calls == Calls{"unload a", "unload b", "unload c"});
+    CHECK(report.modules.back().name == "a");
+}
+
+TEST_CASE("out-of-tree modules that only the main one used go with it") {
+    Rig rig;
+    rig.host.make_live("dep", "D");
+    rig.host.make_live("in_tree_dep", "I", "");
+    rig.host.make_live("demo", "A");
+    rig.host.hold("dep", "demo");
+    rig.host.hold("in_tree_dep", "demo");
+    SUBCASE("without a record") {
+        (void)rig.unload({"demo"});
+        CHECK(rig.kernel.calls == Calls{"unload demo", "unload dep"});
+        CHECK(rig.host.is_live("in_tree_dep"));
+    }
+    SUBCASE("unless they were loaded for themselves") {
+        kmod::write_record(rig.host.paths, {"dep", {}, {}, {}, {}, {}});
+        (void)rig.unload({"demo"});
+        CHECK(rig.kernel.calls == Calls{"unload demo"});
+    }
+    SUBCASE("unless somebody else uses them") {
+        rig.host.make_live("other", "O");
+        rig.host.hold("dep", "other");
+        (void)rig.unload({"demo"});
+        CHECK(rig.host.is_live("dep"));
+    }
+    SUBCASE("with a record, exactly those in it") {
+        kmod::write_record(rig.host.paths, {"demo", {}, {"was_in_tree"}, {}, {}, {}});
+        const auto report = rig.unload({"demo"});
+        CHECK(rig.host.is_live("dep"));
+        REQUIRE(report.warnings.size() == 1);
+        CHECK(report.warnings.front().find("was_in_tree") != std::string::npos);
+        CHECK_FALSE(kmod::read_record(rig.host.paths, "demo"));
+    }
+}
+
+TEST_CASE("a held module is named with all its users at once, without waiting") {
+    Rig rig;
+    rig.host.make_live("demo", "A");
+    rig.host.make_live("user", "B");
+    rig.host.make_live("top", "C");
+    rig.host.hold("demo", "user");
+    rig.host.hold("user", "top");
+    rig.kernel.unload_answers["demo"] = {{EAGAIN, false, false, 1, ""}};
+    const Error error = rig.refused({"demo"});
+    CHECK(error.exit() == Exit::busy);
+    CHECK(error.code() == "module-in-use");
+    CHECK(detail(error, "holders") == "user -> top");
+    CHECK(detail(error, "refcount") == "1");
+    CHECK(rig.clock.monotonic().count() == 0);
+}
+
+TEST_CASE("users without a name are waited for, and then named by their number") {
+    Rig rig;
+    rig.host.make_live("demo", "A", "OE", "3");
+    const kmod::LoaderAnswer busy{EAGAIN, false, false, 1, ""};
+    SUBCASE("they go") {
+        rig.kernel.unload_answers["demo"] = {busy, busy};
+        CHECK(rig.unload({"demo"}).modules.front().action == kmod::Action::unloaded);
+        CHECK(rig.kernel.calls.size() == 3);
+    }
+    SUBCASE("they stay") {
+        rig.kernel.unload_answers["demo"] = std::vector<kmod::LoaderAnswer>(1000, busy);
+        const Error error = rig.refused({"demo"});
+        CHECK(error.message() == "module demo is still in use (refcount 3)");
+        CHECK(rig.clock.monotonic() >= std::chrono::seconds(10));
+        CHECK(rig.clock.monotonic() < std::chrono::seconds(12));
+    }
+}
+
+TEST_CASE("refusals of delete_module") {
+    Rig rig;
+    rig.host.make_live("demo", "A");
+    struct Case {
+        int number;
+        const char* code;
+        Exit exit;
+    };
+    for (const Case& c : {Case{EPERM, "module-refused", Exit::refused}, Case{ENOSYS, "module-refused", Exit::refused}, Case{EBUSY, "module-in-use", Exit::busy}}) {
+        CAPTURE(c.number);
+        rig.kernel.unload_answers["demo"] = std::vector<kmod::LoaderAnswer>(1000, {c.number, false, false, 1, ""});
+        const Error error = rig.refused({"demo"});
+        CHECK(error.code() == c.code);
+        CHECK(error.exit() == c.exit);
+        CHECK(detail(error, "errno") == errno_name(c.number));
+    }
+    rig.kernel.unload_answers["demo"] = {{0, true, true, 9, "wait"}};
+    CHECK(rig.refused({"demo"}).exit() == Exit::hung);
+}
+
+TEST_CASE("the firmware path is put back only if it is still ours") {
+    Rig rig;
+    rig.host.make_live("demo", "A");
+    kmod::LoadRecord record;
+    record.module = "demo";
+    record.old_firmware_path = "/old";
+    record.new_firmware_path = "/ours";
+    kmod::write_record(rig.host.paths, record);
+    const std::string file = rig.host.paths.sys + "/module/firmware_class/parameters/path";
+    SUBCASE("ours") {
+        put(file, "/ours\n");
+        (void)rig.unload({"demo"});
+        CHECK(kmod::read_raw(file) == "/old");
+    }
+    SUBCASE("somebody else's") {
+        put(file, "/theirs\n");
+        (void)rig.unload({"demo"});
+        CHECK(kmod::read_raw(file) == "/theirs\n");
+    }
+}
+
+TEST_CASE("names that are none and built-in modules") {
+    Rig rig;
+    CHECK(rig.refused({"../x"}).exit() == Exit::data);
+    CHECK(rig.refused({"firmware_class"}).code() == "module-refused");
+    CHECK(rig.kernel.calls.empty());
+}
+
+}
