@@ -4,7 +4,7 @@
 # With CI=true a skipped test is a failure. Everything it makes is in build/ and build-asan/.
 set -euo pipefail
 exec </dev/null
-export LC_ALL=C.UTF-8
+export LC_ALL=C.UTF-8 PATH="$PATH:/usr/sbin:/sbin"
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 # shellcheck source=scripts/lib/packages.sh
