@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules about spec.moduleLoader. Source: KMM webhook module.go; facts: KMM 10.1 rules 12 to 24.
+#include <set>
+
+#include <fmt/format.h>
+
+#include "api/names.hpp"
+#include "base/text.hpp"
+#include "plan/findings.hpp"
+#include "plan/regexp.hpp"
+#include "plan/template.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+std::string container_path(std::string_view field) { return fmt::format("{}.{}", k_container_path, field); }
+
+std::string mapping_path(std::size_t index, std::string_view field) {
+    return fmt::format("{}.kernelMappings[{}].{}", k_container_path, index, field);
+}
+
+void check_version(Findings& findings, const api::ModuleLoaderContainer& container) {
+    if (container.version.empty()) { return; }
+    if (!api::is_label_value(container.version)) {
+        findings.error(container_path("version"), "bad-version",
+                       fmt::format("version \"{}\" is no label value", base::escape(container.version)),
+                       "KMM writes the version into node labels: letters, digits, '-', '_', '.', at most 63");
+    }
+    if (findings.module().meta.name.find('.') != std::string::npos) {
+        findings.warning("metadata.name", "dotted-name",
+                         "the name has a dot, and KMM's ordered upgrade misreads version labels of such Modules",
+                         "use '-' instead of '.'");
+    }
+}
+
+void check_template(Findings& findings, const std::string& path, const std::string& text) {
+    const auto variables = template_variables("0.0.0", findings.module().meta.name, findings.module().meta.namespace_);
+    const Expansion expansion = expand(text, *variables);
+    if (!expansion.error.empty()) {
+        findings.error(path, "bad-template",
+                       fmt::format("image template \"{}\": {} (at character {})", base::escape(text), expansion.error,
+                                   expansion.error_offset + 1));
+    }
+    for (const auto& use : expansion.uses) {
+        if (use.value || use.has_default) { continue; }
+        Diagnostic diagnostic = unknown_variable(use, text, findings.place(path));
+        diagnostic.message = fmt::format("Module {}: {}", findings.module().full_name(), diagnostic.message);
+        findings.add(std::move(diagnostic));
+    }
+}
+
+void check_image(Findings& findings, const std::string& path, const std::string& text) {
+    if (text.empty()) { return; }
+    if (text.find_first_of(":@") == std::string::npos) {
+        findings.error(path, "image-untagged",
+                       fmt::format("image \"{}\" has neither tag nor digest", base::escape(text)),
+                       "add :TAG or @sha256:DIGEST");
+    }
+    check_template(findings, path, text);
+}
+
+/// Tells that both in-tree fields are used. `plural` is the place of the list.
+void report_in_tree(Findings& findings, const std::string& plural, const char* where) {
+    findings.error(plural, "in-tree-both",
+                   fmt::format("inTreeModulesToRemove and inTreeModuleToRemove are both set {}", where),
+                   "keep inTreeModulesToRemove");
+}
+
+void check_matcher(Findings& findings, const api::KernelMapping& mapping, std::size_t index) {
+    const std::string own = fmt::format("{}.kernelMappings[{}]", k_container_path, index);
+    if (!mapping.literal.empty() && !mapping.regexp.empty()) {
+        findings.error(own, "mapping-ambiguous",
+                       fmt::format("literal and regexp are both set in kernelMappings[{}], expected one of them", index));
+    }
+    if (mapping.literal.empty() && mapping.regexp.empty()) {
+        findings.error(own, "mapping-empty",
+                       fmt::format("neither literal nor regexp is set in kernelMappings[{}]", index));
+    }
+    if (mapping.literal.ends_with('+')) {
+        findings.warning(mapping_path(index, "literal"), "literal-plus",
+                         fmt::format("literal \"{}\" never matches: KMM drops one trailing '+' of the kernel version",
+                                     base::escape(mapping.literal)),
+                         "write it without the '+'");
+    }
+    if (mapping.regexp.empty()) { return; }
+    if (const Regexp regexp(mapping.regexp); !regexp.error().empty()) {
+        findings.error(mapping_path(index, "regexp"), "bad-regexp",
+                       fmt::format("kernelMappings[{}]: \"{}\" is not a regular expression: {}", index,
+                                   base::escape(mapping.regexp), base::escape(regexp.error())),
+                       "the syntax is RE2's, as in Go");
+    }
+}
+
+/// A literal that an earlier mapping already takes, and a regexp that stands there twice.
+void check_reachable(Findings& findings, const std::vector<api::KernelMapping>& mappings) {
+    for (std::size_t later = 1; later < mappings.size(); ++later) {
+        const auto& mapping = mappings[later];
+        for (std::size_t earlier = 0; earlier < later; ++earlier) {
+            const auto& first = mappings[earlier];
+            const bool literal_taken = !mapping.literal.empty() &&
+                                       (first.literal == mapping.literal ||
+                                        (!first.regexp.empty() && Regexp(first.regexp).search(mapping.literal)));
+            const bool regexp_taken = !mapping.regexp.empty() && first.regexp == mapping.regexp;
+            if (!literal_taken && !regexp_taken) { continue; }
+            findings.warning(mapping_path(later, literal_taken ? "literal" : "regexp"), "mapping-unreachable",
+                             fmt::format("kernelMappings[{}] is never used: kernelMappings[{}] matches first", later, earlier),
+                             "the first match in list order wins; a literal has no priority");
+            break;
+        }
+    }
+}
+
+void check_mapping(Findings& findings, const api::ModuleLoaderContainer& container, std::size_t index) {
+    const auto& mapping = container.kernel_mappings[index];
+    check_matcher(findings, mapping, index);
+    if (mapping.container_image.empty() && container.container_image.empty()) {
+        findings.error(mapping_path(index, "containerImage"), "missing-image",
+                       fmt::format("no containerImage for kernelMappings[{}]", index),
+                       "set containerImage in the mapping or in the container");
+    }
+    check_image(findings, mapping_path(index, "containerImage"), mapping.container_image);
+    const bool plural = mapping.in_tree_modules_to_remove.has_value();
+    const bool single = !mapping.in_tree_module_to_remove.empty();
+    const std::string place = mapping_path(index, plural ? "inTreeModulesToRemove" : "inTreeModuleToRemove");
+    if (plural && single) { report_in_tree(findings, place, "in this mapping"); }
+    if ((plural && !container.in_tree_module_to_remove.empty()) ||
+        (single && container.in_tree_modules_to_remove.has_value())) {
+        report_in_tree(findings, place, "in the container and in this mapping");
+    }
+}
+
+void check_raw_args(Findings& findings, const api::ModprobeSpec& modprobe) {
+    const api::ModprobeArgs raw = modprobe.raw_args.value_or(api::ModprobeArgs{});
+    if (!modprobe.module_name.empty()) {
+        if (!raw.load.empty() || !raw.unload.empty()) {
+            findings.error(container_path("modprobe.rawArgs"), "raw-args-with-name",
+                           "rawArgs cannot be set when moduleName is set");
+        }
+    } else if (raw.load.empty() || raw.unload.empty()) {
+        findings.error(container_path("modprobe"), "raw-args-missing",
+                       "moduleName is not set, expected rawArgs.load and rawArgs.unload", "set moduleName");
+    }
+}
+
+void check_loading_order(Findings& findings, const api::ModprobeSpec& modprobe) {
+    const std::string path = container_path("modprobe.modulesLoadingOrder");
+    const auto& order = modprobe.modules_loading_order;
+    if (order.empty() && !findings.present(path)) { return; }
+    if (order.size() < 2) {
+        findings.error(path, "loading-order",
+                       fmt::format("modulesLoadingOrder needs at least two modules, found {}", order.size()));
+    }
+    if (modprobe.module_name.empty()) {
+        findings.error(path, "loading-order", "modulesLoadingOrder needs moduleName");
+    } else if (!order.empty() && order.front() != modprobe.module_name) {
+        findings.error(path + "[0]", "loading-order",
+                       fmt::format("modulesLoadingOrder must start with moduleName {}, found {}",
+                                   base::escape(modprobe.module_name), base::escape(order.front())));
+    }
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        if (seen.insert(order[i]).second) { continue; }
+        findings.error(fmt::format("{}[{}]", path, i), "loading-order",
+                       fmt::format("{} is named twice in modulesLoadingOrder", base::escape(order[i])));
+    }
+}
+
+void check_sign(Findings& findings, const api::Sign& sign, const std::string& path, const std::string& dir_name) {
+    if (sign.files_to_sign.empty()) {
+        findings.error(path, "sign-files", "filesToSign is empty, expected at least one file");
+    }
+    for (std::size_t i = 0; i < sign.files_to_sign.size(); ++i) {
+        if (sign.files_to_sign[i].starts_with(dir_name + "/")) { continue; }
+        findings.error(fmt::format("{}.filesToSign[{}]", path, i), "sign-files",
+                       fmt::format("{} is not below dirName {}", base::escape(sign.files_to_sign[i]), base::escape(dir_name)));
+    }
+}
+
+void check_modprobe(Findings& findings, const api::ModprobeSpec& modprobe) {
+    check_raw_args(findings, modprobe);
+    check_loading_order(findings, modprobe);
+    if (!modprobe.firmware_path.empty() && !modprobe.firmware_path.starts_with('/')) {
+        findings.warning(container_path("modprobe.firmwarePath"), "firmware-path",
+                         fmt::format("firmwarePath \"{}\" is not absolute", base::escape(modprobe.firmware_path)),
+                         "it names a directory inside the image, from its root");
+    }
+}
+
+}  // namespace
+
+void validate_loader(Findings& findings) {
+    const api::ModuleLoaderContainer& container = findings.module().module_loader->container;
+    const std::string dir_name = container.modprobe.dir_name.empty() ? "/opt" : container.modprobe.dir_name;
+    check_version(findings, container);
+    if (container.in_tree_modules_to_remove && !container.in_tree_module_to_remove.empty()) {
+        report_in_tree(findings, container_path("inTreeModulesToRemove"), "in the container");
+    }
+    check_image(findings, container_path("containerImage"), container.container_image);
+    for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) { check_mapping(findings, container, i); }
+    check_reachable(findings, container.kernel_mappings);
+    check_modprobe(findings, container.modprobe);
+    if (container.sign) { check_sign(findings, *container.sign, container_path("sign"), dir_name); }
+    for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) {
+        const auto& sign = container.kernel_mappings[i].sign;
+        if (sign) { check_sign(findings, *sign, mapping_path(i, "sign"), dir_name); }
+    }
+}
+
+}  // namespace kmm::plan

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/why.hpp"
+
+#include <fmt/format.h>
+
+#include "api/labels.hpp"
+#include "plan/reasons.hpp"
+#include "plan/template.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+class Explainer {
+public:
+    Explainer(const NodeView& view, const api::Module& module)
+        : node_(*view.node), module_(module), resolver_(module), settled_(judge(view, resolver_, Options{})) {
+        Options next;
+        next.next = true;
+        next_ = judge(view, resolver_, next);
+    }
+
+    Why run() {
+        selector();
+        taints();
+        if (module_.module_loader) {
+            mappings();
+            image_template();
+            labels();
+        }
+        observed();
+        decision();
+        changes();
+        why_.settled = settled_.entry;
+        why_.next = next_.entry;
+        return std::move(why_);
+    }
+
+private:
+    void line(const char* topic, Mark mark, std::string text) {
+        why_.lines.push_back(WhyLine{topic, mark, std::move(text)});
+    }
+
+    void selector() {
+        if (module_.selector.empty()) { line("selector", Mark::passed, "the selector is empty and takes every node"); }
+        for (const auto& [key, wanted] : module_.selector) {
+            const auto found = node_.meta.labels.find(key);
+            if (found == node_.meta.labels.end()) {
+                line("selector", Mark::failed, fmt::format("{}={}: the node has no such label", key, wanted));
+            } else if (found->second != wanted) {
+                line("selector", Mark::failed, fmt::format("{}={}: the node has \"{}\"", key, wanted, found->second));
+            } else {
+                line("selector", Mark::passed, fmt::format("{}={}", key, wanted));
+            }
+        }
+    }
+
+    void taints() {
+        if (node_.taints.empty()) { line("taint", Mark::passed, "the node has no taints"); }
+        const auto tolerations = loader_tolerations(module_);
+        for (const auto& taint : node_.taints) {
+            const std::string text = taint.value.empty() ? fmt::format("{}:{}", taint.key, taint.effect)
+                                                         : fmt::format("{}={}:{}", taint.key, taint.value, taint.effect);
+            if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") {
+                line("taint", Mark::passed, text + " never keeps a module away");
+            } else if (tolerates(tolerations, {taint})) {
+                line("taint", Mark::passed, text + " is tolerated");
+            } else {
+                line("taint", Mark::failed, text + " is not tolerated");
+            }
+        }
+    }
+
+    void mappings() {
+        if (node_.kernel_version.empty()) {
+            line("mapping", Mark::failed, "the node does not say which kernel it runs");
+            return;
+        }
+        const std::string kernel = trim_kernel(node_.kernel_version);
+        if (kernel != node_.kernel_version) {
+            line("mapping", Mark::fact, fmt::format("kernel {}, matched as {}", node_.kernel_version, kernel));
+        } else {
+            line("mapping", Mark::fact, fmt::format("kernel {}", kernel));
+        }
+        const auto attempts = resolver_.attempts(node_.kernel_version);
+        for (const auto& attempt : attempts) {
+            const std::string what =
+                fmt::format("[{}] {} {}", attempt.index, attempt.literal ? "literal" : "regexp", attempt.matcher);
+            if (!attempt.fault.empty()) {
+                line("mapping", Mark::failed, fmt::format("{}: {}", what, attempt.fault));
+            } else if (attempt.matched) {
+                line("mapping", Mark::passed, what + (attempt.literal ? " is equal" : " is found in it"));
+            } else {
+                line("mapping", Mark::failed, what + (attempt.literal ? " is not equal" : " is not found in it"));
+            }
+        }
+        const std::size_t count = module_.module_loader->container.kernel_mappings.size();
+        const std::size_t tried = attempts.empty() ? 0 : attempts.back().index + 1;
+        if (tried < count) {
+            line("mapping", Mark::fact,
+                 fmt::format("{} later mapping{} not tried: the first match wins", count - tried, count - tried == 1 ? "" : "s"));
+        }
+    }
+
+    void image_template() {
+        if (!settled_.entry.mapping_index) {
+            if (const auto* bad = std::get_if<MappingFault>(&settled_.resolution)) {
+                line("template", Mark::failed, bad->diagnostic.message);
+            }
+            return;
+        }
+        const auto& container = module_.module_loader->container;
+        const auto& mapping = container.kernel_mappings[*settled_.entry.mapping_index];
+        const bool own = !mapping.container_image.empty();
+        const std::string& text = own ? mapping.container_image : container.container_image;
+        line("template", Mark::fact, fmt::format("{} (from the {})", text, own ? "mapping" : "container"));
+        const auto variables =
+            template_variables(trim_kernel(node_.kernel_version), module_.meta.name, module_.meta.namespace_);
+        if (!variables) { return; }
+        const Expansion expansion = expand(text, *variables);
+        for (const auto& use : expansion.uses) {
+            line("template", Mark::fact, fmt::format("{} = {}", use.name, use.value.value_or("(unset, has a default)")));
+        }
+        line("template", Mark::fact, fmt::format("image {}", expansion.text));
+    }
+
+    void labels() {
+        const std::string& version = module_.module_loader->container.version;
+        if (version.empty()) {
+            line("label", Mark::passed, "the Module has no version: version labels do not count");
+            return;
+        }
+        line("label", Mark::fact, fmt::format("the Module has version {}", version));
+        const VersionLabels& now = settled_.labels_before;
+        for (const auto& [name, text] : {std::pair{"version-module", &now.module}, {"version-worker-pod", &now.worker},
+                                         {"version-schedule-pod", &now.schedule}}) {
+            line("label", Mark::fact, fmt::format("{} {}", name, text->empty() ? "is missing" : "is " + *text));
+        }
+        for (const auto step : settled_.labels_after.steps) {
+            line("label", Mark::fact, fmt::format("KMM will {}", to_string(step)));
+        }
+        if (settled_.labels_after.stuck) {
+            line("label", Mark::failed, "KMM has no step for this combination and leaves it as it is");
+        }
+        const std::string& worker = settled_.labels_after.labels.worker;
+        line("label", worker == version ? Mark::passed : Mark::failed,
+             fmt::format("settled version-worker-pod {}, wanted {}", worker.empty() ? "is missing" : "is " + worker, version));
+    }
+
+    void observe(const char* what, const std::optional<api::NodeModule>& entry) {
+        if (!entry) {
+            line("observed", Mark::fact, fmt::format("{}: no entry", what));
+            return;
+        }
+        line("observed", Mark::fact,
+             fmt::format("{}: {}version {}, kernel {}{}", what, entry->config.container_image + ", ",
+                         entry->version.empty() ? "none" : entry->version, entry->config.kernel_version,
+                         entry->boot_id.empty() ? "" : ", boot " + entry->boot_id));
+    }
+
+    void observed() {
+        observe("configured", settled_.observed_spec);
+        observe("loaded", settled_.observed_status);
+        line("observed", Mark::fact, fmt::format("node boot {}", node_.boot_id.empty() ? "unknown" : node_.boot_id));
+    }
+
+    void decision() {
+        if (settled_.row != nullptr) {
+            line("decision", Mark::fact, fmt::format("row {}: {}", settled_.row->number, settled_.row->text));
+        }
+        line("decision", Mark::fact, settled_.entry.message);
+    }
+
+    void change(std::string text) { why_.changes.push_back(std::move(text)); }
+
+    void changes() {
+        const std::string& code = settled_.entry.reason;
+        const std::string& name = node_.meta.name;
+        if (code == "selector-mismatch") {
+            for (const auto& [key, wanted] : module_.selector) {
+                const auto found = node_.meta.labels.find(key);
+                if (found == node_.meta.labels.end() || found->second != wanted) {
+                    change(fmt::format("label node {} with {}={}", name, key, wanted));
+                }
+            }
+        } else if (code == "taint-not-tolerated") {
+            const api::Taint& taint = settled_.blocking;
+            change(fmt::format("remove taint {}:{} from node {}{}", taint.key, taint.effect, name,
+                               taint.key == api::k_taint_unschedulable ? " (kubectl uncordon)" : ""));
+            change(fmt::format("or add a toleration for {} to spec.tolerations of the Module", taint.key));
+        } else if (code == "no-kernel-mapping") {
+            change(fmt::format("add a kernel mapping that matches {} to the Module", trim_kernel(node_.kernel_version)));
+        } else if (code.starts_with("version-") && code != "version-changed" && code != "version-labels-stuck") {
+            change(fmt::format("label node {} with {}={}", name,
+                               api::label_version_module(module_.meta.namespace_, module_.meta.name),
+                               settled_.entry.version));
+        } else if (settled_.entry.action == Action::keep) {
+            change("another image or other modprobe settings in the Module reload it");
+            change("a reboot, another kernel or a taint on the node load or unload it");
+        } else if (!reason(code).remedy.empty()) {
+            change(std::string(reason(code).remedy));
+        } else {
+            change(fmt::format("nothing is missing: {} is what the Module and the node ask for",
+                               to_string(settled_.entry.action)));
+        }
+    }
+
+    const api::Node& node_;
+    const api::Module& module_;
+    Resolver resolver_;
+    Verdict settled_, next_;
+    Why why_;
+};
+
+}  // namespace
+
+std::string_view to_string(Mark mark) noexcept {
+    switch (mark) {
+        case Mark::passed: return "yes";
+        case Mark::failed: return "no";
+        case Mark::fact: return "-";
+    }
+    return "-";
+}
+
+Why explain(const NodeView& view, const api::Module& module) { return Explainer(view, module).run(); }
+
+}  // namespace kmm::plan

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "api/codec.hpp"
+#include "value/reader.hpp"
+
+using namespace kmm;
+
+namespace {
+
+struct Read {
+    api::Objects objects;
+    Diagnostics diagnostics;
+};
+
+Read read(const std::string& text, const char* file = "f.yaml") {
+    Read result;
+    for (const auto& document : value::read_any(text, file, result.diagnostics)) {
+        api::decode(document, result.objects, result.diagnostics);
+    }
+    api::finish(result.objects, result.diagnostics);
+    return result;
+}
+
+/// The only diagnostic, as "LINE:COL code: message | hint".
+std::string only(const Read& result) {
+    if (result.diagnostics.size() != 1) { return std::to_string(result.diagnostics.size()) + " diagnostics"; }
+    const Diagnostic& found = result.diagnostics[0];
+    const Position place = found.position.value_or(Position{});
+    return std::to_string(place.line) + ":" + std::to_string(place.column) + " " + found.code + ": " + found.message +
+           (found.hint.empty() ? "" : " | " + found.hint);
+}
+
+const std::string k_module = R"(apiVersion: kmm.sigs.x-k8s.io/v1beta1
+kind: Module
+metadata:
+  name: kmm-hello
+  namespace: drivers
+spec:
+  selector:
+    kmm: "yes"
+  imageRepoSecret: {name: pull}
+  tolerations:
+  - {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 5}
+  moduleLoader:
+    serviceAccountName: loader
+    container:
+      version: v1
+      containerImage: registry.example/kmm-hello:v1
+      imagePullPolicy: Always
+      registryTLS: {insecure: true, insecureSkipTLSVerify: false}
+      inTreeModulesToRemove: [old]
+      build:
+        dockerfileConfigMap: {name: docker}
+        buildArgs: [{name: A, value: "1"}]
+        secrets: [{name: s}]
+        kanikoParams: {tag: t}
+        selector: {arch: x}
+        baseImageRegistryTLS: {insecure: true}
+      sign:
+        certSecret: {name: c}
+        keySecret: {name: k}
+        filesToSign: [/opt/a.ko]
+        unsignedImage: u
+        unsignedImageRegistryTLS: {insecureSkipTLSVerify: true}
+      modprobe:
+        moduleName: kmm_hello
+        parameters: [a=b]
+        dirName: /opt
+        firmwarePath: /firmware
+        modulesLoadingOrder: [kmm_hello, base]
+        args: {load: ["-v"], unload: ["-v"]}
+      kernelMappings:
+      - literal: 6.1.0-1
+        containerImage: ""
+        registryTLS: {}
+        inTreeModulesToRemove: []
+      - regexp: '^6\.'
+        containerImage: other:tag
+  devicePlugin:
+    container: {image: "plugin:1", args: [a], env: [], resources: {}, volumeMounts: []}
+    volumes: []
+)";
+
+}  // namespace
+
+TEST_SUITE("api::unit") {
+    TEST_CASE("a Module is read completely, with the places of its fields") {
+        const Read result = read(k_module);
+        CHECK(only(result) == "0 diagnostics");
+        REQUIRE(result.objects.modules.size() == 1);
+        const api::Module& module = result.objects.modules[0];
+        CHECK(module.full_name() == "drivers/kmm-hello");
+        CHECK(module.selector == api::Labels{{"kmm", "yes"}});
+        CHECK(module.image_repo_secret == "pull");
+        CHECK(module.tolerations.at(0).toleration_seconds == 5);
+        const auto& container = module.module_loader.value().container;
+        CHECK(module.module_loader->service_account_name == "loader");
+        CHECK(container.version == "v1");
+        CHECK(container.version_origin == Position{"f.yaml", 15, 16});
+        CHECK(container.registry_tls.insecure);
+        CHECK(container.in_tree_modules_to_remove == std::vector<std::string>{"old"});
+        CHECK(container.build.value().build_args.at(0).value == "1");
+        CHECK(container.build->kaniko_tag == "t");
+        CHECK(container.sign.value().files_to_sign.at(0) == "/opt/a.ko");
+        CHECK(container.modprobe.modules_loading_order.size() == 2);
+        CHECK(container.modprobe.args.value().load.at(0) == "-v");
+        REQUIRE(container.kernel_mappings.size() == 2);
+        CHECK(container.kernel_mappings[0].registry_tls.has_value());
+        CHECK(container.kernel_mappings[0].in_tree_modules_to_remove.value().empty());
+        CHECK_FALSE(container.kernel_mappings[1].in_tree_modules_to_remove.has_value());
+        CHECK(container.kernel_mappings[1].regexp == "^6\\.");
+        CHECK(module.device_plugin.has_value());
+        CHECK(module.places.at("spec.moduleLoader.container.kernelMappings[1].regexp") ==
+              container.kernel_mappings[1].matcher_origin);
+    }
+
+    TEST_CASE("each fault has its place, code and hint") {
+        struct Row {
+            std::string text, expected;
+        };
+        const auto swap = [](const std::string& from, const std::string& to) {
+            std::string text = k_module;
+            text.replace(text.find(from), from.size(), to);
+            return text;
+        };
+        const std::string head = "apiVersion: v1\nkind: Node\nmetadata: {name: a}\n";
+        for (const Row& row : {
+                 Row{swap("moduleLoader:", "moduleLoder:"),
+                     "12:3 unknown-field: unknown field spec.moduleLoder | did you mean moduleLoader?"},
+                 Row{swap("dirName:", "dirname:"),
+                     "36:9 unknown-field: unknown field spec.moduleLoader.container.modprobe.dirname | did you mean dirName?"},
+                 Row{swap("version: v1", "version: 1.5"),
+                     "15:16 wrong-type: spec.moduleLoader.container.version: expected string, found number 1.5 | put it in "
+                     "quotes: \"1.5\""},
+                 Row{swap("insecure: true,", "insecure: 'true',"),
+                     "18:31 wrong-type: spec.moduleLoader.container.registryTLS.insecure: expected boolean, found string "
+                     "\"true\""},
+                 Row{swap("parameters: [a=b]", "parameters: a=b"),
+                     "35:21 wrong-type: spec.moduleLoader.container.modprobe.parameters: expected list, found string "
+                     "\"a=b\" | write it as a list: one \"- \" line per entry"},
+                 Row{swap("        containerImage: \"\"\n", ""),
+                     "41:9 missing-field: required field spec.moduleLoader.container.kernelMappings[0].containerImage is "
+                     "missing | write containerImage: \"\" to inherit the container's image"},
+                 Row{swap("kmm: \"yes\"", "kmm: yes"),
+                     "8:10 wrong-type: spec.selector[kmm]: expected string, found boolean true | put it in quotes: "
+                     "\"true\""},
+                 Row{swap("v1beta1", "v1beta2"),
+                     "1:13 unknown-api-version: apiVersion kmm.sigs.x-k8s.io/v1beta2 of kind Module is not supported, "
+                     "expected kmm.sigs.x-k8s.io/v1beta1 | the object was not read; convert it to that version"},
+                 Row{swap("  namespace: drivers\n", ""),
+                     "4:3 missing-field: required field metadata.namespace is missing | kubectl would take it from the "
+                     "current context; write it into the document"},
+                 Row{"kind: Node\nmetadata: {name: a}\n", "1:1 missing-field: required field apiVersion is missing"},
+                 Row{head + "status: {nodeInfo: {kernelVerson: x}}\n",
+                     "4:21 unknown-field: unknown field status.nodeInfo.kernelVerson | did you mean kernelVersion?"},
+                 Row{head + "spec: {taints: [{key: a, effect: NoSchedule, timeAdded: null, vlaue: b}]}\n",
+                     "4:63 unknown-field: unknown field spec.taints[0].vlaue | did you mean value?"},
+                 Row{"apiVersion: v1\nkind: Node\nmetadata: {name: -oProxyCommand=x}\n",
+                     "3:18 bad-value: metadata.name \"-oProxyCommand=x\" is not valid | a name has lower-case letters, "
+                     "digits, '-' and '.', at most 253 of them"},
+                 Row{"apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: b}\ndata: {k: '***'}\n",
+                     "4:11 bad-value: data.k is not base64 | plain text belongs under stringData"},
+                 Row{"apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: b}\nstringData: {k: 4711}\n",
+                     "4:17 wrong-type: stringData[k]: expected string, found integer"},
+                 Row{"apiVersion: apps/v1\nkind: Deployment\nmetadata: {}\n",
+                     "2:7 unknown-kind: kind Deployment (apps/v1) is not read"},
+                 Row{"- a\n", "1:1 wrong-type: document: expected mapping, found list"},
+             }) {
+            CAPTURE(row.text);
+            CHECK(only(read(row.text)) == row.expected);
+        }
+    }
+
+    TEST_CASE("all faults of a document come at once") {
+        const Read result = read("apiVersion: v1\nkind: Node\nmetadata: {nam: a, labels: {'a b': c, d: 'e f'}}\nspce: {}\n");
+        CHECK(result.diagnostics.size() == 5);
+    }
+
+    TEST_CASE("a Node of kubectl get -o json has no faults") {
+        const Read result = read(R"({"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":""},"items":[
+          {"apiVersion":"v1","kind":"Node","metadata":{"annotations":{"a":"b"},"creationTimestamp":"2026-01-01T00:00:00Z",
+           "labels":{"kubernetes.io/hostname":"worker-1"},"managedFields":[{"manager":"x"}],"name":"worker-1",
+           "ownerReferences":[],"resourceVersion":"5","uid":"u"},
+           "spec":{"podCIDR":"10.0.0.0/24","podCIDRs":["10.0.0.0/24"],"providerID":"x","unschedulable":true,
+             "taints":[{"effect":"NoSchedule","key":"node.kubernetes.io/unschedulable","timeAdded":"2026-01-01T00:00:00Z"}]},
+           "status":{"addresses":[],"allocatable":{},"capacity":{},"conditions":[{"lastHeartbeatTime":"x",
+             "lastTransitionTime":"x","message":"m","reason":"r","status":"False","type":"Ready"}],
+             "daemonEndpoints":{},"images":[],"runtimeHandlers":[],"features":{},
+             "nodeInfo":{"architecture":"amd64","bootID":"b","containerRuntimeVersion":"c","kernelVersion":"6.1.0-1+",
+               "kubeProxyVersion":"","kubeletVersion":"v","machineID":"m","operatingSystem":"linux","osImage":"Debian",
+               "systemUUID":"s","swap":{}}}}]})", "nodes.json");
+        CHECK(only(result) == "0 diagnostics");
+        REQUIRE(result.objects.nodes.size() == 1);
+        const api::Node& node = result.objects.nodes[0];
+        CHECK(node.meta.name == "worker-1");
+        CHECK(node.kernel_version == "6.1.0-1+");
+        CHECK(node.boot_id == "b");
+        CHECK(node.architecture == "amd64");
+        CHECK(node.ready == "False");
+        CHECK(node.unschedulable);
+        REQUIRE(node.taints.size() == 1);
+        CHECK(node.taints[0].effect == "NoSchedule");
+    }
+
+    TEST_CASE("items of a typed list inherit its kind") {
+        const Read result = read("apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: b}\n- metadata: {name: a}\n");
+        CHECK(only(result) == "0 diagnostics");
+        REQUIRE(result.objects.nodes.size() == 2);
+        CHECK(result.objects.nodes[0].meta.name == "a");
+    }
+
+    TEST_CASE("the same object twice names both places and keeps the first") {
+        const std::string node = "apiVersion: v1\nkind: Node\nmetadata: {name: a, labels: {n: x}}\n";
+        const Read result = read(node + "---\n" + node);
+        CHECK(only(result) == "5:1 duplicate-object: Node a is already defined at f.yaml:1:1 | remove one of the two");
+        CHECK(result.objects.nodes.size() == 1);
+    }
+
+    TEST_CASE("secrets are decoded, stringData wins") {
+        const Read result = read("apiVersion: v1\nkind: Secret\ntype: Opaque\nmetadata: {name: a, namespace: b}\n"
+                                 "data: {one: aGVsbG8=, two: aGVsbG8=}\nstringData: {two: plain}\n");
+        CHECK(only(result) == "0 diagnostics");
+        const auto& data = result.objects.secrets.at(0).data;
+        CHECK(data.at("one") == "hello");
+        CHECK(data.at("two") == "plain");
+    }
+
+    TEST_CASE("a NodeModulesConfig survives encode and decode") {
+        const Read first = read(R"(apiVersion: kmm.sigs.x-k8s.io/v1beta1
+kind: NodeModulesConfig
+metadata: {name: a, labels: {beta.kmm.node.kubernetes.io/n.m.module-configured: ""}}
+spec:
+  modules:
+  - name: m
+    namespace: ns
+    serviceAccountName: default
+    version: v1
+    config:
+      containerImage: i:t
+      insecurePull: false
+      kernelVersion: 6.1.0
+      modprobe: {moduleName: m}
+status:
+  modules:
+  - {name: m, namespace: ns, serviceAccountName: default, bootId: b,
+     config: {containerImage: "i:t", insecurePull: false, kernelVersion: 6.1.0, modprobe: {moduleName: m}}}
+)");
+        CHECK(only(first) == "0 diagnostics");
+        const auto& object = first.objects.node_modules_configs.at(0);
+        CHECK(object.status.at(0).boot_id == "b");
+        value::Document document;
+        document.root = api::encode(object);
+        Read second;
+        api::decode(document, second.objects, second.diagnostics);
+        CHECK(only(second) == "0 diagnostics");
+        CHECK(second.objects.node_modules_configs.at(0).spec == object.spec);
+        CHECK(second.objects.node_modules_configs.at(0).status == object.status);
+        CHECK(second.objects.node_modules_configs.at(0).meta.labels == object.meta.labels);
+    }
+
+    TEST_CASE("the worker's file is strict and requires nothing") {
+        Diagnostics diagnostics;
+        const auto documents = value::read_yaml("containerImage: i:t\nmodprobe: {modulename: m}\nkernel: x\n", "c", diagnostics);
+        REQUIRE(documents.size() == 1);
+        const auto config = api::decode_module_config(documents[0], diagnostics);
+        CHECK(config.container_image == "i:t");
+        CHECK(diagnostics.size() == 2);
+    }
+}
