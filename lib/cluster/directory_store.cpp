@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/directory_store.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/codec.hpp"
+#include "api/labels.hpp"
+#include "api/names.hpp"
+#include "base/text.hpp"
+#include "cluster/guarded_write.hpp"
+#include "sys/directory.hpp"
+#include "sys/random.hpp"
+#include "value/reader.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::cluster {
+namespace {
+
+constexpr std::string_view k_identity_file = ".kmm-cluster-id";
+constexpr std::size_t k_depth_max = 32;
+
+constexpr std::string_view k_layout_hint =
+    "a cluster directory holds one object per file, for example nodes/node-a.yaml, modules/NAMESPACE/NAME.yaml, "
+    "secrets/NAMESPACE/NAME.yaml";
+
+bool is_object_file(std::string_view name) noexcept {
+    return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+}
+
+Diagnostic fault_at(std::string code, std::string message, Position position, std::string hint, Exit exit = Exit::data) {
+    Diagnostic diagnostic;
+    diagnostic.code = std::move(code);
+    diagnostic.message = std::move(message);
+    diagnostic.position = std::move(position);
+    diagnostic.hint = std::move(hint);
+    diagnostic.exit = exit;
+    return diagnostic;
+}
+
+/// Collects the object files below a directory in sorted order.
+class Walk {
+public:
+    explicit Walk(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+    [[nodiscard]] std::vector<std::string> files() && { return std::move(files_); }
+
+    void enter(const std::string& directory) {
+        struct stat info {};
+        if (::stat(directory.c_str(), &info) != 0) return report(directory, errno);
+        const auto identity = std::pair(info.st_dev, info.st_ino);
+        if (open_.size() >= k_depth_max || !open_.insert(identity).second) {
+            diagnostics_.push_back(fault_at("symlink-loop", "expected a tree of directories, found a link back into it",
+                                            Position{directory, 0, 0}, "remove the link"));
+            return;
+        }
+        try {
+            for (const auto& entry : sys::list_directory(directory)) visit(directory + "/" + entry.name, entry);
+        } catch (const Error& error) {
+            report(directory, error);
+        }
+        open_.erase(identity);
+    }
+
+private:
+    void visit(const std::string& path, const sys::DirectoryEntry& entry) {
+        if (entry.name[0] == '.') return;
+        struct stat info {};
+        if (::stat(path.c_str(), &info) != 0) {
+            const int saved = errno;
+            if (saved == ELOOP || is_object_file(entry.name)) report(path, saved);
+            return;
+        }
+        if (S_ISDIR(info.st_mode)) {
+            enter(path);
+        } else if (is_object_file(entry.name) && seen_.insert(std::pair(info.st_dev, info.st_ino)).second) {
+            files_.push_back(path);
+        }
+    }
+
+    void report(const std::string& path, int number) { report(path, from_errno(number, "cannot read")); }
+    void report(const std::string& path, const Error& error) {
+        diagnostics_.push_back(fault_at("unreadable-file", error.message(), Position{path, 0, 0}, "", error.exit()));
+    }
+
+    Diagnostics& diagnostics_;
+    std::vector<std::string> files_;
+    std::set<std::pair<dev_t, ino_t>> open_;
+    std::set<std::pair<dev_t, ino_t>> seen_;
+};
+
+bool is_list(const value::Node& root) { return root.get_string({"kind"}).ends_with("List"); }
+
+void read_object(const std::string& path, api::Objects& objects, Diagnostics& diagnostics) {
+    std::string bytes;
+    try {
+        bytes = sys::read_file(path);
+    } catch (const Error& error) {
+        diagnostics.push_back(fault_at("unreadable-file", error.message(), Position{path, 0, 0}, "", error.exit()));
+        return;
+    }
+    const auto documents =
+        path.ends_with(".json") ? value::read_json(bytes, path, diagnostics) : value::read_any(bytes, path, diagnostics);
+    for (const auto& document : documents) {
+        if (&document != &documents.front() || is_list(document.root)) {
+            diagnostics.push_back(fault_at("one-object-per-file", "expected one object in the file, found several",
+                                           document.position(document.root.mark()),
+                                           "put each object into a file of its own"));
+        }
+        api::decode(document, objects, diagnostics);
+    }
+}
+
+std::string shown(const std::optional<std::string>& value) { return value ? fmt::format("'{}'", base::escape(*value)) : "no label"; }
+
+std::optional<std::string> label_of(const value::Node& root, std::string_view key) {
+    const auto* node = root.find_path({"metadata", "labels", key});
+    if (node == nullptr) return std::nullopt;
+    return node->text();
+}
+
+/// The list at `root`.PART.modules with the entry of (ns, name) replaced, added or removed; nullopt for "as it is".
+std::optional<value::Node> changed_list(const value::Node& root, std::string_view part, const std::string& ns, const std::string& name,
+                                        const std::optional<api::NodeModule>& wanted) {
+    value::Node list = value::Node::sequence();
+    if (const auto* old = root.find_path({part, "modules"}); old != nullptr && old->is_sequence()) list = *old;
+    auto& items = list.items();
+    const auto at = std::find_if(items.begin(), items.end(), [&](const value::Node& item) {
+        return item.get_string({"namespace"}) == ns && item.get_string({"name"}) == name;
+    });
+    if (!wanted) {
+        if (at == items.end()) return std::nullopt;
+        items.erase(at);
+        return list;
+    }
+    const auto encoded = api::encode(*wanted);
+    if (at == items.end()) {
+        items.push_back(encoded);
+        return list;
+    }
+    if (at->same_value(encoded)) return std::nullopt;
+    try {
+        if (api::decode_node_module(*at) == *wanted) return std::nullopt;
+    } catch (const Error&) {
+        // an entry that cannot be read is replaced
+    }
+    *at = encoded;
+    return list;
+}
+
+bool has_entry(const value::Node& root, std::string_view part, const std::string& ns, const std::string& name) {
+    const auto* list = root.find_path({part, "modules"});
+    if (list == nullptr) return false;
+    return std::any_of(list->items().begin(), list->items().end(), [&](const value::Node& item) {
+        return item.get_string({"namespace"}) == ns && item.get_string({"name"}) == name;
+    });
+}
+
+/// Removes .NAME.PID-N.kmm-tmp files of processes that are gone.
+void remove_orphans(const std::string& directory) {
+    for (const auto& entry : sys::list_directory(directory)) {
+        if (entry.type != sys::EntryType::file || entry.name[0] != '.' || !entry.name.ends_with(".kmm-tmp")) continue;
+        const auto pieces = base::split(entry.name, '.');
+        if (pieces.size() < 4) continue;
+        const auto pid = std::strtol(std::string(pieces[pieces.size() - 2]).c_str(), nullptr, 10);
+        if (pid <= 0 || (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)) {
+            ::unlink((directory + "/" + entry.name).c_str());
+        }
+    }
+}
+
+bool is_uuid(std::string_view text) noexcept {
+    if (text.size() != 36) return false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        const char c = text[i];
+        const bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+        if (dash ? c != '-' : !hex) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+DirectoryStore::DirectoryStore(std::string path, sys::FileOps& ops) : path_(std::move(path)), ops_(ops) {
+    while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+}
+
+std::string DirectoryStore::describe() const { return "directory " + path_; }
+
+Snapshot DirectoryStore::read() {
+    const std::lock_guard lock(mutex_);
+    return read_locked();
+}
+
+Snapshot DirectoryStore::read_locked() {
+    struct stat info {};
+    const int failed = ::stat(path_.c_str(), &info) != 0 ? errno : 0;
+    if (failed == ENOENT || failed == ENOTDIR || (failed == 0 && !S_ISDIR(info.st_mode))) {
+        throw Error(Exit::not_found, "cluster-not-found",
+                    fmt::format("expected a cluster directory, found {}: {}", failed == 0 ? "a file" : "nothing", path_))
+            .hint(std::string(k_layout_hint));
+    }
+    if (failed != 0) throw from_errno(failed, "cannot read " + path_);
+    Snapshot snapshot;
+    Walk walk(snapshot.diagnostics);
+    walk.enter(path_);
+    for (const auto& file : std::move(walk).files()) read_object(file, snapshot.objects, snapshot.diagnostics);
+    api::finish(snapshot.objects, snapshot.diagnostics);
+    sort_and_merge(snapshot.diagnostics);
+    files_.clear();
+    for (const auto& node : snapshot.objects.nodes) files_.emplace(Key("Node", node.meta.name), node.meta.origin.file);
+    for (const auto& config : snapshot.objects.node_modules_configs) {
+        files_.emplace(Key("NodeModulesConfig", config.meta.name), config.meta.origin.file);
+    }
+    indexed_ = true;
+    return snapshot;
+}
+
+std::optional<std::string> DirectoryStore::locate(const std::string& kind, const std::string& name) {
+    if (!indexed_) (void)read_locked();
+    const auto at = files_.find(Key(kind, name));
+    if (at == files_.end()) return std::nullopt;
+    return at->second;
+}
+
+bool DirectoryStore::change(const std::string& kind, const std::string& name, const MakeEdits& make_edits) {
+    for (const bool last_try : {false, true}) {
+        const auto file = locate(kind, name);
+        const auto image = file ? read_image(*file) : FileImage();
+        if (image.exists) {
+            Diagnostics faults;
+            const auto documents = value::read_any(image.bytes, *file, faults);
+            if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+            const bool same = documents.size() == 1 && documents[0].root.get_string({"kind"}) == kind &&
+                              documents[0].root.get_string({"metadata", "name"}) == name;
+            if (same) {
+                const auto edits = make_edits(documents[0].root);
+                const auto text = value::edit_text(image.bytes, *file, edits);
+                if (text != image.bytes) replace_file(ops_, image, text);
+                return true;
+            }
+        }
+        if (!last_try) (void)read_locked();  // the file was moved, or is new
+    }
+    return false;
+}
+
+Error DirectoryStore::node_not_found(const std::string& node) const {
+    return Error(Exit::not_found, "node-not-found", fmt::format("expected a Node {} in {}, found none", base::escape(node), path_))
+        .hint(fmt::format("create nodes/{}.yaml there", base::escape(node)));
+}
+
+void DirectoryStore::patch_node_labels(const std::string& node, const LabelChange& change_set, const LabelChange& expected) {
+    const std::lock_guard lock(mutex_);
+    const bool found = change("Node", node, [&](const value::Node& root) {
+        for (const auto& [key, value] : expected) {
+            const auto current = label_of(root, key);
+            const auto wanted = change_set.find(key);
+            if (current == value || (wanted != change_set.end() && current == wanted->second)) continue;
+            throw Error(Exit::locked, "conflict",
+                        fmt::format("label {} of node {} was changed meanwhile: expected {}, found {}", key, node, shown(value),
+                                    shown(current)))
+                .hint("nothing was written; run the command again")
+                .retryable();
+        }
+        std::vector<value::Edit> edits;
+        for (const auto& [key, value] : change_set) {
+            if (label_of(root, key) == value) continue;
+            value::Edit edit{{"metadata", "labels", key}, std::nullopt};
+            if (value) edit.value = value::Node(*value);
+            edits.push_back(std::move(edit));
+        }
+        return edits;
+    });
+    if (!found) throw node_not_found(node);
+}
+
+void DirectoryStore::put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
+                                   const std::string& architecture) {
+    const std::lock_guard lock(mutex_);
+    const bool found = change("Node", node, [&](const value::Node& root) {
+        const std::array<std::pair<std::string_view, const std::string*>, 3> wanted = {
+            {{"architecture", &architecture}, {"bootID", &boot_id}, {"kernelVersion", &kernel}}};
+        std::vector<value::Edit> edits;
+        for (const auto& [key, value] : wanted) {
+            if (value->empty() || root.get_string({"status", "nodeInfo", key}) == *value) continue;
+            edits.push_back(value::Edit{{"status", "nodeInfo", std::string(key)}, value::Node(*value)});
+        }
+        return edits;
+    });
+    if (!found) throw node_not_found(node);
+}
+
+void DirectoryStore::put_node_module(const std::string& node, const std::string& ns, const std::string& name,
+                                     const std::optional<std::optional<api::NodeModule>>& spec,
+                                     const std::optional<std::optional<api::NodeModule>>& status) {
+    const std::lock_guard lock(mutex_);
+    const bool found = change("NodeModulesConfig", node, [&](const value::Node& root) {
+        std::vector<value::Edit> edits;
+        for (const auto& [part, wanted] : {std::pair("spec", &spec), std::pair("status", &status)}) {
+            if (!*wanted) continue;
+            if (auto list = changed_list(root, part, ns, name, **wanted); list) {
+                edits.push_back(value::Edit{{part, "modules"}, std::move(*list)});
+            }
+        }
+        const bool in_spec = spec ? spec->has_value() : has_entry(root, "spec", ns, name);
+        const bool in_status = status ? status->has_value() : has_entry(root, "status", ns, name);
+        const auto follow = [&](const std::string& key, bool wanted, bool keep) {
+            const bool present = label_of(root, key).has_value();
+            if (wanted && !present) edits.push_back(value::Edit{{"metadata", "labels", key}, value::Node("")});
+            if (!wanted && !keep && present) edits.push_back(value::Edit{{"metadata", "labels", key}, std::nullopt});
+        };
+        follow(api::label_module_configured(ns, name), in_spec, false);
+        follow(api::label_module_in_use(ns, name), in_spec, in_status);
+        return edits;
+    });
+    if (found) return;
+    api::NodeModulesConfig object;
+    object.meta.name = node;
+    if (spec && *spec) {
+        object.spec.push_back(**spec);
+        object.meta.labels = {{api::label_module_configured(ns, name), ""}, {api::label_module_in_use(ns, name), ""}};
+    }
+    if (status && *status) object.status.push_back(**status);
+    if (object.spec.empty() && object.status.empty()) return;
+    create_config(node, api::encode(object));
+}
+
+void DirectoryStore::create_config(const std::string& node, const value::Node& object) {
+    if (!api::is_dns1123_subdomain(node)) {
+        throw Error(Exit::data, "bad-value", fmt::format("expected a Kubernetes name, found node '{}'", base::escape(node)));
+    }
+    const auto directory = path_ + "/nodemodulesconfigs";
+    const auto file = fmt::format("{}/{}.yaml", directory, node);
+    sys::make_directories(directory, 0755);
+    ops_.sync_dir(path_);
+    const auto image = read_image(file);
+    if (image.exists) {
+        throw Error(Exit::locked, "conflict", fmt::format("expected no file or NodeModulesConfig {}, found something else in {}", node, file))
+            .hint("give that file another name, or correct its kind and metadata.name");
+    }
+    replace_file(ops_, image, value::to_yaml(object));
+    files_[Key("NodeModulesConfig", node)] = file;
+}
+
+std::string DirectoryStore::identity(bool create) {
+    if (create) check_writable();
+    const std::lock_guard lock(mutex_);
+    const auto file = fmt::format("{}/{}", path_, k_identity_file);
+    for (const bool last_try : {false, true}) {
+        const auto image = read_image(file);
+        if (image.exists) {
+            const auto text = std::string(base::trim(image.bytes));
+            if (is_uuid(text)) return text;
+            throw Error(Exit::config, "bad-cluster-id", fmt::format("expected a UUID in {}, found other text", file))
+                .hint("restore the file; if this is a new cluster, remove it and a new one is made");
+        }
+        if (!create) return {};
+        if (last_try) break;
+        sys::LinuxRandom random;
+        try {
+            replace_file(ops_, image, sys::uuid_v4(random) + "\n");
+        } catch (const Error& error) {
+            if (error.code() != "conflict") throw;
+        }
+    }
+    throw Error(Exit::io, "io", fmt::format("cannot create {}", file));
+}
+
+void DirectoryStore::check_writable() {
+    const std::lock_guard lock(mutex_);
+    if (!indexed_) (void)read_locked();
+    std::set<std::string> directories = {path_};
+    for (const auto& [key, file] : files_) directories.insert(sys::parent_of(file));
+    for (const auto& directory : directories) {
+        const int failed = ::access(directory.c_str(), R_OK | W_OK | X_OK) != 0 ? errno : 0;
+        if (failed != 0) {
+            throw from_errno(failed, "cannot write to " + directory).hint("the cluster directory must be writable for this user");
+        }
+        remove_orphans(directory);
+    }
+}
+
+}  // namespace kmm::cluster

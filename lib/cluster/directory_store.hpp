@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The embedded cluster: a directory of Kubernetes objects, one YAML or JSON file each, that people edit too.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cluster/store.hpp"
+#include "sys/file_ops.hpp"
+#include "value/edit.hpp"
+
+namespace kmm::cluster {
+
+/// Every *.yaml, *.yml and *.json below the directory holds one object; where a file lies does not matter, only its kind
+/// and name. Names that start with a dot are skipped. Objects that the store creates go to nodemodulesconfigs/NAME.yaml.
+/// Changes touch the changed fields only: comments, order and unknown fields stay (entries of spec.modules and
+/// status.modules are rewritten as a list). Every write re-reads the file first and gives up with "conflict" if somebody
+/// else changes it meanwhile. Thread safe.
+class DirectoryStore final : public ClusterStore {
+public:
+    /// Nothing is read yet. `ops` must outlive the store.
+    DirectoryStore(std::string path, sys::FileOps& ops);
+
+    /// Codes of diagnostics beyond those of the readers and decoders: unreadable-file, one-object-per-file, symlink-loop.
+    /// Errors: not_found "cluster-not-found" when there is no such directory.
+    [[nodiscard]] Snapshot read() override;
+
+    /// As ClusterStore. A label of `expected` that already has the value of `change` is no conflict.
+    void patch_node_labels(const std::string& node, const LabelChange& change, const LabelChange& expected) override;
+    void put_node_module(const std::string& node, const std::string& ns, const std::string& name,
+                         const std::optional<std::optional<api::NodeModule>>& spec,
+                         const std::optional<std::optional<api::NodeModule>>& status) override;
+    void put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
+                       const std::string& architecture) override;
+    /// With `create` also check_writable(). Errors: config "bad-cluster-id" for a file that holds no UUID.
+    [[nodiscard]] std::string identity(bool create) override;
+    [[nodiscard]] std::string describe() const override;
+
+    /// Fails now rather than in the middle of a run: every directory that holds a Node or a NodeModulesConfig, and the
+    /// top, must accept new files. Removes temporary files of killed writers. Errors: from_errno (77 or 74) with a hint.
+    void check_writable();
+
+private:
+    using Key = std::pair<std::string, std::string>;  ///< kind, name; only cluster-scoped kinds are written
+    /// Edits for the tree of an object; empty for "nothing to do".
+    using MakeEdits = std::function<std::vector<value::Edit>(const value::Node& root)>;
+
+    [[nodiscard]] Snapshot read_locked();
+    [[nodiscard]] std::optional<std::string> locate(const std::string& kind, const std::string& name);
+    /// True if the object was found and is now as wanted.
+    bool change(const std::string& kind, const std::string& name, const MakeEdits& make_edits);
+    void create_config(const std::string& node, const value::Node& object);
+    [[nodiscard]] Error node_not_found(const std::string& node) const;
+
+    std::string path_;
+    sys::FileOps& ops_;
+    std::mutex mutex_;
+    std::map<Key, std::string> files_;
+    bool indexed_ = false;
+};
+
+}  // namespace kmm::cluster
