@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "net/address.hpp"
+
 namespace kmm::net {
 
 struct TlsSettings {
@@ -27,13 +29,20 @@ struct Request {
     std::chrono::milliseconds connect_timeout{15'000};
     std::chrono::milliseconds timeout{600'000};  ///< whole exchange
     std::uint64_t stall_bytes_per_second = 1024; ///< slower than this for 30 s is a failure
+    /// The least public kind of address that the connection may go to, checked on the address really connected to (so that
+    /// a DNS answer cannot point a request inwards). Not checked when a proxy variable is set: the proxy connects then.
+    AddressScope scope_max = AddressScope::link_local;
 };
 
 /// Headers of the response; names lower case, in order of arrival.
 struct Response {
     int status = 0;
     std::vector<std::pair<std::string, std::string>> headers;
+    std::string peer_address;  ///< numeric address of the other end, "" if unknown
+    /// The value of the first header of that name (lower case), nullopt if there is none.
     [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
+    /// The values of all headers of that name, in order.
+    [[nodiscard]] std::vector<std::string> all_headers(std::string_view name) const;
 };
 
 /// Receives the body in pieces after the status and headers are known; returning false stops the transfer without error.
@@ -45,7 +54,8 @@ public:
     virtual ~HttpClient() = default;
     /// One exchange, redirects not followed (callers re-validate each hop). Completed exchanges of any status return.
     /// Errors: unavailable 69 "network" (retryable; details url redacted) for connection, DNS, stall, early end;
-    /// integrity 76 "tls" for certificate problems with hint --ca-file; timeout 124.
+    /// integrity 76 "tls" for certificate problems with hint --ca-file; timeout 124 "network-timeout" when `timeout` is over;
+    /// no_permission 77 "address-refused" for an address beyond `scope_max`; data "bad-url".
     [[nodiscard]] virtual Response send(const Request& request, const BodySink& sink) = 0;
 };
 
@@ -54,6 +64,8 @@ class CurlHttpClient final : public HttpClient {
 public:
     CurlHttpClient();
     ~CurlHttpClient() override;
+    CurlHttpClient(const CurlHttpClient&) = delete;
+    CurlHttpClient& operator=(const CurlHttpClient&) = delete;
     [[nodiscard]] Response send(const Request& request, const BodySink& sink) override;
 
 private:

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one place that knows libcurl.
+#include <curl/curl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "net/http.hpp"
+#include "net/url.hpp"
+
+namespace kmm::net {
+
+namespace {
+
+constexpr std::size_t k_header_bytes_max = 256U << 10U;
+constexpr long k_stall_seconds = 30;
+
+struct EasyDeleter {
+    void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+};
+struct ListDeleter {
+    void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+using EasyHandle = std::unique_ptr<CURL, EasyDeleter>;
+using HeaderList = std::unique_ptr<curl_slist, ListDeleter>;
+
+/// Everything that libcurl's callbacks share during one exchange.
+struct Exchange {
+    const Request& request;
+    const BodySink& sink;
+    CURL* handle = nullptr;
+    Response response;
+    std::size_t header_bytes = 0;
+    bool stopped = false;
+    bool check_address = false;
+    std::string refused_address;
+    std::exception_ptr failure;
+};
+
+void read_peer(Exchange& exchange) {
+    const char* address = nullptr;
+    if (curl_easy_getinfo(exchange.handle, CURLINFO_PRIMARY_IP, &address) == CURLE_OK && address != nullptr) {
+        exchange.response.peer_address = address;
+    }
+}
+
+std::size_t on_header(char* data, std::size_t size, std::size_t count, void* user) {
+    auto& exchange = *static_cast<Exchange*>(user);
+    const std::size_t length = size * count;
+    try {
+        std::string_view line(data, length);
+        exchange.header_bytes += length;
+        if (exchange.header_bytes > k_header_bytes_max) {
+            throw Error(Exit::unavailable, "network", "expected at most 256 KiB of response headers, found more");
+        }
+        if (line.starts_with("HTTP/")) {
+            exchange.response = Response{};
+            long status = 0;
+            curl_easy_getinfo(exchange.handle, CURLINFO_RESPONSE_CODE, &status);
+            exchange.response.status = static_cast<int>(status);
+            return length;
+        }
+        const std::size_t colon = line.find(':');
+        if (colon != std::string_view::npos) {
+            exchange.response.headers.emplace_back(base::to_lower(base::trim(line.substr(0, colon))),
+                                                   std::string(base::trim(line.substr(colon + 1))));
+        }
+    } catch (...) {
+        exchange.failure = std::current_exception();
+        return 0;
+    }
+    return length;
+}
+
+std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user) {
+    auto& exchange = *static_cast<Exchange*>(user);
+    const std::size_t length = size * count;
+    try {
+        if (exchange.response.peer_address.empty()) {
+            read_peer(exchange);
+        }
+        if (exchange.sink && !exchange.sink(exchange.response, std::string_view(data, length))) {
+            exchange.stopped = true;
+            return 0;
+        }
+    } catch (...) {
+        exchange.failure = std::current_exception();
+        return 0;
+    }
+    return length;
+}
+
+curl_socket_t on_open_socket(void* user, curlsocktype /*purpose*/, curl_sockaddr* address) {
+    auto& exchange = *static_cast<Exchange*>(user);
+    if (exchange.check_address) {
+        std::array<char, 64> text{};
+        const int fault = ::getnameinfo(&address->addr, address->addrlen, text.data(),
+                                        static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST);
+        const auto scope = fault == 0 ? literal_scope(text.data()) : std::optional<AddressScope>();
+        if (!scope || *scope > exchange.request.scope_max) {
+            exchange.refused_address = fault == 0 ? text.data() : "unknown";
+            return CURL_SOCKET_BAD;
+        }
+    }
+    return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+CURLcode on_ssl_context(CURL* /*handle*/, void* context, void* user) {
+    const auto& exchange = *static_cast<const Exchange*>(user);
+    const std::string& file = exchange.request.tls.ca_file;
+    if (!file.empty() && SSL_CTX_load_verify_locations(static_cast<SSL_CTX*>(context), file.c_str(), nullptr) != 1) {
+        return CURLE_SSL_CACERT_BADFILE;
+    }
+    return CURLE_OK;
+}
+
+bool proxy_is_set(std::string_view scheme) {
+    const auto is_set = [](const char* name) {
+        const char* value = std::getenv(name);
+        return value != nullptr && *value != '\0';
+    };
+    if (is_set("ALL_PROXY") || is_set("all_proxy")) {
+        return true;
+    }
+    return scheme == "https" ? is_set("HTTPS_PROXY") || is_set("https_proxy") : is_set("http_proxy");
+}
+
+void set(CURLcode code) {
+    if (code != CURLE_OK) {
+        throw bug(fmt::format("libcurl refused an option: {}", curl_easy_strerror(code)));
+    }
+}
+
+bool is_tls_fault(CURLcode code) {
+    switch (code) {
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_SSL_CERTPROBLEM:
+        case CURLE_SSL_CIPHER:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_SSL_ISSUER_ERROR:
+        case CURLE_SSL_INVALIDCERTSTATUS:
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+        case CURLE_SSL_CRL_BADFILE: return true;
+        default: return false;
+    }
+}
+
+Error classify(CURLcode code, const std::string& text, const Exchange& exchange) {
+    const Request& request = exchange.request;
+    const std::string url = redact_url(request.url);
+    const std::string reason = base::escape(base::trim(text.empty() ? curl_easy_strerror(code) : text));
+    if (!exchange.refused_address.empty()) {
+        return Error(Exit::no_permission, "address-refused",
+                     fmt::format("expected an address on the same side of the network as the registry, found {}",
+                                 exchange.refused_address))
+            .detail("url", url);
+    }
+    if (is_tls_fault(code)) {
+        Error error(Exit::integrity, "tls", "TLS: " + reason);
+        error.detail("url", url);
+        const bool plain = reason.find("wrong version number") != std::string::npos ||
+                           reason.find("packet length too long") != std::string::npos;
+        error.hint(plain ? "the server does not speak TLS on this port; --insecure allows plain HTTP"
+                         : "--ca-file FILE adds the authority that signed the certificate");
+        return error;
+    }
+    double seconds = 0;
+    curl_easy_getinfo(exchange.handle, CURLINFO_TOTAL_TIME, &seconds);
+    if (code == CURLE_OPERATION_TIMEDOUT && seconds * 1000.0 + 50.0 >= static_cast<double>(request.timeout.count())) {
+        return Error(Exit::timeout, "network-timeout",
+                     fmt::format("no complete answer within {}", base::format_duration(request.timeout)))
+            .detail("url", url);
+    }
+    return Error(Exit::unavailable, "network", reason).detail("url", url).retryable();
+}
+
+}  // namespace
+
+struct CurlHttpClient::Impl {
+    EasyHandle handle;
+    std::string ca_file;  ///< the handle's connections were made with
+    bool insecure = false;
+};
+
+CurlHttpClient::CurlHttpClient() : impl_(new Impl) {
+    static std::once_flag once;
+    std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+}
+
+CurlHttpClient::~CurlHttpClient() { delete impl_; }
+
+Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
+    const auto url = parse_url(request.url);
+    if (!url || !url->user_info.empty()) {
+        throw Error(Exit::data, "bad-url", "expected an http or https URL without user name, found \"" +
+                                               redact_url(request.url) + "\"");
+    }
+    const std::string& ca_file = request.tls.ca_file;
+    if (!ca_file.empty() && ::access(ca_file.c_str(), R_OK) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "CA file " + ca_file, "ca-file");
+    }
+    // Connections are only reused under the same trust settings.
+    if (!impl_->handle || impl_->ca_file != ca_file || impl_->insecure != request.tls.insecure) {
+        impl_->handle.reset(curl_easy_init());
+        impl_->ca_file = ca_file;
+        impl_->insecure = request.tls.insecure;
+        if (!impl_->handle) {
+            throw bug("libcurl gave no handle");
+        }
+    }
+    CURL* handle = impl_->handle.get();
+    curl_easy_reset(handle);
+    Exchange exchange{request, sink, handle, {}, 0, false, false, {}, {}};
+    exchange.check_address = request.scope_max != AddressScope::link_local && !proxy_is_set(url->scheme);
+    std::array<char, CURL_ERROR_SIZE> text{};
+    HeaderList headers;
+    const auto add_header = [&](const std::string& line) {
+        curl_slist* longer = curl_slist_append(headers.get(), line.c_str());
+        if (longer == nullptr) {
+            throw bug("libcurl is out of memory");
+        }
+        static_cast<void>(headers.release());
+        headers.reset(longer);
+    };
+    for (const auto& [name, value] : request.headers) {
+        if ((name + value).find_first_of("\r\n") != std::string::npos || value.find('\0') != std::string::npos) {
+            throw Error(Exit::data, "bad-url", "expected a header without line breaks: " + base::escape(name));
+        }
+        add_header(name + ": " + value);
+    }
+    add_header("Accept-Encoding: identity");
+    add_header("Expect:");
+    set(curl_easy_setopt(handle, CURLOPT_URL, request.url.c_str()));
+    set(curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https"));
+    set(curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L));
+    set(curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L));
+    set(curl_easy_setopt(handle, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED)));
+    set(curl_easy_setopt(handle, CURLOPT_UNRESTRICTED_AUTH, 0L));
+    set(curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L));
+    set(curl_easy_setopt(handle, CURLOPT_USERAGENT, "kmm-tools/" KMM_VERSION));
+    set(curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, text.data()));
+    set(curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get()));
+    set(curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, 256L * 1024L));
+    set(curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count())));
+    set(curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count())));
+    set(curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.stall_bytes_per_second)));
+    set(curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, k_stall_seconds));
+    set(curl_easy_setopt(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2)));
+    set(curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, request.tls.insecure ? 0L : 1L));
+    set(curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, request.tls.insecure ? 0L : 2L));
+    if (!ca_file.empty()) {
+        set(curl_easy_setopt(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L));
+        set(curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context));
+        set(curl_easy_setopt(handle, CURLOPT_SSL_CTX_DATA, &exchange));
+    }
+    if (exchange.check_address) {
+        // A connection made for another request was not checked against this one's limit.
+        set(curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L));
+    }
+    set(curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, on_open_socket));
+    set(curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, &exchange));
+    set(curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header));
+    set(curl_easy_setopt(handle, CURLOPT_HEADERDATA, &exchange));
+    set(curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body));
+    set(curl_easy_setopt(handle, CURLOPT_WRITEDATA, &exchange));
+    if (request.method == "HEAD") {
+        set(curl_easy_setopt(handle, CURLOPT_NOBODY, 1L));
+    } else if (request.method != "GET") {
+        set(curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str()));
+        set(curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size())));
+        set(curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request.body.c_str()));
+    }
+    const CURLcode code = curl_easy_perform(handle);
+    read_peer(exchange);
+    if (exchange.failure) {
+        std::rethrow_exception(exchange.failure);
+    }
+    if (code != CURLE_OK && !exchange.stopped) {
+        throw classify(code, text.data(), exchange);
+    }
+    return exchange.response;
+}
+
+}  // namespace kmm::net

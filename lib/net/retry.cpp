@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/retry.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <string>
+
+#include "base/text.hpp"
+
+namespace kmm::net {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+std::optional<int> number(std::string_view text) {
+    int value = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (fault != std::errc() || end != text.data() + text.size() || value < 0) {
+        return std::nullopt;
+    }
+    return value;
+}
+
+/// "Sun, 06 Nov 1994 08:49:37 GMT" as seconds since 1970.
+std::optional<std::int64_t> parse_imf_date(std::string_view text) {
+    static constexpr std::array<std::string_view, 12> k_months{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                               "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    if (text.size() != 29 || text.substr(3, 2) != ", " || text.substr(25) != " GMT") {
+        return std::nullopt;
+    }
+    const auto month = std::find(k_months.begin(), k_months.end(), text.substr(8, 3));
+    const auto day = number(text.substr(5, 2));
+    const auto year = number(text.substr(12, 4));
+    if (month == k_months.end() || !day || !year) {
+        return std::nullopt;
+    }
+    std::string iso = std::string(text.substr(12, 4)) + "-";
+    const auto month_number = month - k_months.begin() + 1;
+    iso += (month_number < 10 ? "0" : "") + std::to_string(month_number) + "-" + std::string(text.substr(5, 2)) + "T" +
+           std::string(text.substr(17, 8)) + "Z";
+    return base::parse_rfc3339(iso);
+}
+
+}  // namespace
+
+bool is_retryable_status(int status) noexcept {
+    return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
+}
+
+std::optional<milliseconds> parse_retry_after(std::string_view text, std::int64_t now_unix) {
+    text = base::trim(text);
+    if (!text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+        const auto seconds = text.size() > 6 ? std::optional<int>(1'000'000) : number(text);
+        return seconds ? std::optional<milliseconds>(std::chrono::seconds(*seconds)) : std::nullopt;
+    }
+    const auto date = parse_imf_date(text);
+    if (!date) {
+        return std::nullopt;
+    }
+    return std::chrono::seconds(std::clamp<std::int64_t>(*date - now_unix, 0, 1'000'000));
+}
+
+milliseconds retry_delay(const RetryPolicy& policy, int failures, std::optional<milliseconds> retry_after,
+                         double random) {
+    milliseconds wait = policy.base;
+    for (int i = 1; i < failures && wait < policy.cap; ++i) {
+        wait *= 2;
+    }
+    const double factor = 1.0 + policy.jitter * (2.0 * random - 1.0);
+    wait = milliseconds(static_cast<milliseconds::rep>(static_cast<double>(wait.count()) * factor));
+    return std::min(std::max(wait, retry_after.value_or(milliseconds(0))), policy.cap);
+}
+
+}  // namespace kmm::net

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// When to try again, and after how long. Pure: the caller brings the clock and the random number.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace kmm::net {
+
+struct RetryPolicy {
+    int attempts = 5;                        ///< tries in all, at least 1
+    std::chrono::milliseconds base{500};     ///< wait after the first failure; doubled after each further one
+    std::chrono::milliseconds cap{60'000};   ///< no wait is longer, whatever the server asks for
+    double jitter = 0.25;                    ///< the wait is changed by up to this fraction
+};
+
+/// 408, 429, 500, 502, 503 and 504.
+[[nodiscard]] bool is_retryable_status(int status) noexcept;
+
+/// The wait that a Retry-After header asks for: whole seconds or an IMF-fixdate (RFC 9110 10.2.3). A date in the past is 0;
+/// nullopt for anything else.
+[[nodiscard]] std::optional<std::chrono::milliseconds> parse_retry_after(std::string_view text, std::int64_t now_unix);
+
+/// The wait before the next try after `failures` (from 1) failures: the server's wish if it is longer than our own
+/// exponential wait, never above the cap. `random` is from [0, 1).
+[[nodiscard]] std::chrono::milliseconds retry_delay(const RetryPolicy& policy, int failures,
+                                                    std::optional<std::chrono::milliseconds> retry_after,
+                                                    double random);
+
+}  // namespace kmm::net

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/auth.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+constexpr std::size_t k_token_body_max = 64U << 10U;
+constexpr std::size_t k_realm_max = 4096;
+constexpr int k_hops_max = 10;
+
+Error auth_error(std::string message) { return Error(Exit::no_permission, "registry-auth", std::move(message)); }
+
+bool is_token_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+/// Cursor over a WWW-Authenticate value.
+struct Scanner {
+    std::string_view text;
+    std::size_t at = 0;
+
+    void skip(std::string_view characters) {
+        while (at < text.size() && characters.find(text[at]) != std::string_view::npos) {
+            ++at;
+        }
+    }
+    std::string token() {
+        const std::size_t start = at;
+        while (at < text.size() && is_token_char(text[at])) {
+            ++at;
+        }
+        return std::string(text.substr(start, at - start));
+    }
+    std::string value() {
+        if (at >= text.size() || text[at] != '"') {
+            const std::size_t start = at;
+            while (at < text.size() && text[at] != ',' && text[at] != ' ') {
+                ++at;
+            }
+            return std::string(text.substr(start, at - start));
+        }
+        std::string result;
+        for (++at; at < text.size() && text[at] != '"'; ++at) {
+            if (text[at] == '\\' && at + 1 < text.size()) {
+                ++at;
+            }
+            result += text[at];
+        }
+        ++at;
+        return result;
+    }
+};
+
+std::string basic(const Credential& credential) {
+    return "Basic " + base::to_base64(credential.user + ":" + credential.password);
+}
+
+std::vector<std::string> components(std::string_view text, char separator) {
+    std::vector<std::string> result;
+    for (const std::string_view piece : base::split(text, separator)) {
+        result.emplace_back(piece);
+    }
+    return result;
+}
+
+/// Host patterns of the kubelet: "*" for one label; a port in the key must be equal.
+bool host_matches(std::string_view pattern, std::string_view host) {
+    if (pattern == host) {
+        return true;
+    }
+    if (pattern.find('*') == std::string_view::npos) {
+        return false;
+    }
+    const std::size_t colon = host.rfind(':');
+    const std::size_t pattern_colon = pattern.rfind(':');
+    const auto port = [](std::string_view text, std::size_t at) {
+        return at == std::string_view::npos ? std::string_view() : text.substr(at + 1);
+    };
+    if (port(pattern, pattern_colon) != port(host, colon)) {
+        return false;
+    }
+    const auto want = components(pattern.substr(0, pattern_colon), '.');
+    const auto have = components(host.substr(0, colon), '.');
+    return want.size() == have.size() && std::equal(want.begin(), want.end(), have.begin(), [](auto& w, auto& h) {
+               return w == "*" || w == h;
+           });
+}
+
+}  // namespace
+
+std::vector<Challenge> parse_challenges(std::string_view header) {
+    std::vector<Challenge> result;
+    Scanner scan{header};
+    while (scan.at < header.size()) {
+        scan.skip(" \t,");
+        const std::size_t before = scan.at;
+        std::string name = base::to_lower(scan.token());
+        scan.skip(" \t");
+        if (name.empty()) {
+            scan.at = std::max(scan.at, before + 1);
+            continue;
+        }
+        if (scan.at < header.size() && header[scan.at] == '=' && !result.empty()) {
+            ++scan.at;
+            scan.skip(" \t");
+            result.back().params.emplace(std::move(name), scan.value());
+        } else {
+            Challenge challenge;
+            challenge.scheme = std::move(name);
+            result.push_back(std::move(challenge));
+        }
+    }
+    return result;
+}
+
+std::vector<Credential> matching_credentials(const std::vector<Credential>& all, const image::Reference& reference) {
+    const std::string name = reference.name();
+    std::vector<Credential> result;
+    for (const Credential& credential : all) {
+        const std::size_t slash = credential.key.find('/');
+        const std::string_view host = std::string_view(credential.key).substr(0, slash);
+        if (!host_matches(host, reference.registry)) {
+            continue;
+        }
+        if (slash != std::string::npos) {
+            const std::string path = credential.key.substr(slash + 1);
+            if (path != reference.repository && !reference.repository.starts_with(path + "/")) {
+                continue;
+            }
+        }
+        result.push_back(credential);
+    }
+    std::stable_sort(result.begin(), result.end(),
+                     [](const Credential& a, const Credential& b) { return a.key.size() > b.key.size(); });
+    return result;
+}
+
+net::Url check_realm(const std::string& realm, const Boundary& boundary) {
+    const auto url = realm.size() <= k_realm_max ? net::parse_url(realm) : std::nullopt;
+    const std::string shown = net::redact_url(std::string_view(realm).substr(0, 200));
+    if (!url || !url->user_info.empty()) {
+        throw auth_error(fmt::format("expected an https URL as the token server, found \"{}\"", shown));
+    }
+    if (url->scheme != "https" && !boundary.insecure) {
+        throw auth_error(fmt::format("expected the token server on https, found \"{}\"", shown))
+            .hint("credentials are never sent in the clear; --insecure allows it for a registry on a trusted network");
+    }
+    const auto scope = net::literal_scope(url->host);
+    if (scope && *scope != net::AddressScope::global && url->host != boundary.host) {
+        throw auth_error(fmt::format("expected a public token server or one on the registry's host {}, found the {} "
+                                     "address \"{}\"",
+                                     boundary.host, net::to_string(*scope), shown));
+    }
+    return *url;
+}
+
+void check_redirect(const net::Url& from, const net::Url& to, const Boundary& boundary) {
+    const std::string shown = net::redact_url(to.to_string());
+    const auto refuse = [&](const std::string& what) {
+        return Error(Exit::unavailable, "redirect-refused", what + ", found a redirect to \"" + shown + "\"");
+    };
+    if (!to.user_info.empty()) {
+        throw refuse("expected a location without user name");
+    }
+    if (from.scheme == "https" && to.scheme != "https") {
+        throw refuse("expected to stay on https");
+    }
+    const auto scope = net::literal_scope(to.host);
+    if (scope && *scope != net::AddressScope::global && to.host != boundary.host) {
+        throw refuse(fmt::format("expected a public location or one on the registry's host {}", boundary.host));
+    }
+}
+
+net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary) {
+    return url.host == boundary.host ? net::AddressScope::link_local
+                                     : std::min(boundary.scope, net::AddressScope::loopback);
+}
+
+Authenticator::Authenticator(net::HttpClient& http, const image::Reference& reference, const PullRequest& request)
+    : http_(http), reference_(reference), tls_(request.tls),
+      candidates_(matching_credentials(request.credentials, reference)) {}
+
+std::string Authenticator::tried() const {
+    if (candidates_.empty()) {
+        return "no credentials for " + reference_.registry;
+    }
+    return candidates_.size() == 1 ? "the credentials for " + candidates_.front().key + " were refused"
+                                   : fmt::format("{} credentials for {} were refused", candidates_.size(),
+                                                 reference_.registry);
+}
+
+bool Authenticator::answer(const net::Response& unauthorized, const Boundary& boundary,
+                           std::chrono::milliseconds remaining) {
+    std::vector<Challenge> challenges;
+    for (const std::string& header : unauthorized.all_headers("www-authenticate")) {
+        for (Challenge& challenge : parse_challenges(header)) {
+            challenges.push_back(std::move(challenge));
+        }
+    }
+    const auto find = [&](std::string_view scheme) {
+        return std::find_if(challenges.begin(), challenges.end(),
+                            [&](const Challenge& c) { return c.scheme == scheme; });
+    };
+    const auto bearer = find("bearer");
+    const auto plain = find("basic");
+    if (bearer == challenges.end() && plain == challenges.end()) {
+        throw auth_error("the registry asks for a login and offers neither Bearer nor Basic");
+    }
+    // A token that served until now may have run out: the same credential once more.
+    if (served_ && next_ > 0 && bearer != challenges.end()) {
+        --next_;
+    }
+    served_ = false;
+    while (next_ < candidates_.size() || (next_ == candidates_.size() && bearer != challenges.end())) {
+        const Credential* credential = next_ < candidates_.size() ? &candidates_[next_] : nullptr;
+        ++next_;
+        if (bearer != challenges.end()) {
+            if (auto token = fetch_token(*bearer, credential, boundary, remaining)) {
+                authorization_ = "Bearer " + *token;
+                return true;
+            }
+        } else if (credential != nullptr && !credential->user.empty()) {
+            authorization_ = basic(*credential);
+            return true;
+        }
+    }
+    return false;
+}
+
+std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge, const Credential* credential,
+                                                      const Boundary& boundary, std::chrono::milliseconds remaining) {
+    const auto realm = challenge.params.find("realm");
+    if (realm == challenge.params.end() || realm->second.empty()) {
+        throw auth_error("the registry asks for a token and does not name a token server (realm)");
+    }
+    net::Url url = check_realm(realm->second, boundary);
+    const auto service = challenge.params.find("service");
+    const std::string scope = "repository:" + reference_.repository + ":pull";
+    std::string parameters = "scope=" + net::percent_encode(scope);
+    if (service != challenge.params.end()) {
+        parameters += "&service=" + net::percent_encode(service->second);
+    }
+    net::Request request;
+    request.tls = tls_;
+    request.timeout = std::min(request.timeout, remaining);
+    request.headers.emplace_back("Accept", "application/json");
+    if (credential != nullptr && !credential->identity_token.empty()) {
+        request.method = "POST";
+        request.headers.emplace_back("Content-Type", "application/x-www-form-urlencoded");
+        request.body = "grant_type=refresh_token&client_id=kmm-tools&refresh_token=" +
+                       net::percent_encode(credential->identity_token) + "&" + parameters;
+    } else {
+        url.query += (url.query.empty() ? "" : "&") + parameters;
+        if (credential != nullptr) {
+            request.headers.emplace_back("Authorization", basic(*credential));
+        }
+    }
+    net::Response response;
+    std::string body;
+    const net::Url first = url;
+    for (int hop = 0;; ++hop) {
+        request.url = url.to_string();
+        request.scope_max = scope_max_for(url, boundary);
+        body.clear();
+        response = http_.send(request, [&](const net::Response&, std::string_view piece) {
+            body += piece.substr(0, k_token_body_max + 1 - std::min(k_token_body_max + 1, body.size()));
+            return body.size() <= k_token_body_max;
+        });
+        const auto location = response.header("location");
+        if (response.status < 300 || response.status >= 400 || !location) {
+            break;
+        }
+        const auto next = net::resolve_url(url, *location);
+        if (!next || hop == k_hops_max || request.method != "GET") {
+            throw auth_error("the token server " + first.host + " redirects to nowhere");
+        }
+        static_cast<void>(check_realm(next->to_string(), boundary));
+        if (!next->same_origin(first)) {
+            std::erase_if(request.headers, [](const auto& header) { return header.first == "Authorization"; });
+        }
+        url = *next;
+    }
+    if (body.size() > k_token_body_max) {
+        throw auth_error("expected at most 64 KiB from the token server " + url.host + ", found more");
+    }
+    if (response.status == 400 || response.status == 401 || response.status == 403 || response.status == 404) {
+        return std::nullopt;
+    }
+    if (response.status != 200) {
+        Error error(Exit::unavailable, "token-server", fmt::format("the token server {} answered {}", url.host,
+                                                                   response.status));
+        error.cause_http(response.status);
+        throw std::move(error).retryable();
+    }
+    Diagnostics faults;
+    const auto documents = value::read_json(body, "token", faults);
+    std::string token;
+    if (!has_errors(faults) && documents.size() == 1) {
+        token = documents.front().root.get_string({"token"});
+        if (token.empty()) {
+            token = documents.front().root.get_string({"access_token"});
+        }
+    }
+    const bool usable = !token.empty() && std::all_of(token.begin(), token.end(), [](char c) {
+        return c > 0x20 && c < 0x7F;
+    });
+    if (!usable) {
+        throw auth_error("expected a JSON document with a token from the token server " + url.host);
+    }
+    return token;
+}
+
+}  // namespace kmm::registry

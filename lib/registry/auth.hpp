@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who we are to a registry: challenges, credentials, tokens (distribution-spec, RFC 7235, Docker token authentication).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "image/reference.hpp"
+#include "net/http.hpp"
+#include "net/url.hpp"
+#include "registry/puller.hpp"
+
+namespace kmm::registry {
+
+/// One challenge of a WWW-Authenticate header.
+struct Challenge {
+    std::string scheme;                         ///< lower case: "bearer", "basic"
+    std::map<std::string, std::string> params;  ///< names lower case, values unquoted
+};
+
+/// All challenges of one header value; what cannot be read is left out.
+[[nodiscard]] std::vector<Challenge> parse_challenges(std::string_view header);
+
+/// The credentials that apply to `reference`, most specific key first; equal keys keep their order. A host component "*"
+/// stands for one label, as for the kubelet.
+[[nodiscard]] std::vector<Credential> matching_credentials(const std::vector<Credential>& all,
+                                                           const image::Reference& reference);
+
+/// Where a request that the registry (or an answer of it) asks for may go.
+struct Boundary {
+    std::string host;                                      ///< the registry's, without port
+    net::AddressScope scope = net::AddressScope::global;   ///< of the registry's own address
+    bool insecure = false;
+};
+
+/// Checks the realm of a token challenge as go-containerregistry does: https (http only if insecure), and no address in
+/// numbers that is not public unless it is the registry's own host. Errors: no_permission "registry-auth".
+[[nodiscard]] net::Url check_realm(const std::string& realm, const Boundary& boundary);
+
+/// `https` never becomes `http`, and numeric addresses that are not public are only followed on the registry's own host.
+/// Errors: unavailable "redirect-refused".
+void check_redirect(const net::Url& from, const net::Url& to, const Boundary& boundary);
+
+/// How far the address that `url`'s name resolves to may be from public: the registry's own scope, anything if it is the
+/// registry's own host.
+[[nodiscard]] net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary);
+
+/// Finds the Authorization header that the registry accepts, trying every matching credential once, then nobody.
+class Authenticator {
+public:
+    Authenticator(net::HttpClient& http, const image::Reference& reference, const PullRequest& request);
+
+    /// "" or the value of the Authorization header for requests to the registry itself.
+    [[nodiscard]] const std::string& authorization() const noexcept { return authorization_; }
+    /// Digests a 401: true if authorization() has changed and the request is worth another try.
+    /// Errors: no_permission "registry-auth" if no challenge can be answered or the token server misbehaves.
+    [[nodiscard]] bool answer(const net::Response& unauthorized, const Boundary& boundary,
+                              std::chrono::milliseconds remaining);
+    /// Notes that the registry accepted authorization(): a later 401 means that the token ran out.
+    void accepted() noexcept { served_ = true; }
+    /// "no credentials for HOST" or "N credentials for HOST were refused".
+    [[nodiscard]] std::string tried() const;
+
+private:
+    [[nodiscard]] std::optional<std::string> fetch_token(const Challenge& challenge, const Credential* credential,
+                                                         const Boundary& boundary, std::chrono::milliseconds remaining);
+
+    net::HttpClient& http_;
+    image::Reference reference_;
+    net::TlsSettings tls_;
+    std::vector<Credential> candidates_;
+    std::size_t next_ = 0;       ///< the next candidate; candidates_.size() is "nobody"
+    bool served_ = false;        ///< the current authorization was accepted at least once
+    std::string authorization_;
+};
+
+}  // namespace kmm::registry

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Credentials out of Docker's and Podman's files. The content of such a file never reaches a message.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "registry/puller.hpp"
+#include "sys/file_ops.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+constexpr std::size_t k_file_max = 1U << 20U;
+
+Error bad_file(const std::string& file, const std::string& what) {
+    return Error(Exit::data, "bad-auth-file", what)
+        .at(Position{file, 0, 0})
+        .hint("expected Docker's config.json, a .dockerconfigjson or a .dockercfg");
+}
+
+/// "https://index.docker.io/v1/" -> "index.docker.io", "reg.example.com/team/" -> "reg.example.com/team".
+std::string normalise_key(std::string_view key) {
+    if (const std::size_t scheme = key.find("://"); scheme != std::string_view::npos) {
+        key.remove_prefix(scheme + 3);
+    }
+    while (key.ends_with('/')) {
+        key.remove_suffix(1);
+    }
+    for (const std::string_view suffix : {"/v1", "/v2"}) {
+        if (key.ends_with(suffix)) {
+            key.remove_suffix(suffix.size());
+        }
+    }
+    const std::size_t slash = std::min(key.find('/'), key.size());
+    std::string host = base::to_lower(key.substr(0, slash));
+    if (host == "docker.io" || host == "registry-1.docker.io") {
+        host = "index.docker.io";
+    }
+    return host + std::string(key.substr(slash));
+}
+
+void add_entries(const value::Node& auths, const std::string& file, std::vector<Credential>& result) {
+    for (const value::Member& member : auths.members()) {
+        if (!member.value.is_mapping()) {
+            throw bad_file(file, "expected a mapping for every registry, found a " +
+                                     std::string(value::kind_name(member.value.kind())));
+        }
+        Credential credential;
+        credential.key = normalise_key(member.key);
+        credential.user = member.value.get_string({"username"});
+        credential.password = member.value.get_string({"password"});
+        credential.identity_token = member.value.get_string({"identitytoken"});
+        if (const std::string coded = member.value.get_string({"auth"}); !coded.empty()) {
+            const auto plain = base::from_base64(coded);
+            const std::size_t colon = plain ? plain->find(':') : std::string::npos;
+            if (!plain || colon == std::string::npos) {
+                throw bad_file(file, fmt::format("the auth of registry {} is not base64 of user:password",
+                                                 base::escape(credential.key)));
+            }
+            credential.user = plain->substr(0, colon);
+            credential.password = plain->substr(colon + 1);
+            while (!credential.password.empty() && credential.password.back() == '\0') {
+                credential.password.pop_back();
+            }
+        }
+        if (credential.user == "<token>" && credential.identity_token.empty()) {
+            credential.identity_token = credential.password;
+        }
+        if (!credential.user.empty() || !credential.identity_token.empty()) {
+            result.push_back(std::move(credential));
+        }
+    }
+}
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::string() : std::string(value);
+}
+
+}  // namespace
+
+std::vector<Credential> parse_credentials(const std::string& text, const std::string& file) {
+    Diagnostics faults;
+    const auto documents = value::read_json(text, file, faults);
+    if (has_errors(faults) || documents.size() != 1 || !documents.front().root.is_mapping()) {
+        throw bad_file(file, "expected one JSON mapping with registry credentials");
+    }
+    const value::Node& root = documents.front().root;
+    std::vector<Credential> result;
+    if (const value::Node* auths = root.find("auths"); auths != nullptr) {
+        if (!auths->is_mapping() && !auths->is_null()) {
+            throw bad_file(file, "auths: expected a mapping, found a " + std::string(value::kind_name(auths->kind())));
+        }
+        add_entries(*auths, file, result);
+    } else if (root.find("credHelpers") == nullptr && root.find("credsStore") == nullptr &&
+               root.find("HttpHeaders") == nullptr) {
+        add_entries(root, file, result);  // the legacy .dockercfg
+    }
+    return result;
+}
+
+std::vector<Credential> default_credentials(const std::string& authfile) {
+    if (!authfile.empty()) {
+        return parse_credentials(sys::read_file(authfile, k_file_max), authfile);
+    }
+    std::vector<std::string> places;
+    if (const std::string file = variable("REGISTRY_AUTH_FILE"); !file.empty()) {
+        places.push_back(file);
+    }
+    if (const std::string directory = variable("DOCKER_CONFIG"); !directory.empty()) {
+        places.push_back(directory + "/config.json");
+    }
+    if (const std::string home = variable("HOME"); !home.empty()) {
+        places.push_back(home + "/.docker/config.json");
+    }
+    if (const std::string runtime = variable("XDG_RUNTIME_DIR"); !runtime.empty()) {
+        places.push_back(runtime + "/containers/auth.json");
+    }
+    std::vector<Credential> result;
+    for (const std::string& place : places) {
+        std::error_code fault;
+        if (!std::filesystem::exists(place, fault)) {
+            continue;
+        }
+        for (Credential& credential : parse_credentials(sys::read_file(place, k_file_max), place)) {
+            result.push_back(std::move(credential));
+        }
+    }
+    return result;
+}
+
+}  // namespace kmm::registry

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/extract.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "registry/tar_reader.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+constexpr std::size_t k_config_scan_max = 1U << 20U;
+
+/// "modules.*" next to the modules: depmod's output, which this toolkit makes itself and never reads from an image.
+bool is_module_metadata(std::string_view path, const Wanted& wanted) {
+    const std::string_view name = name_of(path);
+    return name.starts_with("modules.") && !name.starts_with("modules.ko") &&
+           parent_of(parent_of(path)) == wanted.modules_root;
+}
+
+bool is_modprobe_config(std::string_view path) { return name_of(parent_of(path)) == "modprobe.d"; }
+
+/// Number of lines that would make modprobe run a command: "install NAME COMMAND" and "remove NAME COMMAND".
+std::size_t command_lines(std::string_view text) {
+    std::size_t count = 0;
+    for (const std::string_view line : base::split(text, '\n')) {
+        const std::string_view words = base::trim(line);
+        for (const std::string_view verb : {"install", "remove"}) {
+            if (words.starts_with(verb) && words.size() > verb.size() &&
+                (words[verb.size()] == ' ' || words[verb.size()] == '\t')) {
+                ++count;
+            }
+        }
+    }
+    return count;
+}
+
+/// Reads the current entry, up to a cap, only to tell the user what is ignored.
+void scan_for_commands(TarReader& tar, const std::string& path, Extraction& into) {
+    std::string text;
+    for (std::string_view piece = tar.content(); !piece.empty() && text.size() < k_config_scan_max;
+         piece = tar.content()) {
+        text += piece;
+    }
+    if (const std::size_t count = command_lines(text); count != 0) {
+        into.warnings.insert(fmt::format("image-command-ignored: /{}: {} install or remove line{}", base::escape(path),
+                                         count, count == 1 ? "" : "s"));
+    }
+}
+
+void store(TarReader& tar, ContentId id, const LayerEntry& entry, Extraction& into) {
+    Hasher hasher;
+    StoredFile stored;
+    into.staging.begin_file(id);
+    for (std::string_view piece = tar.content(); !piece.empty(); piece = tar.content()) {
+        stored.size += piece.size();
+        if (stored.size > entry.size) {
+            break;
+        }
+        hasher.update(piece);
+        into.staging.append(piece);
+    }
+    if (stored.size != entry.size) {
+        throw Error(Exit::data, "bad-layer", fmt::format("expected {} bytes of \"{}\", found {}", entry.size,
+                                                         base::escape(entry.name), stored.size));
+    }
+    stored.sha256 = hasher.finish().hex;
+    into.staging.end_file(std::move(stored));
+}
+
+void read_entries(TarReader& tar, Extraction& into) {
+    LayerEntry entry;
+    while (tar.next(entry)) {
+        const bool maybe_config = entry.kind == EntryKind::file && entry.name.find("mod") != std::string::npos;
+        if (maybe_config) {
+            const std::string path = normalise_entry(entry.name, into.limits);
+            const bool metadata = is_module_metadata(path, into.view.wanted());
+            if (metadata || is_modprobe_config(path)) {
+                scan_for_commands(tar, path, into);
+            }
+            if (metadata) {
+                continue;
+            }
+        }
+        if (const auto id = into.view.add(entry)) {
+            store(tar, *id, entry, into);
+        }
+    }
+}
+
+}  // namespace
+
+void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into) {
+    FileSource file(fd);
+    const auto inflater = make_inflater(image::layer_compression(layer), file);
+    CheckedSource checked(*inflater, layer.size, into.limits, into.budget, diff_id.algorithm, into.on_piece);
+    into.view.begin_layer();
+    {
+        TarReader tar(checked);
+        read_entries(tar, into);
+    }
+    const image::Digest found = checked.drain();
+    if (found != diff_id) {
+        throw Error(Exit::integrity, "digest-mismatch",
+                    "the inflated layer is not what the image configuration says")
+            .detail("expected", diff_id.to_string())
+            .detail("found", found.to_string())
+            .hint("the image was altered or built wrongly: nothing of it was used");
+    }
+}
+
+}  // namespace kmm::registry

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// One verified layer blob -> the view of the image and the staged files.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "image/manifest.hpp"
+#include "registry/layer_view.hpp"
+#include "registry/source.hpp"
+#include "registry/staging.hpp"
+
+namespace kmm::registry {
+
+/// What the layers of one image are extracted into.
+struct Extraction {
+    LayerView& view;
+    Staging& staging;
+    InflateBudget& budget;
+    const Limits& limits;
+    std::set<std::string>& warnings;
+    std::function<void()> on_piece;  ///< called often; may throw (deadline)
+};
+
+/// Reads the blob in `fd` (already verified against `layer`), adds its entries, and compares the digest of the inflated bytes
+/// with `diff_id`. Errors: those of the parts; integrity 76 "digest-mismatch" for the diff id (M31).
+void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into);
+
+}  // namespace kmm::registry

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/layer_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "registry/source.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+constexpr std::string_view k_whiteout = ".wh.";
+constexpr std::string_view k_opaque = ".wh..wh..opq";
+constexpr int k_links_max = 40;
+
+std::string shown(std::string_view path) { return "\"" + base::escape(path) + "\""; }
+
+Error hostile(std::string message) { return Error(Exit::unsafe, "image-unsafe", std::move(message)); }
+Error malformed(std::string message) { return Error(Exit::data, "bad-layer", std::move(message)); }
+
+std::string join(std::string_view directory, std::string_view name) {
+    return directory.empty() ? std::string(name) : std::string(directory) + "/" + std::string(name);
+}
+
+bool is_printable(std::string_view path) {
+    return base::is_utf8(path) && std::none_of(path.begin(), path.end(), [](char c) {
+        return static_cast<unsigned char>(c) < 0x20U || c == 0x7F;
+    });
+}
+
+}  // namespace
+
+LayerView::LayerView(Wanted wanted, const Limits& limits) : wanted_(std::move(wanted)), limits_(limits) {}
+
+void LayerView::begin_layer() { ++layer_; }
+
+std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
+    if (++entries_ > limits_.entries) {
+        throw limit_error("the number of entries of the image", "entries", limits_.entries);
+    }
+    const std::string path = normalise_entry(entry.name, limits_);
+    const std::string_view name = name_of(path);
+    if (name.starts_with(k_whiteout)) {
+        whiteout(path);
+        return std::nullopt;
+    }
+    if (wanted_.is_ancestor(path)) {
+        if (entry.kind != EntryKind::directory) {
+            throw hostile(fmt::format("expected a directory on the way to the wanted files, found another kind of "
+                                      "entry at {}", shown(path.empty() ? "." : path)))
+                .hint("set dirName and firmwarePath to the real directories of the image, without links");
+        }
+        return std::nullopt;
+    }
+    if (!wanted_.covers(path)) {
+        if (is_in(path, wanted_.modules_root)) {
+            const std::string rest = path.substr(wanted_.modules_root.size() + 1);
+            const std::size_t slash = rest.find('/');
+            if (slash != std::string::npos || entry.kind == EntryKind::directory) {
+                kernel_dirs_[rest.substr(0, slash)] = layer_;
+            }
+        }
+        return std::nullopt;
+    }
+    if (!is_printable(path)) {
+        throw hostile("expected printable UTF-8 names, found " + shown(path));
+    }
+    check_parents(path);
+    switch (entry.kind) {
+        case EntryKind::special:
+            throw hostile("expected files, directories and links, found a device, pipe or socket at " + shown(path));
+        case EntryKind::symlink: add_symlink(path, entry); return std::nullopt;
+        case EntryKind::hardlink: add_hardlink(path, entry); return std::nullopt;
+        case EntryKind::directory: place(path, ViewNode{EntryKind::directory, layer_, 0, {}, false}); return std::nullopt;
+        case EntryKind::file: break;
+    }
+    if (entry.size > limits_.file_bytes) {
+        throw limit_error("the size of the file " + shown(path), "file_bytes", limits_.file_bytes);
+    }
+    bytes_ += entry.size;
+    if (bytes_ > limits_.inflated_bytes) {
+        throw limit_error("the size of the wanted files", "inflated_bytes", limits_.inflated_bytes);
+    }
+    place(path, ViewNode{EntryKind::file, layer_, next_content_, {}, entry.executable});
+    return next_content_++;
+}
+
+void LayerView::whiteout(const std::string& path) {
+    const std::string directory(parent_of(path));
+    const std::string_view name = name_of(path);
+    if (name == k_opaque) {
+        erase_lower(directory, false);
+        return;
+    }
+    const std::string_view victim = name.substr(k_whiteout.size());
+    if (victim.empty()) {
+        throw malformed("expected a name after .wh., found " + shown(path));
+    }
+    if (victim == "." || victim == "..") {
+        throw hostile("expected a whiteout of a name, found " + shown(path));
+    }
+    erase_lower(join(directory, victim), true);
+}
+
+/// Removes what lower layers put below `path`, and `path` as well if `itself`.
+void LayerView::erase_lower(const std::string& path, bool itself) {
+    const auto sweep = [&](auto& container, const auto& path_of, const auto& is_gone) {
+        if (itself) {
+            if (const auto found = container.find(path); found != container.end() && is_gone(*found)) {
+                container.erase(found);
+            }
+        }
+        const std::string prefix = path.empty() ? path : path + "/";
+        auto item = container.lower_bound(prefix);
+        while (item != container.end() && path_of(*item).starts_with(prefix)) {
+            item = is_gone(*item) ? container.erase(item) : std::next(item);
+        }
+    };
+    sweep(nodes_, [](const auto& item) -> const std::string& { return item.first; },
+          [&](const auto& item) { return item.second.layer < layer_; });
+    sweep(ignored_, [](const std::string& link) -> const std::string& { return link; },
+          [](const std::string&) { return true; });
+    if (is_in(wanted_.modules_root, path)) {
+        std::erase_if(kernel_dirs_, [&](const auto& item) { return item.second < layer_; });
+    } else if (itself && parent_of(path) == wanted_.modules_root) {
+        if (const auto found = kernel_dirs_.find(std::string(name_of(path)));
+            found != kernel_dirs_.end() && found->second < layer_) {
+            kernel_dirs_.erase(found);
+        }
+    }
+}
+
+/// Every directory above `path` (inside the wanted part) becomes known; anything else there is a fault.
+void LayerView::check_parents(const std::string& path) {
+    for (std::string parent(parent_of(path)); wanted_.covers(parent); parent = std::string(parent_of(parent))) {
+        if (ignored_.contains(parent)) {
+            throw hostile("expected no entry below a symbolic link, found " + shown(path));
+        }
+        const auto found = nodes_.find(parent);
+        if (found == nodes_.end()) {
+            nodes_.emplace(parent, ViewNode{EntryKind::directory, layer_, 0, {}, false});
+        } else if (found->second.kind == EntryKind::symlink) {
+            throw hostile("expected no entry below a symbolic link, found " + shown(path));
+        } else if (found->second.kind != EntryKind::directory) {
+            throw malformed("expected a directory above " + shown(path) + ", found a file");
+        } else {
+            found->second.layer = layer_;
+        }
+    }
+}
+
+void LayerView::place(const std::string& path, ViewNode node) {
+    const auto found = nodes_.find(path);
+    if (found != nodes_.end()) {
+        const bool both_directories =
+            found->second.kind == EntryKind::directory && node.kind == EntryKind::directory;
+        if (!both_directories && found->second.layer == layer_) {
+            if (node.kind == EntryKind::symlink || found->second.kind == EntryKind::symlink) {
+                throw hostile("expected one entry for each path, found a symbolic link and another entry at " +
+                              shown(path));
+            }
+            throw malformed("expected one entry for each path of a layer, found two for " + shown(path));
+        }
+        if (!both_directories) {
+            erase_lower(path, true);
+        }
+    }
+    ignored_.erase(path);
+    if (parent_of(path) == wanted_.modules_root && node.kind == EntryKind::directory) {
+        kernel_dirs_[std::string(name_of(path))] = layer_;
+    }
+    nodes_[path] = std::move(node);
+}
+
+/// The links that builds leave in a kernel directory and that point at the host or at kernel sources: they mean nothing
+/// outside the image and are never created (KMM: "host" for in-tree dependencies; kbuild: "build" and "source").
+bool LayerView::is_ignored_link(const std::string& path, const std::string& target) {
+    const std::string_view directory = parent_of(path);
+    if (parent_of(directory) != wanted_.modules_root) {
+        return false;
+    }
+    const std::string kernel(name_of(directory));
+    const std::string_view name = name_of(path);
+    const bool host = target == "/lib/modules/" + kernel || target == "/host/lib/modules/" + kernel;
+    if (!host && name != "build" && name != "source") {
+        return false;
+    }
+    if (host) {
+        warnings_.insert(fmt::format("host-link: /{} -> {}", base::escape(path), base::escape(target)));
+    } else {
+        warnings_.insert(fmt::format("build-link-ignored: /{}", base::escape(path)));
+    }
+    return true;
+}
+
+void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
+    if (entry.target.empty() || entry.target.find('\0') != std::string::npos) {
+        throw malformed("expected a target of the symbolic link " + shown(path));
+    }
+    if (entry.target.size() > limits_.path_bytes) {
+        throw limit_error("the length of the target of the link " + shown(path), "path_bytes", limits_.path_bytes);
+    }
+    if (path == wanted_.modules_root || path == wanted_.firmware_root || parent_of(path) == wanted_.modules_root) {
+        throw hostile("expected a directory, found a symbolic link at " + shown(path))
+            .hint("set dirName and firmwarePath to the real directories of the image, without links");
+    }
+    const bool ignored = is_ignored_link(path, entry.target);
+    if (!ignored && entry.target.front() == '/') {
+        throw hostile(fmt::format("expected a relative link, found {} -> {}", shown(path), shown(entry.target)));
+    }
+    place(path, ViewNode{EntryKind::symlink, layer_, 0, entry.target, false});
+    if (ignored) {
+        nodes_.erase(path);
+        ignored_.insert(path);
+        return;
+    }
+    // Lexically, at once: a link that leaves its root is refused even if something replaces it later.
+    const std::string root = wanted_.root_of(path).value_or("");
+    std::vector<std::string_view> stack = base::split(parent_of(path), '/');
+    for (const std::string_view piece : base::split(entry.target, '/')) {
+        if (piece == "..") {
+            if (stack.empty()) {
+                throw hostile(fmt::format("the link {} -> {} leaves the image", shown(path), shown(entry.target)));
+            }
+            stack.pop_back();
+        } else if (!piece.empty() && piece != ".") {
+            stack.push_back(piece);
+        }
+    }
+    std::string target;
+    for (const std::string_view piece : stack) {
+        target = join(target, piece);
+    }
+    if (!is_in(target, root)) {
+        throw hostile(fmt::format("the link {} -> {} leaves {}", shown(path), shown(entry.target), shown(root)));
+    }
+}
+
+void LayerView::add_hardlink(const std::string& path, const LayerEntry& entry) {
+    const std::string target = normalise_entry(entry.target, limits_);
+    if (!wanted_.covers(target)) {
+        throw hostile(fmt::format("the hard link {} -> {} leaves the wanted directory", shown(path), shown(target)))
+            .hint("copy the file instead of linking it when the image is built");
+    }
+    const auto found = nodes_.find(target);
+    if (found == nodes_.end()) {
+        throw malformed(fmt::format("expected the target of the hard link {} before it, found no {}", shown(path),
+                                    shown(target)));
+    }
+    if (found->second.kind != EntryKind::file) {
+        throw hostile(fmt::format("expected a hard link to a file, found {} -> {}", shown(path), shown(target)));
+    }
+    if (path == target) {
+        throw malformed("the hard link " + shown(path) + " is its own target");
+    }
+    ViewNode node = found->second;
+    node.layer = layer_;
+    place(path, std::move(node));
+}
+
+/// Walks the link at `path` through the view; the path it ends at, nullopt if it leads nowhere.
+std::optional<std::string> LayerView::resolve(const std::string& path) const {
+    const std::string root = wanted_.root_of(path).value_or("");
+    std::vector<std::string> todo{std::string(name_of(path))};
+    std::string at(parent_of(path));
+    int links = 0;
+    while (!todo.empty()) {
+        const std::string piece = std::move(todo.back());
+        todo.pop_back();
+        if (piece.empty() || piece == ".") {
+            continue;
+        }
+        at = piece == ".." ? std::string(parent_of(at)) : join(at, piece);
+        if (!is_in(at, root)) {
+            throw hostile(fmt::format("the link {} leaves {}", shown(path), shown(root)));
+        }
+        if (at == root) {
+            continue;
+        }
+        const auto found = nodes_.find(at);
+        if (found == nodes_.end()) {
+            const bool above = std::any_of(nodes_.begin(), nodes_.end(),
+                                           [&](const auto& item) { return is_in(item.first, at); });
+            if (!above) {
+                return std::nullopt;
+            }
+            continue;
+        }
+        if (found->second.kind == EntryKind::symlink) {
+            if (++links > k_links_max) {
+                throw hostile("the link " + shown(path) + " runs in a circle");
+            }
+            at = std::string(parent_of(at));
+            const auto pieces = base::split(found->second.target, '/');
+            for (auto it = pieces.rbegin(); it != pieces.rend(); ++it) {
+                todo.emplace_back(*it);
+            }
+        } else if (found->second.kind == EntryKind::file && !todo.empty()) {
+            return std::nullopt;
+        }
+    }
+    return at;
+}
+
+void LayerView::finish() {
+    std::vector<std::string> dangling;
+    for (const auto& [path, node] : nodes_) {
+        if (node.kind == EntryKind::symlink && !resolve(path)) {
+            dangling.push_back(path);
+            warnings_.insert(fmt::format("dangling-link: /{} -> {}", base::escape(path), base::escape(node.target)));
+        }
+    }
+    for (const std::string& path : dangling) {
+        nodes_.erase(path);
+    }
+    // Directories that only came to be known as parents of what is gone stay: an empty directory harms nobody.
+}
+
+std::vector<std::string> LayerView::kernels() const {
+    std::set<std::string> names;
+    for (const auto& [name, layer] : kernel_dirs_) {
+        names.insert(name);
+    }
+    for (const auto& [path, node] : nodes_) {
+        if (is_in(path, wanted_.modules_root) && path != wanted_.modules_root) {
+            const std::string_view rest = std::string_view(path).substr(wanted_.modules_root.size() + 1);
+            if (rest.find('/') != std::string_view::npos || node.kind == EntryKind::directory) {
+                names.emplace(rest.substr(0, rest.find('/')));
+            }
+        }
+    }
+    return {names.begin(), names.end()};
+}
+
+}  // namespace kmm::registry

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/path_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "registry/source.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+constexpr std::size_t k_shown_max = 120;
+
+std::string shown(std::string_view name) {
+    return "\"" + base::escape(name.substr(0, k_shown_max)) + (name.size() > k_shown_max ? "…" : "") + "\"";
+}
+
+/// A directory of the image that the user named, as a relative path.
+std::string user_path(std::string_view text, const char* what) {
+    std::string result;
+    for (const std::string_view piece : base::split(text, '/')) {
+        if (piece.empty() || piece == ".") {
+            continue;
+        }
+        if (piece == ".." || piece.find('\0') != std::string_view::npos) {
+            throw Error(Exit::data, "bad-path", fmt::format("{}: expected a path without \"..\", found {}", what,
+                                                            shown(text)));
+        }
+        result += (result.empty() ? "" : "/") + std::string(piece);
+    }
+    return result;
+}
+
+}  // namespace
+
+std::string normalise_entry(std::string_view name, const Limits& limits) {
+    if (name.size() > limits.path_bytes) {
+        throw limit_error("the length of the path " + shown(name), "path_bytes", limits.path_bytes);
+    }
+    if (name.empty() || name.find('\0') != std::string_view::npos) {
+        throw Error(Exit::data, "bad-layer", "expected a name for every entry of the layer, found " + shown(name));
+    }
+    if (name.front() == '/') {
+        throw Error(Exit::unsafe, "image-unsafe", "expected relative names in the layer, found " + shown(name));
+    }
+    std::string result;
+    std::size_t depth = 0;
+    for (const std::string_view piece : base::split(name, '/')) {
+        if (piece.empty() || piece == ".") {
+            continue;
+        }
+        if (piece == "..") {
+            throw Error(Exit::unsafe, "image-unsafe", "expected names without \"..\" in the layer, found " + shown(name));
+        }
+        if (piece.size() > limits.component_bytes) {
+            throw limit_error("the length of a component of the path " + shown(name), "component_bytes",
+                              limits.component_bytes);
+        }
+        if (++depth > limits.depth) {
+            throw limit_error("the depth of the path " + shown(name), "depth", limits.depth);
+        }
+        result += (result.empty() ? "" : "/") + std::string(piece);
+    }
+    return result;
+}
+
+bool is_in(std::string_view path, std::string_view directory) noexcept {
+    return directory.empty() || path == directory ||
+           (path.size() > directory.size() && path.starts_with(directory) && path[directory.size()] == '/');
+}
+
+std::string_view parent_of(std::string_view path) noexcept {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
+std::string_view name_of(std::string_view path) noexcept {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+bool Wanted::covers(std::string_view path) const {
+    if (!firmware_root.empty() && is_in(path, firmware_root)) {
+        return true;
+    }
+    if (!is_in(path, modules_root)) {
+        return false;
+    }
+    if (kernels.empty()) {
+        return true;
+    }
+    return std::any_of(kernels.begin(), kernels.end(),
+                       [&](const std::string& kernel) { return is_in(path, modules_root + "/" + kernel); });
+}
+
+bool Wanted::is_ancestor(std::string_view path) const {
+    return !covers(path) && (is_in(modules_root, path) || (!firmware_root.empty() && is_in(firmware_root, path)));
+}
+
+std::optional<std::string> Wanted::root_of(std::string_view path) const {
+    if (is_in(path, modules_root)) {
+        return modules_root;
+    }
+    if (!firmware_root.empty() && is_in(path, firmware_root)) {
+        return firmware_root;
+    }
+    return std::nullopt;
+}
+
+Wanted wanted_from(const PullRequest& request) {
+    Wanted wanted;
+    const std::string directory = user_path(request.dir_name, "dirName");
+    wanted.modules_root = directory.empty() ? "lib/modules" : directory + "/lib/modules";
+    for (const std::string& kernel : request.kernels) {
+        if (kernel.empty() || user_path(kernel, "kernel version") != kernel || kernel.find('/') != std::string::npos) {
+            throw Error(Exit::data, "bad-path", "kernel version: expected one directory name, found " + shown(kernel));
+        }
+        if (!request.all_kernels) {
+            wanted.kernels.push_back(kernel);
+        }
+    }
+    if (request.kernels.empty() && !request.all_kernels) {
+        throw Error(Exit::data, "bad-path", "expected the kernel version whose modules are wanted, found none");
+    }
+    if (!request.firmware_path.empty()) {
+        wanted.firmware_root = user_path(request.firmware_path, "firmwarePath");
+        if (wanted.firmware_root.empty()) {
+            throw Error(Exit::data, "bad-path", "firmwarePath: expected a directory below the root of the image");
+        }
+    }
+    return wanted;
+}
+
+}  // namespace kmm::registry

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t k_error_body_max = 64U << 10U;
+constexpr std::size_t k_error_text_max = 300;
+constexpr int k_redirects_max = 10;
+constexpr int k_logins_max = 16;
+
+bool is_redirect(int status) {
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+/// The registry's own words: "CODE: message" of the first entry of its error document, "" if it sent none.
+std::string registry_words(const std::string& body) {
+    Diagnostics faults;
+    const auto documents = value::read_json(body, "answer", faults);
+    if (has_errors(faults) || documents.empty()) {
+        return {};
+    }
+    const value::Node* errors = documents.front().root.find("errors");
+    if (errors == nullptr || errors->items().empty()) {
+        return {};
+    }
+    const value::Node& first = errors->items().front();
+    const std::string text = first.get_string({"code"}) + ": " + first.get_string({"message"});
+    return base::escape(text.substr(0, k_error_text_max));
+}
+
+}  // namespace
+
+Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference,
+                 const PullRequest& request)
+    : http_(http), clock_(clock), reference_(reference), tls_(request.tls), authenticator_(http, reference, request),
+      deadline_(clock.monotonic() + request.deadline), allowed_(request.deadline),
+      random_(static_cast<std::minstd_rand::result_type>(clock.monotonic().count() + 1)) {
+    policy_.attempts = std::max(1, request.attempts);
+    const auto url = net::parse_url("https://" + reference.registry + "/");
+    if (!url) {
+        throw Error(Exit::data, "bad-reference", "expected a registry host, found \"" +
+                                                     base::escape(reference.registry) + "\"");
+    }
+    origin_ = *url;
+    boundary_.host = origin_.host;
+    boundary_.insecure = request.tls.insecure;
+    boundary_.scope = net::literal_scope(origin_.host).value_or(net::AddressScope::global);
+}
+
+milliseconds Session::remaining() const { return deadline_ - clock_.monotonic(); }
+
+Error Session::deadline_error() const {
+    return Error(Exit::timeout, "pull-timeout",
+                 fmt::format("the image was not pulled within {}", base::format_duration(allowed_)))
+        .hint("--timeout allows more; the next try starts anew");
+}
+
+void Session::check_deadline() const {
+    if (remaining() <= milliseconds(0)) {
+        throw deadline_error();
+    }
+}
+
+void Session::wait_before_retry(int failures) {
+    const double random = static_cast<double>(random_() - std::minstd_rand::min()) /
+                          (static_cast<double>(std::minstd_rand::max()) + 1.0);
+    const milliseconds wait = net::retry_delay(policy_, failures, retry_after_, random);
+    retry_after_.reset();
+    if (wait >= remaining()) {
+        throw;
+    }
+    if (!clock_.sleep_for(wait)) {
+        throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the registry");
+    }
+}
+
+/// Only with --insecure: https without verification first, plain http if nobody speaks TLS there.
+void Session::choose_scheme() {
+    if (scheme_known_) {
+        return;
+    }
+    if (tls_.insecure) {
+        net::Request request;
+        request.tls = tls_;
+        request.timeout = std::min(request.timeout, remaining());
+        net::Url probe = origin_;
+        probe.path = "/v2/";
+        request.url = probe.to_string();
+        try {
+            static_cast<void>(http_.send(request, [](const net::Response&, std::string_view) { return false; }));
+        } catch (const Error& error) {
+            if (error.code() != "tls" && error.code() != "network") {
+                throw;
+            }
+            const bool default_port = origin_.port == 443;
+            origin_.scheme = "http";
+            origin_.port = default_port ? 80 : origin_.port;
+        }
+    }
+    scheme_known_ = true;
+}
+
+net::Response Session::follow(const net::Url& start, const Headers& headers, const net::BodySink& sink,
+                              std::string& error_body, bool& left_origin) {
+    net::Url url = start;
+    for (int hop = 0;; ++hop) {
+        check_deadline();
+        net::Request request;
+        request.url = url.to_string();
+        request.headers = headers;
+        request.tls = tls_;
+        request.timeout = remaining();
+        request.scope_max = scope_max_for(url, boundary_);
+        left_origin = !url.same_origin(origin_);
+        if (!left_origin && !authenticator_.authorization().empty()) {
+            request.headers.emplace_back("Authorization", authenticator_.authorization());
+        }
+        error_body.clear();
+        net::Response response;
+        try {
+            response = http_.send(request, [&](const net::Response& head, std::string_view piece) {
+                if (head.status == 200 || head.status == 206) {
+                    return sink(head, piece);
+                }
+                error_body += piece.substr(0, k_error_body_max - std::min(k_error_body_max, error_body.size()));
+                return error_body.size() < k_error_body_max;
+            });
+        } catch (const Error& error) {
+            if (error.code() == "network-timeout" && remaining() <= milliseconds(0)) {
+                throw deadline_error();
+            }
+            throw;
+        }
+        if (url.host == boundary_.host && !response.peer_address.empty()) {
+            boundary_.scope = net::literal_scope(response.peer_address).value_or(boundary_.scope);
+        }
+        if (!is_redirect(response.status)) {
+            return response;
+        }
+        const auto location = response.header("location");
+        const auto next = location ? net::resolve_url(url, *location) : std::nullopt;
+        if (!next) {
+            throw Error(Exit::unavailable, "redirect-refused",
+                        fmt::format("expected an http(s) location in the redirect of {}, found \"{}\"",
+                                    net::redact_url(request.url), net::redact_url(location.value_or(""))));
+        }
+        if (hop == k_redirects_max) {
+            throw Error(Exit::unavailable, "redirect-refused", "expected at most 10 redirects, found more")
+                .detail("url", net::redact_url(start.to_string()));
+        }
+        check_redirect(url, *next, boundary_);
+        url = *next;
+    }
+}
+
+Error Session::answer_error(const net::Response& response, const std::string& body, const std::string& path) {
+    const int status = response.status;
+    const std::string words = registry_words(body);
+    Error error = [&] {
+        if (status == 401) {
+            return Error(Exit::no_permission, "registry-auth",
+                         "the registry wants a login: " + authenticator_.tried())
+                .hint("check the image name and tag, then the pull secret or --authfile; some registries also ask for a "
+                      "login for images that do not exist");
+        }
+        if (status == 403) {
+            return Error(Exit::no_permission, "registry-auth", "the registry denies access to " + reference_.name())
+                .hint("the credentials are known and may not pull this repository: ask for the permission to pull");
+        }
+        if (status == 404) {
+            return path.starts_with("blobs/")
+                       ? Error(Exit::not_found, "image-not-found", "the registry has the manifest and not " + path)
+                             .hint("push the image again")
+                       : Error(Exit::not_found, "image-not-found",
+                               "the registry has no " + reference_.to_string())
+                             .hint("check the repository name and the tag");
+        }
+        Error other(Exit::unavailable, "registry-error", fmt::format("the registry {} answered {}",
+                                                                     reference_.registry, status));
+        return net::is_retryable_status(status) ? std::move(other).retryable() : std::move(other);
+    }();
+    error.cause_http(status);
+    error.detail("image", reference_.to_string());
+    if (!words.empty()) {
+        error.detail("registry", words);
+    }
+    return error;
+}
+
+net::Response Session::get(const std::string& path, const Headers& headers, const net::BodySink& sink) {
+    choose_scheme();
+    net::Url url = origin_;
+    url.path = "/v2/" + reference_.repository + "/" + path;
+    for (int login = 0;; ++login) {
+        std::string error_body;
+        bool left_origin = false;
+        net::Response response = follow(url, headers, sink, error_body, left_origin);
+        if (response.status == 401 && !left_origin && login < k_logins_max) {
+            if (authenticator_.answer(response, boundary_, remaining())) {
+                continue;
+            }
+        }
+        if ((response.status >= 200 && response.status < 300) || response.status == 416) {
+            authenticator_.accepted();
+            return response;
+        }
+        if (const auto header = response.header("retry-after")) {
+            retry_after_ = net::parse_retry_after(*header, clock_.now_unix());
+        }
+        throw answer_error(response, error_body, path);
+    }
+}
+
+}  // namespace kmm::registry

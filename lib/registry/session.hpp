@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conversation with one repository of one registry: scheme, login, redirects, repeated tries, one deadline.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "net/retry.hpp"
+#include "registry/auth.hpp"
+#include "sys/clock.hpp"
+
+namespace kmm::registry {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+class Session {
+public:
+    Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference, const PullRequest& request);
+
+    /// GET of `path` below /v2/REPOSITORY/ ("manifests/v1", "blobs/sha256:…"). Logs in when asked, follows up to ten
+    /// redirects (credentials stay on the registry's origin). The body goes to `sink` only for the answers 200 and 206.
+    /// 2xx and 416 return. One try: see the error's is_retryable(). Errors: no_permission "registry-auth" for 401 and 403,
+    /// not_found "image-not-found" for 404, unavailable "registry-error" for other answers, what HttpClient throws,
+    /// timeout "pull-timeout" when the deadline of the pull is over.
+    [[nodiscard]] net::Response get(const std::string& path, const Headers& headers, const net::BodySink& sink);
+
+    /// Waits before the next try after `failures` failures, as long as the last answer asked for. Rethrows the failure being
+    /// handled if the deadline would be over. Errors: interrupted when the clock's sleep was cut short.
+    void wait_before_retry(int failures);
+
+    /// Throws timeout "pull-timeout" if the deadline of the pull is over.
+    void check_deadline() const;
+    [[nodiscard]] const net::RetryPolicy& policy() const noexcept { return policy_; }
+
+private:
+    [[nodiscard]] std::chrono::milliseconds remaining() const;
+    [[nodiscard]] Error deadline_error() const;
+    void choose_scheme();
+    [[nodiscard]] net::Response follow(const net::Url& start, const Headers& headers, const net::BodySink& sink,
+                                       std::string& error_body, bool& left_origin);
+    [[nodiscard]] Error answer_error(const net::Response& response, const std::string& body, const std::string& path);
+
+    net::HttpClient& http_;
+    sys::Clock& clock_;
+    image::Reference reference_;
+    net::TlsSettings tls_;
+    Authenticator authenticator_;
+    Boundary boundary_;
+    net::Url origin_;
+    bool scheme_known_ = false;
+    net::RetryPolicy policy_;
+    std::optional<std::chrono::milliseconds> retry_after_;
+    std::chrono::milliseconds deadline_;      ///< on the clock's monotonic time
+    std::chrono::milliseconds allowed_;
+    std::minstd_rand random_;
+};
+
+}  // namespace kmm::registry

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes that are read piece by piece, and the steps that a layer's bytes go through: file, inflate, count and hash.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "image/manifest.hpp"
+#include "registry/hash.hpp"
+#include "registry/puller.hpp"
+
+namespace kmm::registry {
+
+/// A stream of bytes. Pieces stay valid until the next call.
+class ByteSource {
+public:
+    virtual ~ByteSource() = default;
+    /// The next piece; empty at the end, and for ever after.
+    [[nodiscard]] virtual std::string_view next() = 0;
+};
+
+/// Reads a descriptor from its start with pread; the descriptor stays the caller's. Errors: io.
+class FileSource final : public ByteSource {
+public:
+    explicit FileSource(int fd);
+    [[nodiscard]] std::string_view next() override;
+
+private:
+    int fd_;
+    std::uint64_t offset_ = 0;
+    std::vector<char> buffer_;
+};
+
+/// The plain bytes of a stream compressed as said: gzip with any number of members, each with its checksum verified;
+/// zstd with any number of frames and windows up to 128 MiB; or as it is. `input` must outlive the result.
+/// Errors on next(): data "bad-layer" for bytes of another format (named), damage, truncation and trailing garbage;
+/// unsafe "image-limit" for a zstd window above the cap.
+[[nodiscard]] std::unique_ptr<ByteSource> make_inflater(image::Compression compression, ByteSource& input);
+
+/// What has been inflated of an image so far, shared by its layers.
+struct InflateBudget {
+    std::uint64_t image_bytes = 0;
+};
+
+/// Passes bytes on while hashing them and holding them to the limits. Errors on next(): unsafe "image-limit".
+class CheckedSource final : public ByteSource {
+public:
+    CheckedSource(ByteSource& input, std::uint64_t compressed_bytes, const Limits& limits, InflateBudget& budget,
+                  image::DigestAlgorithm algorithm, std::function<void()> on_piece);
+    [[nodiscard]] std::string_view next() override;
+    /// Reads to the end and returns the digest of everything.
+    [[nodiscard]] image::Digest drain();
+
+private:
+    ByteSource& input_;
+    std::uint64_t compressed_bytes_;
+    const Limits& limits_;
+    InflateBudget& budget_;
+    Hasher hasher_;
+    std::function<void()> on_piece_;
+    std::uint64_t bytes_ = 0;
+};
+
+/// unsafe "image-limit": "WHAT exceeds the limit of MAX", and how to raise it (`name` as in --limit NAME=VALUE).
+[[nodiscard]] Error limit_error(const std::string& what, const std::string& name, std::uint64_t maximum);
+
+}  // namespace kmm::registry

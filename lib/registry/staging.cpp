@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/staging.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+constexpr const char* k_work = ".kmm-pull";
+constexpr mode_t k_directory_mode = 0755;
+
+std::string work_name(ContentId id) { return std::to_string(id); }
+
+/// openat2 that stays beneath `root` and passes through no link; -1 with errno otherwise.
+int open_beneath(int root, const std::string& path, int flags) {
+    open_how how{};
+    how.flags = static_cast<unsigned>(flags | O_CLOEXEC);
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    return static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how));
+}
+
+}  // namespace
+
+Staging::Staging(std::string out_dir) : out_dir_(std::move(out_dir)) {
+    root_.reset(::open(out_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!root_) {
+        const int saved = errno;
+        throw from_errno(saved, "directory " + out_dir_, "out-dir");
+    }
+    std::error_code fault;
+    if (!std::filesystem::is_empty(out_dir_, fault) || fault) {
+        throw Error(Exit::io, "out-dir", "expected an empty directory, found files in " + out_dir_);
+    }
+    owned_ = true;
+    if (::mkdirat(root_.get(), k_work, 0700) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "making a directory in " + out_dir_);
+    }
+    work_.reset(::openat(root_.get(), k_work, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!work_) {
+        const int saved = errno;
+        remove_everything();
+        throw from_errno(saved, "opening a directory in " + out_dir_);
+    }
+}
+
+Staging::~Staging() {
+    if (owned_) {
+        remove_everything();
+    }
+}
+
+void Staging::remove_everything() noexcept {
+    file_.reset();
+    std::error_code fault;
+    for (std::filesystem::directory_iterator item(out_dir_, fault), end; !fault && item != end; item.increment(fault)) {
+        std::error_code ignored;
+        std::filesystem::remove_all(item->path(), ignored);
+    }
+}
+
+sys::Fd Staging::unnamed_file() const {
+    sys::Fd fd(::openat(work_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (fd) {
+        return fd;
+    }
+    fd.reset(::openat(work_.get(), "blob", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd) {
+        const int saved = errno;
+        throw from_errno(saved, "making a file in " + out_dir_);
+    }
+    ::unlinkat(work_.get(), "blob", 0);
+    return fd;
+}
+
+void Staging::need_space(std::uint64_t bytes) const {
+    struct statvfs facts {};
+    if (::fstatvfs(root_.get(), &facts) != 0) {
+        return;  // a file system that does not tell: writing will
+    }
+    const std::uint64_t free_bytes = static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
+    const std::uint64_t needed = bytes + bytes / 10;
+    if (free_bytes < needed) {
+        throw Error(Exit::io, "no-space",
+                    fmt::format("expected {} free in {}, found {}", base::format_bytes(needed), out_dir_,
+                                base::format_bytes(free_bytes)));
+    }
+}
+
+void Staging::begin_file(ContentId id) {
+    if (id != stored_.size()) {
+        throw bug("contents are stored out of order");
+    }
+    file_.reset(::openat(work_.get(), work_name(id).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file_) {
+        const int saved = errno;
+        throw from_errno(saved, "making a file in " + out_dir_);
+    }
+}
+
+void Staging::append(std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t put = ::write(file_.get(), bytes.data(), bytes.size());
+        if (put < 0) {
+            const int saved = errno;
+            if (saved == EINTR) {
+                continue;
+            }
+            throw from_errno(saved, "writing a file of the image in " + out_dir_);
+        }
+        bytes.remove_prefix(static_cast<std::size_t>(put));
+    }
+}
+
+void Staging::end_file(StoredFile stored) {
+    const int fd = file_.release();
+    if (::close(fd) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "writing a file of the image in " + out_dir_);
+    }
+    stored_.push_back(std::move(stored));
+}
+
+sys::Fd Staging::open_directory(const std::string& path, bool create) const {
+    if (path.empty()) {
+        return sys::Fd(::openat(root_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    }
+    sys::Fd fd(open_beneath(root_.get(), path, O_RDONLY | O_DIRECTORY));
+    if (fd || (errno == ENOENT && !create)) {
+        return fd;
+    }
+    // Kernels before 5.6 and some seccomp filters have no openat2; and directories may have to be made: step by step.
+    sys::Fd at(::openat(root_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (const std::string_view piece : base::split(path, '/')) {
+        const std::string name(piece);
+        const bool made = create && ::mkdirat(at.get(), name.c_str(), k_directory_mode) == 0;
+        if (create && !made && errno != EEXIST) {
+            return {};
+        }
+        at.reset(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+        if (at && made) {
+            static_cast<void>(::fchmod(at.get(), k_directory_mode));  // whatever the umask says
+        }
+        if (!at) {
+            return {};
+        }
+    }
+    return at;
+}
+
+std::vector<ExtractedFile> Staging::publish(const LayerView& view) {
+    std::vector<ExtractedFile> result;
+    std::map<ContentId, std::string> placed;  // content -> the path it got first
+    const auto fail = [&](int number, const std::string& path) {
+        return from_errno(number, "making /" + base::escape(path) + " in " + out_dir_);
+    };
+    std::string open_path;
+    sys::Fd directory = open_directory("", false);
+    for (const auto& [path, node] : view.nodes()) {
+        const std::string parent(node.kind == EntryKind::directory ? path : parent_of(path));
+        if (parent != open_path) {
+            directory = open_directory(parent, true);
+            open_path = parent;
+        }
+        if (!directory) {
+            const int saved = errno;
+            throw fail(saved, parent);
+        }
+        const std::string name(name_of(path));
+        if (node.kind == EntryKind::directory) {
+            continue;
+        }
+        if (node.kind == EntryKind::symlink) {
+            if (::symlinkat(node.target.c_str(), directory.get(), name.c_str()) != 0) {
+                const int saved = errno;
+                throw fail(saved, path);
+            }
+            continue;
+        }
+        const auto first = placed.find(node.content);
+        if (first == placed.end()) {
+            if (::fchmodat(work_.get(), work_name(node.content).c_str(), node.executable ? 0755 : 0644, 0) != 0 ||
+                ::renameat(work_.get(), work_name(node.content).c_str(), directory.get(), name.c_str()) != 0) {
+                const int saved = errno;
+                throw fail(saved, path);
+            }
+            placed.emplace(node.content, path);
+        } else {
+            const sys::Fd other = open_directory(std::string(parent_of(first->second)), false);
+            if (::linkat(other.get(), std::string(name_of(first->second)).c_str(), directory.get(), name.c_str(), 0) != 0) {
+                const int saved = errno;
+                throw fail(saved, path);
+            }
+        }
+        const StoredFile& stored = stored_.at(node.content);
+        result.push_back(ExtractedFile{"/" + path, stored.size, stored.sha256});
+    }
+    work_.reset();
+    std::error_code fault;
+    std::filesystem::remove_all(std::filesystem::path(out_dir_) / k_work, fault);
+    if (fault) {
+        throw from_errno(fault.value(), "removing temporary files in " + out_dir_);
+    }
+    owned_ = false;
+    return result;
+}
+
+}  // namespace kmm::registry

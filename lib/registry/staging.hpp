@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The private directory that a pull writes into: numbered files first, the finished tree at the end, nothing on failure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "registry/layer_view.hpp"
+#include "registry/puller.hpp"
+#include "sys/fd.hpp"
+
+namespace kmm::registry {
+
+/// A file that was written under its number.
+struct StoredFile {
+    std::uint64_t size = 0;
+    std::string sha256;
+};
+
+/// Owns what a pull puts below `out_dir` until publish() has succeeded; removes it all otherwise. Every path is opened
+/// relative to the descriptor of the directory, beneath it, through no link.
+class Staging {
+public:
+    /// Errors: io "out-dir" unless `out_dir` is an existing, empty directory.
+    explicit Staging(std::string out_dir);
+    ~Staging();
+    Staging(const Staging&) = delete;
+    Staging& operator=(const Staging&) = delete;
+
+    /// An empty file without a name, for a downloaded blob; gone when closed. Errors: io.
+    [[nodiscard]] sys::Fd unnamed_file() const;
+    /// Fails with io "no-space" unless `bytes` and a tenth more are free.
+    void need_space(std::uint64_t bytes) const;
+
+    /// Writes content number `id`: begin, any number of append, end. Errors: io.
+    void begin_file(ContentId id);
+    void append(std::string_view bytes);
+    void end_file(StoredFile stored);
+
+    /// Moves the files of `view` to their paths, makes its links and directories, removes what is left over. Returns the
+    /// files, sorted by path. Errors: io; everything is removed then.
+    [[nodiscard]] std::vector<ExtractedFile> publish(const LayerView& view);
+
+private:
+    [[nodiscard]] sys::Fd open_directory(const std::string& path, bool create) const;
+    void remove_everything() noexcept;
+
+    std::string out_dir_;
+    sys::Fd root_;
+    sys::Fd work_;
+    sys::Fd file_;
+    std::vector<StoredFile> stored_;
+    bool owned_ = false;
+};
+
+}  // namespace kmm::registry

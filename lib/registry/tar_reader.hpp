@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a plain tar as a sequence of entries.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "registry/layer_view.hpp"
+#include "registry/source.hpp"
+
+namespace kmm::registry {
+
+/// A tar (ustar, GNU, pax) out of a byte source, entry by entry. Owners, times, extended attributes and access lists are not
+/// even looked at. Reads no further than the end-of-archive mark.
+class TarReader {
+public:
+    /// `input` must outlive the reader.
+    explicit TarReader(ByteSource& input);
+    ~TarReader();
+    TarReader(const TarReader&) = delete;
+    TarReader& operator=(const TarReader&) = delete;
+
+    /// The next entry; false at the end. An empty stream has no entries. Errors: data "bad-layer" for anything that is not
+    /// a tar, damaged or cut short; what the source throws.
+    [[nodiscard]] bool next(LayerEntry& entry);
+    /// The next piece of the current entry's content, holes filled with zeros; empty at its end.
+    [[nodiscard]] std::string_view content();
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kmm::registry

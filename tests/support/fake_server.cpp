@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/fake_server.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <openssl/bio.h>
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <stdexcept>
+#include <string_view>
+
+namespace kmm::test {
+
+namespace {
+
+void require(bool ok, const char* what) {
+    if (!ok) {
+        throw std::runtime_error(what);
+    }
+}
+
+std::string pem_text(BIO* memory) {
+    char* data = nullptr;
+    const long length = BIO_get_mem_data(memory, &data);
+    std::string text(data, static_cast<std::size_t>(length));
+    BIO_free(memory);
+    return text;
+}
+
+std::string lower(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    return text;
+}
+
+}  // namespace
+
+std::string FakeRequest::header(const std::string& name) const {
+    const auto found = headers.find(name);
+    return found == headers.end() ? std::string() : found->second;
+}
+
+Identity make_identity(const IdentityOptions& options) {
+    EVP_PKEY* key = EVP_EC_gen("P-256");
+    X509* certificate = X509_new();
+    require(key != nullptr && certificate != nullptr, "no key");
+    X509_set_version(certificate, 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
+    X509_gmtime_adj(X509_getm_notBefore(certificate), -7200);
+    X509_gmtime_adj(X509_getm_notAfter(certificate), options.expired ? -3600 : 3600);
+    X509_set_pubkey(certificate, key);
+    X509_NAME* name = X509_get_subject_name(certificate);
+    const auto* common = reinterpret_cast<const unsigned char*>("kmm-tools test");
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, common, -1, -1, 0);
+    X509_set_issuer_name(certificate, name);
+    const std::string names = options.wrong_host ? "DNS:elsewhere.example" : "DNS:" + options.name + ",IP:127.0.0.1";
+    for (const auto& [nid, value] : std::vector<std::pair<int, std::string>>{
+             {NID_subject_alt_name, names}, {NID_basic_constraints, "critical,CA:TRUE"}}) {
+        X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, nid, value.c_str());
+        require(extension != nullptr, "no extension");
+        X509_add_ext(certificate, extension, -1);
+        X509_EXTENSION_free(extension);
+    }
+    require(X509_sign(certificate, key, EVP_sha256()) > 0, "not signed");
+    Identity identity;
+    BIO* memory = BIO_new(BIO_s_mem());
+    PEM_write_bio_X509(memory, certificate);
+    identity.certificate_pem = pem_text(memory);
+    memory = BIO_new(BIO_s_mem());
+    PEM_write_bio_PrivateKey(memory, key, nullptr, nullptr, 0, nullptr, nullptr);
+    identity.key_pem = pem_text(memory);
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+    return identity;
+}
+
+struct FakeServer::Tls {
+    SSL_CTX* context = SSL_CTX_new(TLS_server_method());
+
+    explicit Tls(const Identity& identity) {
+        BIO* memory = BIO_new_mem_buf(identity.certificate_pem.data(), static_cast<int>(identity.certificate_pem.size()));
+        X509* certificate = PEM_read_bio_X509(memory, nullptr, nullptr, nullptr);
+        BIO_free(memory);
+        memory = BIO_new_mem_buf(identity.key_pem.data(), static_cast<int>(identity.key_pem.size()));
+        EVP_PKEY* key = PEM_read_bio_PrivateKey(memory, nullptr, nullptr, nullptr);
+        BIO_free(memory);
+        require(SSL_CTX_use_certificate(context, certificate) == 1 && SSL_CTX_use_PrivateKey(context, key) == 1, "no TLS");
+        X509_free(certificate);
+        EVP_PKEY_free(key);
+    }
+    ~Tls() { SSL_CTX_free(context); }
+    Tls(const Tls&) = delete;
+    Tls& operator=(const Tls&) = delete;
+};
+
+namespace {
+
+/// One connection, with or without TLS.
+struct Stream {
+    int fd;
+    SSL* ssl;
+
+    std::string read() const {
+        std::string buffer(16384, '\0');
+        const auto got = ssl != nullptr ? static_cast<ssize_t>(SSL_read(ssl, buffer.data(), 16384))
+                                        : ::read(fd, buffer.data(), buffer.size());
+        buffer.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+        return buffer;
+    }
+    bool write(std::string_view bytes) const {
+        while (!bytes.empty()) {
+            const std::size_t piece = std::min<std::size_t>(bytes.size(), 1U << 20U);
+            const auto put = ssl != nullptr ? static_cast<ssize_t>(SSL_write(ssl, bytes.data(), static_cast<int>(piece)))
+                                            : ::send(fd, bytes.data(), piece, MSG_NOSIGNAL);
+            if (put <= 0) {
+                return false;
+            }
+            bytes.remove_prefix(static_cast<std::size_t>(put));
+        }
+        return true;
+    }
+};
+
+std::optional<FakeRequest> read_request(const Stream& stream) {
+    std::string text;
+    std::size_t end = std::string::npos;
+    while ((end = text.find("\r\n\r\n")) == std::string::npos) {
+        const std::string piece = stream.read();
+        if (piece.empty()) {
+            return std::nullopt;
+        }
+        text += piece;
+    }
+    FakeRequest request;
+    std::size_t at = text.find("\r\n");
+    const std::string line = text.substr(0, at);
+    request.method = line.substr(0, line.find(' '));
+    request.target = line.substr(request.method.size() + 1, line.rfind(' ') - request.method.size() - 1);
+    while (at < end) {
+        at += 2;
+        const std::size_t stop = text.find("\r\n", at);
+        const std::string header = text.substr(at, stop - at);
+        const std::size_t colon = header.find(": ");
+        if (colon != std::string::npos) {
+            request.headers[lower(header.substr(0, colon))] = header.substr(colon + 2);
+        }
+        at = stop;
+    }
+    request.body = text.substr(end + 4);
+    const std::string length = request.header("content-length");
+    while (!length.empty() && request.body.size() < std::stoul(length)) {
+        const std::string piece = stream.read();
+        if (piece.empty()) {
+            return std::nullopt;
+        }
+        request.body += piece;
+    }
+    return request;
+}
+
+}  // namespace
+
+FakeServer::FakeServer(Handler handler, std::optional<Identity> identity) : handler_(std::move(handler)) {
+    static_cast<void>(std::signal(SIGPIPE, SIG_IGN));  // OpenSSL writes without MSG_NOSIGNAL
+    if (identity) {
+        tls_ = std::make_unique<Tls>(*identity);
+    }
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    socklen_t length = sizeof address;
+    require(listener_ >= 0 && ::bind(listener_, generic, length) == 0 && ::listen(listener_, 16) == 0 &&
+                ::getsockname(listener_, generic, &length) == 0, "no server socket");
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { serve(); });
+}
+
+FakeServer::~FakeServer() {
+    stopping_ = true;
+    thread_.join();
+    ::close(listener_);
+}
+
+void FakeServer::serve() {
+    while (!stopping_) {
+        pollfd wait{listener_, POLLIN, 0};
+        if (::poll(&wait, 1, 20) <= 0) {
+            continue;
+        }
+        const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+        if (fd >= 0) {
+            answer(fd);
+            ::close(fd);
+        }
+    }
+}
+
+void FakeServer::answer(int fd) {
+    const timeval patience{10, 0};
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    Stream stream{fd, nullptr};
+    if (tls_) {
+        stream.ssl = SSL_new(tls_->context);
+        SSL_set_fd(stream.ssl, fd);
+        if (SSL_accept(stream.ssl) != 1) {
+            SSL_free(stream.ssl);
+            return;
+        }
+    }
+    if (const auto request = read_request(stream)) {
+        {
+            const std::lock_guard lock(mutex_);
+            requests_.push_back(*request);
+        }
+        const FakeReply reply = handler_(*request);
+        std::string head = "HTTP/1.1 " + std::to_string(reply.status) + " Status\r\nConnection: close\r\n";
+        for (const auto& [name, value] : reply.headers) {
+            head += name + ": " + value + "\r\n";
+        }
+        head += "Content-Length: " + std::to_string(reply.announced_length.value_or(reply.body.size())) + "\r\n\r\n";
+        const bool reset = reply.reset_after.has_value();
+        const std::string_view body =
+            std::string_view(reply.body).substr(0, reply.reset_after.value_or(reply.body.size()));
+        stream.write(head) && (request->method == "HEAD" || stream.write(body));
+        if (reset) {
+            ::usleep(30'000);  // let the bytes arrive: a reset discards what is unread
+            const linger hard{1, 0};
+            ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+        } else {
+            if (stream.ssl != nullptr) {
+                SSL_shutdown(stream.ssl);
+            }
+            ::shutdown(fd, SHUT_WR);
+            char rest[256];
+            while (::read(fd, rest, sizeof rest) > 0) {
+            }
+        }
+    }
+    SSL_free(stream.ssl);
+}
+
+std::vector<FakeRequest> FakeServer::requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+}
+
+std::size_t FakeServer::count(const std::string& text) const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(std::count_if(requests_.begin(), requests_.end(), [&](const FakeRequest& request) {
+        return request.target.find(text) != std::string::npos;
+    }));
+}
+
+}  // namespace kmm::test

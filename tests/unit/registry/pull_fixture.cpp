@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/registry/pull_fixture.hpp"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace kmm::test {
+
+namespace fs = std::filesystem;
+
+std::string Outcome::detail(const std::string& key) const {
+    if (error) {
+        for (const auto& [name, value] : error->details()) {
+            if (name == key) {
+                return value;
+            }
+        }
+    }
+    return {};
+}
+
+bool Outcome::warned(const std::string& text) const {
+    return std::any_of(result.warnings.begin(), result.warnings.end(),
+                       [&](const std::string& warning) { return warning.find(text) != std::string::npos; });
+}
+
+Outcome pull_from(const FakeRegistry& registry, const std::function<void(registry::PullRequest&)>& tweak) {
+    std::string root = (fs::temp_directory_path() / "kmm-pull-XXXXXX").string();
+    REQUIRE(::mkdtemp(root.data()) != nullptr);
+    const std::string out = root + "/out";
+    fs::create_directory(out);
+    std::ofstream(root + "/victim") << "untouched";
+
+    registry::PullRequest request;
+    request.reference = registry.reference();
+    request.kernels = {k_kernel};
+    request.tls.insecure = true;
+    if (tweak) {
+        tweak(request);
+    }
+    Outcome outcome;
+    TestClock clock;
+    net::CurlHttpClient http;
+    try {
+        outcome.result = registry::pull(request, out, http, clock);
+    } catch (const Error& error) {
+        outcome.error = error;
+    }
+    outcome.sleeps = clock.sleeps;
+    for (const auto& item : fs::recursive_directory_iterator(out)) {
+        const std::string path = fs::relative(item.path(), out).string();
+        if (item.is_symlink()) {
+            outcome.files[path] = "-> " + fs::read_symlink(item.path()).string();
+        } else if (item.is_regular_file()) {
+            std::ifstream in(item.path(), std::ios::binary);
+            std::stringstream text;
+            text << in.rdbuf();
+            outcome.files[path] = text.str();
+        } else if (!item.is_directory()) {
+            outcome.files[path] = "special";
+        }
+    }
+    if (outcome.error) {
+        CHECK_MESSAGE(fs::is_empty(out), "something is left below the directory after " << outcome.code());
+    }
+    CHECK_FALSE(fs::exists(out + "/.kmm-pull"));
+    // Nothing beside the directory was touched.
+    std::stringstream victim;
+    victim << std::ifstream(root + "/victim").rdbuf();
+    CHECK(victim.str() == "untouched");
+    CHECK(std::distance(fs::directory_iterator(root), fs::directory_iterator()) == 2);
+    fs::remove_all(root);
+    return outcome;
+}
+
+Outcome pull_layers(const std::vector<TestLayer>& layers, const std::function<void(registry::PullRequest&)>& tweak) {
+    FakeRegistry registry;
+    registry.add_image("v1", layers);
+    return pull_from(registry, tweak);
+}
+
+Outcome pull_tar(const std::string& tar, const std::function<void(registry::PullRequest&)>& tweak) {
+    return pull_layers({gzip_layer(tar)}, tweak);
+}
+
+}  // namespace kmm::test

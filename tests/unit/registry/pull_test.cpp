@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way that works: what a good image leaves behind.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "image/manifest.hpp"
+#include "unit/registry/pull_fixture.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+TEST_SUITE("registry::unit") {
+
+TEST_CASE("a good image is pulled, plain, gzip and zstd") {
+    TarBuilder first;
+    first.dir("./").dir("./opt/").dir("opt/lib").file("etc/passwd", "root").file(k_modules + "/a.ko", "module a");
+    TarBuilder second;
+    second.file(k_modules + "/sub/b.ko", std::string(700'000, 'b')).file("opt/lib/modules/other/c.ko", "other kernel");
+    TarBuilder third;
+    third.file("firmware/x/fw.bin", "firmware");
+    const Outcome outcome = pull_layers({plain_layer(first.finish()), gzip_layer(second.finish()),
+                                         zstd_layer(third.finish())},
+                                        [](auto& request) { request.firmware_path = "/firmware"; });
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files == std::map<std::string, std::string>{{k_modules + "/a.ko", "module a"},
+                                                              {k_modules + "/sub/b.ko", std::string(700'000, 'b')},
+                                                              {"firmware/x/fw.bin", "firmware"}});
+    REQUIRE(outcome.result.files.size() == 3);
+    CHECK(outcome.result.files[0].path == "/firmware/x/fw.bin");
+    CHECK(outcome.result.files[1].path == "/" + k_modules + "/a.ko");
+    CHECK(outcome.result.files[1].size == 8);
+    CHECK("sha256:" + outcome.result.files[1].sha256 == sha256("module a"));
+    CHECK(outcome.result.kernels_found == std::vector<std::string>{k_kernel, "other"});
+    CHECK(outcome.result.warnings.empty());
+    CHECK(outcome.result.index_digest.empty());
+}
+
+TEST_CASE("a kernel that the image does not have is named, with those it has") {
+    const Outcome outcome = pull_tar(TarBuilder().file("opt/lib/modules/5.10/x.ko", "x").finish());
+    CHECK(outcome.exit() == Exit::not_found);
+    CHECK(outcome.code() == "kernel-not-in-image");
+    CHECK(outcome.detail("kernels") == "5.10");
+}
+
+TEST_CASE("the digest of the standard's test vector") {
+    CHECK(sha256("abc") == "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK(registry::digest_of("abc", image::DigestAlgorithm::sha512).hex.substr(0, 32) ==
+          "ddaf35a193617abacc417349ae204131");
+}
+
+}
