@@ -36,7 +36,9 @@ std::string indented(std::string_view text, std::size_t indent) {
 
 void append_field(std::string& text, std::string_view key, std::string_view value) {
     const std::string head = fmt::format("  {:<8} ", fmt::format("{}:", base::escape(key)));
-    text.append(head).append(indented(value, head.size())).append("\n");
+    text.append(head).append(indented(value, head.size()));
+    text.erase(text.find_last_not_of(' ') + 1);
+    text.push_back('\n');
 }
 
 value::Node position_node(const Position& position) {

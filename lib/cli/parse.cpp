@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "cli/cli11_adapter.hpp"
+#include "cli/text.hpp"
 #include "sys/file_ops.hpp"
 
 namespace kmm::cli {
@@ -100,6 +101,12 @@ std::vector<std::string> visible_verbs(const Program& program) {
     return names;
 }
 
+/// Comma-separated, in lines that fit beside the key of a detail.
+std::string word_list(const std::vector<std::string>& words) {
+    const std::string lines = wrap(base::join(words, ", "), 68);
+    return lines.substr(0, lines.find_last_not_of('\n') + 1);
+}
+
 Error unknown_verb(const Program& program, const std::vector<std::string>& words) {
     const auto below = verbs_below(program, words.front());
     if (!below.empty() && words.size() == 1) {
@@ -112,7 +119,7 @@ Error unknown_verb(const Program& program, const std::vector<std::string>& words
     if (const auto near = base::nearest(name, candidates)) {
         return std::move(error).hint(fmt::format("did you mean '{}'?", *near));
     }
-    return std::move(error).hint(fmt::format("verbs: {}", base::join(candidates, ", ")));
+    return std::move(error).detail("verbs", word_list(candidates)).hint(fmt::format("{} --help", program.name));
 }
 
 Error unknown_option(const Program& program, const Verb* verb, const std::string& token) {
@@ -284,7 +291,7 @@ Command parse_command(const Program& program, const std::vector<std::string>& to
         if (option_first) throw unknown_option(program, nullptr, tokens[*scan.unknown_option]);
         if (!words.empty()) throw unknown_verb(program, words);
         throw usage_error("missing-argument", "no verb given")
-            .detail("verbs", base::join(visible_verbs(program), ", "))
+            .detail("verbs", word_list(visible_verbs(program)))
             .hint(fmt::format("{} --help", program.name));
     }
     command.verb = verb;

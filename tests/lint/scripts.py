@@ -22,11 +22,11 @@ def missing(program):
     return False
 
 
-def run_all(commands):
+def run_all(commands, directory=None):
     """Runs each command; any output or a non-zero exit is a fault."""
     faults = 0
     for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
         said = done.stdout.strip() + done.stderr.strip()
         if done.returncode != 0 or said:
             faults += 1
@@ -43,7 +43,7 @@ def shell(source):
         first = path.open("rb").readline()
         if first.startswith(b"#!") and (b"/sh" in first or b"bash" in first) and b"bats" not in first:
             found.append(str(path))
-    return run_all([["shellcheck", "-x", path] for path in found])
+    return run_all([["shellcheck", "-x", path] for path in found], source)
 
 
 def completions(source):
