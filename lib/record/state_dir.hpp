@@ -95,6 +95,8 @@ public:
     void append(const value::Node& payload);
     /// Writes the snapshot cache atomically and rotates backups.
     void write_snapshot(const value::Node& payload);
+    /// Paths of backup/N.json, newest first, at most five.
+    [[nodiscard]] std::vector<std::string> backups() const;
     /// The last snapshot's payload if it is valid and its serial equals the journal's last seq; else nullopt.
     [[nodiscard]] std::optional<value::Node> read_snapshot() const;
     /// Moves the run to history/ and leaves the directory idle. `id_hint` becomes part of the file name.

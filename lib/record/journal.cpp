@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/journal.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "record/crc32c.hpp"
+#include "record/sha256.hpp"
+#include "value/reader.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::record {
+namespace {
+
+constexpr std::string_view k_crc_member = R"(,"crc":")";
+constexpr std::string_view k_line_end = R"("})";
+constexpr std::size_t k_seal_size = k_crc_member.size() + 8 + k_line_end.size();
+
+/// True if the CRC at the end of `line` (without newline) is the one of the rest.
+bool is_sealed(std::string_view line) {
+    if (line.size() <= k_seal_size) {
+        return false;
+    }
+    const std::string_view body = line.substr(0, line.size() - k_seal_size);
+    std::string seal(k_crc_member);
+    seal += crc32c_hex(body);
+    seal += k_line_end;
+    return line.substr(body.size()) == seal;
+}
+
+std::optional<value::Node> read_mapping(std::string_view text, const std::string& file) {
+    Diagnostics faults;
+    std::vector<value::Document> documents = value::read_json(text, file, faults);
+    if (has_errors(faults) || documents.size() != 1 || !documents.front().root.is_mapping()) {
+        return std::nullopt;
+    }
+    return std::move(documents.front().root);
+}
+
+/// The entry in a sealed line, verified against its place in the chain.
+Entry decode_line(std::string_view line, std::uint64_t seq, const std::string& prev, const std::string& file) {
+    const std::optional<value::Node> document = read_mapping(line, file);
+    if (!document) {
+        throw damaged(file, seq, "the line is not JSON");
+    }
+    const value::Node* found_seq = document->find("seq");
+    const value::Node* payload = document->find("payload");
+    if (found_seq == nullptr || found_seq->as_uint() != seq) {
+        throw damaged(file, seq, "expected entry " + std::to_string(seq) + ", found " +
+                                     (found_seq == nullptr ? "no number" : found_seq->text()));
+    }
+    if (document->get_string({"prev"}) != prev) {
+        throw damaged(file, seq, "the line does not follow from the one before it");
+    }
+    if (payload == nullptr) {
+        throw damaged(file, seq, "the line has no payload");
+    }
+    return Entry{seq, document->get_string({"time"}), *payload};
+}
+
+/// True if `text` has, from `start` on, a run of zeros that fills whole sectors as far as the line goes: a block that was
+/// never written. A flipped byte is no such run.
+bool has_unwritten_sector(std::string_view text, std::size_t start) {
+    constexpr std::size_t k_sector = 512;
+    constexpr std::size_t k_run_min = 2;
+    std::size_t from = text.find('\0', start);
+    while (from != std::string_view::npos) {
+        const std::size_t to = std::min(text.find_first_not_of('\0', from), text.size());
+        const bool starts_well = from == start || from % k_sector == 0;
+        const bool ends_well = to == text.size() || to % k_sector == 0;
+        if (starts_well && ends_well && to - from >= k_run_min) {
+            return true;
+        }
+        from = text.find('\0', to);
+    }
+    return false;
+}
+
+/// Could an append that never finished have left what follows `start`, where the last good line ends?
+bool is_interrupted_append(std::string_view text, std::size_t start) {
+    const std::size_t newline = text.find('\n', start);
+    if (newline != std::string_view::npos) {
+        // All of the line's length is there: only unwritten blocks excuse it.
+        return newline + 1 == text.size() && has_unwritten_sector(text, start);
+    }
+    // A whole line with something else in the place of its newline is no prefix of anything we write.
+    return !is_sealed(text.substr(start, text.size() - start - 1));
+}
+
+}  // namespace
+
+std::string encode_line(std::uint64_t seq, std::string_view prev, const std::string& time, const value::Node& payload) {
+    value::Node document = value::Node::mapping();
+    document.set("seq", value::Node(seq));
+    if (seq == 1) {
+        document.set("formatVersion", value::Node(k_format_version));
+        document.set("tool", value::Node("kmm-upgrade " KMM_VERSION));
+    }
+    document.set("prev", value::Node(prev));
+    document.set("time", value::Node(time));
+    document.set("payload", payload);
+    std::string line = value::to_json(document);
+    line.pop_back();  // the closing brace comes after the seal
+    line += std::string(k_crc_member) + crc32c_hex(line);
+    line += k_line_end;
+    line += '\n';
+    return line;
+}
+
+ParsedJournal parse_journal(std::string_view text, const std::string& file) {
+    ParsedJournal parsed;
+    parsed.last_hash = k_no_previous;
+    if (text.empty()) {
+        throw damaged(file, 0, "the file is empty");
+    }
+    // A newer program may seal its lines in another way, so its version counts before anything else.
+    if (const auto first = read_mapping(text.substr(0, text.find('\n')), file)) {
+        check_format_version(*first, file);
+    }
+    std::size_t start = 0;
+    while (start < text.size()) {
+        const std::uint64_t seq = parsed.entries.size() + 1;
+        const std::size_t newline = text.find('\n', start);
+        const std::string_view line = text.substr(start, newline - start);
+        if (!is_sealed(line)) {
+            if (seq == 1 || !is_interrupted_append(text, start)) {
+                throw damaged(file, seq, "the line was changed or cut (its checksum differs)");
+            }
+            parsed.partial_tail = true;
+            break;
+        }
+        parsed.entries.push_back(decode_line(line, seq, parsed.last_hash, file));
+        parsed.last_hash = sha256_hex(line);
+        parsed.good.append(line);
+        parsed.good.push_back('\n');
+        if (newline == std::string_view::npos) {
+            parsed.partial_tail = true;
+            break;
+        }
+        start = newline + 1;
+    }
+    return parsed;
+}
+
+Error damaged(const std::string& file, std::size_t line, const std::string& why) {
+    return Error(Exit::io, "state-damaged", "the upgrade record is damaged: " + why)
+        .at(Position{file, line, 0})
+        .hint("nothing was changed; keep a copy of the directory, then restore it from a backup, or move it away and start "
+              "again: what the nodes run is read from them");
+}
+
+void check_format_version(const value::Node& document, const std::string& file) {
+    const value::Node* version = document.find("formatVersion");
+    const std::optional<std::int64_t> number =
+        version != nullptr && version->kind() == value::Kind::integer ? version->as_int() : std::nullopt;
+    const bool beyond_int = version != nullptr && version->as_uint().has_value() && !number;
+    if (beyond_int || (number && *number > k_format_version)) {
+        Error error(Exit::config, "state-newer",
+                    "the upgrade record has format " + version->text() + ", this program reads up to " +
+                        std::to_string(k_format_version));
+        error.at(Position{file, 0, 0});
+        const std::string tool = document.get_string({"tool"});
+        if (!tool.empty()) {
+            error.detail("written by", tool);
+        }
+        error.hint("use " + (tool.empty() ? std::string("the newer kmm-upgrade that wrote it") : tool + " or newer") +
+                   "; nothing was changed");
+        throw error;
+    }
+    if (!number || *number < 1) {
+        throw damaged(file, 1, "expected a format version, found " +
+                                   (version == nullptr ? std::string("none") : "\"" + version->text() + "\""));
+    }
+}
+
+}  // namespace kmm::record

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The right to write: an open-file-description lock on a file that is never renamed nor deleted. A record lock of POSIX
+// would vanish when this process opens and closes the file once more, a lock on the state itself when that is renamed.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "record/owner_text.hpp"
+#include "record/safe_file.hpp"
+#include "record/state_dir.hpp"
+
+namespace kmm::record {
+namespace {
+
+constexpr std::size_t k_owner_size = 2048;
+
+struct flock whole_file() {
+    struct flock range {};
+    range.l_type = F_WRLCK;
+    range.l_whence = SEEK_SET;
+    return range;  // length 0: to the end, however far; pid 0, as these locks demand
+}
+
+std::optional<Owner> read_owner(int fd) {
+    std::string text(k_owner_size, '\0');
+    const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
+    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return parse_owner(text);
+}
+
+/// The living owner in a lock file known to be held. Between taking the lock and writing its record a new owner leaves the
+/// text of the one before, which is dead: wait for that moment to pass. All fields empty when nothing came.
+Owner read_living_owner(int fd) {
+    constexpr int k_attempts = 20;
+    constexpr std::chrono::milliseconds k_pause{5};
+    for (int attempt = 0; attempt < k_attempts; ++attempt) {
+        if (std::optional<Owner> owner = read_owner(fd); owner && owner_may_live(*owner)) {
+            return std::move(*owner);
+        }
+        std::this_thread::sleep_for(k_pause);
+    }
+    return {};
+}
+
+}  // namespace
+
+Lock::Lock(Lock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+Lock& Lock::operator=(Lock&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+}
+
+Lock::~Lock() {
+    if (fd_ >= 0) {
+        ::close(fd_);
+    }
+}
+
+Lock StateDir::lock(const Owner& owner) {
+    const std::string path = path_ + "/lock";
+    const sys::Fd opened = open_own_file(path, O_RDWR | O_CREAT);
+    const int duplicate = ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 3);
+    if (duplicate < 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot open " + path);
+    }
+    Lock lock(duplicate);
+    struct flock range = whole_file();
+    int result = 0;
+    do {
+        result = ::fcntl(lock.fd_, F_OFD_SETLK, &range);
+    } while (result != 0 && errno == EINTR);
+    const int saved = errno;
+    if (result != 0 && (saved == EAGAIN || saved == EACCES)) {
+        throw locked_by(read_living_owner(lock.fd_), path_);
+    }
+    if (result != 0) {
+        throw from_errno(saved, "cannot lock " + path, "unsafe-state-fs")
+            .hint("the file system does not support locks; choose a --state-dir on a local one");
+    }
+    std::string text = encode_owner(owner);
+    text.resize(std::max(k_owner_size, text.size() + 1) - 1, ' ');
+    text += '\n';
+    // One write of one length, so that a reader never sees half a record. It is information; the lock is the kernel's.
+    const ssize_t written = ::pwrite(lock.fd_, text.data(), text.size(), 0);
+    if (written != static_cast<ssize_t>(text.size())) {
+        const int write_errno = written < 0 ? errno : ENOSPC;
+        throw from_errno(write_errno, "cannot write the owner into " + path);
+    }
+    sys::remove_temp_files(path_);
+    return lock;
+}
+
+std::optional<Owner> StateDir::holder() const {
+    const sys::Fd fd = open_own_file(path_ + "/lock", O_RDONLY);
+    if (!fd) {
+        return std::nullopt;
+    }
+    struct flock range = whole_file();
+    if (::fcntl(fd.get(), F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) {
+        return std::nullopt;
+    }
+    return read_living_owner(fd.get());
+}
+
+}  // namespace kmm::record

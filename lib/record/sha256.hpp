@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kmm::record {
+
+/// SHA-256 as 64 lower-case hexadecimal digits. O(n).
+[[nodiscard]] std::string sha256_hex(std::string_view bytes);
+
+}  // namespace kmm::record
