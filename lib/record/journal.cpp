@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::string_view k_crc_member = R"(,"crc":")";
 constexpr std::string_view k_line_end = R"("})";
+constexpr std::string_view k_own_begin = R"({"seq":1,"formatVersion":1,)";
+static_assert(k_format_version == 1);
 constexpr std::size_t k_seal_size = k_crc_member.size() + 8 + k_line_end.size();
 
 /// True if the CRC at the end of `line` (without newline) is the one of the rest.
@@ -87,6 +89,31 @@ bool is_interrupted_append(std::string_view text, std::size_t start) {
     return !is_sealed(text.substr(start, text.size() - start - 1));
 }
 
+/// The verified lines, without newlines, up to an interrupted append. Cheap, so it comes before any line is decoded.
+std::vector<std::string_view> sealed_lines(std::string_view text, const std::string& file) {
+    std::vector<std::string_view> lines;
+    std::size_t start = 0;
+    while (start < text.size()) {
+        const std::size_t newline = text.find('\n', start);
+        std::string_view line = text.substr(start, newline - start);
+        if (newline == std::string_view::npos && line.back() == '\0' && is_sealed(line.substr(0, line.size() - 1))) {
+            line.remove_suffix(1);  // whole but for a newline that was never written
+        }
+        if (!is_sealed(line)) {
+            if (lines.empty() || !is_interrupted_append(text, start)) {
+                throw damaged(file, lines.size() + 1, "the line was changed or cut (its checksum differs)");
+            }
+            break;
+        }
+        lines.push_back(line);
+        if (newline == std::string_view::npos) {
+            break;
+        }
+        start = newline + 1;
+    }
+    return lines;
+}
+
 }  // namespace
 
 std::string encode_line(std::uint64_t seq, std::string_view prev, const std::string& time, const value::Node& payload) {
@@ -114,31 +141,19 @@ ParsedJournal parse_journal(std::string_view text, const std::string& file) {
         throw damaged(file, 0, "the file is empty");
     }
     // A newer program may seal its lines in another way, so its version counts before anything else.
-    if (const auto first = read_mapping(text.substr(0, text.find('\n')), file)) {
-        check_format_version(*first, file);
-    }
-    std::size_t start = 0;
-    while (start < text.size()) {
-        const std::uint64_t seq = parsed.entries.size() + 1;
-        const std::size_t newline = text.find('\n', start);
-        const std::string_view line = text.substr(start, newline - start);
-        if (!is_sealed(line)) {
-            if (seq == 1 || !is_interrupted_append(text, start)) {
-                throw damaged(file, seq, "the line was changed or cut (its checksum differs)");
-            }
-            parsed.partial_tail = true;
-            break;
+    if (text.substr(0, k_own_begin.size()) != k_own_begin) {
+        if (const auto first = read_mapping(text.substr(0, text.find('\n')), file)) {
+            check_format_version(*first, file);
         }
-        parsed.entries.push_back(decode_line(line, seq, parsed.last_hash, file));
+    }
+    const std::vector<std::string_view> lines = sealed_lines(text, file);
+    for (const std::string_view line : lines) {
+        parsed.entries.push_back(decode_line(line, parsed.entries.size() + 1, parsed.last_hash, file));
         parsed.last_hash = sha256_hex(line);
         parsed.good.append(line);
         parsed.good.push_back('\n');
-        if (newline == std::string_view::npos) {
-            parsed.partial_tail = true;
-            break;
-        }
-        start = newline + 1;
     }
+    parsed.partial_tail = parsed.good != text;
     return parsed;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/snapshot.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "record/journal.hpp"
@@ -13,6 +14,8 @@ namespace {
 
 constexpr std::string_view k_checksum_member = ",\n  \"checksum\": \"";
 constexpr std::string_view k_text_end = "\"\n}\n";
+constexpr std::string_view k_own_begin = "{\n  \"formatVersion\": 1,\n";
+static_assert(k_format_version == 1);
 constexpr std::size_t k_seal_size = k_checksum_member.size() + 64 + k_text_end.size();
 constexpr std::array<std::string_view, 4> k_own_members = {"formatVersion", "serial", "payload", "checksum"};
 
@@ -49,6 +52,11 @@ std::string encode_snapshot(std::uint64_t serial, const value::Node& payload, co
 }
 
 std::optional<ParsedSnapshot> parse_snapshot(std::string_view text, const std::string& file) {
+    const std::string_view body = text.substr(0, text.size() - std::min(text.size(), k_seal_size));
+    const bool sealed = !body.empty() && text.substr(body.size()) == seal_of(body);
+    if (!sealed && text.substr(0, k_own_begin.size()) == k_own_begin) {
+        return std::nullopt;
+    }
     Diagnostics faults;
     std::vector<value::Document> documents = value::read_json(text, file, faults);
     if (has_errors(faults) || documents.size() != 1 || !documents.front().root.is_mapping()) {
@@ -57,16 +65,12 @@ std::optional<ParsedSnapshot> parse_snapshot(std::string_view text, const std::s
     value::Node& document = documents.front().root;
     const value::Node* version = document.find("formatVersion");
     if (version != nullptr && version->as_int().value_or(0) > k_format_version) {
-        check_format_version(document, file);  // throws
+        check_format_version(document, file);  // throws; a newer program may seal its text in another way
     }
-    if (text.size() <= k_seal_size) {
-        return std::nullopt;
-    }
-    const std::string_view body = text.substr(0, text.size() - k_seal_size);
     const value::Node* serial = document.find("serial");
     const value::Node* payload = document.find("payload");
-    if (text.substr(body.size()) != seal_of(body) || version == nullptr || version->as_int() != k_format_version ||
-        serial == nullptr || !serial->as_uint() || payload == nullptr) {
+    if (!sealed || version == nullptr || version->as_int() != k_format_version || serial == nullptr || !serial->as_uint() ||
+        payload == nullptr) {
         return std::nullopt;
     }
     ParsedSnapshot parsed;

@@ -7,11 +7,10 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
-#include <thread>
+#include <utility>
 
 #include "record/owner_text.hpp"
 #include "scenario.hpp"
-#include "sys/host.hpp"
 
 using namespace kmm;
 using namespace kmm::record;
@@ -190,7 +189,7 @@ TEST_SUITE("record::unit") {
         const ScratchState scratch;
         sys::LinuxFileOps ops;
         const FixedClock clock;
-        constexpr int k_writes = 400;
+        constexpr int k_writes = 1500;
         const pid_t pid = ::fork();
         if (pid == 0) {
             StateDir state(scratch.path(), ops, clock);
