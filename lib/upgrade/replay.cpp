@@ -50,11 +50,14 @@ void apply_run(Run& run, const Event& event, const std::string& time) {
         return;
     }
     if (event.kind == EventKind::resumed) {
+        // Going on after a crash is no consent to pass a stop that was asked for: only a recorded pause can be passed.
+        if (run.paused) {
+            run.batch_base = final_nodes(run);
+            run.resumed_in = run.state;
+        }
         run.paused = false;
         run.pause_reason.clear();
         run.pause_message.clear();
-        run.batch_base = final_nodes(run);
-        run.resumed_in = run.state;
         return;
     }
     const auto cause = cause_of(event.kind);

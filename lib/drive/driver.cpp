@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drive/driver.hpp"
+
+#include <condition_variable>
+#include <map>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "upgrade/planner.hpp"
+#include "upgrade/procedure.hpp"
+
+namespace kmm::drive {
+
+using upgrade::Event;
+using upgrade::EventKind;
+using upgrade::Next;
+
+cluster::Snapshot SharedStore::read() {
+    const std::lock_guard guard(mutex_);
+    return inner_.read();
+}
+
+void SharedStore::patch_node_labels(const std::string& node, const cluster::LabelChange& change,
+                                    const cluster::LabelChange& expected) {
+    const std::lock_guard guard(mutex_);
+    inner_.patch_node_labels(node, change, expected);
+}
+
+void SharedStore::put_node_module(const std::string& node, const std::string& ns, const std::string& name,
+                                  const std::optional<std::optional<api::NodeModule>>& spec,
+                                  const std::optional<std::optional<api::NodeModule>>& status) {
+    const std::lock_guard guard(mutex_);
+    inner_.put_node_module(node, ns, name, spec, status);
+}
+
+void SharedStore::put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
+                                const std::string& architecture) {
+    const std::lock_guard guard(mutex_);
+    inner_.put_node_info(node, kernel, boot_id, architecture);
+}
+
+std::string SharedStore::identity(bool create) {
+    const std::lock_guard guard(mutex_);
+    return inner_.identity(create);
+}
+
+Driver::Driver(cluster::ClusterStore& store, cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
+               std::function<bool()> interrupted)
+    : store_(store),
+      worker_(runner),
+      recorder_(recorder),
+      clock_(clock),
+      interrupted_(std::move(interrupted)),
+      fleet_(store_, recorder.run().module_namespace, recorder.run().module_name),
+      steps_(StepTools{fleet_, worker_, recorder_, clock_, interrupted_}) {}
+
+void Driver::require_same_cluster() {
+    const auto run = recorder_.run();
+    const auto found = store_.identity(false);
+    if (found == run.cluster_identity) return;
+    throw Error(Exit::config, "other-cluster",
+                fmt::format("{} is not the cluster this upgrade was started on", store_.describe()))
+        .detail("started on", run.cluster_place)
+        .detail("identity", fmt::format("{}, expected {}", found.empty() ? "none" : found, run.cluster_identity))
+        .hint("name the right cluster with --cluster");
+}
+
+void Driver::record_run(EventKind kind, const std::string& step, const std::string& to, value::Node facts) {
+    Event event;
+    event.kind = kind;
+    event.step = step;
+    event.to = to;
+    if (!to.empty()) event.from = recorder_.run().state;
+    event.facts = std::move(facts);
+    recorder_.record(event);
+}
+
+void Driver::pause(const std::string& reason, const std::string& message) {
+    Event event;
+    event.kind = EventKind::paused;
+    event.reason = reason;
+    event.message = message;
+    recorder_.record(event);
+}
+
+Ended Driver::walk() {
+    std::mutex mutex;
+    std::condition_variable ended;
+    std::set<std::string> in_flight;
+    std::exception_ptr crash;
+    bool left = false;
+    std::map<std::string, std::jthread> threads;  // joined on every way out
+    const auto run_step = [&](const upgrade::NodeStep& step) {
+        std::exception_ptr caught;
+        StepEnd end = StepEnd::left;
+        try {
+            end = steps_.run(step);
+        } catch (...) {
+            caught = std::current_exception();
+        }
+        const std::lock_guard guard(mutex);
+        if (caught && !crash) crash = caught;
+        if (end == StepEnd::left) left = true;
+        in_flight.erase(step.node);
+        ended.notify_all();
+    };
+    for (;;) {
+        std::unique_lock guard(mutex);
+        const bool stop = crash || left || interrupted_();
+        if (stop) {
+            if (!in_flight.empty()) {
+                ended.wait(guard, [&] { return in_flight.empty(); });
+                continue;
+            }
+            if (crash) {
+                guard.unlock();
+                threads.clear();
+                std::rethrow_exception(crash);
+            }
+            return Ended::interrupted;
+        }
+        const auto run = recorder_.run();
+        const auto decision = upgrade::next_steps(run, in_flight);
+        switch (decision.next) {
+            case Next::finished: return run.state == "upgrade-complete" ? Ended::complete : Ended::aborted;
+            case Next::pause:
+                if (!run.paused) recorder_.record(decision.event);
+                return Ended::paused;
+            case Next::move: recorder_.record(decision.event); break;
+            case Next::wait: {
+                const auto before = in_flight.size();
+                ended.wait(guard, [&] { return in_flight.size() < before; });
+                break;
+            }
+            case Next::steps: {
+                if (run.options.max_unavailable == 1 || run.rollback) {
+                    in_flight.insert(decision.steps.front().node);
+                    guard.unlock();
+                    run_step(decision.steps.front());
+                    break;
+                }
+                for (const auto& step : decision.steps) {
+                    in_flight.insert(step.node);
+                    guard.unlock();
+                    threads.erase(step.node);  // that thread has ended: its node was not in flight
+                    guard.lock();
+                    threads.emplace(step.node, std::jthread(run_step, step));
+                }
+                const auto before = in_flight.size();
+                ended.wait(guard, [&] { return in_flight.size() < before || crash || left; });
+                break;
+            }
+        }
+    }
+}
+
+void Driver::retry_failed(bool back) {
+    for (const auto& node : recorder_.run().nodes) {
+        if (!upgrade::is_failed_node_state(node.state) || (node.state == "rolling-back-failed") != back) continue;
+        Event event;
+        event.kind = EventKind::retry;
+        event.node = node.name;
+        event.from = node.state;
+        event.to = "pending";
+        recorder_.record(event);
+    }
+}
+
+void Driver::resume() {
+    const auto run = recorder_.run();
+    if (upgrade::is_final_run_state(run.state)) return;
+    const bool aborting = run.rollback.has_value();
+    record_run(EventKind::resumed, "", "");
+    retry_failed(aborting);
+    if (run.state == "upgrade-aborting-failed")
+        record_run(EventKind::intent, "abort", "upgrade-aborting",
+                   value::Node::mapping({{"rollback", upgrade::to_string(run.rollback.value_or(upgrade::Rollback::none))}}));
+}
+
+Ended Driver::step(const std::string& node) {
+    if (recorder_.run().paused) record_run(EventKind::resumed, "", "");
+    bool stepped = false;
+    for (;;) {
+        const auto run = recorder_.run();
+        const auto decision = upgrade::next_steps(run, {});
+        if (decision.next == Next::finished) return run.state == "upgrade-complete" ? Ended::complete : Ended::aborted;
+        if (decision.next == Next::pause) {
+            if (!run.paused) recorder_.record(decision.event);
+            return Ended::paused;
+        }
+        if (decision.next == Next::move) {
+            recorder_.record(decision.event);
+            continue;
+        }
+        if (stepped) {
+            pause("manual", "one step was asked for");
+            return Ended::paused;
+        }
+        if (interrupted_()) return Ended::interrupted;
+        std::optional<upgrade::NodeStep> chosen;
+        for (const auto& candidate : decision.steps)
+            if (!chosen && (node.empty() || candidate.node == node)) chosen = candidate;
+        const auto* wanted = run.find(node);
+        const auto active = static_cast<std::int64_t>(upgrade::active_nodes(run).size());
+        if (!chosen && wanted != nullptr && wanted->touched == 0 && wanted->state == "pending" &&
+            active < run.options.max_unavailable)
+            chosen = upgrade::NodeStep{node, "check"};
+        if (!chosen) {
+            pause("manual", "one step was asked for");
+            const auto next = decision.steps.empty() ? std::string() : decision.steps.front().node;
+            throw Error(Exit::paused, "step-not-allowed",
+                        wanted == nullptr
+                            ? fmt::format("node {} is not in this upgrade", node)
+                            : fmt::format("node {} is {} while {} of {} nodes may be in flight", node, wanted->state, active,
+                                          run.options.max_unavailable))
+                .hint(next.empty() ? "kmm-upgrade show" : "kmm-upgrade step --node " + next);
+        }
+        const auto end = steps_.run(*chosen);
+        if (end == StepEnd::left) return Ended::interrupted;
+        stepped = end != StepEnd::again;
+    }
+}
+
+Ended Driver::abort(upgrade::Rollback rollback) {
+    const auto run = recorder_.run();
+    if (run.state == "upgrade-aborted") return Ended::aborted;
+    if (run.state == "upgrade-complete")
+        throw Error(Exit::paused, "not-abortable", "the upgrade is complete").hint("kmm-upgrade delete");
+    if (run.paused || run.state == "upgrade-aborting-failed") record_run(EventKind::resumed, "", "");
+    if (run.state == "upgrade-aborting-failed") retry_failed(true);
+    if (rollback == upgrade::Rollback::none)
+        for (const auto& name : upgrade::active_nodes(run)) steps_.observe(name);
+    if (run.state != "upgrade-aborting")
+        record_run(EventKind::intent, "abort", "upgrade-aborting",
+                   value::Node::mapping({{"rollback", upgrade::to_string(rollback)}}));
+    return walk();
+}
+
+void Driver::require_failed(const upgrade::Run& run, const std::string& node, const std::string& verb) const {
+    const auto* found = run.find(node);
+    if (found == nullptr) {
+        std::vector<std::string> names;
+        for (const auto& item : run.nodes) names.push_back(item.name);
+        throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in this upgrade", node))
+            .hint("kmm-upgrade nodes lists them");
+    }
+    if (run.rollback)
+        throw Error(Exit::paused, "aborting", fmt::format("the upgrade is being aborted, {} is not possible", verb))
+            .hint("kmm-upgrade resume");
+    if (!upgrade::is_failed_node_state(found->state))
+        throw Error(Exit::paused, "not-failed", fmt::format("node {} is {}, {} is for a failed node", node, found->state, verb))
+            .hint(upgrade::next_commands(run).front());
+}
+
+void Driver::retry(const std::string& node) {
+    const auto run = recorder_.run();
+    require_failed(run, node, "retry");
+    Event event;
+    event.kind = EventKind::retry;
+    event.node = node;
+    event.from = run.find(node)->state;
+    event.to = "pending";
+    recorder_.record(event);
+    record_run(EventKind::resumed, "", "");
+}
+
+void Driver::skip(const std::string& node, const std::string& reason) {
+    const auto run = recorder_.run();
+    require_failed(run, node, "skip");
+    Event event;
+    event.kind = EventKind::skip;
+    event.node = node;
+    event.from = run.find(node)->state;
+    event.to = "skipped";
+    event.reason = "skipped";
+    event.message = reason;
+    recorder_.record(event);
+}
+
+}  // namespace kmm::drive

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks a run: asks the planner what comes next, carries it out, records it, asks again.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "drive/node_steps.hpp"
+#include "drive/recorder.hpp"
+
+namespace kmm::drive {
+
+enum class Ended { complete, aborted, paused, interrupted };
+
+/// A store that several threads may use: every call under one mutex.
+class SharedStore final : public cluster::ClusterStore {
+public:
+    explicit SharedStore(cluster::ClusterStore& inner) : inner_(inner) {}
+    [[nodiscard]] cluster::Snapshot read() override;
+    void patch_node_labels(const std::string& node, const cluster::LabelChange& change,
+                           const cluster::LabelChange& expected) override;
+    void put_node_module(const std::string& node, const std::string& ns, const std::string& name,
+                         const std::optional<std::optional<api::NodeModule>>& spec,
+                         const std::optional<std::optional<api::NodeModule>>& status) override;
+    void put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
+                       const std::string& architecture) override;
+    [[nodiscard]] std::string identity(bool create) override;
+    [[nodiscard]] std::string describe() const override { return inner_.describe(); }
+
+private:
+    cluster::ClusterStore& inner_;
+    std::mutex mutex_;
+};
+
+/// One run at a time; the caller holds the record's lock. Steps on several nodes run in threads of their own if
+/// max_unavailable allows it; all records go through the one Recorder.
+class Driver {
+public:
+    Driver(cluster::ClusterStore& store, cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
+           std::function<bool()> interrupted);
+
+    /// Errors: config "other-cluster" (P20) when the store is another cluster than the record's.
+    void require_same_cluster();
+    /// Goes on until the run ends, pauses, or a person interrupts. A paused run must be resumed before.
+    /// Errors: only those of the record and of an unreadable cluster; the run is resumable then.
+    [[nodiscard]] Ended walk();
+    /// Ends a pause, and sends nodes that failed back to their start (`resume` retries them).
+    void resume();
+    /// Exactly one step of one node: `node`, or "" for the next one. Errors: paused "step-not-allowed".
+    [[nodiscard]] Ended step(const std::string& node);
+    /// Records the abort and walks to its end. Looks at nodes that were cut off. Errors: paused "not-abortable".
+    [[nodiscard]] Ended abort(upgrade::Rollback rollback);
+    /// Sends one failed node back to its start. Errors: paused "not-failed" names the state and the valid command.
+    void retry(const std::string& node);
+    void skip(const std::string& node, const std::string& reason);
+    /// Records that the run stops here by a person's will.
+    void pause(const std::string& reason, const std::string& message);
+
+private:
+    void record_run(upgrade::EventKind kind, const std::string& step, const std::string& to, value::Node facts = {});
+    void require_failed(const upgrade::Run& run, const std::string& node, const std::string& verb) const;
+    void retry_failed(bool back);
+
+    SharedStore store_;
+    Worker worker_;
+    Recorder& recorder_;
+    sys::Clock& clock_;
+    std::function<bool()> interrupted_;
+    Fleet fleet_;
+    NodeSteps steps_;
+};
+
+}  // namespace kmm::drive

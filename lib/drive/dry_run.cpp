@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drive/dry_run.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace kmm::drive {
+namespace {
+
+template <typename Entries>
+void replace_entry(Entries& entries, const std::string& ns, const std::string& name,
+                   const std::optional<api::NodeModule>& entry) {
+    entries.erase(std::remove_if(entries.begin(), entries.end(),
+                                 [&](const api::NodeModule& item) { return item.namespace_ == ns && item.name == name; }),
+                  entries.end());
+    if (entry) entries.push_back(*entry);
+}
+
+std::string entry_text(const char* what, const std::optional<api::NodeModule>& entry) {
+    if (!entry) return fmt::format("NodeModulesConfig: remove the {} entry", what);
+    return fmt::format("NodeModulesConfig: {} entry {} {}", what, entry->version, entry->config.container_image);
+}
+
+}  // namespace
+
+DryStore::DryStore(cluster::ClusterStore& inner, ActionSink sink)
+    : inner_(inner), snapshot_(inner.read()), sink_(std::move(sink)) {}
+
+api::Node& DryStore::find_node(const std::string& node) {
+    for (auto& item : snapshot_.objects.nodes)
+        if (item.meta.name == node) return item;
+    throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", node));
+}
+
+void DryStore::patch_node_labels(const std::string& node, const cluster::LabelChange& change,
+                                 const cluster::LabelChange& /*expected*/) {
+    auto& labels = find_node(node).meta.labels;
+    for (const auto& [key, value] : change) {
+        if (value) {
+            sink_(node, fmt::format("label {}={}", key, *value));
+            labels[key] = *value;
+        } else if (labels.erase(key) > 0) {
+            sink_(node, fmt::format("label {} removed", key));
+        }
+    }
+}
+
+void DryStore::put_node_module(const std::string& node, const std::string& ns, const std::string& name,
+                               const std::optional<std::optional<api::NodeModule>>& spec,
+                               const std::optional<std::optional<api::NodeModule>>& status) {
+    auto& all = snapshot_.objects.node_modules_configs;
+    auto found = std::find_if(all.begin(), all.end(), [&](const auto& item) { return item.meta.name == node; });
+    if (found == all.end()) {
+        all.emplace_back();
+        found = std::prev(all.end());
+        found->meta.name = node;
+    }
+    if (spec) {
+        sink_(node, entry_text("spec", *spec));
+        replace_entry(found->spec, ns, name, *spec);
+    }
+    if (status) {
+        sink_(node, entry_text("status", *status));
+        replace_entry(found->status, ns, name, *status);
+    }
+}
+
+void DryStore::put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
+                             const std::string& architecture) {
+    auto& item = find_node(node);
+    sink_(node, fmt::format("Node: kernel {}, boot id {}", kernel, boot_id));
+    item.kernel_version = kernel;
+    item.boot_id = boot_id;
+    item.architecture = architecture;
+}
+
+std::string DryStore::identity(bool create) {
+    const auto found = inner_.identity(false);
+    return found.empty() && create ? "dry-run" : found;
+}
+
+cluster::WorkerReply DryRunner::run(const cluster::WorkerCall& call) {
+    const auto verb = call.args.empty() ? std::string() : call.args.front();
+    if (verb == "facts") return inner_.run(call);
+    if (verb == "check") {
+        auto reply = inner_.run(call);
+        const std::lock_guard guard(mutex_);
+        if (reply.exit_code == 0) memory_[call.node].checked = reply.document;
+        return reply;
+    }
+    if (verb == "status") {
+        std::optional<value::Node> live;
+        {
+            const std::lock_guard guard(mutex_);
+            live = memory_[call.node].live;
+        }
+        if (!live) return inner_.run(call);
+        auto module = live->is_null() ? value::Node::mapping({{"state", "absent"}}) : *live;
+        module.set("name", call.args.size() > 1 ? call.args[1] : "");
+        cluster::WorkerReply reply;
+        reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "ModuleStatus"},
+                                               {"modules", value::Node::sequence({module})}});
+        return reply;
+    }
+    const std::lock_guard guard(mutex_);
+    auto& memory = memory_[call.node];
+    cluster::WorkerReply reply;
+    reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "WorkerResult"}, {"verb", verb}});
+    if (verb == "unload") {
+        sink_(call.node, "kmm-worker unload (previous version)");
+        memory.live = value::Node();
+        reply.document.set("outcome", "unloaded");
+        return reply;
+    }
+    sink_(call.node, fmt::format("kmm-worker load {}", memory.checked.get_string({"image", "reference"})));
+    reply.document.set("outcome", "loaded");
+    const auto* modules = memory.checked.find("modules");
+    if (modules != nullptr && !modules->items().empty()) {
+        reply.document.set("modules", *modules);
+        const value::Node* chosen = &modules->items().back();
+        for (const auto& module : modules->items())
+            if (const auto* marked = module.find("main"); marked != nullptr && marked->as_bool() == true) chosen = &module;
+        memory.live = *chosen;
+        memory.live->set("state", "live");
+    }
+    return reply;
+}
+
+}  // namespace kmm::drive

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the cluster says about one module on one node, and the changes KMM's controllers would make to it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "api/types.hpp"
+#include "cluster/store.hpp"
+#include "plan/plan.hpp"
+#include "upgrade/run.hpp"
+
+namespace kmm::drive {
+
+/// The version labels of a node. Names as in facts KMM 8.1: M, W, S and the old name of S.
+struct VersionLabels {
+    std::optional<std::string> module, worker, schedule, device;
+    friend bool operator==(const VersionLabels&, const VersionLabels&) = default;
+};
+
+[[nodiscard]] value::Node encode(const VersionLabels& labels);
+[[nodiscard]] VersionLabels decode_version_labels(const value::Node& node);
+
+/// One node as the store has it.
+struct NodeView {
+    api::Node node;
+    VersionLabels labels;
+    std::optional<std::string> ready, version_ready;
+    std::optional<api::NodeModule> spec, status;
+};
+
+/// One module of one store. Every change is level-triggered: it reads first, writes only what differs, and says which
+/// value it expects to replace, so that nothing another writer did meanwhile is overwritten (a few new attempts, then the
+/// Error `conflict`). Thread safe if the store is.
+class Fleet {
+public:
+    Fleet(cluster::ClusterStore& store, std::string ns, std::string name)
+        : store_(store), namespace_(std::move(ns)), name_(std::move(name)) {}
+
+    /// Errors: not_found "node-not-found".
+    [[nodiscard]] NodeView view(const std::string& node);
+    /// Errors: not_found "module-not-found".
+    [[nodiscard]] api::Module module();
+    /// nullptr-like nullopt for the name "". Errors: not_found "secret-not-found".
+    [[nodiscard]] std::optional<api::Secret> secret(const std::string& name);
+
+    /// Sets or removes one label.
+    void set_label(const std::string& node, const std::string& key, const std::optional<std::string>& value);
+    void set_module(const std::string& node, const std::optional<std::string>& version);
+    /// W, then S, as KMM's label controller adds them.
+    void add_schedule(const std::string& node, const std::optional<std::string>& worker,
+                      const std::optional<std::string>& schedule, const std::optional<std::string>& device);
+    /// S (both names), then W, as KMM's label controller removes them.
+    void remove_schedule(const std::string& node);
+    void set_ready(const std::string& node, const std::string& version);
+    void remove_ready(const std::string& node);
+    void put_spec(const std::string& node, const std::optional<api::NodeModule>& entry);
+    void put_status(const std::string& node, const std::optional<api::NodeModule>& entry);
+    /// Writes kernel, boot id and architecture if they differ from what the store has.
+    void put_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
+                  const std::string& architecture);
+
+    [[nodiscard]] cluster::ClusterStore& store() noexcept { return store_; }
+
+private:
+    cluster::ClusterStore& store_;
+    std::string namespace_, name_;
+};
+
+/// NodeView out of objects already read. Errors: not_found "node-not-found".
+[[nodiscard]] NodeView view_of(const api::Objects& objects, const std::string& node, const std::string& ns,
+                               const std::string& name);
+
+/// The NodeModulesConfig entry KMM would write for this Module and kernel (facts KMM 4.2 "Writing the entry").
+[[nodiscard]] api::NodeModule make_entry(const api::Module& module, const plan::Resolved& resolved);
+/// Resolves and makes the entry. Errors: checks_failed "no-mapping", or the mapping's own fault.
+[[nodiscard]] api::NodeModule resolve_entry(const api::Module& module, const std::string& kernel);
+/// Throws checks_failed "version-mismatch" with the place of the version if the Module is not at `version`.
+void require_version(const api::Module& module, const std::string& version);
+
+}  // namespace kmm::drive

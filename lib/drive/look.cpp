@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drive/look.hpp"
+
+#include <fmt/format.h>
+
+namespace kmm::drive {
+
+LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node, const std::string& kernel_module,
+                   const Deadline& deadline, const std::function<bool()>& interrupted) {
+    LookResult result;
+    for (std::chrono::milliseconds pause{1000};; pause = std::min(pause * 2, std::chrono::milliseconds(10'000))) {
+        const auto facts = worker.facts(node, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
+        result.error = facts.error;
+        result.why = facts.settled() ? NoLook::refused : NoLook::unreachable;
+        if (facts.value) {
+            const auto status = worker.status(node, kernel_module, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
+            result.error = status.error;
+            result.why = status.settled() ? NoLook::refused : NoLook::unreachable;
+            if (status.value && status.value->presence != Presence::moving) {
+                result.look = Look{*facts.value, *status.value};
+                result.error.reset();
+                return result;
+            }
+            if (status.value) {
+                result.why = NoLook::moving;
+                result.error = Error(Exit::hung, "loader-hung",
+                                     fmt::format("node {}: {} is still on its way in or out of the kernel", node, kernel_module));
+            }
+        }
+        if (result.why == NoLook::refused || deadline.passed()) return result;
+        if (interrupted() || !clock.sleep_for(pause) || interrupted()) {
+            result.why = NoLook::interrupted;
+            result.error.reset();
+            return result;
+        }
+    }
+}
+
+}  // namespace kmm::drive

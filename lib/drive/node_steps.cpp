@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drive/node_steps.hpp"
+
+#include <fmt/format.h>
+
+#include "api/codec.hpp"
+#include "upgrade/procedure.hpp"
+
+namespace kmm::drive {
+
+using upgrade::compare;
+using upgrade::EventKind;
+using upgrade::Sameness;
+
+namespace {
+
+std::string shown(const std::string& version) { return version.empty() ? "unversioned" : version; }
+
+/// Nothing, for members that are to become empty.
+value::Node empty_identity() { return value::Node::mapping(); }
+
+}  // namespace
+
+std::string version_of(const upgrade::Run& run, const upgrade::NodeRecord& node, const LiveModule& live) {
+    if (live.presence == Presence::absent) return "";
+    if (compare(live.identity, node.target_identity) == Sameness::same) return run.to_version;
+    if (!node.from_entry.is_null() && compare(live.identity, node.from_identity) == Sameness::same)
+        return shown(node.from_version);
+    return "unknown";
+}
+
+upgrade::Event NodeSteps::event(EventKind kind, const std::string& node, const std::string& step, const std::string& to) const {
+    upgrade::Event made;
+    made.kind = kind;
+    made.node = node;
+    made.step = step;
+    made.from = tools_.recorder.node(node).state;
+    made.to = to;
+    made.facts = value::Node::mapping();
+    return made;
+}
+
+void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error) {
+    const auto* data = upgrade::procedure_module().find_step(step.step);
+    auto failed = event(EventKind::failed, step.node, step.step, data->node->failed);
+    failed.reason = error.code();
+    failed.message = error.message();
+    for (const auto& [key, text] : error.details()) {
+        if (key == "kernel") failed.facts.set("kernelLine", text);
+        if (key == "errno") failed.message = fmt::format("{}: {}", text, error.message());
+        if (key == "holders") failed.message = fmt::format("{} (held by {})", error.message(), text);
+    }
+    if (error.code() == "check-failed" && !error.details().empty())
+        failed.message = fmt::format("{}: {}", error.message(), error.details().front().second);
+    if (!error.hint().empty()) failed.facts.set("hint", error.hint());
+    if (step.step != "check") {
+        // What runs there now: only a look can tell.
+        const auto status = tools_.worker.status(step.node, tools_.recorder.run().kernel_module, std::chrono::seconds(30));
+        const bool known = status.value && status.value->presence != Presence::moving;
+        failed.facts.set("currentKnown", known);
+        if (known) {
+            failed.facts.set("currentVersion",
+                             version_of(tools_.recorder.run(), tools_.recorder.node(step.node), *status.value));
+            failed.facts.set("live", upgrade::encode(status.value->identity));
+        }
+    }
+    tools_.recorder.record(failed);
+}
+
+Look NodeSteps::must_look(const std::string& name, const Deadline& deadline) {
+    const auto result =
+        look_at(tools_.worker, tools_.clock, name, tools_.recorder.run().kernel_module, deadline, tools_.interrupted);
+    if (result.look) return *result.look;
+    if (result.why == NoLook::interrupted) throw Leave{StepEnd::left};
+    throw *result.error;
+}
+
+bool NodeSteps::same_boot(const std::string& name, const NodeFacts& facts) {
+    const auto node = tools_.recorder.node(name);
+    if (node.boot_id == facts.boot_id && node.kernel == facts.kernel) return true;
+    auto observed = event(EventKind::observed, name, "", "pending");
+    observed.reason = "node-rebooted";
+    observed.message = node.kernel == facts.kernel
+                           ? "the node rebooted, it is planned anew"
+                           : fmt::format("the node rebooted into kernel {}, it is planned anew", facts.kernel);
+    observed.facts.set("kernel", facts.kernel);
+    observed.facts.set("bootID", facts.boot_id);
+    tools_.recorder.record(observed);
+    return false;
+}
+
+std::string NodeSteps::input(const api::NodeModule& entry) {
+    const auto secret = tools_.fleet.secret(entry.image_repo_secret);
+    return worker_input(entry.config, secret ? &*secret : nullptr);
+}
+
+void NodeSteps::record_look(const std::string& name, const Look& seen) {
+    auto observed = event(EventKind::observed, name, "", tools_.recorder.node(name).state);
+    observed.message = "looked after the step was cut off: " + (seen.module.presence == Presence::absent
+                                                                     ? std::string("nothing is live")
+                                                                     : seen.module.identity.brief() + " is live");
+    observed.facts.set("live", upgrade::encode(seen.module.identity));
+    tools_.recorder.record(observed);
+}
+
+StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
+    const auto before = tools_.recorder.node(step.node);
+    const Deadline deadline(tools_.clock, std::chrono::milliseconds(tools_.recorder.run().options.node_timeout_ms));
+    const auto* data = upgrade::procedure_module().find_step(step.step);
+    if (data == nullptr || !data->node) throw bug(fmt::format("{} is no step of a node", step.step));
+    const auto seen =
+        look_at(tools_.worker, tools_.clock, step.node, tools_.recorder.run().kernel_module, deadline, tools_.interrupted);
+    if (!seen.look && seen.why == NoLook::interrupted) return StepEnd::left;
+    const bool begun = before.state != upgrade::procedure_module().node_initial();
+    if (seen.look && begun && step.step != "rollback") {
+        if (!same_boot(step.node, seen.look->facts)) return StepEnd::again;
+        if (before.open) record_look(step.node, *seen.look);
+    }
+    auto intent = event(EventKind::intent, step.node, step.step, data->node->during);
+    if (step.step == "unload" || step.step == "load" || step.step == "rollback") intent.facts.set("currentKnown", false);
+    tools_.recorder.record(intent);
+    Facts facts;
+    try {
+        if (!seen.look) throw *seen.error;
+        if (step.step == "check") facts = check(step.node, *seen.look, deadline);
+        else if (step.step == "unload") facts = unload(step.node, *seen.look, deadline);
+        else if (step.step == "load") facts = load(step.node, *seen.look, deadline);
+        else if (step.step == "validate") facts = validate(step.node, *seen.look, deadline);
+        else facts = rollback(step.node, *seen.look, deadline);
+    } catch (const Leave& leave) {
+        return leave.end;
+    } catch (const Error& error) {
+        if (error.code() == "bug" || error.code() == "state-damaged" || error.code() == "state-changed") throw;
+        record_failure(step, error);
+        return StepEnd::failed;
+    }
+    auto done = event(EventKind::done, step.node, step.step, data->node->done);
+    if (const auto* message = facts.find("message")) {
+        done.message = message->text();
+        facts.erase("message");
+    }
+    done.facts = std::move(facts);
+    tools_.recorder.record(done);
+    return StepEnd::done;
+}
+
+void NodeSteps::observe(const std::string& name) {
+    const auto run = tools_.recorder.run();
+    const auto node = tools_.recorder.node(name);
+    const auto status = tools_.worker.status(name, run.kernel_module, std::chrono::seconds(30));
+    auto observed = event(EventKind::observed, name, "", node.state);
+    const bool known = status.value && status.value->presence != Presence::moving;
+    observed.facts.set("currentKnown", known);
+    if (known) {
+        observed.facts.set("currentVersion", version_of(run, node, *status.value));
+        observed.facts.set("live", upgrade::encode(status.value->identity));
+    }
+    tools_.recorder.record(observed);
+}
+
+NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, const Deadline& deadline) {
+    const auto run = tools_.recorder.run();
+    const auto node = tools_.recorder.node(name);
+    tools_.fleet.put_info(name, seen.facts.kernel, seen.facts.boot_id, seen.facts.architecture);
+    const auto module = tools_.fleet.module();
+    require_version(module, run.to_version);
+    const auto entry = resolve_entry(module, seen.facts.kernel);
+    const auto checked = tools_.worker.run("check", name, input(entry), deadline.left());
+    if (checked.error) throw *checked.error;
+    const auto& target = checked.value->identity;
+    const auto view = tools_.fleet.view(name);
+    const bool is_target = seen.module.presence == Presence::live && compare(seen.module.identity, target) == Sameness::same;
+    const bool is_live = seen.module.presence == Presence::live;
+    if (is_live && !is_target && !view.status && node.from_entry.is_null() && !view.spec)
+        throw Error(Exit::checks_failed, "module-unmanaged",
+                    fmt::format("node {}: {} is live, but the cluster says nothing of it", name, run.kernel_module))
+            .hint("unload it on the node, or add what loaded it to status.modules of its NodeModulesConfig");
+    const std::optional<std::string> to(run.to_version);
+    auto expected_status = entry;
+    expected_status.boot_id = seen.facts.boot_id;
+    const bool other_labels = (view.labels.worker && view.labels.worker != to) ||
+                              (view.labels.schedule && view.labels.schedule != to) || view.labels.device.has_value();
+    const bool other_entry = (view.spec && *view.spec != entry) ||
+                             (view.status && (view.status->config != entry.config || view.status->version != entry.version));
+    const bool in_place = is_target && view.spec == entry && view.status == expected_status && view.labels.module == to &&
+                          view.labels.worker == to && view.labels.schedule == to && view.ready == std::string() &&
+                          view.version_ready == to && !view.labels.device;
+    auto facts = value::Node::mapping();
+    facts.set("next", in_place ? "validate" : other_labels || other_entry || (is_live && !is_target) ? "unload" : "load");
+    facts.set("kernel", seen.facts.kernel);
+    facts.set("bootID", seen.facts.boot_id);
+    facts.set("architecture", seen.facts.architecture);
+    facts.set("targetEntry", api::encode(entry));
+    facts.set("targetIdentity", upgrade::encode(target));
+    facts.set("targetImage", entry.config.container_image);
+    facts.set("targetDigest", checked.value->digest);
+    facts.set("live", upgrade::encode(seen.module.identity));
+    auto updated = node;
+    updated.target_identity = target;
+    facts.set("currentVersion", version_of(run, updated, seen.module));
+    facts.set("currentKnown", true);
+    facts.set("message", fmt::format("{} {} can be loaded", run.to_version, target.brief()));
+    return facts;
+}
+
+void NodeSteps::unload_until_gone(const std::string& name, const api::ModuleConfig& config, Look seen,
+                                  const std::vector<upgrade::Identity>& expected, const Deadline& deadline) {
+    const auto boot = seen.facts.boot_id;
+    while (seen.module.presence != Presence::absent) {
+        bool ours = false;
+        for (const auto& identity : expected)
+            ours = ours || (!identity.empty() && compare(seen.module.identity, identity) != Sameness::different);
+        if (!ours)
+            throw Error(Exit::refused, "module-differs",
+                        fmt::format("the live module {} is neither the old nor the new one", seen.module.identity.brief()))
+                .hint("find out on the node what loaded it: kmm-worker status");
+        const auto reply = tools_.worker.run("unload", name, worker_input(config, nullptr), deadline.left());
+        if (reply.error && (reply.settled() || deadline.passed())) throw *reply.error;
+        if (!reply.settled() && tools_.interrupted()) throw Leave{StepEnd::left};
+        seen = must_look(name, deadline);
+        if (seen.facts.boot_id != boot) {
+            static_cast<void>(same_boot(name, seen.facts));
+            throw Leave{StepEnd::again};
+        }
+        if (reply.settled() && seen.module.presence == Presence::live)
+            throw Error(Exit::busy, "module-still-live", "the worker unloaded the module, but it is live")
+                .hint("something on the node loads it again: look for a udev rule or a unit");
+    }
+}
+
+WorkerResult NodeSteps::load_until_live(const std::string& name, const api::NodeModule& entry, const std::string& boot,
+                                        const upgrade::Identity& expected, const Deadline& deadline) {
+    const auto text = input(entry);
+    const auto prove = [&](const upgrade::Identity& live) {
+        if (expected.empty() || compare(live, expected) != Sameness::different) return;
+        throw Error(Exit::refused, "identity-mismatch",
+                    fmt::format("the live module is {}, expected {}", live.brief(), expected.brief()))
+            .hint("the image changed after it was checked, or another build is loaded: kmm-worker status");
+    };
+    for (;;) {
+        const auto reply = tools_.worker.run("load", name, text, deadline.left());
+        if (reply.settled() && reply.error) throw *reply.error;
+        if (reply.value) {
+            if (!reply.value->boot_id.empty() && reply.value->boot_id != boot) {
+                const auto seen = must_look(name, deadline);
+                static_cast<void>(same_boot(name, seen.facts));
+                throw Leave{StepEnd::again};
+            }
+            prove(reply.value->identity);
+            return *reply.value;
+        }
+        // The connection was lost: whatever happened there, the node knows.
+        const auto seen = must_look(name, deadline);
+        if (seen.facts.boot_id != boot) {
+            static_cast<void>(same_boot(name, seen.facts));
+            throw Leave{StepEnd::again};
+        }
+        if (seen.module.presence == Presence::live) {
+            prove(seen.module.identity);
+            WorkerResult result;
+            result.outcome = "loaded";
+            result.identity = seen.module.identity;
+            return result;
+        }
+        if (deadline.passed()) throw *reply.error;
+        if (tools_.interrupted()) throw Leave{StepEnd::left};
+    }
+}
+
+NodeSteps::Facts NodeSteps::unload(const std::string& name, const Look& seen, const Deadline& deadline) {
+    const auto run = tools_.recorder.run();
+    const auto node = tools_.recorder.node(name);
+    tools_.fleet.set_module(name, run.to_version);
+    tools_.fleet.remove_schedule(name);
+    tools_.fleet.put_spec(name, std::nullopt);
+    const auto view = tools_.fleet.view(name);
+    // The module went with the boot it was loaded in (R11): nothing to unload, and not with an old kernel's image.
+    const bool gone_with_boot = view.status && !view.status->boot_id.empty() && view.status->boot_id != node.boot_id;
+    std::optional<api::ModuleConfig> config;
+    if (view.status) config = view.status->config;
+    else if (!node.from_entry.is_null()) config = api::decode_node_module(node.from_entry).config;
+    else if (!node.target_entry.is_null()) config = api::decode_node_module(node.target_entry).config;
+    if (config && !gone_with_boot)
+        unload_until_gone(name, *config, seen, {node.from_identity, node.target_identity}, deadline);
+    else if (seen.module.presence == Presence::live)
+        throw Error(Exit::refused, "module-differs",
+                    fmt::format("{} is live although nothing has loaded it since the node booted", run.kernel_module))
+            .hint("unload it on the node, then retry");
+    tools_.fleet.put_status(name, std::nullopt);
+    tools_.fleet.remove_ready(name);
+    auto facts = value::Node::mapping();
+    facts.set("currentVersion", "");
+    facts.set("currentKnown", true);
+    facts.set("live", empty_identity());
+    facts.set("message", gone_with_boot ? "gone since the reboot" : fmt::format("unloaded {}", run.kernel_module));
+    return facts;
+}
+
+NodeSteps::Facts NodeSteps::load(const std::string& name, const Look& seen, const Deadline& deadline) {
+    const auto run = tools_.recorder.run();
+    const auto node = tools_.recorder.node(name);
+    const auto entry = api::decode_node_module(node.target_entry);
+    const auto view = tools_.fleet.view(name);
+    auto status = entry;
+    status.boot_id = node.boot_id;
+    if (view.status != status) tools_.fleet.remove_ready(name);  // facts KMM 8.1: W is added only without a ready label
+    tools_.fleet.set_module(name, run.to_version);
+    tools_.fleet.add_schedule(name, run.to_version, run.to_version, std::nullopt);
+    tools_.fleet.put_spec(name, entry);
+    const auto result = load_until_live(name, entry, node.boot_id, node.target_identity, deadline);
+    tools_.fleet.put_status(name, status);
+    tools_.fleet.set_ready(name, run.to_version);
+    auto facts = value::Node::mapping();
+    facts.set("currentVersion", run.to_version);
+    facts.set("currentKnown", true);
+    facts.set("live", upgrade::encode(result.identity));
+    facts.set("message", fmt::format("loaded {} {}", run.kernel_module, result.identity.brief()));
+    return facts;
+}
+
+NodeSteps::Facts NodeSteps::validate(const std::string& name, const Look& seen, const Deadline& deadline) {
+    const auto run = tools_.recorder.run();
+    const auto node = tools_.recorder.node(name);
+    static_cast<void>(deadline);
+    if (seen.module.presence != Presence::live)
+        throw Error(Exit::unhealthy, "module-gone", fmt::format("{} is not live any more", run.kernel_module));
+    if (compare(seen.module.identity, node.target_identity) == Sameness::different)
+        throw Error(Exit::unhealthy, "module-differs",
+                    fmt::format("the live module is {}, expected {}", seen.module.identity.brief(), node.target_identity.brief()));
+    auto facts = value::Node::mapping();
+    facts.set("currentVersion", run.to_version);
+    facts.set("currentKnown", true);
+    facts.set("live", upgrade::encode(seen.module.identity));
+    facts.set("message", fmt::format("loaded {} {}", run.kernel_module, seen.module.identity.brief()));
+    return facts;
+}
+
+}  // namespace kmm::drive

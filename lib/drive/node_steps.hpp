@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries out one step on one node: look, intent, act, look, done. Every action can be repeated: it compares before it
+// changes, so that a step cut off anywhere is simply begun again after a look.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "drive/fleet.hpp"
+#include "drive/look.hpp"
+#include "drive/recorder.hpp"
+#include "drive/worker.hpp"
+#include "sys/clock.hpp"
+#include "upgrade/planner.hpp"
+
+namespace kmm::drive {
+
+/// How a step ended. `again`: the node was found changed (rebooted, another kernel) and will be planned anew.
+/// `left`: a person asked to stop; the step stays open in the record and is settled by the next resume.
+enum class StepEnd { done, failed, again, left };
+
+/// What all steps need. The references outlive the object.
+struct StepTools {
+    Fleet& fleet;
+    Worker& worker;
+    Recorder& recorder;
+    sys::Clock& clock;
+    std::function<bool()> interrupted;
+};
+
+/// Thread safe for different nodes.
+class NodeSteps {
+public:
+    explicit NodeSteps(StepTools tools) : tools_(std::move(tools)) {}
+    /// Runs check, unload, load, validate or rollback. What goes wrong on the node or in the cluster ends as a recorded
+    /// failure; only a failure of the record itself is thrown.
+    [[nodiscard]] StepEnd run(const upgrade::NodeStep& step);
+    /// Looks once at a node whose state is open and records what runs there. Never fails the node.
+    void observe(const std::string& node);
+
+private:
+    /// Facts for the `done` event of a step.
+    using Facts = value::Node;
+    /// Thrown inside a step to leave it in another way than done or failed.
+    struct Leave {
+        StepEnd end;
+    };
+
+    [[nodiscard]] Facts check(const std::string& name, const Look& seen, const Deadline& deadline);
+    [[nodiscard]] Facts unload(const std::string& name, const Look& seen, const Deadline& deadline);
+    [[nodiscard]] Facts load(const std::string& name, const Look& seen, const Deadline& deadline);
+    [[nodiscard]] Facts validate(const std::string& name, const Look& seen, const Deadline& deadline);
+    [[nodiscard]] Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline);
+    void restore(const std::string& name, const upgrade::NodeRecord& node, const Look& seen, const Deadline& deadline);
+
+    /// A look that must succeed: throws the Error of the node, or Leave.
+    [[nodiscard]] Look must_look(const std::string& name, const Deadline& deadline);
+    /// Records what a look found in the middle of a step that was cut off.
+    void record_look(const std::string& name, const Look& seen);
+    /// True if the node still runs the boot and kernel the record knows; else records that it is planned anew.
+    [[nodiscard]] bool same_boot(const std::string& name, const NodeFacts& facts);
+    /// Runs unload until the module is gone. `expected`: what may be unloaded; anything else is an Error.
+    void unload_until_gone(const std::string& name, const api::ModuleConfig& config, Look seen,
+                           const std::vector<upgrade::Identity>& expected, const Deadline& deadline);
+    /// Runs load until the module is live; returns its identity and checks it against `expected` (empty: any).
+    [[nodiscard]] WorkerResult load_until_live(const std::string& name, const api::NodeModule& entry, const std::string& boot,
+                                               const upgrade::Identity& expected, const Deadline& deadline);
+    [[nodiscard]] upgrade::Event event(upgrade::EventKind kind, const std::string& node, const std::string& step,
+                                       const std::string& to) const;
+    void record_failure(const upgrade::NodeStep& step, const Error& error);
+    [[nodiscard]] std::string input(const api::NodeModule& entry);
+
+    StepTools tools_;
+};
+
+/// What runs on the node, in words of the record: the target's or the previous version, "" for nothing, "unknown".
+[[nodiscard]] std::string version_of(const upgrade::Run& run, const upgrade::NodeRecord& node, const LiveModule& live);
+
+}  // namespace kmm::drive

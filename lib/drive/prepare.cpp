@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drive/prepare.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "api/codec.hpp"
+#include "base/text.hpp"
+#include "drive/fleet.hpp"
+#include "plan/plan.hpp"
+
+namespace kmm::drive {
+namespace {
+
+constexpr std::size_t k_checks_at_once = 4;
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
+    const auto near = base::nearest(word, names);
+    return near ? "did you mean " + *near + "?" : names.empty() ? "there are none" : "there are: " + base::join(names, ", ");
+}
+
+/// The nodes of the run in walk order.
+std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
+                                      std::vector<std::string>& notes) {
+    std::vector<std::string> known;
+    for (const auto& node : objects.nodes) known.push_back(node.meta.name);
+    for (const auto& name : request.nodes)
+        if (std::find(known.begin(), known.end(), name) == known.end())
+            throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", name))
+                .hint(did_you_mean(name, known));
+    const auto tolerations = plan::loader_tolerations(module);
+    std::vector<std::string> chosen;
+    std::vector<std::string> refused;
+    for (const auto& node : objects.nodes) {
+        const auto& name = node.meta.name;
+        const bool named = std::find(request.nodes.begin(), request.nodes.end(), name) != request.nodes.end();
+        if (!request.nodes.empty() && !named) continue;
+        if (!plan::selects(request.selector, node.meta.labels)) continue;
+        api::Taint blocking;
+        std::string why;
+        if (!plan::selects(module.selector, node.meta.labels)) why = "the Module's selector does not match its labels";
+        else if (!plan::tolerates(tolerations, node.taints, &blocking))
+            why = fmt::format("its taint {}:{} is not tolerated", blocking.key, blocking.effect);
+        if (why.empty()) chosen.push_back(name);
+        else if (named) refused.push_back(fmt::format("node {}: {}", name, why));
+        else if (plan::selects(module.selector, node.meta.labels)) notes.push_back(fmt::format("node {} is left out: {}", name, why));
+    }
+    if (!refused.empty())
+        throw Error(Exit::checks_failed, "node-not-eligible", base::join(refused, "; "))
+            .hint("change the node, or leave it out of --node");
+    if (chosen.empty())
+        throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected for Module {}", module.full_name()))
+            .at(module.meta.origin)
+            .hint("kmm-plan show says why");
+    std::sort(chosen.begin(), chosen.end());
+    if (!request.order) return chosen;
+    std::vector<std::string> ordered;
+    std::vector<std::string> missing;
+    for (const auto& name : *request.order) {
+        if (std::find(known.begin(), known.end(), name) == known.end())
+            throw Error(Exit::not_found, "node-not-found", fmt::format("node {} of the order is not in the cluster", name))
+                .hint(did_you_mean(name, known));
+        const bool wanted = std::find(chosen.begin(), chosen.end(), name) != chosen.end();
+        if (wanted && std::find(ordered.begin(), ordered.end(), name) == ordered.end()) ordered.push_back(name);
+    }
+    for (const auto& name : chosen)
+        if (std::find(ordered.begin(), ordered.end(), name) == ordered.end()) missing.push_back(name);
+    if (!missing.empty())
+        throw Error(Exit::checks_failed, "order-incomplete", fmt::format("the order leaves out {}", base::join(missing, ", ")))
+            .hint("name every node, or choose nodes with --node");
+    return ordered;
+}
+
+/// Facts, status and check of one node. Throws the Error that keeps it from being upgraded.
+upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
+                               const StartRequest& request, const std::string& kernel_module, const std::string& name,
+                               const CheckObserver& observer) {
+    const Deadline deadline(clock, std::chrono::milliseconds(request.options.node_timeout_ms));
+    upgrade::NodeRecord record;
+    record.name = name;
+    observer(name, "facts");
+    const auto facts = worker.facts(name, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
+    if (facts.error) throw *facts.error;
+    record.kernel = facts.value->kernel;
+    record.boot_id = facts.value->boot_id;
+    record.architecture = facts.value->architecture;
+    const auto status = worker.status(name, kernel_module, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
+    if (status.error) throw *status.error;
+    if (status.value->presence == Presence::moving)
+        throw Error(Exit::hung, "loader-hung", fmt::format("{} is on its way in or out of the kernel", kernel_module));
+    const auto view = view_of(objects, name, module.meta.namespace_, module.meta.name);
+    const auto entry = resolve_entry(module, record.kernel);
+    const auto secret = [&]() -> const api::Secret* {
+        if (entry.image_repo_secret.empty()) return nullptr;
+        for (const auto& candidate : objects.secrets)
+            if (candidate.meta.namespace_ == module.meta.namespace_ && candidate.meta.name == entry.image_repo_secret)
+                return &candidate;
+        throw Error(Exit::not_found, "secret-not-found",
+                    fmt::format("pull Secret {}/{} is not in the cluster", module.meta.namespace_, entry.image_repo_secret));
+    }();
+    observer(name, "check");
+    const auto checked = worker.run("check", name, worker_input(entry.config, secret), deadline.left());
+    if (checked.error) throw *checked.error;
+    record.target_entry = api::encode(entry);
+    record.target_identity = checked.value->identity;
+    record.target_image = entry.config.container_image;
+    record.target_digest = checked.value->digest;
+    const bool live = status.value->presence == Presence::live;
+    const bool is_target =
+        live && upgrade::compare(status.value->identity, record.target_identity) == upgrade::Sameness::same;
+    if (live && !is_target && !view.status && !view.spec)
+        throw Error(Exit::checks_failed, "module-unmanaged",
+                    fmt::format("{} is live, but the cluster says nothing of it", kernel_module))
+            .hint("unload it on the node, or add what loaded it to status.modules of its NodeModulesConfig");
+    if (live && view.status && !view.status->boot_id.empty() && view.status->boot_id != record.boot_id && !is_target)
+        throw Error(Exit::checks_failed, "module-unmanaged",
+                    fmt::format("{} is live, but its NodeModulesConfig entry is of an earlier boot", kernel_module))
+            .hint("something loads it at boot: remove that, unload it on the node and start again");
+    record.from_labels = encode(view.labels);
+    if (view.status) {
+        record.from_entry = api::encode(*view.status);
+        record.from_version = view.status->version;
+    }
+    if (live) record.from_identity = status.value->identity;
+    record.live = status.value->identity;
+    if (live) {
+        record.current_version = is_target && (!view.status || view.status->version == request.to_version) ? request.to_version
+                                 : record.from_version.empty() ? "unversioned"
+                                                               : record.from_version;
+    }
+    return record;
+}
+
+}  // namespace
+
+const api::Module& find_module(const api::Objects& objects, const std::string& ns, const std::string& name) {
+    const api::Module* found = nullptr;
+    std::vector<std::string> names;
+    for (const auto& module : objects.modules) {
+        names.push_back(module.meta.name);
+        if (module.meta.name != name || (!ns.empty() && module.meta.namespace_ != ns)) continue;
+        if (found != nullptr)
+            throw Error(Exit::usage, "module-ambiguous",
+                        fmt::format("{} and {} have the same name", found->full_name(), module.full_name()))
+                .hint("name it as NAMESPACE/NAME, or use -n");
+        found = &module;
+    }
+    if (found != nullptr) return *found;
+    throw Error(Exit::not_found, "module-not-found",
+                fmt::format("Module {} is not in the cluster", ns.empty() ? name : ns + "/" + name))
+        .hint(did_you_mean(name, names));
+}
+
+Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, const StartRequest& request,
+                 const CheckObserver& observer) {
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+    const auto& objects = snapshot.objects;
+    const auto& module = find_module(objects, request.ns, request.name);
+    require_version(module, request.to_version);
+    Prepared prepared;
+    const auto names = choose_nodes(objects, module, request, prepared.notes);
+    const auto kernel_module = kernel_module_name(module.module_loader->container.modprobe.module_name);
+    std::vector<std::optional<upgrade::NodeRecord>> records(names.size());
+    std::vector<std::optional<Error>> errors(names.size());
+    std::vector<std::exception_ptr> crashes(names.size());
+    std::atomic<std::size_t> turn{0};
+    const auto work = [&] {
+        for (std::size_t index = turn++; index < names.size(); index = turn++) {
+            try {
+                records[index] = check_node(objects, module, worker, clock, request, kernel_module, names[index], observer);
+            } catch (const Error& error) {
+                errors[index] = error;
+            } catch (...) {
+                crashes[index] = std::current_exception();
+            }
+        }
+    };
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t count = 1; count < std::min(k_checks_at_once, names.size()); ++count) threads.emplace_back(work);
+        work();
+    }
+    for (const auto& crash : crashes)
+        if (crash) std::rethrow_exception(crash);
+    std::size_t failing = 0;
+    for (const auto& error : errors)
+        if (error) ++failing;
+    if (failing > 0) {
+        Error all(Exit::checks_failed, "nodes-not-ready",
+                  fmt::format("{} of {} nodes cannot be upgraded; nothing was changed", failing, names.size()));
+        for (std::size_t index = 0; index < names.size(); ++index) {
+            if (!errors[index]) continue;
+            const auto& error = *errors[index];
+            all.detail(names[index], fmt::format("{}: {}", error.code(), error.message()));
+            for (const auto& [key, text] : error.details()) all.detail(names[index] + " " + key, text);
+            if (!error.hint().empty()) all.detail(names[index] + " hint", error.hint());
+        }
+        throw all.hint("mend these nodes, or choose others with --node, then start again");
+    }
+    auto& run = prepared.run;
+    run.lineage = request.lineage;
+    run.created_by = request.created_by;
+    run.created = run.since = base::format_rfc3339(clock.now_unix());
+    run.tool_version = request.tool_version;
+    run.module_namespace = module.meta.namespace_;
+    run.module_name = module.meta.name;
+    run.kernel_module = kernel_module;
+    run.to_version = request.to_version;
+    run.options = request.options;
+    run.state = "upgrade-started";
+    std::set<std::string> versions;
+    for (auto& record : records) {
+        record->since = run.since;
+        if (!record->from_version.empty()) versions.insert(record->from_version);
+        run.nodes.push_back(std::move(*record));
+    }
+    run.from_version = base::join(std::vector<std::string>(versions.begin(), versions.end()), ",");
+    return prepared;
+}
+
+}  // namespace kmm::drive

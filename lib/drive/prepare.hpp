@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything `start` finds out before anything is changed or recorded.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "cluster/store.hpp"
+#include "drive/worker.hpp"
+#include "sys/clock.hpp"
+#include "upgrade/run.hpp"
+
+namespace kmm::drive {
+
+struct StartRequest {
+    std::string ns;                   ///< "" : the one Module of that name
+    std::string name, to_version;
+    std::vector<std::string> nodes;   ///< --node, empty: by selector
+    std::map<std::string, std::string> selector;  ///< -l, equality
+    std::optional<std::vector<std::string>> order;  ///< names in walk order, nullopt: by name
+    upgrade::Options options;
+    std::string lineage, created_by, tool_version;
+};
+
+struct Prepared {
+    upgrade::Run run;
+    std::vector<std::string> notes;  ///< nodes left out and why, for people
+};
+
+/// Told how far the checks are: node, and what is asked of it. May be called from several threads.
+using CheckObserver = std::function<void(const std::string& node, const std::string& what)>;
+
+/// Reads the cluster, chooses the nodes and passes facts, status and check on all of them. Changes nothing.
+/// Errors: not_found for the Module or a named node; checks_failed "version-mismatch", "no-nodes"; checks_failed
+/// "nodes-not-ready" with one detail per failing node (name: reason and message); the reader's own for a faulty cluster.
+[[nodiscard]] Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, const StartRequest& request,
+                               const CheckObserver& observer);
+
+/// The Module a user named. Errors: not_found "module-not-found" with "did you mean", usage "module-ambiguous".
+[[nodiscard]] const api::Module& find_module(const api::Objects& objects, const std::string& ns, const std::string& name);
+
+}  // namespace kmm::drive

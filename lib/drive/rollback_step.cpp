@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bringing one node back to what the record says was there before.
+#include <fmt/format.h>
+
+#include "api/codec.hpp"
+#include "drive/node_steps.hpp"
+
+namespace kmm::drive {
+
+using upgrade::compare;
+using upgrade::Sameness;
+
+void NodeSteps::restore(const std::string& name, const upgrade::NodeRecord& node, const Look& seen, const Deadline& deadline) {
+    auto& fleet = tools_.fleet;
+    const auto labels = decode_version_labels(node.from_labels);
+    std::optional<api::NodeModule> previous;
+    if (!node.from_entry.is_null()) previous = api::decode_node_module(node.from_entry);
+    const bool previous_live = previous && seen.module.presence == Presence::live && !node.from_identity.empty() &&
+                               compare(seen.module.identity, node.from_identity) == Sameness::same;
+    fleet.set_module(name, labels.module);
+    if (!previous_live) {
+        fleet.remove_schedule(name);
+        fleet.put_spec(name, std::nullopt);
+        std::optional<api::ModuleConfig> config;
+        if (!node.target_entry.is_null()) config = api::decode_node_module(node.target_entry).config;
+        else if (previous) config = previous->config;
+        if (seen.module.presence == Presence::live && config)
+            unload_until_gone(name, *config, seen, {node.from_identity, node.target_identity}, deadline);
+        fleet.put_status(name, std::nullopt);
+        fleet.remove_ready(name);
+    }
+    if (!previous) {
+        fleet.add_schedule(name, labels.worker, labels.schedule, labels.device);
+        return;
+    }
+    auto spec = *previous;
+    spec.boot_id.clear();
+    fleet.add_schedule(name, labels.worker, labels.schedule, labels.device);
+    fleet.put_spec(name, spec);
+    if (!previous_live)
+        static_cast<void>(load_until_live(name, spec, seen.facts.boot_id, node.from_identity, deadline));
+    auto status = *previous;
+    status.boot_id = seen.facts.boot_id;
+    fleet.put_status(name, status);
+    fleet.set_ready(name, previous->version);
+}
+
+NodeSteps::Facts NodeSteps::rollback(const std::string& name, const Look& seen, const Deadline& deadline) {
+    const auto run = tools_.recorder.run();
+    const auto node = tools_.recorder.node(name);
+    if (!node.from_entry.is_null()) {
+        const auto previous = api::decode_node_module(node.from_entry);
+        auto kernel = seen.facts.kernel;
+        if (!kernel.empty() && kernel.back() == '+') kernel.pop_back();
+        if (previous.config.kernel_version != kernel)
+            throw Error(Exit::refused, "kernel-changed",
+                        fmt::format("the node runs kernel {} now, {} was loaded on {}", kernel,
+                                    node.from_version.empty() ? "the module" : node.from_version,
+                                    previous.config.kernel_version))
+                .hint("boot the node into that kernel again, or put the old version back into the Module and start anew");
+    }
+    // A reboot in the middle is no reason to plan anew here: what was there before stays the goal.
+    if (seen.facts.boot_id != node.boot_id || seen.facts.kernel != node.kernel) {
+        auto observed = event(upgrade::EventKind::observed, name, "", node.state);
+        observed.facts.set("bootID", seen.facts.boot_id);
+        observed.facts.set("kernel", seen.facts.kernel);
+        tools_.recorder.record(observed);
+        tools_.fleet.put_info(name, seen.facts.kernel, seen.facts.boot_id, seen.facts.architecture);
+    }
+    restore(name, node, seen, deadline);
+    const auto after = must_look(name, deadline);
+    auto facts = value::Node::mapping();
+    facts.set("currentKnown", true);
+    facts.set("live", upgrade::encode(after.module.identity));
+    if (node.from_entry.is_null()) {
+        if (after.module.presence != Presence::absent)
+            throw Error(Exit::unhealthy, "module-still-live", fmt::format("{} is still live", run.kernel_module));
+        facts.set("currentVersion", "");
+        facts.set("message", "rolled back: nothing loaded, as before");
+        return facts;
+    }
+    if (after.module.presence != Presence::live ||
+        compare(after.module.identity, node.from_identity) == Sameness::different)
+        throw Error(Exit::unhealthy, "module-differs", fmt::format("{} is not what it was before", run.kernel_module));
+    const auto version = node.from_version.empty() ? std::string("unversioned") : node.from_version;
+    facts.set("currentVersion", version);
+    facts.set("message", fmt::format("rolled back to {}: {} {}", version, run.kernel_module, after.module.identity.brief()));
+    return facts;
+}
+
+}  // namespace kmm::drive

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drive/worker.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/codec.hpp"
+#include "base/text.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::drive {
+namespace {
+
+Exit exit_of(int number) {
+    for (const auto& row : exit_code_table())
+        if (static_cast<int>(row.code) == number) return row.code;
+    return Exit::other;
+}
+
+/// The Error a worker printed, rebuilt from its document.
+Error decode_error(const value::Node& document, int exit_code) {
+    Error error(exit_of(exit_code), document.get_string({"code"}), document.get_string({"message"}));
+    if (const auto hint = document.get_string({"hint"}); !hint.empty()) error.hint(hint);
+    if (const auto* details = document.find("details")) {
+        for (const auto& member : details->members()) error.detail(member.key, member.value.text());
+        for (const auto& item : details->items()) error.detail(item.get_string({"key"}), item.get_string({"value"}));
+    }
+    if (const auto* diagnostics = document.find("diagnostics"))
+        for (const auto& item : diagnostics->items())
+            error.detail(item.get_string({"code"}), item.get_string({"message"}));
+    return error;
+}
+
+/// The part that all calls share: nullopt when `reply` has a document of `kind`, else what to answer.
+template <typename Value>
+std::optional<Reply<Value>> failure(const cluster::WorkerReply& reply, const cluster::WorkerCall& call, std::string_view kind) {
+    Reply<Value> answer;
+    answer.end = reply.end;
+    const auto words = call.args.empty() ? std::string() : call.args.front();
+    if (reply.end != cluster::CallEnd::completed) {
+        const bool started = reply.end == cluster::CallEnd::unknown;
+        answer.error = Error(Exit::unavailable, "node-unreachable",
+                             started ? fmt::format("node {}: the connection was lost during {}", call.node, words)
+                                     : fmt::format("node {} cannot be reached", call.node))
+                           .retryable();
+        if (!reply.transport.empty()) answer.error->detail("transport", reply.transport);
+        return answer;
+    }
+    const auto found = reply.document.get_string({"kind"});
+    if (reply.exit_code == 0 && found == kind) return std::nullopt;
+    if (found == "Error") {
+        answer.error = decode_error(reply.document, reply.exit_code == 0 ? 1 : reply.exit_code);
+        return answer;
+    }
+    if (reply.exit_code == 127 || reply.exit_code == 126) {
+        answer.error = Error(Exit::not_found, "worker-not-found", fmt::format("node {}: kmm-worker cannot be run there", call.node))
+                           .hint("install kmm-worker on the node, or name it with --worker COMMAND");
+    } else {
+        answer.error = Error(Exit::other, "worker-failed",
+                             fmt::format("node {}: kmm-worker {} ended with exit code {} and without a result", call.node, words,
+                                         reply.exit_code));
+    }
+    if (!reply.transport.empty()) answer.error->detail("transport", reply.transport);
+    return answer;
+}
+
+upgrade::Identity identity_of(const value::Node& module) {
+    return upgrade::Identity{module.get_string({"srcversion"}), module.get_string({"buildID"}), module.get_string({"sha256"}),
+                             module.get_string({"version"})};
+}
+
+}  // namespace
+
+Reply<NodeFacts> Worker::facts(const std::string& node, std::chrono::milliseconds timeout) {
+    const cluster::WorkerCall call{node, {"facts"}, "", timeout};
+    const auto reply = runner_.run(call);
+    if (auto failed = failure<NodeFacts>(reply, call, "Node")) return *failed;
+    Reply<NodeFacts> answer;
+    const auto text = [&](std::string_view key) { return reply.document.get_string({"status", "nodeInfo", key}); };
+    answer.value = NodeFacts{text("kernelVersion"), text("bootID"), text("architecture")};
+    if (answer.value->kernel.empty() || answer.value->boot_id.empty()) {
+        answer.value.reset();
+        answer.error = Error(Exit::other, "worker-failed", fmt::format("node {}: facts without kernel or boot id", node));
+    }
+    return answer;
+}
+
+Reply<LiveModule> Worker::status(const std::string& node, const std::string& kernel_module,
+                                 std::chrono::milliseconds timeout) {
+    const cluster::WorkerCall call{node, {"status", kernel_module}, "", timeout};
+    const auto reply = runner_.run(call);
+    if (auto failed = failure<LiveModule>(reply, call, "ModuleStatus")) return *failed;
+    Reply<LiveModule> answer;
+    answer.value = LiveModule{};
+    const auto* modules = reply.document.find("modules");
+    if (modules == nullptr) return answer;
+    for (const auto& module : modules->items()) {
+        if (kernel_module_name(module.get_string({"name"})) != kernel_module) continue;
+        const auto state = module.get_string({"state"});
+        answer.value->presence = state == "absent" ? Presence::absent : state == "live" ? Presence::live : Presence::moving;
+        answer.value->identity = identity_of(module);
+    }
+    return answer;
+}
+
+Reply<WorkerResult> Worker::run(const std::string& verb, const std::string& node, const std::string& input,
+                                std::chrono::milliseconds timeout) {
+    const cluster::WorkerCall call{node, {verb, "-"}, input, timeout};
+    const auto reply = runner_.run(call);
+    if (auto failed = failure<WorkerResult>(reply, call, "WorkerResult")) return *failed;
+    Reply<WorkerResult> answer;
+    WorkerResult result;
+    result.outcome = reply.document.get_string({"outcome"});
+    result.image = reply.document.get_string({"image", "reference"});
+    result.digest = reply.document.get_string({"image", "digest"});
+    result.boot_id = reply.document.get_string({"node", "bootID"});
+    if (const auto* warnings = reply.document.find("warnings"))
+        for (const auto& warning : warnings->items()) result.warnings.push_back(warning.text());
+    const value::Node* main_module = nullptr;
+    if (const auto* modules = reply.document.find("modules")) {
+        for (const auto& module : modules->items()) {
+            const auto* marked = module.find("main");
+            if (marked != nullptr && marked->as_bool() == true) main_module = &module;
+        }
+        if (main_module == nullptr && !modules->items().empty()) main_module = &modules->items().back();
+    }
+    if (main_module != nullptr) result.identity = identity_of(*main_module);
+    answer.value = std::move(result);
+    return answer;
+}
+
+std::string worker_input(const api::ModuleConfig& config, const api::Secret* secret) {
+    auto text = value::to_yaml(api::encode(config));
+    if (secret == nullptr) return text;
+    auto data = value::Node::mapping();
+    for (const auto& [key, bytes] : secret->data) data.set(key, base::to_base64(bytes));
+    const auto document = value::Node::mapping(
+        {{"apiVersion", "v1"},
+         {"kind", "Secret"},
+         {"metadata", value::Node::mapping({{"name", secret->meta.name}, {"namespace", secret->meta.namespace_}})},
+         {"type", secret->type},
+         {"data", data}});
+    return text + "---\n" + value::to_yaml(document);
+}
+
+std::string kernel_module_name(const std::string& module) {
+    auto name = module;
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+}  // namespace kmm::drive

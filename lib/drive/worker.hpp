@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-worker on a node, as typed calls over the runner.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/types.hpp"
+#include "base/error.hpp"
+#include "cluster/runner.hpp"
+#include "upgrade/run.hpp"
+
+namespace kmm::drive {
+
+struct NodeFacts {
+    std::string kernel, boot_id, architecture;
+};
+
+/// What the kernel says about one module. `moving`: it is being loaded or unloaded right now.
+enum class Presence { live, moving, absent };
+struct LiveModule {
+    Presence presence = Presence::absent;
+    upgrade::Identity identity;
+};
+
+/// Result of check, load and unload, of the main module.
+struct WorkerResult {
+    std::string outcome;  ///< "passed", "loaded", "already-loaded", "unloaded", "not-loaded"
+    upgrade::Identity identity;
+    std::string image, digest;
+    std::string boot_id;  ///< of the node that answered, "" if it did not say
+    std::vector<std::string> warnings;
+};
+
+/// An answer, a refusal by the worker (`error`), or neither: then `end` says what the transport knows and `error` explains.
+template <typename Value>
+struct Reply {
+    cluster::CallEnd end = cluster::CallEnd::completed;
+    std::optional<Value> value;
+    std::optional<Error> error;
+    [[nodiscard]] bool settled() const noexcept { return end == cluster::CallEnd::completed; }
+};
+
+/// Stateless; thread safe if the runner is.
+class Worker {
+public:
+    explicit Worker(cluster::NodeRunner& runner) : runner_(runner) {}
+    [[nodiscard]] Reply<NodeFacts> facts(const std::string& node, std::chrono::milliseconds timeout);
+    [[nodiscard]] Reply<LiveModule> status(const std::string& node, const std::string& kernel_module,
+                                           std::chrono::milliseconds timeout);
+    /// `verb` is check, load or unload; `input` as worker_input makes it.
+    [[nodiscard]] Reply<WorkerResult> run(const std::string& verb, const std::string& node, const std::string& input,
+                                          std::chrono::milliseconds timeout);
+
+private:
+    cluster::NodeRunner& runner_;
+};
+
+/// The worker's standard input: the config, then the Secret as a second document if there is one.
+[[nodiscard]] std::string worker_input(const api::ModuleConfig& config, const api::Secret* secret);
+/// "kmm-hello" as "kmm_hello": the name the kernel uses.
+[[nodiscard]] std::string kernel_module_name(const std::string& module);
+
+}  // namespace kmm::drive
