@@ -91,6 +91,7 @@ Ended Driver::walk() {
     std::set<std::string> in_flight;
     std::exception_ptr crash;
     bool left = false;
+    std::size_t endings = 0;
     std::map<std::string, std::jthread> threads;  // joined on every way out
     const auto run_step = [&](const upgrade::NodeStep& step) {
         std::exception_ptr caught;
@@ -104,6 +105,7 @@ Ended Driver::walk() {
         if (caught && !crash) crash = caught;
         if (end == StepEnd::left) left = true;
         in_flight.erase(step.node);
+        ++endings;
         ended.notify_all();
     };
     for (;;) {
@@ -121,6 +123,7 @@ Ended Driver::walk() {
             }
             return Ended::interrupted;
         }
+        const auto seen = endings;
         const auto run = recorder_.run();
         const auto decision = upgrade::next_steps(run, in_flight);
         switch (decision.next) {
@@ -129,11 +132,7 @@ Ended Driver::walk() {
                 if (!run.paused) recorder_.record(decision.event);
                 return Ended::paused;
             case Next::move: recorder_.record(decision.event); break;
-            case Next::wait: {
-                const auto before = in_flight.size();
-                ended.wait(guard, [&] { return in_flight.size() < before; });
-                break;
-            }
+            case Next::wait: ended.wait(guard, [&] { return endings != seen; }); break;
             case Next::steps: {
                 if (run.options.max_unavailable == 1 || run.rollback) {
                     in_flight.insert(decision.steps.front().node);
@@ -148,8 +147,7 @@ Ended Driver::walk() {
                     guard.lock();
                     threads.emplace(step.node, std::jthread(run_step, step));
                 }
-                const auto before = in_flight.size();
-                ended.wait(guard, [&] { return in_flight.size() < before || crash || left; });
+                ended.wait(guard, [&] { return endings != seen; });
                 break;
             }
         }

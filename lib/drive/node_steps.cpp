@@ -296,7 +296,7 @@ NodeSteps::Facts NodeSteps::unload(const std::string& name, const Look& seen, co
     return facts;
 }
 
-NodeSteps::Facts NodeSteps::load(const std::string& name, const Look& seen, const Deadline& deadline) {
+NodeSteps::Facts NodeSteps::load(const std::string& name, const Look& /*seen*/, const Deadline& deadline) {
     const auto run = tools_.recorder.run();
     const auto node = tools_.recorder.node(name);
     const auto entry = api::decode_node_module(node.target_entry);
@@ -318,10 +318,9 @@ NodeSteps::Facts NodeSteps::load(const std::string& name, const Look& seen, cons
     return facts;
 }
 
-NodeSteps::Facts NodeSteps::validate(const std::string& name, const Look& seen, const Deadline& deadline) {
+NodeSteps::Facts NodeSteps::validate(const std::string& name, const Look& seen, const Deadline& /*deadline*/) {
     const auto run = tools_.recorder.run();
     const auto node = tools_.recorder.node(name);
-    static_cast<void>(deadline);
     if (seen.module.presence != Presence::live)
         throw Error(Exit::unhealthy, "module-gone", fmt::format("{} is not live any more", run.kernel_module));
     if (compare(seen.module.identity, node.target_identity) == Sameness::different)

@@ -11,6 +11,7 @@
 #include "api/codec.hpp"
 #include "base/text.hpp"
 #include "drive/fleet.hpp"
+#include "drive/look.hpp"
 #include "plan/plan.hpp"
 
 namespace kmm::drive {

@@ -72,7 +72,11 @@ Decision next_of_stage(const Run& run, const std::set<std::string>& in_flight, c
     Decision decision;
     for (const auto& node : run.nodes) {
         if (is_final_node_state(node.state)) ++finals;
-        if (!is_active(node)) continue;
+        if (!is_active(node)) {
+            // Begun by the driver, but its intent is not recorded yet.
+            if (in_flight.count(node.name) != 0) ++active;
+            continue;
+        }
         ++active;
         if (is_failed_node_state(node.state)) {
             if (failed == nullptr) failed = &node;
@@ -83,7 +87,7 @@ Decision next_of_stage(const Run& run, const std::set<std::string>& in_flight, c
     if (failed == nullptr) {
         const std::int64_t stop = run.options.pause_after == 0 ? INT64_MAX : run.batch_base + run.options.pause_after;
         for (auto node = run.nodes.begin(); node != end; ++node) {
-            if (node->touched != 0 || is_final_node_state(node->state)) continue;
+            if (node->touched != 0 || is_final_node_state(node->state) || in_flight.count(node->name) != 0) continue;
             if (active >= run.options.max_unavailable || finals + active >= stop) break;
             decision.steps.push_back(NodeStep{node->name, "check"});
             ++active;

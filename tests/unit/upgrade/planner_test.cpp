@@ -181,4 +181,15 @@ TEST_CASE("a step in flight is waited for, an open one is begun again") {
     REQUIRE(again.next == Next::steps);
     CHECK(again.steps == std::vector<NodeStep>{{"node-a", "check"}});
 }
+
+TEST_CASE("a node begun but not yet recorded counts as in flight and is not begun twice") {
+    Options options;
+    options.max_unavailable = 2;
+    Journal journal(make_run(3, options));
+    journal.add(next_steps(journal.run, {}).event);
+    const auto next = next_steps(journal.run, {"node-a"});
+    REQUIRE(next.next == Next::steps);
+    CHECK(next.steps == std::vector<NodeStep>{{"node-b", "check"}});
+    CHECK(next_steps(journal.run, {"node-a", "node-b"}).next == Next::wait);
+}
 }

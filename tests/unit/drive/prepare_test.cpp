@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "unit/drive/fakes.hpp"
+
+using namespace kmm;
+using namespace kmm::drive;
+using namespace kmm::drive::test;
+
+namespace {
+
+/// Runs prepare with `change` applied and returns the Error; nothing may have been written.
+Error refused(const std::function<void(World&, StartRequest&)>& change) {
+    World world;
+    StartRequest request;
+    request.name = "kmm-hello";
+    request.to_version = "v2";
+    change(world, request);
+    Worker worker(world.nodes);
+    try {
+        static_cast<void>(prepare(world.store.read(), worker, world.clock, request, [](const auto&, const auto&) {}));
+    } catch (const Error& error) {
+        CHECK(world.store.writes.empty());
+        for (const auto& call : world.nodes.calls) {
+            CHECK(call.find(" load") == std::string::npos);
+            CHECK(call.find(" unload") == std::string::npos);
+        }
+        return error;
+    }
+    return Error(Exit::ok, "", "");
+}
+
+}  // namespace
+
+TEST_SUITE("drive::unit") {
+
+TEST_CASE("everything that would fail is found before anything is touched") {
+    struct Row {
+        const char* what;
+        std::function<void(World&, StartRequest&)> change;
+        Exit exit;
+        const char* code;
+        const char* detail;  ///< text of the first detail, "" for any
+    };
+    const std::vector<Row> rows = {
+        {"no image", [](World& world, StartRequest&) { world.nodes.images.erase("reg/hello:v2"); }, Exit::checks_failed,
+         "nodes-not-ready", "image-not-found: image not found"},
+        {"one node silent", [](World& world, StartRequest&) { world.nodes.nodes.at("node-b").reachable = false; },
+         Exit::checks_failed, "nodes-not-ready", "node-unreachable: node node-b cannot be reached"},
+        {"no mapping", [](World& world, StartRequest&) { world.nodes.nodes.at("node-c").kernel = "5.0"; }, Exit::checks_failed,
+         "nodes-not-ready", "no-mapping: no kernel mapping of Module drivers/kmm-hello matches kernel 5.0"},
+        {"version not in the Module", [](World&, StartRequest& request) { request.to_version = "v3"; }, Exit::checks_failed,
+         "version-mismatch", ""},
+        {"unknown Module", [](World&, StartRequest& request) { request.name = "kmm-helo"; }, Exit::not_found, "module-not-found", ""},
+        {"unknown node", [](World&, StartRequest& request) { request.nodes = {"node-z"}; }, Exit::not_found, "node-not-found", ""},
+        {"node not selected",
+         [](World& world, StartRequest& request) {
+             world.store.objects.nodes[0].meta.labels.erase("role");
+             request.nodes = {"node-a"};
+         },
+         Exit::checks_failed, "node-not-eligible", ""},
+        {"nothing selected", [](World&, StartRequest& request) { request.selector = {{"zone", "x"}}; }, Exit::checks_failed,
+         "no-nodes", ""},
+        {"order leaves nodes out", [](World&, StartRequest& request) { request.order = std::vector<std::string>{"node-b"}; },
+         Exit::checks_failed, "order-incomplete", ""},
+        {"secret missing",
+         [](World& world, StartRequest&) { world.store.objects.modules[0].image_repo_secret = "pull"; }, Exit::checks_failed,
+         "nodes-not-ready", "secret-not-found: pull Secret drivers/pull is not in the cluster"},
+        {"a live module nobody answers for",
+         [](World& world, StartRequest&) {
+             world.store.objects.node_modules_configs.clear();
+         },
+         Exit::checks_failed, "nodes-not-ready", "module-unmanaged: kmm_hello is live, but the cluster says nothing of it"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(std::string(row.what));
+        const auto error = refused(row.change);
+        CHECK(error.exit() == row.exit);
+        CHECK(error.code() == row.code);
+        if (std::string_view(row.detail).empty()) continue;
+        REQUIRE_FALSE(error.details().empty());
+        CHECK(error.details().front().second == row.detail);
+    }
+}
+
+TEST_CASE("every failing node is listed") {
+    const auto error = refused([](World& world, StartRequest&) {
+        world.nodes.nodes.at("node-a").reachable = false;
+        world.nodes.nodes.at("node-c").kernel = "5.0";
+    });
+    CHECK(error.message() == "2 of 3 nodes cannot be upgraded; nothing was changed");
+    CHECK(error.details().front().first == "node-a");
+    bool found = false;
+    for (const auto& [key, text] : error.details()) found = found || key == "node-c";
+    CHECK(found);
+}
+
+TEST_CASE("the order is the walk") {
+    World world;
+    StartRequest request;
+    request.name = "kmm-hello";
+    request.to_version = "v2";
+    request.order = std::vector<std::string>{"node-c", "node-a", "node-b"};
+    Worker worker(world.nodes);
+    const auto prepared = prepare(world.store.read(), worker, world.clock, request, [](const auto&, const auto&) {});
+    std::vector<std::string> names;
+    for (const auto& node : prepared.run.nodes) names.push_back(node.name);
+    CHECK(names == *request.order);
+    CHECK(prepared.run.from_version == "v1");
+}
+
+TEST_CASE("a tainted node is left out and said so") {
+    World world;
+    world.store.objects.nodes[1].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+    StartRequest request;
+    request.name = "kmm-hello";
+    request.to_version = "v2";
+    Worker worker(world.nodes);
+    const auto prepared = prepare(world.store.read(), worker, world.clock, request, [](const auto&, const auto&) {});
+    CHECK(prepared.run.nodes.size() == 2);
+    CHECK(prepared.notes ==
+          std::vector<std::string>{"node node-b is left out: its taint node.kubernetes.io/unschedulable:NoSchedule is not tolerated"});
+}
+
+TEST_CASE("the pull Secret follows the config on standard input") {
+    World world(1);
+    world.store.objects.modules[0].image_repo_secret = "pull";
+    api::Secret secret;
+    secret.meta.name = "pull";
+    secret.meta.namespace_ = "drivers";
+    secret.type = "kubernetes.io/dockerconfigjson";
+    secret.data[".dockerconfigjson"] = "{}";
+    world.store.objects.secrets.push_back(secret);
+    std::size_t with_secret = 0;
+    world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
+        const bool has = call.stdin_text.find("---\napiVersion: v1\nkind: Secret\n") != std::string::npos &&
+                         call.stdin_text.find("e30=") != std::string::npos;
+        const bool wants = call.args.front() == "check" || call.args.front() == "load";
+        CHECK(has == wants);
+        if (has) ++with_secret;
+        return std::nullopt;
+    };
+    Drive drive(world, world.prepare());
+    CHECK(drive.driver.walk() == Ended::complete);
+    CHECK(with_secret == 3);
+    for (const auto& entry : drive.journal.entries) CHECK(value::Node(entry).find("data") == nullptr);
+}
+}
