@@ -1,8 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-worker/program.hpp"
 
+#include "kmm-worker/commands.hpp"
+
 namespace kmm::tool_worker {
 
-cli::Program program() { return cli::Program{.name = "kmm-worker", .summary = "", .description = "", .verbs = {}, .examples = {}}; }
+cli::Program program() {
+    cli::Program made;
+    made.name = "kmm-worker";
+    made.summary = "pulls, checks, loads and unloads kernel modules on the node it runs on";
+    made.description =
+        "Takes KMM's ModuleConfig and does what KMM's worker Pod does, with proof: every digest is verified, nothing of an image is "
+        "executed or read as configuration, and what is live afterwards is compared with what was asked for.";
+    made.verbs = {verb_load(), verb_unload(), verb_check(), verb_status(), verb_facts(), verb_pull(), verb_explain(), verb_kmod_load(), verb_kmod_unload()};
+    made.examples = {{"kmm-worker check config.yaml", "would this module load here"},
+                     {"kmm-worker load config.yaml", "load it"},
+                     {"kmm-worker status kmm_hello", "what is live"},
+                     {"kmm-worker unload config.yaml", "unload it"}};
+    return made;
+}
 
 }  // namespace kmm::tool_worker

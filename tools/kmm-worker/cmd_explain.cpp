@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "kmm-worker/commands.hpp"
+#include "kmm-worker/job.hpp"
+#include "kmm-worker/result.hpp"
+#include "kmod/errno_doctor.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+struct CodeRow {
+    std::string_view code;
+    Exit exit;
+    std::string_view meaning, hint;
+};
+
+constexpr std::array<CodeRow, 24> k_codes{{
+    {"check-failed", Exit::checks_failed, "the module cannot be loaded on this kernel; nothing was changed", "each finding names its reason; rebuild the image accordingly"},
+    {"kernel-differs", Exit::checks_failed, "the config is for another kernel than the running one", "the node was rebooted into another kernel: plan again"},
+    {"module-refused", Exit::refused, "the kernel, or the module's own init function, refused", "see errno, cause and the kernel's line; kmm-worker explain ERRNO"},
+    {"module-differs", Exit::refused, "another build of the module is live", "unload it first; kmm-worker status shows which build it is"},
+    {"module-in-use", Exit::busy, "the module has users or holders", "stop the processes, mounts or modules that use it"},
+    {"loader-hung", Exit::hung, "a module's init or exit function does not return", "nothing is retried; look at the kernel's log, in the end reboot"},
+    {"node-unhealthy", Exit::unhealthy, "the kernel oopsed or locked up during the step", "drain and reboot the node, and do not load this build elsewhere"},
+    {"image-unsafe", Exit::unsafe, "the image holds paths or entries that no kmod image needs", "rebuild the image; do not trust where it came from"},
+    {"image-limit", Exit::unsafe, "the image is over a cap against hostile images", "raise the named cap with --limit if the image is really meant"},
+    {"digest-mismatch", Exit::integrity, "bytes are not those of their digest", "the registry or something on the way altered them; push the image again"},
+    {"image-not-found", Exit::not_found, "the registry has no such image", "check name and tag; kmm-plan images lists what is needed"},
+    {"kernel-not-in-image", Exit::not_found, "the image has no modules for this kernel", "build the image for it, or correct the kernel mapping"},
+    {"no-platform", Exit::not_found, "the image has no manifest for this architecture", "build it for this platform"},
+    {"registry-auth", Exit::no_permission, "the registry wants other credentials", "give --authfile, or a pull Secret after the config"},
+    {"module-format", Exit::data, "a .ko file is no loadable module", "build the module and the image again"},
+    {"module-name", Exit::data, "a .ko file has another name than the module in it", "name the file as the module"},
+    {"duplicate-module", Exit::data, "two .ko files hold the same module", "keep one for each kernel"},
+    {"dependency-cycle", Exit::data, "modules need each other in a circle", "correct modulesLoadingOrder or depends="},
+    {"vermagic-differs", Exit::checks_failed, "the module was built for another kernel", "rebuild it against the headers of the running kernel"},
+    {"unknown-symbol", Exit::checks_failed, "nothing exports a symbol that the module needs", "add the module that exports it to the image"},
+    {"symbol-version-differs", Exit::checks_failed, "the kernel interface has changed since the build", "rebuild it against the headers of the running kernel"},
+    {"unknown-parameter", Exit::checks_failed, "the module has no such parameter; the kernel would ignore it", "correct or remove it"},
+    {"force-refused", Exit::data, "modules are never forced", "rebuild the module for the running kernel"},
+    {"unsupported", Exit::data, "this version cannot do what was asked", "see the message for another way"},
+}};
+
+value::Node document(const std::string& code, const std::string& cause, const std::string& hint) {
+    return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Explanation"}, {"code", code}, {"cause", cause}, {"hint", hint}});
+}
+
+void print(const std::vector<std::pair<std::string, std::string>>& rows, value::Node node, cli::Context& context) {
+    if (print_document(node, context)) return;
+    context.console.out(cli::format_properties(rows));
+}
+
+Exit run_explain(const cli::Args& args, cli::Context& context) {
+    const std::string word = args.positional("CODE");
+    const kmod::HostPaths host = host_paths(args);
+    if (const int number = kmod::errno_number(word); number != 0) {
+        const kmod::ErrnoAdvice load = kmod::load_advice(number);
+        const std::string here = kmod::load_cause(number, kmod::kernel_state(host), true);
+        std::vector<std::pair<std::string, std::string>> rows{
+            {"errno", fmt::format("{} ({}): {}", errno_name(number), number, errno_text(number))}, {"when loading", std::string(load.cause)}};
+        if (here != load.cause) rows.emplace_back("on this host", here);
+        rows.emplace_back("hint", std::string(load.hint));
+        const auto table = kmod::unload_errnos();
+        if (std::any_of(table.begin(), table.end(), [&](const auto& row) { return row.number == number; })) {
+            rows.emplace_back("when unloading", std::string(kmod::unload_advice(number).cause));
+            rows.emplace_back("hint", std::string(kmod::unload_advice(number).hint));
+        }
+        print(rows, document(errno_name(number), here, std::string(load.hint)), context);
+        return Exit::ok;
+    }
+    const auto row = std::find_if(k_codes.begin(), k_codes.end(), [&](const CodeRow& r) { return r.code == word; });
+    if (row == k_codes.end()) {
+        std::vector<std::string> names;
+        for (const auto& known : k_codes) names.emplace_back(known.code);
+        for (const auto& known : kmod::load_errnos()) names.push_back(errno_name(known.number));
+        Error error(Exit::not_found, "not-found", fmt::format("'{}' is neither a reason code nor an errno", base::escape(word)));
+        if (const auto near = base::nearest(word, names)) error.hint(fmt::format("did you mean {}?", *near));
+        throw error;
+    }
+    print({{"code", word}, {"exit code", fmt::format("{} ({})", static_cast<int>(row->exit), exit_name(row->exit))}, {"meaning", std::string(row->meaning)}, {"hint", std::string(row->hint)}},
+          document(word, std::string(row->meaning), std::string(row->hint)), context);
+    return Exit::ok;
+}
+
+}  // namespace
+
+cli::Verb verb_explain() {
+    cli::Verb verb;
+    verb.name = "explain";
+    verb.summary = "what a reason code or an errno means, here";
+    verb.description = "The likeliest cause of an errno of the kernel's module loader, sharpened with the state of this host where that tells more, and what to do.";
+    verb.examples = {{"kmm-worker explain ENOEXEC", "an errno"}, {"kmm-worker explain module-differs", "a reason code"}};
+    verb.positionals = {{"CODE", "reason code, errno name or number", true, false}};
+    verb.options = host_options() + cli::common_options();
+    verb.run = run_explain;
+    return verb;
+}
+
+}  // namespace kmm::tool_worker

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "kmm-worker/commands.hpp"
+#include "kmm-worker/image_step.hpp"
+#include "kmm-worker/job.hpp"
+#include "kmm-worker/result.hpp"
+#include "kmod/loader.hpp"
+#include "sys/clock.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+std::uint64_t since(const sys::Clock& clock, milliseconds start) { return static_cast<std::uint64_t>((clock.monotonic() - start).count()); }
+
+/// What is left of --timeout, at least one second; the default without one.
+milliseconds left(const Job& job, const sys::Clock& clock, milliseconds start, milliseconds otherwise) {
+    if (job.deadline.count() == 0) return otherwise;
+    return std::max(job.deadline - (clock.monotonic() - start), milliseconds(1000));
+}
+
+cli::Option firmware_option() {
+    cli::Option option;
+    option.name = "firmware-path";
+    option.value_name = "DIR";
+    option.help = "host directory for firmware; becomes the kernel's search path";
+    return option;
+}
+
+cli::Positional config_positional() { return {"CONFIG", "KMM's ModuleConfig as YAML or JSON, - for standard input; pull Secrets may follow as further documents", false, false}; }
+
+std::string outcome_of(const kmod::Report& report) {
+    const auto main = std::find_if(report.modules.begin(), report.modules.end(), [](const auto& m) { return m.role == kmod::Role::main; });
+    return main == report.modules.end() ? "loaded" : std::string(kmod::to_string(main->action));
+}
+
+WorkerResult start_result(const std::string& verb, const Job& job) {
+    WorkerResult result;
+    result.verb = verb;
+    result.node = job.node;
+    return result;
+}
+
+void take(WorkerResult& result, const PulledImage& image) {
+    result.image = image.pulled.reference;
+    result.digest = image.pulled.digest;
+    result.warnings = image.pulled.warnings;
+}
+
+void take(WorkerResult& result, kmod::Report report) {
+    result.modules = std::move(report.modules);
+    result.warnings.insert(result.warnings.end(), report.warnings.begin(), report.warnings.end());
+}
+
+/// What a refusal must say about where the module came from.
+void name_image(Error& error, const PulledImage& image) { error.detail("image", image.pulled.reference).detail("digest", image.pulled.digest); }
+
+WorkerResult load(const cli::Args& args, cli::Context& context) {
+    sys::LinuxClock clock;
+    const milliseconds start = clock.monotonic();
+    const Job job = read_job(args, Needs::image);
+    require_kernel(job);
+    kmod::check_firmware_path(job.host_firmware_path);
+    require_capability(job.host, "load");
+    WorkerResult result = start_result("load", job);
+    const PulledImage image = pull_image(job, args, context, clock);
+    result.durations_ms["pull"] = since(clock, start);
+    take(result, image);
+    try {
+        const milliseconds check_start = clock.monotonic();
+        const kmod::LoadWish wish = wish_of(job.config);
+        const kmod::Preflight checked = kmod::preflight(image.index, wish, job.host);
+        kmod::require_passed(checked, wish.module);
+        result.durations_ms["check"] = since(clock, check_start);
+
+        const milliseconds load_start = clock.monotonic();
+        kmod::LinuxModuleLoader loader;
+        kmod::Patience patience;
+        patience.loader = left(job, clock, start, patience.loader);
+        patience.busy = std::min(patience.busy, patience.loader);
+        const kmod::FirmwareWish firmware{image.firmware, job.host_firmware_path};
+        kmod::Report report = kmod::load_modules(image.index, checked, wish, firmware, {job.host, loader, clock, patience});
+        result.durations_ms["load"] = since(clock, load_start);
+        result.outcome = outcome_of(report);
+        take(result, std::move(report));
+    } catch (Error& error) {
+        name_image(error, image);
+        throw;
+    }
+    return result;
+}
+
+WorkerResult check(const cli::Args& args, cli::Context& context) {
+    sys::LinuxClock clock;
+    const milliseconds start = clock.monotonic();
+    const Job job = read_job(args, Needs::image);
+    require_kernel(job);
+    kmod::check_firmware_path(job.host_firmware_path);
+    WorkerResult result = start_result("check", job);
+    const PulledImage image = pull_image(job, args, context, clock);
+    result.durations_ms["pull"] = since(clock, start);
+    take(result, image);
+    try {
+        const milliseconds check_start = clock.monotonic();
+        const kmod::LoadWish wish = wish_of(job.config);
+        const kmod::Preflight checked = kmod::preflight(image.index, wish, job.host);
+        kmod::require_passed(checked, wish.module);
+        result.durations_ms["check"] = since(clock, check_start);
+        result.outcome = "passed";
+        take(result, kmod::describe(image.index, checked, wish));
+    } catch (Error& error) {
+        name_image(error, image);
+        throw;
+    }
+    return result;
+}
+
+WorkerResult unload(const cli::Args& args) {
+    sys::LinuxClock clock;
+    const milliseconds start = clock.monotonic();
+    const Job job = read_job(args, Needs::module_name);
+    require_capability(job.host, "unload");
+    WorkerResult result = start_result("unload", job);
+    std::vector<std::string> names = job.config.modprobe.modules_loading_order;
+    const std::string main = kmod::normalise_name(job.config.modprobe.module_name);
+    std::erase_if(names, [&](const std::string& name) { return kmod::normalise_name(name) == main; });
+    names.insert(names.begin(), main);
+    kmod::LinuxModuleLoader loader;
+    kmod::Patience patience;
+    patience.loader = left(job, clock, start, patience.loader);
+    if (job.deadline.count() > 0) patience.busy = patience.loader;
+    kmod::Report report = kmod::unload_modules(names, {job.host, loader, clock, patience});
+    result.durations_ms["unload"] = since(clock, start);
+    result.outcome = outcome_of(report);
+    take(result, std::move(report));
+    return result;
+}
+
+Exit run_load(const cli::Args& args, cli::Context& context) {
+    return run_and_report(context, [&] { return load(args, context); });
+}
+
+Exit run_unload(const cli::Args& args, cli::Context& context) {
+    return run_and_report(context, [&] { return unload(args); });
+}
+
+}  // namespace
+
+cli::Verb verb_load() {
+    cli::Verb verb;
+    verb.name = "load";
+    verb.summary = "pull, verify, check and load a module, and prove what was loaded";
+    verb.description =
+        "Pulls the image and verifies every digest, builds an index of its modules (files like modules.softdep of an image are never "
+        "read), does all checks of `kmm-worker check`, unloads in-tree modules that are to give way, installs firmware, and loads "
+        "dependencies and module in order, by descriptor: what was verified is what the kernel gets.\n\n"
+        "Afterwards the identity of the live module (srcversion, else build id) must be the file's. A module of this name that is live "
+        "already is success only if it is the same build; another build is the error module-differs, and stays as it is.\n\n"
+        "If a step fails, modules that this command loaded are unloaded again. Modules are never forced.";
+    verb.examples = {{"kmm-worker load config.yaml", "as KMM's worker does"},
+                     {"kmm-worker load - -o json < config.yaml", "for scripts"},
+                     {"kmm-worker load --image reg/drivers:v2 --module kmm_hello", "without a config"}};
+    verb.positionals = {config_positional()};
+    verb.options = module_options() + std::vector<cli::Option>{firmware_option()} + pull_options() + host_options() + cli::common_options();
+    verb.run = run_load;
+    return verb;
+}
+
+cli::Verb verb_unload() {
+    cli::Verb verb;
+    verb.name = "unload";
+    verb.summary = "unload a module, by name: no image is needed";
+    verb.description =
+        "Unloads the module, or the modules of modulesLoadingOrder in that order, then dependencies that came with it and that nobody uses "
+        "any more, and takes back its firmware. A module that is not live is no error.\n\n"
+        "A module in use is waited for (10 s, or --timeout), then named with its holders and reference count.";
+    verb.examples = {{"kmm-worker unload config.yaml", "as KMM's worker does"}, {"kmm-worker unload --module kmm_hello --timeout 30s", "wait longer for its users"}};
+    verb.positionals = {config_positional()};
+    for (auto& option : module_options()) {
+        if (option.name == "module" || option.name == "loading-order") verb.options.push_back(option);
+    }
+    verb.options = verb.options + std::vector<cli::Option>{firmware_option()} + host_options() + cli::common_options();
+    for (auto& option : verb.options) {
+        if (option.name == "firmware-path") option.hidden = true;  // KMM gives it at unload too; what is taken back is on record
+    }
+    verb.run = run_unload;
+    return verb;
+}
+
+cli::Verb verb_check() {
+    cli::Verb verb;
+    verb.name = "check";
+    verb.summary = "everything that can be known without loading";
+    verb.description =
+        "Pulls the image and checks it against the running kernel: architecture, vermagic, undefined symbols, symbol versions where the "
+        "host's modules or headers tell them, parameters against the module's own declaration, dependencies, signature rules, and the "
+        "switches of the kernel. All findings are reported at once, exit code 10. Nothing is loaded, nothing stays on disk. Needs no root.";
+    verb.examples = {{"kmm-worker check config.yaml", "would it load here"}, {"kmm-worker check --image reg/drivers:v2 --module kmm_hello", "without a config"}};
+    verb.positionals = {config_positional()};
+    verb.options = module_options() + std::vector<cli::Option>{firmware_option()} + pull_options() + host_options() + cli::common_options();
+    verb.run = [](const cli::Args& args, cli::Context& context) { return run_and_report(context, [&] { return check(args, context); }); };
+    return verb;
+}
+
+cli::Verb verb_kmod_load() {
+    cli::Verb verb = verb_load();
+    verb.name = "kmod load";
+    verb.summary = "as load, called the way KMM calls its worker image";
+    verb.examples = {{"kmm-worker kmod load /etc/kmm-worker/config.yaml", "as in a worker Pod"}};
+    verb.hidden = true;
+    return verb;
+}
+
+cli::Verb verb_kmod_unload() {
+    cli::Verb verb = verb_unload();
+    verb.name = "kmod unload";
+    verb.summary = "as unload, called the way KMM calls its worker image";
+    verb.examples = {{"kmm-worker kmod unload /etc/kmm-worker/config.yaml", "as in a worker Pod"}};
+    verb.hidden = true;
+    return verb;
+}
+
+}  // namespace kmm::tool_worker

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmm-worker/commands.hpp"
+#include "kmm-worker/image_step.hpp"
+#include "kmm-worker/job.hpp"
+#include "kmm-worker/result.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Makes sure that DIR is an empty directory; true if it was created.
+bool prepare(const std::string& directory) {
+    if (::mkdir(directory.c_str(), 0700) == 0) return true;
+    const int error = errno;
+    if (error != EEXIST) throw from_errno(error, fmt::format("cannot create {}", base::escape(directory)));
+    std::error_code failed;
+    const bool empty = fs::is_empty(directory, failed);
+    if (failed) throw from_errno(failed.value(), fmt::format("cannot look into {}", base::escape(directory)));
+    if (!empty || !fs::is_directory(directory, failed)) {
+        throw Error(Exit::io, "not-empty", fmt::format("--out {}: expected an empty or absent directory", base::escape(directory)));
+    }
+    return false;
+}
+
+WorkerResult pull(const cli::Args& args, cli::Context& context) {
+    sys::LinuxClock clock;
+    const auto start = clock.monotonic();
+    const kmod::HostPaths host = host_paths(args);
+    const auto out = args.get("out");
+    if (!out) throw Error(Exit::usage, "usage", "expected --out DIR").hint("kmm-worker pull REF --out DIR");
+    WorkerResult result;
+    result.verb = "pull";
+    result.node = this_node(host);
+    registry::PullRequest request = pull_request(args, args.positional("REF"), timeout_of(args));
+    request.credentials = registry::default_credentials(args.get("authfile").value_or(""));
+    request.dir_name = args.get("dir-name").value_or("/opt");
+    request.firmware_path = args.get("image-firmware").value_or("");
+    if (!args.get("platform")) request.architecture = result.node.architecture;
+    request.kernels = args.all("kernel");
+    if (request.kernels.empty()) request.kernels = {result.node.kernel};
+    if (request.kernels == std::vector<std::string>{"all"}) {
+        request.kernels.clear();
+        request.all_kernels = true;
+    }
+    const bool created = prepare(*out);
+    try {
+        registry::PullResult pulled = run_pull(request, *out, context, clock);
+        result.image = pulled.reference;
+        result.digest = pulled.digest;
+        result.files = std::move(pulled.files);
+        result.warnings = std::move(pulled.warnings);
+    } catch (...) {
+        std::error_code ignored;
+        if (created) fs::remove(*out, ignored);
+        throw;
+    }
+    result.outcome = "pulled";
+    result.durations_ms["pull"] = static_cast<std::uint64_t>((clock.monotonic() - start).count());
+    return result;
+}
+
+}  // namespace
+
+cli::Verb verb_pull() {
+    cli::Verb verb;
+    verb.name = "pull";
+    verb.summary = "pull, verify and extract only";
+    verb.description =
+        "Takes the running kernel's directory, or those of --kernel, and the firmware of --image-firmware. Files land below --out at the "
+        "image's own paths; nothing else does, and after an error nothing at all. Needs no root.";
+    verb.examples = {{"kmm-worker pull reg/drivers:v2 --out drivers", "for the running kernel"},
+                     {"kmm-worker pull reg/drivers:v2 --out drivers --kernel all", "whatever is in it"}};
+    verb.positionals = {{"REF", "image reference", true, false}};
+    cli::Option out;
+    out.name = "out";
+    out.value_name = "DIR";
+    out.help = "empty or absent directory for the files";
+    cli::Option kernel;
+    kernel.name = "kernel";
+    kernel.value_name = "K";
+    kernel.help = "kernel to take instead of the running one, or all";
+    kernel.repeatable = true;
+    verb.options = {out, kernel};
+    for (auto& option : module_options()) {
+        if (option.name == "dir-name" || option.name == "image-firmware") verb.options.push_back(option);
+    }
+    verb.options = verb.options + pull_options() + host_options() + cli::common_options();
+    verb.run = [](const cli::Args& args, cli::Context& context) { return run_and_report(context, [&] { return pull(args, context); }); };
+    return verb;
+}
+
+}  // namespace kmm::tool_worker

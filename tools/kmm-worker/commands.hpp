@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// One verb each: its declaration and its action.
+#pragma once
+
+#include "cli/app.hpp"
+
+namespace kmm::tool_worker {
+
+[[nodiscard]] cli::Verb verb_load();
+[[nodiscard]] cli::Verb verb_unload();
+[[nodiscard]] cli::Verb verb_check();
+[[nodiscard]] cli::Verb verb_status();
+[[nodiscard]] cli::Verb verb_facts();
+[[nodiscard]] cli::Verb verb_pull();
+[[nodiscard]] cli::Verb verb_explain();
+/// `kmod load CONFIG` and `kmod unload CONFIG`, as KMM's worker image is called.
+[[nodiscard]] cli::Verb verb_kmod_load();
+[[nodiscard]] cli::Verb verb_kmod_unload();
+
+
+}  // namespace kmm::tool_worker

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pulling a job's image into a private directory and indexing its modules.
+#pragma once
+
+#include <string>
+
+#include "cli/app.hpp"
+#include "kmm-worker/job.hpp"
+#include "kmod/module_index.hpp"
+#include "sys/clock.hpp"
+#include "sys/temp_dir.hpp"
+
+namespace kmm::tool_worker {
+
+/// An image on disk; the directory is removed with it.
+struct PulledImage {
+    sys::TempDir directory;
+    registry::PullResult pulled;
+    kmod::ModuleIndex index;
+    std::string firmware;  ///< directory on this host with the image's firmware, "" for none
+};
+
+/// Pulls what `job` needs for the running kernel. First removes what killed runs left behind. The directory of the
+/// kernel's full release is wanted; without one, that of the release without its "+".
+/// Errors: of registry::pull and kmod::ModuleIndex::build; interrupted (130).
+[[nodiscard]] PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock);
+
+/// Runs registry::pull with progress on a terminal.
+[[nodiscard]] registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock);
+
+}  // namespace kmm::tool_worker

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-worker/job.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <iterator>
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "api/codec.hpp"
+#include "base/text.hpp"
+#include "sys/file_ops.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+constexpr std::size_t k_config_bytes = 4U << 20U;
+
+cli::Option option(std::string name, std::string value_name, std::string help) {
+    cli::Option made;
+    made.name = std::move(name);
+    made.value_name = std::move(value_name);
+    made.help = std::move(help);
+    return made;
+}
+
+cli::Option repeatable(cli::Option made) {
+    made.repeatable = true;
+    return made;
+}
+
+std::string read_standard_input() {
+    std::string text;
+    char buffer[65536];
+    while (std::cin.read(buffer, sizeof buffer) || std::cin.gcount() > 0) {
+        text.append(buffer, static_cast<std::size_t>(std::cin.gcount()));
+        if (text.size() > k_config_bytes) throw Error(Exit::data, "file-too-large", fmt::format("standard input is more than {}", base::format_bytes(k_config_bytes)));
+    }
+    return text;
+}
+
+/// Secrets of type dockerconfigjson and dockercfg as credentials.
+void add_secrets(const api::Objects& objects, const std::string& file, std::vector<registry::Credential>& credentials) {
+    for (const auto& secret : objects.secrets) {
+        const std::string shown = fmt::format("{}: Secret {}", file, secret.meta.name);
+        for (const char* key : {".dockerconfigjson", ".dockercfg"}) {
+            const auto it = secret.data.find(key);
+            if (it == secret.data.end()) continue;
+            for (auto& credential : registry::parse_credentials(it->second, shown)) credentials.push_back(std::move(credential));
+        }
+    }
+}
+
+void read_config(const std::string& name, Job& job) {
+    const std::string text = name == "-" ? read_standard_input() : sys::read_file(name, k_config_bytes);
+    Diagnostics faults;
+    const auto documents = value::read_any(text, name, faults);
+    if (documents.empty() && !has_errors(faults)) {
+        faults.push_back({Severity::error, "missing-field", "no ModuleConfig in the input", Position{name, 1, 1}, "", Exit::data});
+    }
+    api::Objects objects;
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+        if (i == 0) {
+            job.config = api::decode_module_config(documents[i], faults);
+        } else {
+            api::decode(documents[i], objects, faults);
+        }
+    }
+    api::finish(objects, faults);
+    if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+    add_secrets(objects, name, job.credentials);
+}
+
+std::vector<std::string> flag_names(const cli::Args& args) {
+    std::vector<std::string> given;
+    for (const auto& made : module_options()) {
+        if (args.source(made.name) == "option") given.push_back("--" + made.name);
+    }
+    return given;
+}
+
+void config_from_flags(const cli::Args& args, api::ModuleConfig& config) {
+    config.container_image = args.get("image").value_or("");
+    config.kernel_version = args.get("kernel").value_or("");
+    config.in_tree_modules_to_remove = args.all("in-tree-remove");
+    config.modprobe.module_name = args.get("module").value_or("");
+    config.modprobe.parameters = args.all("parameter");
+    config.modprobe.dir_name = args.get("dir-name").value_or("");
+    config.modprobe.firmware_path = args.get("image-firmware").value_or("");
+    config.modprobe.modules_loading_order = args.all("loading-order");
+}
+
+/// modprobe arguments of KMM: forcing is refused, talkativeness is ignored, the rest is not known here.
+void check_arguments(const std::vector<std::string>& arguments) {
+    static constexpr std::string_view forcing[] = {"-f", "--force", "--force-vermagic", "--force-modversion"};
+    static constexpr std::string_view harmless[] = {"-v", "--verbose", "-q", "--quiet", "-s", "--syslog"};
+    for (const auto& argument : arguments) {
+        if (std::find(std::begin(forcing), std::end(forcing), argument) != std::end(forcing)) {
+            throw Error(Exit::data, "force-refused", fmt::format("modprobe.args holds {}: modules are never forced", argument))
+                .hint("rebuild the module for the running kernel instead");
+        }
+        if (std::find(std::begin(harmless), std::end(harmless), argument) == std::end(harmless)) {
+            throw Error(Exit::data, "unsupported", fmt::format("modprobe.args holds '{}', which this worker does not know", base::escape(argument)))
+                .hint("say it with parameters, modulesLoadingOrder or inTreeModulesToRemove");
+        }
+    }
+}
+
+void check_config(const Job& job, const std::string& input, Needs needs) {
+    const auto& modprobe = job.config.modprobe;
+    const auto given = [](const std::optional<api::ModprobeArgs>& a) { return a && (!a->load.empty() || !a->unload.empty()); };
+    if (given(modprobe.raw_args)) {
+        throw Error(Exit::data, "unsupported", "modprobe.rawArgs is not supported: it would bypass every check")
+            .hint("name the module with moduleName and parameters");
+    }
+    if (modprobe.args) {
+        check_arguments(modprobe.args->load);
+        check_arguments(modprobe.args->unload);
+    }
+    const auto missing = [&](const char* field, const char* flag) {
+        return Error(Exit::data, "missing-field", fmt::format("{}: expected {}, found none", input, field)).hint(fmt::format("set {} or {}", field, flag));
+    };
+    if (modprobe.module_name.empty()) throw missing("modprobe.moduleName", "--module");
+    if (!kmod::is_module_name(modprobe.module_name)) {
+        throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(modprobe.module_name)));
+    }
+    if (needs == Needs::image && job.config.container_image.empty()) throw missing("containerImage", "--image");
+}
+
+std::string without_plus(std::string release) {
+    if (release.ends_with('+')) release.pop_back();
+    return release;
+}
+
+struct LimitName {
+    std::string_view name;
+    std::uint64_t registry::Limits::*field;
+};
+
+constexpr LimitName k_limits[] = {
+    {"manifest_bytes", &registry::Limits::manifest_bytes}, {"config_bytes", &registry::Limits::config_bytes},
+    {"index_entries", &registry::Limits::index_entries},   {"index_depth", &registry::Limits::index_depth},
+    {"layers", &registry::Limits::layers},                 {"blob_bytes", &registry::Limits::blob_bytes},
+    {"image_bytes", &registry::Limits::image_bytes},       {"inflated_layer_bytes", &registry::Limits::inflated_layer_bytes},
+    {"inflated_bytes", &registry::Limits::inflated_bytes}, {"ratio", &registry::Limits::ratio},
+    {"entries", &registry::Limits::entries},               {"path_bytes", &registry::Limits::path_bytes},
+    {"component_bytes", &registry::Limits::component_bytes}, {"depth", &registry::Limits::depth},
+    {"file_bytes", &registry::Limits::file_bytes},
+};
+
+void apply_limit(const std::string& text, registry::Limits& limits) {
+    const auto equals = text.find('=');
+    std::string name = text.substr(0, equals);
+    std::replace(name.begin(), name.end(), '-', '_');
+    const auto row = std::find_if(std::begin(k_limits), std::end(k_limits), [&](const LimitName& r) { return r.name == name; });
+    std::vector<std::string> names;
+    for (const auto& known : k_limits) names.emplace_back(known.name);
+    if (row == std::end(k_limits) || equals == std::string::npos) {
+        Error error(Exit::usage, "usage", fmt::format("--limit {}: expected NAME=VALUE with one of {}", base::escape(text), base::join(names, ", ")));
+        if (const auto near = base::nearest(name, names)) error.hint(fmt::format("did you mean {}?", *near));
+        throw error;
+    }
+    const std::string digits = text.substr(equals + 1);
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc{} || end != digits.data() + digits.size() || value == 0) {
+        throw Error(Exit::usage, "usage", fmt::format("--limit {}: expected a positive number", base::escape(text)));
+    }
+    limits.*row->field = value;
+}
+
+}  // namespace
+
+std::vector<cli::Option> module_options() {
+    return {
+        option("image", "REF", "image to pull, instead of CONFIG"),
+        option("module", "NAME", "module to load or unload, instead of CONFIG"),
+        option("kernel", "K", "kernel the module is for; default: the running one"),
+        repeatable(option("parameter", "KEY=VALUE", "parameter of the module")),
+        option("dir-name", "DIR", "directory of lib/modules in the image (default /opt)"),
+        option("image-firmware", "DIR", "directory of firmware in the image"),
+        repeatable(option("loading-order", "NAME", "modulesLoadingOrder: main module first")),
+        repeatable(option("in-tree-remove", "NAME", "in-tree module to unload first")),
+    };
+}
+
+std::vector<cli::Option> pull_options() {
+    return {
+        option("authfile", "FILE", "registry credentials, as docker's config.json"),
+        option("ca-file", "FILE", "certificates to trust besides the system's"),
+        option("insecure", "", "allow plain HTTP and unverified TLS"),
+        option("platform", "OS/ARCH", "platform to take from a manifest list"),
+        repeatable(option("limit", "NAME=VALUE", "raise or lower a cap against hostile images")),
+    };
+}
+
+std::vector<cli::Option> host_options() {
+    auto root = option("host-root", "DIR", "where the host's /proc, /sys and /lib are mounted");
+    root.environment = "KMM_HOST_ROOT";
+    return {root};
+}
+
+kmod::HostPaths host_paths(const cli::Args& args) {
+    kmod::HostPaths host;
+    std::string root = args.get("host-root").value_or("");
+    while (root.ends_with('/')) root.pop_back();
+    if (root.empty()) return host;
+    for (std::string* path : {&host.proc, &host.sys, &host.lib_modules, &host.kmsg, &host.run, &host.etc}) *path = root + *path;
+    return host;
+}
+
+kmod::NodeFacts this_node(const kmod::HostPaths& host) {
+    kmod::NodeFacts facts = kmod::node_facts(host);
+    if (const char* name = std::getenv("NODE_NAME"); name != nullptr && *name != '\0') facts.name = name;
+    return facts;
+}
+
+std::chrono::milliseconds timeout_of(const cli::Args& args) {
+    const auto text = args.get("timeout");
+    return text ? base::parse_duration(*text).value_or(std::chrono::milliseconds(0)) : std::chrono::milliseconds(0);
+}
+
+Job read_job(const cli::Args& args, Needs needs) {
+    Job job;
+    job.host = host_paths(args);
+    job.node = this_node(job.host);
+    job.deadline = timeout_of(args);
+    job.host_firmware_path = args.get("firmware-path").value_or("");
+    const std::string file = args.positional("CONFIG");
+    const auto given = flag_names(args);
+    if (!file.empty() && !given.empty()) {
+        throw Error(Exit::usage, "usage", fmt::format("CONFIG and {} exclude each other", base::join(given, ", ")))
+            .hint("put it into CONFIG, or leave CONFIG out");
+    }
+    if (file.empty() && given.empty()) {
+        throw Error(Exit::usage, "usage", "expected CONFIG, or --module and its friends")
+            .hint(needs == Needs::image ? "kmm-worker load config.yaml, or: kmm-worker load --image REF --module NAME" : "kmm-worker unload --module NAME");
+    }
+    if (file.empty()) {
+        config_from_flags(args, job.config);
+    } else {
+        read_config(file, job);
+    }
+    check_config(job, file.empty() ? "options" : file, needs);
+    if (needs == Needs::image) {
+        for (auto& credential : registry::default_credentials(args.get("authfile").value_or(""))) job.credentials.push_back(std::move(credential));
+    }
+    return job;
+}
+
+void require_kernel(const Job& job) {
+    const std::string wanted = without_plus(job.config.kernel_version);
+    if (wanted.empty() || wanted == without_plus(job.node.kernel)) return;
+    throw Error(Exit::checks_failed, "kernel-differs", fmt::format("the config is for kernel {}, this node runs {}", base::escape(job.config.kernel_version), job.node.kernel))
+        .detail("wanted", base::escape(job.config.kernel_version))
+        .detail("running", job.node.kernel)
+        .hint("the node was rebooted into another kernel: plan again");
+}
+
+void require_capability(const kmod::HostPaths& host, const std::string& what) {
+    if (kmod::kernel_state(host).cap_sys_module) return;
+    throw Error(Exit::no_permission, "no-permission", fmt::format("{} needs CAP_SYS_MODULE, which this process does not have", what))
+        .hint("run as root on the node; in a Pod: securityContext.capabilities.add: [SYS_MODULE]");
+}
+
+kmod::LoadWish wish_of(const api::ModuleConfig& config) {
+    kmod::LoadWish wish;
+    wish.module = config.modprobe.module_name;
+    wish.parameters = config.modprobe.parameters;
+    wish.loading_order = config.modprobe.modules_loading_order;
+    wish.in_tree_modules_to_remove = config.in_tree_modules_to_remove;
+    if (wish.in_tree_modules_to_remove.empty() && !config.in_tree_module_to_remove.empty()) wish.in_tree_modules_to_remove = {config.in_tree_module_to_remove};
+    return wish;
+}
+
+registry::PullRequest pull_request(const cli::Args& args, const std::string& reference, std::chrono::milliseconds deadline) {
+    registry::PullRequest request;
+    request.reference = reference;
+    request.tls.insecure = args.flag("insecure");
+    request.tls.ca_file = args.get("ca-file").value_or("");
+    for (const auto& limit : args.all("limit")) apply_limit(limit, request.limits);
+    if (deadline.count() > 0) request.deadline = deadline;
+    if (const auto platform = args.get("platform")) {
+        const auto parts = base::split(*platform, '/');
+        if (parts.size() < 2 || parts.size() > 3 || parts[0].empty() || parts[1].empty()) {
+            throw Error(Exit::usage, "usage", fmt::format("--platform {}: expected OS/ARCH or OS/ARCH/VARIANT, as linux/amd64", base::escape(*platform)));
+        }
+        request.os = parts[0];
+        request.architecture = parts[1];
+        if (parts.size() == 3) request.variant = parts[2];
+    }
+    return request;
+}
+
+}  // namespace kmm::tool_worker

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one run of the worker is asked to do: a ModuleConfig from a file, standard input or options, and its credentials.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/types.hpp"
+#include "cli/app.hpp"
+#include "kmod/host.hpp"
+#include "kmod/preflight.hpp"
+#include "registry/puller.hpp"
+
+namespace kmm::tool_worker {
+
+/// Everything a verb needs.
+struct Job {
+    api::ModuleConfig config;
+    std::vector<registry::Credential> credentials;  ///< pull secrets of the input, then the usual places
+    std::string host_firmware_path;                 ///< --firmware-path, "" leaves the kernel's search path alone
+    kmod::HostPaths host;
+    kmod::NodeFacts node;
+    std::chrono::milliseconds deadline{0};          ///< --timeout; 0 for none
+};
+
+enum class Needs { image, module_name };
+
+/// Options that describe a module when there is no CONFIG.
+[[nodiscard]] std::vector<cli::Option> module_options();
+/// Options of pulling.
+[[nodiscard]] std::vector<cli::Option> pull_options();
+/// --host-root.
+[[nodiscard]] std::vector<cli::Option> host_options();
+
+/// Reads CONFIG, or the module options without it. Errors: usage (64) when there is neither or both; data (65) with all
+/// faults of the document; "unsupported" for rawArgs and unknown modprobe arguments, "force-refused" for forcing ones.
+[[nodiscard]] Job read_job(const cli::Args& args, Needs needs);
+
+/// Where the host's facts are, with --host-root applied.
+[[nodiscard]] kmod::HostPaths host_paths(const cli::Args& args);
+/// Facts of this node; its name is $NODE_NAME (set by worker Pods) if there is one.
+[[nodiscard]] kmod::NodeFacts this_node(const kmod::HostPaths& host);
+/// --timeout, 0 if not given.
+[[nodiscard]] std::chrono::milliseconds timeout_of(const cli::Args& args);
+
+/// Refuses a config that is for another kernel than the running one: checks_failed (10) "kernel-differs". A "+" at the end
+/// does not count.
+void require_kernel(const Job& job);
+/// Errors: no_permission (77) "no-permission" without CAP_SYS_MODULE.
+void require_capability(const kmod::HostPaths& host, const std::string& what);
+
+/// The part of the config that decides what is loaded.
+[[nodiscard]] kmod::LoadWish wish_of(const api::ModuleConfig& config);
+
+/// A request for `reference` with the pull options applied; kernels and firmware are left to the caller.
+/// Errors: usage (64) for a bad --limit or --platform.
+[[nodiscard]] registry::PullRequest pull_request(const cli::Args& args, const std::string& reference, std::chrono::milliseconds deadline);
+
+}  // namespace kmm::tool_worker

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-worker/result.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "sys/fd.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+constexpr std::size_t k_termination_bytes = 4096;  // what the kubelet reads
+
+void set_text(value::Node& node, const char* key, const std::string& text) {
+    if (!text.empty()) node.set(key, text);
+}
+
+value::Node parameters_node(const std::map<std::string, std::string>& parameters) {
+    value::Node node = value::Node::mapping();
+    for (const auto& [key, text] : parameters) node.set(key, text);
+    return node;
+}
+
+value::Node report_node(const kmod::ModuleReport& report) {
+    value::Node node = value::Node::mapping();
+    node.set("name", report.name);
+    node.set("action", kmod::to_string(report.action));
+    if (report.role == kmod::Role::main) node.set("main", true);
+    set_text(node, "path", report.path);
+    set_text(node, "sha256", report.sha256);
+    set_text(node, "srcversion", report.srcversion);
+    set_text(node, "buildID", report.build_id);
+    set_text(node, "version", report.version);
+    set_text(node, "vermagic", report.vermagic);
+    if (!report.parameters.empty()) node.set("parameters", parameters_node(report.parameters));
+    set_text(node, "taint", report.taint);
+    return node;
+}
+
+value::Node document(const char* kind) { return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", kind}}); }
+
+std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+void print_for_people(const WorkerResult& result, cli::Context& context) {
+    const bool wide = context.output == "wide";
+    const std::size_t width = context.console.out_is_terminal() && !wide ? context.console.width() : 0;
+    std::vector<std::pair<std::string, std::string>> head{{"outcome", result.outcome}, {"node", fmt::format("{} ({})", result.node.name, result.node.kernel)}};
+    if (!result.image.empty()) head.emplace_back("image", result.image);
+    if (!result.digest.empty()) head.emplace_back("digest", result.digest);
+    if (wide) {
+        for (const auto& [step, milliseconds] : result.durations_ms) {
+            head.emplace_back(step, base::format_duration(std::chrono::milliseconds(static_cast<std::int64_t>(milliseconds))));
+        }
+    }
+    context.console.out(cli::format_properties(head));
+    if (!result.modules.empty()) {
+        std::vector<std::vector<std::string>> rows;
+        for (const auto& m : result.modules) {
+            std::vector<std::string> row{m.name, std::string(kmod::to_string(m.action)), dash(m.version), dash(m.srcversion), dash(m.taint), dash(m.path)};
+            if (wide) row.insert(row.begin() + 4, {dash(m.build_id), dash(m.sha256)});
+            rows.push_back(std::move(row));
+        }
+        std::vector<std::string> headers{"MODULE", "ACTION", "VERSION", "SRCVERSION", "TAINT", "PATH"};
+        if (wide) headers.insert(headers.begin() + 4, {"BUILD-ID", "SHA256"});
+        context.console.out("\n" + cli::format_table(headers, rows, width));
+    }
+    if (!result.files.empty()) {
+        std::vector<std::vector<std::string>> rows;
+        for (const auto& file : result.files) rows.push_back({fmt::format("{}", file.size), file.sha256.substr(0, wide ? 64 : 12), file.path});
+        context.console.out("\n" + cli::format_table({"SIZE", "SHA256", "FILE"}, rows, width));
+    }
+    if (context.verbosity < 0) return;
+    for (const auto& warning : result.warnings) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
+}
+
+}  // namespace
+
+value::Node node_node(const kmod::NodeFacts& node) {
+    value::Node result = value::Node::mapping();
+    set_text(result, "name", node.name);
+    set_text(result, "kernel", node.kernel);
+    set_text(result, "bootID", node.boot_id);
+    set_text(result, "architecture", node.architecture);
+    return result;
+}
+
+value::Node to_node(const WorkerResult& result) {
+    value::Node node = document("WorkerResult");
+    node.set("verb", result.verb);
+    node.set("outcome", result.outcome);
+    node.set("node", node_node(result.node));
+    if (!result.image.empty()) {
+        value::Node image = value::Node::mapping({{"reference", result.image}});
+        set_text(image, "digest", result.digest);
+        node.set("image", std::move(image));
+    }
+    value::Node modules = value::Node::sequence();
+    for (const auto& module : result.modules) modules.push_back(report_node(module));
+    node.set("modules", std::move(modules));
+    if (!result.files.empty()) {
+        value::Node files = value::Node::sequence();
+        for (const auto& file : result.files) files.push_back(value::Node::mapping({{"path", file.path}, {"size", file.size}, {"sha256", file.sha256}}));
+        node.set("files", std::move(files));
+    }
+    value::Node durations = value::Node::mapping();
+    for (const auto& [step, milliseconds] : result.durations_ms) durations.set(step, milliseconds);
+    if (!durations.members().empty()) node.set("durationsMs", std::move(durations));
+    if (!result.warnings.empty()) node.set("warnings", value::Node::strings(result.warnings));
+    return node;
+}
+
+value::Node module_node(const std::string& name, const std::optional<kmod::LiveModule>& live) {
+    value::Node node = value::Node::mapping({{"name", name}, {"state", live ? live->state : "absent"}});
+    if (!live) return node;
+    set_text(node, "srcversion", live->srcversion);
+    set_text(node, "buildID", live->build_id);
+    set_text(node, "version", live->version);
+    set_text(node, "taint", live->taint);
+    if (live->refcount) node.set("refcount", static_cast<std::int64_t>(*live->refcount));
+    node.set("holders", value::Node::strings(live->holders));
+    if (!live->parameters.empty()) node.set("parameters", parameters_node(live->parameters));
+    return node;
+}
+
+bool print_document(const value::Node& node, cli::Context& context) {
+    if (context.output == "json") {
+        context.console.out(value::to_json_pretty(node));
+    } else if (context.output == "jsonl") {
+        context.console.out(value::to_json(node) + "\n");
+    } else if (context.output == "yaml") {
+        context.console.out(value::to_yaml(node));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void print_result(const WorkerResult& result, cli::Context& context) {
+    if (print_document(to_node(result), context)) return;
+    if (context.output == "name") {
+        for (const auto& module : result.modules) context.console.out(module.name + "\n");
+        for (const auto& file : result.files) context.console.out(file.path + "\n");
+        return;
+    }
+    print_for_people(result, context);
+}
+
+void leave_termination_message(const value::Node& node) {
+    if (std::getenv("KUBERNETES_SERVICE_HOST") == nullptr) return;
+    const sys::Fd fd(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
+    if (!fd) return;
+    std::string text = value::to_json(node);
+    if (text.size() > k_termination_bytes) {  // the essence fits: verb, outcome and the main module
+        value::Node shorter = node;
+        shorter.erase("warnings");
+        shorter.erase("diagnostics");
+        if (value::Node* modules = shorter.find("modules"); modules != nullptr && modules->items().size() > 1) {
+            modules->items().erase(modules->items().begin(), modules->items().end() - 1);
+        }
+        text = value::to_json(shorter);
+    }
+    (void)!::write(fd.get(), text.data(), std::min(text.size(), k_termination_bytes));
+}
+
+Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body) {
+    try {
+        const WorkerResult result = body();
+        leave_termination_message(to_node(result));
+        print_result(result, context);
+        return Exit::ok;
+    } catch (const Error& error) {
+        leave_termination_message(cli::error_node(error));
+        throw;
+    }
+}
+
+}  // namespace kmm::tool_worker

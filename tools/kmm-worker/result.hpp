@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The documents kmm-worker prints, and their form for people.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/app.hpp"
+#include "kmod/host.hpp"
+#include "kmod/procedure.hpp"
+#include "registry/puller.hpp"
+#include "value/node.hpp"
+
+namespace kmm::tool_worker {
+
+/// kind WorkerResult.
+struct WorkerResult {
+    std::string verb;     ///< check, load, unload, pull
+    std::string outcome;  ///< passed, loaded, already-loaded, unloaded, not-loaded, pulled
+    kmod::NodeFacts node;
+    std::string image, digest;
+    std::vector<kmod::ModuleReport> modules;
+    std::vector<registry::ExtractedFile> files;  ///< of pull
+    std::map<std::string, std::uint64_t> durations_ms;
+    std::vector<std::string> warnings;
+};
+
+[[nodiscard]] value::Node to_node(const WorkerResult& result);
+/// kind ModuleStatus of one module; `live` nullopt is state absent.
+[[nodiscard]] value::Node module_node(const std::string& name, const std::optional<kmod::LiveModule>& live);
+/// {"name","kernel","bootID","architecture"}.
+[[nodiscard]] value::Node node_node(const kmod::NodeFacts& node);
+
+/// Prints a document in the structured format that -o asks for; false if -o asks for a form for people.
+bool print_document(const value::Node& document, cli::Context& context);
+/// Prints the result in the format of -o; warnings go to standard error for people.
+void print_result(const WorkerResult& result, cli::Context& context);
+
+/// Leaves the result, or the error, where the kubelet looks for it (/dev/termination-log, at most 4096 bytes). Does nothing
+/// outside of a Pod; failures are ignored.
+void leave_termination_message(const value::Node& document);
+
+/// Runs `body`, which returns a WorkerResult; leaves the termination message, prints, returns ok. An Error passes through.
+[[nodiscard]] Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body);
+
+}  // namespace kmm::tool_worker
