@@ -82,11 +82,14 @@ void read_mapping(
             settings.insert_or_assign(member.key, read_setting(found->second, member, document));
             continue;
         }
+        const auto others = all_option_names();
+        if (top && std::find(others.begin(), others.end(), member.key) != others.end()) continue;
         auto error = bad(fmt::format("unknown key '{}'", member.key), document.position(member.key_mark));
         std::vector<std::string> names;
         for (const auto& option : options) names.push_back(option.first);
+        if (top) names.insert(names.end(), others.begin(), others.end());
         if (const auto near = base::nearest(member.key, names)) error.hint(fmt::format("did you mean '{}'?", *near));
-        else if (top) error.hint("keys are long options; those of another command belong under its name, as 'kmm-upgrade:'");
+        else error.hint("the keys are the long options without dashes");
         throw std::move(error);
     }
 }

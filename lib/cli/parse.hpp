@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,10 +65,13 @@ struct Setting {
 using Settings = std::map<std::string, Setting, std::less<>>;
 
 /// The files in ascending precedence: /etc/kmm-tools/config.yaml, then $XDG_CONFIG_HOME/kmm-tools/config.yaml (or
-/// ~/.config). The top level is a mapping of long option names; a member named after a command ("kmm-upgrade") is a
-/// mapping for that command alone and wins over the top level. Top-level keys must be options of this program or shared
-/// ones; sections of the other commands are not looked at.
+/// ~/.config). Both are shared by the three commands: the top level is a mapping of long option names, of which each
+/// command takes those it has; a key that no command has is a fault. A member named after a command ("kmm-upgrade") is a
+/// mapping for that command alone and wins over the top level.
 [[nodiscard]] std::vector<Settings> read_configuration(const Program& program, const Surroundings& surroundings);
+
+/// Long names of the options of all three commands, sorted: the keys a configuration file may have.
+[[nodiscard]] std::span<const std::string_view> all_option_names() noexcept;
 
 /// Checks one value against the option's choices and kind; `origin` is "option --x", "environment variable X", ...
 /// Throws usage 64 "bad-value".

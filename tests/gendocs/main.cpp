@@ -5,7 +5,9 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <set>
 
+#include "cli/parse.hpp"
 #include "gendocs/generators.hpp"
 #include "kmm-plan/program.hpp"
 #include "kmm-upgrade/program.hpp"
@@ -19,6 +21,24 @@ std::vector<Program> programs() {
     return {kmm::tool_plan::program(), kmm::tool_upgrade::program(), kmm::tool_worker::program()};
 }
 
+/// lib/cli/option_names.cpp: what a configuration file shared by the commands may have.
+std::string option_names() {
+    std::set<std::string> names;
+    for (const auto& program : programs()) {
+        for (const auto& verb : program.verbs) {
+            for (const auto& option : kmm::cli::accepted_options(verb)) {
+                if (option.name != "help" && option.name != "version") names.insert(option.name);
+            }
+        }
+    }
+    std::string text = "// SPDX-License-Identifier: Apache-2.0\n// Written by tests/gendocs from the command trees.\n#include <array>\n\n";
+    text += "#include \"cli/parse.hpp\"\n\nnamespace kmm::cli {\n\n";
+    text += "std::span<const std::string_view> all_option_names() noexcept {\n";
+    text += "    static constexpr std::array<std::string_view, " + std::to_string(names.size()) + "> k_names = {\n";
+    for (const auto& name : names) text += "        \"" + name + "\",\n";
+    return text + "    };\n    return k_names;\n}\n\n}  // namespace kmm::cli\n";
+}
+
 /// Path below the source directory -> text.
 std::map<std::string, std::string> documents() {
     std::map<std::string, std::string> texts;
@@ -29,6 +49,7 @@ std::map<std::string, std::string> documents() {
         texts["completions/fish/" + program.name + ".fish"] = kmm::gendocs::fish_completion(program);
         texts["tests/golden/help/" + program.name + ".txt"] = kmm::gendocs::help_texts(program);
     }
+    texts["lib/cli/option_names.cpp"] = option_names();
     return texts;
 }
 

@@ -124,9 +124,10 @@ std::string man_page(const Program& program) {
     }
     page.append(".SH ENVIRONMENT\n").append(environment_section(program));
     page.append(".SH FILES\n.TP\n.I /etc/kmm\\-tools/config.yaml\n.TQ\n.I $XDG_CONFIG_HOME/kmm\\-tools/config.yaml\n");
-    page.append("Defaults of options: a YAML mapping of long option names. The second file wins over the first, the\n");
-    page.append("environment over both, the command line over all. Members under the name of a command, as\n");
-    page.append(fmt::format(".BR {}: ,\nare for that command alone.\n", roff(program.name)));
+    page.append("Defaults of options, shared by the three commands: a YAML mapping of long option names, of which each\n");
+    page.append("command takes those it has. The second file wins over the first, the environment over both, the\n");
+    page.append("command line over all. What stands under the name of a command, as\n");
+    page.append(fmt::format(".BR {}: ,\nis for that command alone.\n", roff(program.name)));
     std::string others;
     for (const std::string other : {"kmm-plan", "kmm-upgrade", "kmm-worker"}) {
         if (other == program.name) continue;

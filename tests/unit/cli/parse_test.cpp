@@ -177,8 +177,11 @@ TEST_SUITE("cli::unit") {
     TEST_CASE("a command's own section of the file wins, other sections are not looked at") {
         const std::map<std::string, std::string> home = {{"HOME", "/h"}};
         const std::string text = "mode: self\nkmm-plan:\n  mode: operator\nkmm-upgrade:\n  whatever: 1\n";
-        const auto command = parse({"show"}, sample::surroundings(home, {{"/h/.config/kmm-tools/config.yaml", text}}));
+        const std::string path = "/h/.config/kmm-tools/config.yaml";
+        const auto command = parse({"show"}, sample::surroundings(home, {{path, text}}));
         CHECK(command.args.get("mode") == "operator");
+        // ssh-config is an option of another command only
+        CHECK(parse({"show"}, sample::surroundings(home, {{path, "ssh-config: x\n"}})).verb != nullptr);
     }
 
     TEST_CASE("a bad configuration file is refused with its place") {
@@ -188,7 +191,8 @@ TEST_SUITE("cli::unit") {
         };
         const std::vector<Case> cases = {
             {"# x\nclustr: a\n", "unknown key 'clustr'", "did you mean 'cluster'?", 2, 1},
-            {"help: true\n", "unknown key 'help'", "keys are long options; those of another command belong under its name, as 'kmm-upgrade:'", 1, 1},
+            {"kmm-plan:\n  ssh-config: a\n", "unknown key 'ssh-config'", "the keys are the long options without dashes", 2, 3},
+            {"help: true\n", "unknown key 'help'", "the keys are the long options without dashes", 1, 1},
             {"mode: sefl\n", "'mode': expected one of self, operator, found 'sefl'", "did you mean 'self'?", 1, 7},
             {"dry-run: 5\n", "expected true or false for 'dry-run', found integer", "", 1, 10},
             {"cluster: [a]\n", "expected a value for 'cluster', found list", "", 1, 10},
