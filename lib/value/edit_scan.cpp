@@ -20,11 +20,7 @@ std::size_t EditScan::skip_blanks(std::size_t offset) const noexcept {
 }
 
 std::size_t EditScan::skip_properties(std::size_t offset) const noexcept {
-    while (offset < text_.size() && (text_[offset] == '&' || text_[offset] == '!')) {
-        while (offset < text_.size() && !is_space(text_[offset]) && !is_flow_mark(text_[offset])) ++offset;
-        while (offset < text_.size() && is_space(text_[offset])) ++offset;
-    }
-    return offset;
+    return skip_yaml_properties(text_, offset);
 }
 
 std::size_t EditScan::line_end(std::size_t offset) const noexcept {
@@ -44,16 +40,7 @@ bool EditScan::is_rest_empty(std::size_t offset) const noexcept {
 }
 
 std::size_t EditScan::quoted_end(std::size_t offset) const noexcept {
-    const char quote = text_[offset];
-    for (auto at = offset + 1; at < text_.size(); ++at) {
-        if (quote == '"' && text_[at] == '\\') {
-            ++at;
-        } else if (text_[at] == quote) {
-            if (quote == '"' || at + 1 >= text_.size() || text_[at + 1] != quote) return at + 1;
-            ++at;
-        }
-    }
-    return text_.size();
+    return find_quoted_end(text_, offset).value_or(text_.size());
 }
 
 std::size_t EditScan::key_end(std::size_t key, Within within) const noexcept {

@@ -49,6 +49,27 @@ std::optional<std::size_t> find_invalid_utf8(std::string_view text) noexcept {
     return std::nullopt;
 }
 
+std::optional<std::size_t> find_quoted_end(std::string_view text, std::size_t offset) noexcept {
+    const char quote = text[offset];
+    for (auto at = offset + 1; at < text.size(); ++at) {
+        if (quote == '"' && text[at] == '\\') {
+            ++at;
+        } else if (text[at] == quote) {
+            if (quote == '"' || at + 1 >= text.size() || text[at + 1] != quote) return at + 1;
+            ++at;
+        }
+    }
+    return std::nullopt;
+}
+
+std::size_t skip_yaml_properties(std::string_view text, std::size_t offset) noexcept {
+    while (offset < text.size() && (text[offset] == '&' || text[offset] == '!')) {
+        offset = std::min(text.find_first_of(" \t\r\n,[]{}", offset), text.size());
+        offset = std::min(text.find_first_not_of(" \t\r\n", offset), text.size());
+    }
+    return offset;
+}
+
 Diagnostic fault(std::string code, std::string message, std::string_view file, Mark mark, std::string hint) {
     Diagnostic diagnostic;
     diagnostic.severity = Severity::error;

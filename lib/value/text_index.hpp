@@ -38,6 +38,13 @@ private:
 /// Offset of the first byte that does not begin or continue a valid UTF-8 sequence.
 [[nodiscard]] std::optional<std::size_t> find_invalid_utf8(std::string_view text) noexcept;
 
+/// Behind the quoted YAML or JSON text that opens at `offset`; nullopt if it is never closed. In single quotes a doubled
+/// quote stands for one, in double quotes a backslash escapes.
+[[nodiscard]] std::optional<std::size_t> find_quoted_end(std::string_view text, std::size_t offset) noexcept;
+
+/// Behind YAML anchors and tags that start at `offset`, and the white space that follows them.
+[[nodiscard]] std::size_t skip_yaml_properties(std::string_view text, std::size_t offset) noexcept;
+
 /// A diagnostic of severity error at a mark.
 [[nodiscard]] Diagnostic fault(std::string code, std::string message, std::string_view file, Mark mark, std::string hint = {});
 

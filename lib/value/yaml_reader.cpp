@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "value/edit_scan.hpp"
 #include "value/reader.hpp"
 #include "value/scalar.hpp"
 #include "value/text_index.hpp"
@@ -57,12 +58,13 @@ Weight weigh(const Node& node) {
 class YamlBuilder final : public YAML::EventHandler {
 public:
     YamlBuilder(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits)
-        : text_(text), file_(file), index_(text), diagnostics_(diagnostics), limits_(limits) {}
+        : text_(text), file_(file), scan_(text), diagnostics_(diagnostics), limits_(limits) {}
 
     [[nodiscard]] std::vector<Document> take() { return std::move(documents_); }
 
     void OnDocumentStart(const YAML::Mark& mark) override {
         if (documents_seen_ > 0) check_separator(to_mark(mark));
+        last_start_ = to_mark(mark);
         stack_.clear();
         anchors_.clear();
         nodes_ = bytes_ = 0;
@@ -93,6 +95,7 @@ public:
 
     void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
         const auto place = to_mark(mark);
+        check_closed(place);
         finish(scalar(tag, text, place), place, anchor, tag == "?" ? Plain::yes : Plain::no);
     }
 
@@ -101,8 +104,9 @@ public:
         open(Node::sequence(), to_mark(mark), tag, anchor);
     }
     void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                    YAML::EmitterStyle::value) override {
+                    YAML::EmitterStyle::value style) override {
         open(Node::mapping(), to_mark(mark), tag, anchor);
+        stack_.back().is_block = style == YAML::EmitterStyle::Block;
     }
     void OnSequenceEnd() override { close(); }
     void OnMapEnd() override { close(); }
@@ -114,6 +118,7 @@ private:
     struct Frame {
         Node node;
         YAML::anchor_t anchor = YAML::NullAnchor;
+        bool is_block = false;
         bool key_pending = false;      ///< a key was read, its value comes next
         std::optional<Member> member;  ///< the key, unless it was at fault
         std::unordered_map<std::string, Mark> seen;
@@ -141,20 +146,41 @@ private:
 
     /// yaml-cpp starts a new document at any leftover content; YAML wants a marker line before it.
     void check_separator(Mark mark) {
-        const auto offset = index_.offset(mark);
+        const auto offset = scan_.index().offset(mark);
+        if (mark == last_start_) {  // it makes no progress, and would not for ever
+            report("yaml-syntax", "expected a value, found something else", mark);
+            throw StopReading{};
+        }
         if (text_.substr(offset, 3) == "---" || text_.substr(offset, 1) == "%") return;
         if (offset >= text_.size()) return;
         auto before = text_.substr(0, offset);
         while (!before.empty()) {
-            const auto start = index_.line_start(before.size() - 1);
+            const auto start = scan_.index().line_start(before.size() - 1);
             const auto line = before.substr(start);
             if (line.substr(0, 3) == "..." || line.substr(0, 3) == "---") return;
             const auto content = base::trim(line);
             if (!content.empty() && content[0] != '#') break;
             before = before.substr(0, start);
         }
-        report("yaml-syntax", "expected the end of the document or a '---' line, found more content", mark);
+        report("yaml-syntax", "expected the end of the document or a '---' line, found more content", mark,
+               "check the indentation of this line");
         throw StopReading{};
+    }
+
+    /// yaml-cpp takes the end of the text for a closing quote.
+    void check_closed(Mark mark) {
+        const auto at = skip_yaml_properties(text_, scan_.index().offset(mark));
+        if (at >= text_.size() || (text_[at] != '"' && text_[at] != '\'') || find_quoted_end(text_, at)) return;
+        report("yaml-syntax", fmt::format("expected a closing {}, found the end of the text", text_[at]), mark);
+    }
+
+    /// yaml-cpp takes a lone word at the end of a block mapping for a key without a value.
+    void check_colon(const Member& member) {
+        const auto offset = scan_.index().offset(member.key_mark);
+        if (scan_.colon_end(offset, Within::block)) return;
+        const auto before = base::trim(text_.substr(scan_.index().line_start(offset), offset - scan_.index().line_start(offset)));
+        if (before.ends_with('?')) return;
+        report("yaml-syntax", fmt::format("expected ':' after the key '{}', found none", base::escape(member.key)), member.key_mark);
     }
 
     void open(Node node, Mark mark, const std::string& tag, YAML::anchor_t anchor) {
@@ -162,7 +188,7 @@ private:
                                tag == fmt::format("{}seq", k_core_tag);
         if (!plain_tag) report_tag(tag, mark);
         node.set_mark(mark);
-        stack_.push_back(Frame{std::move(node), anchor, false, std::nullopt, {}});
+        stack_.push_back(Frame{std::move(node), anchor, false, false, std::nullopt, {}});
         spend(Weight{1, 0, 0}, mark);
     }
 
@@ -194,6 +220,7 @@ private:
         } else {
             frame.key_pending = false;
             if (frame.member) {
+                if (frame.is_block && node.is_null()) check_colon(*frame.member);
                 frame.member->value = std::move(node);
                 frame.node.members().push_back(std::move(*frame.member));
             }
@@ -251,11 +278,12 @@ private:
 
     std::string_view text_;
     std::string_view file_;
-    TextIndex index_;
+    EditScan scan_;
     Diagnostics& diagnostics_;
     const ReadLimits& limits_;
     std::vector<Document> documents_;
     std::size_t documents_seen_ = 0;
+    Mark last_start_;
     std::vector<Frame> stack_;
     std::map<YAML::anchor_t, std::pair<Node, Weight>> anchors_;
     std::optional<Node> root_;
