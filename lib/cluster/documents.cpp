@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/documents.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/codec.hpp"
+#include "base/text.hpp"
+#include "sys/directory.hpp"
+#include "sys/file_ops.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::cluster {
+
+namespace {
+
+void report(Diagnostics& diagnostics, Severity severity, const char* code, Exit exit, const std::string& file,
+            std::string message) {
+    Diagnostic diagnostic;
+    diagnostic.severity = severity;
+    diagnostic.code = code;
+    diagnostic.message = std::move(message);
+    diagnostic.position = Position{file, 0, 0};
+    diagnostic.exit = exit;
+    diagnostics.push_back(std::move(diagnostic));
+}
+
+void report_unreadable(Diagnostics& diagnostics, const std::string& file, int number) {
+    const bool absent = number == ENOENT || number == ENOTDIR;
+    report(diagnostics, Severity::error, absent ? "file-not-found" : "unreadable-file",
+           absent ? Exit::not_found : Exit::data, file,
+           fmt::format("cannot read: {} ({})", errno_text(number), errno_name(number)));
+}
+
+void report_unreadable(Diagnostics& diagnostics, const std::string& file, const Error& error) {
+    if (error.errno_cause()) {
+        report_unreadable(diagnostics, file, *error.errno_cause());
+    } else {
+        report(diagnostics, Severity::error, "unreadable-file", Exit::data, file, error.message());
+    }
+}
+
+bool is_document_name(const std::string& relative) {
+    constexpr std::array<std::string_view, 3> endings{".yaml", ".yml", ".json"};
+    if (relative.starts_with('.') || relative.find("/.") != std::string::npos) { return false; }
+    return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return relative.ends_with(ending); });
+}
+
+class DocumentReader {
+public:
+    DocumentReader(api::Objects& objects, Diagnostics& diagnostics) : objects_(objects), diagnostics_(diagnostics) {}
+
+    void read_named(const std::string& name) {
+        if (name == "-") {
+            read_text(name, [] { return sys::read_fd(STDIN_FILENO, "-"); });
+            return;
+        }
+        struct stat info {};
+        if (::stat(name.c_str(), &info) != 0) {
+            report_unreadable(diagnostics_, name, errno);
+        } else if (S_ISDIR(info.st_mode)) {
+            read_directory(name);
+        } else {
+            read_text(name, [&] { return sys::read_file(name); });
+        }
+    }
+
+    std::vector<std::string> files() && { return std::move(files_); }
+
+private:
+    void read_directory(const std::string& name) {
+        std::vector<std::string> found;
+        try {
+            found = sys::list_files_below(name);
+        } catch (const Error& error) {
+            report_unreadable(diagnostics_, name, error);
+            return;
+        }
+        found.erase(std::remove_if(found.begin(), found.end(), [](const auto& file) { return !is_document_name(file); }),
+                    found.end());
+        if (found.empty()) {
+            report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
+                   "no *.yaml, *.yml or *.json file in this directory");
+        }
+        const std::string prefix = name.ends_with('/') ? name : name + "/";
+        for (const auto& file : found) {
+            read_text(prefix + file, [&] { return sys::read_file(prefix + file); });
+        }
+    }
+
+    template <typename Load>
+    void read_text(const std::string& file, Load&& load) {
+        if (!seen_.insert(file).second) { return; }
+        try {
+            const std::string text = load();
+            files_.push_back(file);
+            for (const auto& document : value::read_any(text, file, diagnostics_)) {
+                api::decode(document, objects_, diagnostics_);
+            }
+        } catch (const Error& error) {
+            report_unreadable(diagnostics_, file, error);
+        }
+    }
+
+    api::Objects& objects_;
+    Diagnostics& diagnostics_;
+    std::vector<std::string> files_;
+    std::set<std::string> seen_;
+};
+
+template <typename T>
+void overlay_kind(std::vector<T>& base, std::vector<T>&& over) {
+    const auto less = [](const T& a, const T& b) {
+        return std::tie(a.meta.namespace_, a.meta.name) < std::tie(b.meta.namespace_, b.meta.name);
+    };
+    std::vector<T> result;
+    result.reserve(base.size() + over.size());
+    // set_union takes equal elements from the first range.
+    std::set_union(std::make_move_iterator(over.begin()), std::make_move_iterator(over.end()),
+                   std::make_move_iterator(base.begin()), std::make_move_iterator(base.end()), std::back_inserter(result),
+                   less);
+    base = std::move(result);
+}
+
+}  // namespace
+
+std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
+                                        Diagnostics& diagnostics) {
+    DocumentReader reader(objects, diagnostics);
+    for (const auto& name : names) { reader.read_named(name); }
+    return std::move(reader).files();
+}
+
+void overlay(api::Objects& base, api::Objects over) {
+    overlay_kind(base.nodes, std::move(over.nodes));
+    overlay_kind(base.modules, std::move(over.modules));
+    overlay_kind(base.node_modules_configs, std::move(over.node_modules_configs));
+    overlay_kind(base.secrets, std::move(over.secrets));
+    overlay_kind(base.config_maps, std::move(over.config_maps));
+}
+
+}  // namespace kmm::cluster

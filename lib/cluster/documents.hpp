@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Read-only documents: files, directories and standard input, as -f names them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/types.hpp"
+#include "base/error.hpp"
+
+namespace kmm::cluster {
+
+/// Reads YAML or JSON (one or more documents, lists, output of kubectl get) from each of `names` in order and appends
+/// the objects; a directory stands for all its *.yaml, *.yml and *.json files, at any depth, names with a leading dot left
+/// out; "-" is standard input. Nothing throws for bad input: all faults of all files are in `diagnostics`, with the
+/// codes of the readers and decoders and file-not-found (exit 66), unreadable-file, no-documents (a directory
+/// without any document file; warning). Call api::finish afterwards. Returns the files that were read, in order.
+std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
+                                        Diagnostics& diagnostics);
+
+/// Puts `over` on top of `base`: objects of the same kind, namespace and name are replaced, others added. Both must be
+/// finished; the result is sorted.
+void overlay(api::Objects& base, api::Objects over);
+
+}  // namespace kmm::cluster

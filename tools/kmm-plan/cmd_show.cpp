@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan show: one line per node and module.
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "kmm-plan/documents.hpp"
+#include "kmm-plan/verbs.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+void keep_selected(plan::Plan& plan, const Source& source, const cli::Args& args) {
+    std::set<std::string> nodes;
+    for (const auto* node : select_nodes(source, args, args.positionals("NODE"))) { nodes.insert(node->meta.name); }
+    const auto ns = args.get("namespace");
+    std::erase_if(plan.entries, [&](const plan::Entry& entry) {
+        return nodes.count(entry.node) == 0 || (ns && entry.namespace_ != *ns);
+    });
+}
+
+std::string mapping_text(const plan::Entry& entry) {
+    if (!entry.mapping_index) { return "-"; }
+    return fmt::format("[{}] {} {}", *entry.mapping_index, entry.mapping_literal ? "literal" : "regexp", entry.mapping_text);
+}
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string table_text(const plan::Plan& plan, const cli::Context& context) {
+    const bool wide = context.output == "wide";
+    std::vector<std::string> headers{"NODE", "KERNEL", "MODULE", "VERSION", "ACTION", "REASON", "IMAGE"};
+    if (wide) { headers.insert(headers.end(), {"MAPPING", "MESSAGE"}); }
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& entry : plan.entries) {
+        std::vector<std::string> row{entry.node,
+                                     or_dash(entry.kernel),
+                                     fmt::format("{}/{}", entry.namespace_, entry.module),
+                                     or_dash(entry.version),
+                                     std::string(plan::to_string(entry.action)),
+                                     entry.reason,
+                                     or_dash(entry.image)};
+        if (wide) { row.insert(row.end(), {mapping_text(entry), entry.message}); }
+        rows.push_back(std::move(row));
+    }
+    return cli::format_table(headers, rows, context.console.out_is_terminal() ? context.console.width() : 0);
+}
+
+void print(const Source& source, const plan::Plan& plan, const plan::Options& options, cli::Context& context) {
+    if (context.output == "json" || context.output == "yaml") {
+        context.console.out(machine_text(plan_node(source, plan, options), context.output));
+    } else if (context.output == "jsonl") {
+        for (const auto& entry : plan.entries) { context.console.out(value::to_json(entry_node(entry)) + "\n"); }
+    } else if (context.output == "name") {
+        for (const auto& entry : plan.entries) {
+            context.console.out(fmt::format("{} {}/{}\n", entry.node, entry.namespace_, entry.module));
+        }
+    } else if (plan.entries.empty()) {
+        context.console.err(fmt::format("nothing to show: {} nodes and {} Modules were read\n", source.objects.nodes.size(),
+                                        source.objects.modules.size()));
+    } else {
+        context.console.out(table_text(plan, context));
+    }
+}
+
+Exit run(const cli::Args& args, cli::Context& context) {
+    const Source source = read_valid_source(args, context);
+    plan::Options options;
+    options.next = args.flag("next");
+    plan::Plan plan = plan::make_plan(source.objects, options);
+    if (context.verbosity >= 0) {
+        for (const auto& diagnostic : plan.diagnostics) {
+            context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
+        }
+    }
+    plan.diagnostics.insert(plan.diagnostics.end(), source.diagnostics.begin(), source.diagnostics.end());
+    sort_and_merge(plan.diagnostics);
+    keep_selected(plan, source, args);
+    print(source, plan, options, context);
+    return Exit::ok;
+}
+
+}  // namespace
+
+cli::Verb show_verb() {
+    cli::Verb verb;
+    verb.name = "show";
+    verb.summary = "one line per node and module: what happens there, and the reason";
+    verb.description =
+        "Prints the settled plan; --next prints what the very next pass over the observed state does. With -o json the output "
+        "is the plan file.\n\n"
+        "Actions are load, keep, reload, unload, blocked and none. `kmm-plan why` explains a line.";
+    verb.examples = {
+        {"kmm-plan show --cluster ./fleet", "the whole fleet"},
+        {"kmm-plan show --cluster ./fleet node-a node-b", "two nodes"},
+        {"kmm-plan show --cluster ./fleet -f new-module.yaml", "what if: documents on top of the cluster"},
+        {"kmm-plan show --cluster ./fleet -o json", "the plan file"},
+    };
+    verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
+    cli::Option next;
+    next.name = "next";
+    next.help = "only what the very next pass does";
+    verb.options = std::vector<cli::Option>{next} + source_options() + cli::common_options();
+    verb.run = run;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan

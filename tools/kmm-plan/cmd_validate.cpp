@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan validate: all faults of all documents at once.
+#include <fmt/format.h>
+
+#include "kmm-plan/documents.hpp"
+#include "kmm-plan/verbs.hpp"
+#include "plan/validate.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+std::string plural(std::size_t count, const char* noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+
+std::string text_of(const Source& source) {
+    std::string text;
+    for (const auto& diagnostic : source.diagnostics) { text += cli::diagnostic_text(diagnostic, false); }
+    const api::Objects& objects = source.objects;
+    text += fmt::format("valid: {}, {}, {}, {}, {}; {}\n", plural(objects.nodes.size(), "Node"),
+                        plural(objects.modules.size(), "Module"),
+                        plural(objects.node_modules_configs.size(), "NodeModulesConfig"),
+                        plural(objects.secrets.size(), "Secret"), plural(objects.config_maps.size(), "ConfigMap"),
+                        plural(source.diagnostics.size(), "warning"));
+    return text;
+}
+
+Exit run(const cli::Args& args, cli::Context& context) {
+    Source source = read_source(args, args.positionals("FILE"));
+    for (auto& finding : plan::validate(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
+    for (auto& finding : plan::make_plan(source.objects, {}).diagnostics) {
+        // Faults of mappings are among the rules above already, with the Module's name.
+        if (finding.severity != Severity::error) { source.diagnostics.push_back(std::move(finding)); }
+    }
+    sort_and_merge(source.diagnostics);
+    if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }
+    const bool for_people = context.output == "table" || context.output == "wide" || context.output == "name";
+    context.console.out(for_people ? text_of(source) : machine_text(validation_node(source), context.output));
+    return Exit::ok;
+}
+
+}  // namespace
+
+cli::Verb validate_verb() {
+    cli::Verb verb;
+    verb.name = "validate";
+    verb.summary = "all faults of the documents at once, with file, line and column";
+    verb.description =
+        "Checks syntax, fields and types of every document, the admission rules of Kernel Module Management, and traps "
+        "that it admits. Errors exit 65, or 66 if files are missing; warnings alone exit 0.";
+    verb.examples = {
+        {"kmm-plan validate module.yaml", "one file"},
+        {"kmm-plan validate --cluster ./fleet", "a directory cluster"},
+        {"helm template chart | kmm-plan validate -", "standard input"},
+    };
+    verb.positionals = {{"FILE", "document, directory of documents, or - for standard input", false, true}};
+    verb.options = source_options() + cli::common_options();
+    verb.run = run;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan why: the chain of facts behind one line.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmm-plan/documents.hpp"
+#include "kmm-plan/verbs.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+/// The mark column: conditions that hold, that do not, and plain facts.
+std::string_view mark_text(plan::Mark mark) {
+    return mark == plan::Mark::fact ? "" : plan::to_string(mark);
+}
+
+/// As base::escape, but a backslash stays one: regular expressions are full of them.
+std::string shown(const std::string& text) {
+    std::string result;
+    for (const std::string_view piece : base::split(text, '\\')) {
+        if (piece.data() != text.data()) { result += '\\'; }
+        result += base::escape(piece);
+    }
+    return result;
+}
+
+std::string text_of(const plan::Why& why) {
+    const plan::Entry& entry = why.settled;
+    std::string text = fmt::format("node    {}\nmodule  {}/{}\naction  {} ({})\n        {}\n", entry.node, entry.namespace_,
+                                   entry.module, plan::to_string(entry.action), entry.reason, shown(entry.message));
+    if (why.next.action != entry.action || why.next.reason != entry.reason) {
+        text += fmt::format("next    {} ({})\n        {}\n", plan::to_string(why.next.action), why.next.reason,
+                            shown(why.next.message));
+    }
+    std::string topic;
+    for (const auto& line : why.lines) {
+        if (line.topic != topic) { text += "\n"; }
+        text += fmt::format("{:<10}{:<5}{}\n", line.topic == topic ? "" : line.topic, mark_text(line.mark),
+                            shown(line.text));
+        topic = line.topic;
+    }
+    text += "\nwhat would change it\n";
+    for (const auto& change : why.changes) { text += fmt::format("  {}\n", shown(change)); }
+    return text;
+}
+
+Exit run(const cli::Args& args, cli::Context& context) {
+    const Source source = read_valid_source(args, context);
+    const auto nodes = select_nodes(source, args, {args.positional("NODE")});
+    const api::Module& module = find_module(source, args, args.positional("MODULE"));
+    if (nodes.empty()) {
+        throw Error(Exit::not_found, "node-not-found",
+                    fmt::format("node {} does not match the selector", args.positional("NODE")));
+    }
+    for (const auto& view : plan::views(source.objects)) {
+        if (view.node != nodes.front()) { continue; }
+        const plan::Why why = plan::explain(view, module);
+        const bool for_people = context.output == "table" || context.output == "wide";
+        if (context.output == "name") {
+            context.console.out(why.settled.reason + "\n");
+        } else {
+            context.console.out(for_people ? text_of(why) : machine_text(why_node(why), context.output));
+        }
+    }
+    return Exit::ok;
+}
+
+}  // namespace
+
+cli::Verb why_verb() {
+    cli::Verb verb;
+    verb.name = "why";
+    verb.summary = "the facts behind one line of the plan, and what would change it";
+    verb.description =
+        "Shows each selector term, each taint, each kernel mapping in the order in which it was tried, each template variable, "
+        "the version labels, what is observed and the decision. With -o name only the reason code.";
+    verb.examples = {
+        {"kmm-plan why node-a drivers/kmm-hello --cluster ./fleet", "explain one pair"},
+        {"kmm-plan why node-a kmm-hello -n drivers --cluster ./fleet -o json", "the same as data"},
+    };
+    verb.positionals = {{"NODE", "name of a node"}, {"MODULE", "NAMESPACE/NAME, or NAME if it is unique"}};
+    verb.options = source_options() + cli::common_options();
+    verb.run = run;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan

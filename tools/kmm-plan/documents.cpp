@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-plan/documents.hpp"
+
+#include <array>
+
+#include "api/codec.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+using value::Node;
+
+void set_unless_empty(Node& node, const char* key, const std::string& text) {
+    if (!text.empty()) { node.set(key, text); }
+}
+
+Node count_node(std::size_t count) { return Node(static_cast<std::uint64_t>(count)); }
+
+Node document(const char* kind) { return Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", kind}}); }
+
+Node summary(const plan::Plan& plan) {
+    constexpr std::array actions{plan::Action::load,   plan::Action::keep,    plan::Action::reload,
+                                 plan::Action::unload, plan::Action::blocked, plan::Action::none};
+    Node node = Node::mapping();
+    for (const auto action : actions) {
+        std::size_t count = 0;
+        for (const auto& entry : plan.entries) { count += entry.action == action ? 1U : 0U; }
+        node.set(std::string(plan::to_string(action)), count_node(count));
+    }
+    return node;
+}
+
+}  // namespace
+
+Node entry_node(const plan::Entry& entry) {
+    Node node = Node::mapping();
+    node.set("node", entry.node);
+    set_unless_empty(node, "kernel", entry.kernel);
+    set_unless_empty(node, "bootID", entry.boot_id);
+    node.set("namespace", entry.namespace_);
+    node.set("module", entry.module);
+    set_unless_empty(node, "version", entry.version);
+    if (entry.mapping_index) {
+        Node mapping = Node::mapping();
+        mapping.set("index", count_node(*entry.mapping_index));
+        mapping.set(entry.mapping_literal ? "literal" : "regexp", entry.mapping_text);
+        node.set("mapping", std::move(mapping));
+    }
+    set_unless_empty(node, "image", entry.image);
+    node.set("action", plan::to_string(entry.action));
+    node.set("reason", entry.reason);
+    node.set("message", entry.message);
+    if (entry.config) { node.set("config", api::encode(*entry.config)); }
+    return node;
+}
+
+Node diagnostics_node(const Diagnostics& diagnostics) {
+    Node list = Node::sequence();
+    for (const auto& diagnostic : diagnostics) {
+        Node node = Node::mapping();
+        node.set("code", diagnostic.code);
+        node.set("severity", to_string(diagnostic.severity));
+        node.set("message", diagnostic.message);
+        if (diagnostic.position) {
+            node.set("file", diagnostic.position->file);
+            if (diagnostic.position->line != 0) {
+                node.set("line", count_node(diagnostic.position->line));
+                node.set("column", count_node(diagnostic.position->column));
+            }
+        }
+        set_unless_empty(node, "hint", diagnostic.hint);
+        list.push_back(std::move(node));
+    }
+    return list;
+}
+
+Node plan_node(const Source& source, const plan::Plan& plan, const plan::Options& options) {
+    Node node = document("Plan");
+    node.set("source", source.description);
+    node.set("state", options.next ? "next" : "settled");
+    Node entries = Node::sequence();
+    for (const auto& entry : plan.entries) { entries.push_back(entry_node(entry)); }
+    node.set("entries", std::move(entries));
+    node.set("summary", summary(plan));
+    node.set("diagnostics", diagnostics_node(plan.diagnostics));
+    return node;
+}
+
+Node why_node(const plan::Why& why) {
+    Node node = document("Why");
+    node.set("settled", entry_node(why.settled));
+    node.set("next", entry_node(why.next));
+    Node facts = Node::sequence();
+    for (const auto& line : why.lines) {
+        Node fact = Node::mapping({{"topic", line.topic}});
+        if (line.mark != plan::Mark::fact) { fact.set("holds", line.mark == plan::Mark::passed); }
+        fact.set("text", line.text);
+        facts.push_back(std::move(fact));
+    }
+    node.set("facts", std::move(facts));
+    node.set("changes", Node::strings(why.changes));
+    return node;
+}
+
+Node validation_node(const Source& source) {
+    Node node = document("Validation");
+    node.set("source", source.description);
+    node.set("objects", Node::mapping({{"nodes", count_node(source.objects.nodes.size())},
+                                       {"modules", count_node(source.objects.modules.size())},
+                                       {"nodeModulesConfigs", count_node(source.objects.node_modules_configs.size())},
+                                       {"secrets", count_node(source.objects.secrets.size())},
+                                       {"configMaps", count_node(source.objects.config_maps.size())}}));
+    node.set("diagnostics", diagnostics_node(source.diagnostics));
+    return node;
+}
+
+std::string machine_text(const Node& node, const std::string& output) {
+    if (output == "json") { return value::to_json_pretty(node); }
+    if (output == "jsonl") { return value::to_json(node) + "\n"; }
+    return value::to_yaml(node);
+}
+
+}  // namespace kmm::tool_plan

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs of kmm-plan.
+#pragma once
+
+#include "cli/app.hpp"
+
+namespace kmm::tool_plan {
+
+[[nodiscard]] cli::Verb show_verb();
+[[nodiscard]] cli::Verb why_verb();
+[[nodiscard]] cli::Verb validate_verb();
+[[nodiscard]] cli::Verb render_verb();
+
+}  // namespace kmm::tool_plan
