@@ -71,6 +71,7 @@ def environment(bin_dir, home):
         PATH=f"{bin_dir}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         HOME=str(home), XDG_STATE_HOME=str(home / "state"), XDG_CONFIG_HOME=str(home / "config"),
         LC_ALL="C.UTF-8", TERM="dumb", TZ="UTC", COLUMNS="80",
+        KMM_SUPPORT=str(pathlib.Path(__file__).resolve().parent.parent / "support"),
     )
     return kept
 

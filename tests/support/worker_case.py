@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a command of kmm-worker against a made-up host, an image in a registry of its own, and a scripted kernel.
+
+Usage: worker_case.py CASE.json COMMAND...     in the current directory; makes ./host, prints what the command prints.
+
+CASE.json (all optional):
+  host     {"release", "tainted", "live": {NAME: {"srcversion", "taint", "refcnt", "holders": [..], "state", ...}},
+            "files": {PATH: TEXT}}
+  image    {"repository", "tag", "kernel", "modules": [KO...], "files": {PATH: TEXT}}
+           KO = {"name", "file", "srcversion", "vermagic", "depends", "modinfo": [..], "undefined": [..], "exported": [..],
+                 "machine", "bytes"}
+  kernel   {"load": {NAME: {"errno", "log": [..], "tainted", "sleep", "srcversion"}}, "unload": {NAME: {...}}}
+In COMMAND, @REGISTRY@ stands for HOST:PORT. Standard input is handed on with the same replacement if there is a file `stdin`.
+"""
+
+import hashlib
+import http.server
+import io
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tarfile
+import threading
+
+RELEASE = "6.1.0-99-demo"
+VERMAGIC = RELEASE + " SMP preempt mod_unload modversions "
+
+
+def make_ko(spec):
+    """The bytes of an ELF object as far as module loaders look."""
+    if "bytes" in spec:
+        return spec["bytes"].encode()
+    entries = [f"srcversion={spec.get('srcversion', 'AAAA0000AAAA0000AAAA000')}", f"depends={spec.get('depends', '')}"]
+    entries += spec.get("modinfo", []) + [f"name={spec['name']}", f"vermagic={spec.get('vermagic', VERMAGIC)}"]
+    modinfo = b"".join(entry.encode() + b"\0" for entry in entries)
+    strings, symbols = b"\0", b"\0" * 24
+    for name, section, bind in ([("__ksymtab_" + n, 1, 0) for n in spec.get("exported", [])] +
+                                [(n, 0, 1) for n in spec.get("undefined", [])]):
+        symbols += struct.pack("<IBBHQQ", len(strings), bind << 4, 0, section, 0, 0)
+        strings += name.encode() + b"\0"
+    exports = b"".join(n.encode() + b"\0" for n in spec.get("exported", []))
+    parts = [("", 0, b"", 0), (".modinfo", 1, modinfo, 0), (".gnu.linkonce.this_module", 1, b"\0" * 896, 0),
+             (".symtab", 2, symbols, 4), (".strtab", 3, strings, 0), ("__ksymtab_strings", 1, exports, 0)]
+    names = b"".join(name.encode() + b"\0" for name, *_ in parts) + b".shstrtab\0"
+    parts.append((".shstrtab", 3, names, 0))
+    body, table, at = b"\0" * 64, b"", 0
+    for name, kind, data, link in parts:
+        table += struct.pack("<IIQQQQIIQQ", at, kind, 0, 0, len(body), len(data), link, 0, 1, 0)
+        body += data
+        at += len(name) + 1
+    header = b"\x7fELF\2\1\1" + b"\0" * 9 + struct.pack(
+        "<HHIQQQIHHHHHH", 1, spec.get("machine", 62), 1, 0, 0, len(body), 0, 64, 0, 0, 64, len(parts), len(parts) - 1)
+    return header + body[64:] + table
+
+
+def put(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def make_host(root, spec):
+    release = spec.get("release", RELEASE)
+    kernel = root / "proc/sys/kernel"
+    put(kernel / "osrelease", release + "\n")
+    put(kernel / "hostname", "node-a\n")
+    put(kernel / "tainted", f"{spec.get('tainted', 0)}\n")
+    put(kernel / "modules_disabled", "0\n")
+    put(kernel / "random/boot_id", "11111111-2222-3333-4444-555555555555\n")
+    put(root / "proc/self/status", "CapEff:\t0000000000010000\n")
+    put(root / "proc/kallsyms", "0000000000000000 r __ksymtab__printk\n")
+    put(root / "etc/os-release", 'PRETTY_NAME="Demo Linux 1"\n')
+    put(root / "etc/machine-id", "00112233445566778899aabbccddeeff\n")
+    put(root / "dev/kmsg", "6,1,1,-;booted\n")
+    put(root / f"lib/modules/{release}/kernel/reference.ko", make_ko({"name": "reference", "modinfo": ["intree=Y"]}))
+    put(root / "sys/module/firmware_class/parameters/path", "\n")
+    lines = ""
+    for name, live in spec.get("live", {}).items():
+        base = root / "sys/module" / name
+        put(base / "initstate", live.get("state", "live") + "\n")
+        put(base / "refcnt", f"{live.get('refcnt', 0)}\n")
+        put(base / "taint", live.get("taint", "OE") + "\n")
+        for key in ("srcversion", "version"):
+            if key in live:
+                put(base / key, live[key] + "\n")
+        (base / "holders").mkdir()
+        for holder in live.get("holders", []):
+            put(base / "holders" / holder, "")
+        for key, value in live.get("parameters", {}).items():
+            put(base / "parameters" / key, value + "\n")
+        lines += f"{name} 16384 {live.get('refcnt', 0)} - Live 0x0\n"
+    put(root / "proc/modules", lines)
+    for path, text in spec.get("files", {}).items():
+        put(root / path, text)
+
+
+def make_image(spec):
+    """Every blob and manifest by the path it is asked for at."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        files = {f"opt/lib/modules/{spec.get('kernel', RELEASE)}/{ko.get('file', ko['name'] + '.ko')}": make_ko(ko)
+                 for ko in spec.get("modules", [])}
+        files.update({path: text.encode("latin-1") for path, text in spec.get("files", {}).items()})
+        for path, data in sorted(files.items()):
+            info = tarfile.TarInfo(path)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    plain = layer.getvalue()
+
+    def descriptor(kind, data):
+        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": "sha256:" + hashlib.sha256(data).hexdigest(), "size": len(data)}
+
+    config = json.dumps({"architecture": "amd64", "os": "linux",
+                         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest()]}}).encode()
+    manifest = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+                           "config": descriptor("config.v1+json", config), "layers": [descriptor("layer.v1.tar", plain)]}).encode()
+    base = f"/v2/{spec.get('repository', 'drivers/demo')}"
+    served = {f"{base}/manifests/{spec.get('tag', 'v2')}": manifest,
+              f"{base}/manifests/sha256:{hashlib.sha256(manifest).hexdigest()}": manifest}
+    for data in (config, plain):
+        served[f"{base}/blobs/sha256:{hashlib.sha256(data).hexdigest()}"] = data
+    if spec.get("tampered"):
+        served[f"{base}/blobs/sha256:{hashlib.sha256(plain).hexdigest()}"] = plain[:-1] + b"x"
+    return served
+
+
+def registry(served):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            data = b"{}" if self.path == "/v2/" else served.get(self.path)
+            self.send_response(404 if data is None else 200)
+            data = data or b""
+            if "/manifests/" in self.path:
+                self.send_header("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(data)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"127.0.0.1:{server.server_port}"
+
+
+def main():
+    case = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    root = pathlib.Path("host").absolute()
+    make_host(root, case.get("host", {}))
+    address = registry(make_image(case.get("image", {})))
+    environment = dict(os.environ, KMM_HOST_ROOT=str(root), TMPDIR=str(pathlib.Path("scratch").absolute()))
+    pathlib.Path("scratch").mkdir()
+    if "kernel" in case:
+        script = ""
+        for call in ("load", "unload"):
+            for name, answer in case["kernel"].get(call, {}).items():
+                script += f"{call} {name} {answer.get('errno', 0)} {answer.get('tainted', '-')} {answer.get('sleep', 0)} {answer.get('srcversion', '-')}\n"
+                script += "".join(f"log {line}\n" for line in answer.get("log", []))
+        pathlib.Path("kernel.script").write_text(script)
+        library = pathlib.Path(shutil.which("kmm-worker")).parent.parent / "lib/libfake_kernel.so"
+        environment.update(LD_PRELOAD=str(library), FAKE_KERNEL_SCRIPT=str(pathlib.Path("kernel.script").absolute()),
+                           ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0:detect_leaks=0")
+    given = pathlib.Path("stdin").read_text().replace("@REGISTRY@", address) if pathlib.Path("stdin").exists() else ""
+    done = subprocess.run([word.replace("@REGISTRY@", address) for word in sys.argv[2:]], input=given.encode(), env=environment, check=False)
+    left = sorted(os.listdir("scratch"))
+    if left:
+        print("left behind:", *left)
+        return 1
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
