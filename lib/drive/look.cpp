@@ -27,7 +27,9 @@ LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node, c
                                      fmt::format("node {}: {} is still on its way in or out of the kernel", node, kernel_module));
             }
         }
-        if (result.why == NoLook::refused || deadline.passed()) return result;
+        // Another worker, whose connection was lost, may still be at work there: its end is waited for.
+        const bool busy = result.error && result.error->code() == "node-busy";
+        if ((result.why == NoLook::refused && !busy) || deadline.passed()) return result;
         if (interrupted() || !clock.sleep_for(pause) || interrupted()) {
             result.why = NoLook::interrupted;
             result.error.reset();

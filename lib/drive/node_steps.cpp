@@ -16,6 +16,9 @@ namespace {
 
 std::string shown(const std::string& version) { return version.empty() ? "unversioned" : version; }
 
+/// Another worker is still changing modules of the node: its end is waited for, then the node is asked.
+bool is_busy(const std::optional<Error>& error) { return error && error->code() == "node-busy"; }
+
 /// Nothing, for members that are to become empty.
 value::Node empty_identity() { return value::Node::mapping(); }
 
@@ -215,14 +218,15 @@ void NodeSteps::unload_until_gone(const std::string& name, const api::ModuleConf
                         fmt::format("the live module {} is neither the old nor the new one", seen.module.identity.brief()))
                 .hint("find out on the node what loaded it: kmm-worker status");
         const auto reply = tools_.worker.run("unload", name, worker_input(config, nullptr), deadline.left());
-        if (reply.error && (reply.settled() || deadline.passed())) throw *reply.error;
-        if (!reply.settled() && tools_.interrupted()) throw Leave{StepEnd::left};
+        const bool again = !reply.settled() || is_busy(reply.error);
+        if (reply.error && (!again || deadline.passed())) throw *reply.error;
+        if (again && tools_.interrupted()) throw Leave{StepEnd::left};
         seen = must_look(name, deadline);
         if (seen.facts.boot_id != boot) {
             static_cast<void>(same_boot(name, seen.facts));
             throw Leave{StepEnd::again};
         }
-        if (reply.settled() && seen.module.presence == Presence::live)
+        if (!again && seen.module.presence == Presence::live)
             throw Error(Exit::busy, "module-still-live", "the worker unloaded the module, but it is live")
                 .hint("something on the node loads it again: look for a udev rule or a unit");
     }
@@ -239,7 +243,7 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
     };
     for (;;) {
         const auto reply = tools_.worker.run("load", name, text, deadline.left());
-        if (reply.settled() && reply.error) throw *reply.error;
+        if (reply.settled() && reply.error && !is_busy(reply.error)) throw *reply.error;
         if (reply.value) {
             if (!reply.value->boot_id.empty() && reply.value->boot_id != boot) {
                 const auto seen = must_look(name, deadline);

@@ -40,7 +40,7 @@ std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Mo
         const auto& name = node.meta.name;
         const bool named = std::find(request.nodes.begin(), request.nodes.end(), name) != request.nodes.end();
         if (!request.nodes.empty() && !named) continue;
-        if (!plan::selects(request.selector, node.meta.labels)) continue;
+        if (!request.selector.matches(node.meta.labels)) continue;
         api::Taint blocking;
         std::string why;
         if (!plan::selects(module.selector, node.meta.labels)) why = "the Module's selector does not match its labels";

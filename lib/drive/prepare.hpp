@@ -3,12 +3,12 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
+#include "cluster/selector.hpp"
 #include "cluster/store.hpp"
 #include "drive/worker.hpp"
 #include "sys/clock.hpp"
@@ -20,7 +20,7 @@ struct StartRequest {
     std::string ns;                   ///< "" : the one Module of that name
     std::string name, to_version;
     std::vector<std::string> nodes;   ///< --node, empty: by selector
-    std::map<std::string, std::string> selector;  ///< -l, equality
+    cluster::Selector selector;       ///< -l
     std::optional<std::vector<std::string>> order;  ///< names in walk order, nullopt: by name
     upgrade::Options options;
     std::string lineage, created_by, tool_version;

@@ -93,6 +93,12 @@ Reply<LiveModule> Worker::status(const std::string& node, const std::string& ker
     if (auto failed = failure<LiveModule>(reply, call, "ModuleStatus")) return *failed;
     Reply<LiveModule> answer;
     answer.value = LiveModule{};
+    // Another worker is at work on the node: what it says of the module may be over in a moment.
+    const auto* busy = reply.document.find("busy");
+    if (busy != nullptr && busy->as_bool() == true) {
+        answer.value->presence = Presence::moving;
+        return answer;
+    }
     const auto* modules = reply.document.find("modules");
     if (modules == nullptr) return answer;
     for (const auto& module : modules->items()) {

@@ -1,8 +1,145 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/program.hpp"
 
-namespace kmm::tool_upgrade {
+#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/verbs.hpp"
 
-cli::Program program() { return cli::Program{.name = "kmm-upgrade", .summary = "", .description = "", .verbs = {}, .examples = {}}; }
+namespace kmm::tool_upgrade {
+namespace {
+
+cli::Option option(std::string name, std::string value_name, std::string help) {
+    cli::Option made;
+    made.name = std::move(name);
+    made.value_name = std::move(value_name);
+    made.help = std::move(help);
+    return made;
+}
+
+/// Options of every verb; those of the cluster and the runner are taken by the reading verbs as well, so that one set of
+/// options (in a configuration file, an alias) fits all.
+std::vector<cli::Option> shared() {
+    return state_options() + runner_options() + cli::cluster_options() + cli::common_options();
+}
+
+cli::Positional node_argument(std::string help) {
+    cli::Positional positional;
+    positional.name = "NODE";
+    positional.help = std::move(help);
+    return positional;
+}
+
+cli::Verb verb(std::string name, std::string summary, std::string description, std::vector<cli::Example> examples,
+               std::vector<cli::Option> own, decltype(cli::Verb::run) run) {
+    cli::Verb made;
+    made.name = std::move(name);
+    made.summary = std::move(summary);
+    made.description = std::move(description);
+    made.examples = std::move(examples);
+    made.options = std::move(own) + shared();
+    made.run = std::move(run);
+    return made;
+}
+
+cli::Verb start_module() {
+    auto node = option("node", "NODE", "only this node; may be given several times");
+    node.repeatable = true;
+    auto order = option("order", "ORDER", "name, or a file with one node name a line");
+    order.default_text = "name";
+    auto unavailable = option("max-unavailable", "N|P%", "nodes in flight at once");
+    unavailable.default_text = "1";
+    auto timeout = option("node-timeout", "DURATION", "for one step on one node");
+    timeout.default_text = "10m";
+    auto made = verb("start module", "check every node, then upgrade one after the other",
+                     "The Module must already say the new version and image. First every node is asked for its kernel, pulls "
+                     "the new version and checks it against that kernel: if one of them could not load it, nothing is "
+                     "changed and the exit code is 10. Then, node by node: the labels of an ordered upgrade are set as KMM "
+                     "sets them, the old module is unloaded, the new one is loaded, and what is live is compared with what "
+                     "was checked.\n\n"
+                     "A failure pauses the run (exit 11) with the other nodes untouched. A module that no node has yet is "
+                     "installed in the same way.",
+                     {{"kmm-upgrade start module drivers/kmm-hello --to v2", "upgrade every node the Module selects"},
+                      {"kmm-upgrade start module kmm-hello --to v2 --canary 1", "stop after the first node"},
+                      {"kmm-upgrade start module kmm-hello --to v2 --dry-run", "print every action, do none"}},
+                     {option("to", "VERSION", "version to upgrade to"), node, order,
+                      option("canary", "N", "stop after the first N nodes, exit 11"),
+                      option("pause-after", "N", "stop after every N nodes, exit 11"), unavailable, timeout,
+                      option("dry-run", "", "print every action and do none"),
+                      option("manual", "", "record the upgrade and stop; go on with step")},
+                     run_start_module);
+    cli::Positional module;
+    module.name = "MODULE";
+    module.help = "NAMESPACE/NAME, or NAME if it is unique";
+    made.positionals = {module};
+    return made;
+}
+
+}  // namespace
+
+cli::Program program() {
+    cli::Program program;
+    program.name = "kmm-upgrade";
+    program.summary = "walks the fleet from one version of a kernel module to the next";
+    program.description =
+        "Upgrades a kernel module node by node, one step at a time, and records each step before and after it is done. It can "
+        "be killed at any moment: resume looks at the cluster and goes on.";
+    program.examples = {{"kmm-upgrade start module drivers/kmm-hello --to v2", "start an upgrade"},
+                        {"kmm-upgrade show", "how far it is, and what to do next"},
+                        {"kmm-upgrade resume", "go on after a pause, a failure or a crash"},
+                        {"kmm-upgrade abort --rollback current", "stop, and bring the failed node back"}};
+    program.verbs.push_back(start_module());
+    program.verbs.push_back(verb("resume", "go on from any state",
+                                 "Goes on after a failure, a pause, a kill or a reboot. Failed nodes are tried again. A step "
+                                 "that was cut off is settled by looking at the node first. Resuming an upgrade that has "
+                                 "ended changes nothing and exits 0.",
+                                 {{"kmm-upgrade resume", "go on"}}, {}, run_resume));
+    program.verbs.push_back(verb("show", "the record and what to do next",
+                                 "Reads the record only: takes no lock, writes nothing, needs no cluster.",
+                                 {{"kmm-upgrade show", "the state of the upgrade"},
+                                  {"kmm-upgrade show --watch", "keep it on the screen until the upgrade ends"}},
+                                 {option("watch", "", "show it until the upgrade ends")}, run_show));
+    program.verbs.push_back(verb("nodes", "one line per node", "CURRENT is what was last seen running: \"-\" for nothing, \"?\" while "
+                                 "a step is under way or the node could not be asked.",
+                                 {{"kmm-upgrade nodes -o wide", "uncut messages"}}, {}, run_nodes));
+    program.verbs.push_back(verb("step", "exactly one step",
+                                 "Does the next step of one node and stops. With --node, the next step of that node, if no more "
+                                 "than --max-unavailable nodes are then in flight.",
+                                 {{"kmm-upgrade step", "the next step"}, {"kmm-upgrade step --node node-b", "of node-b"}},
+                                 {option("node", "NODE", "the node to step")}, run_step));
+    auto rollback = option("rollback", "WHICH", "nodes to bring back to their previous version");
+    rollback.choices = {"none", "current", "all"};
+    rollback.default_text = "none";
+    program.verbs.push_back(verb("abort", "stop for good, and say what each node runs",
+                                 "With --rollback current the nodes that failed or are in the middle are brought back to the "
+                                 "version recorded for them, with --rollback all also those that are done, last touched first. "
+                                 "Aborting is recorded and can be resumed like everything else; aborting twice is no error.",
+                                 {{"kmm-upgrade abort", "leave every node as it is"},
+                                  {"kmm-upgrade abort --rollback current", "bring failed nodes back"}},
+                                 {rollback}, run_abort));
+    auto skip = verb("skip", "give a failed node up",
+                     "The node stays as it is, the rest of the run goes on with resume. The exit code of the run is then 12.",
+                     {{"kmm-upgrade skip node-c --reason \"broken card\"", "leave node-c out"}},
+                     {option("reason", "TEXT", "why; it is kept in the history")}, run_skip);
+    skip.positionals = {node_argument("a node that failed")};
+    program.verbs.push_back(std::move(skip));
+    auto retry = verb("retry", "try a failed node again, then go on",
+                      "Checks the node anew, so that a repaired image or Module is seen, and does what is left to do on it.",
+                      {{"kmm-upgrade retry node-c", "try node-c again"}}, {}, run_retry);
+    retry.positionals = {node_argument("a node that failed")};
+    program.verbs.push_back(std::move(retry));
+    program.verbs.push_back(verb("delete", "remove an ended record", "A complete or aborted run leaves its place to the next one; it "
+                                 "stays in the history.",
+                                 {{"kmm-upgrade delete", "make room for the next upgrade"}}, {}, run_delete));
+    auto history = verb("history", "what happened, when, how long", "Lists the runs in the record, newest first; with RUN, every "
+                        "event of that run.",
+                        {{"kmm-upgrade history", "all runs"}, {"kmm-upgrade history current", "each event of the present one"}}, {},
+                        run_history);
+    cli::Positional run;
+    run.name = "RUN";
+    run.help = "name of a run in the list";
+    run.required = false;
+    history.positionals = {run};
+    program.verbs.push_back(std::move(history));
+    return program;
+}
 
 }  // namespace kmm::tool_upgrade

@@ -59,7 +59,7 @@ TEST_CASE("everything that would fail is found before anything is touched") {
              request.nodes = {"node-a"};
          },
          Exit::checks_failed, "node-not-eligible", ""},
-        {"nothing selected", [](World&, StartRequest& request) { request.selector = {{"zone", "x"}}; }, Exit::checks_failed,
+        {"nothing selected", [](World&, StartRequest& request) { request.selector = cluster::Selector::parse("zone=x"); }, Exit::checks_failed,
          "no-nodes", ""},
         {"order leaves nodes out", [](World&, StartRequest& request) { request.order = std::vector<std::string>{"node-b"}; },
          Exit::checks_failed, "order-incomplete", ""},

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "kmm-upgrade/view.hpp"
+#include "upgrade/event.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+struct Story {
+    std::string id;
+    upgrade::Run run;
+    record::Loaded loaded;
+};
+
+std::string took(const Story& story) {
+    const auto begin = base::parse_rfc3339(story.loaded.entries.front().time);
+    const auto end = base::parse_rfc3339(story.loaded.entries.back().time);
+    if (!begin || !end || *end < *begin) return "-";
+    return base::format_duration(std::chrono::seconds(*end - *begin));
+}
+
+/// Every run that can be read, newest first; the one in place is called "current". Damaged ones are said on stderr.
+std::vector<Story> stories(Session& session) {
+    std::vector<Story> all;
+    std::vector<std::string> warnings;
+    try {
+        session.directory().open(false);
+    } catch (const Error& error) {
+        if (error.exit() == Exit::not_found) return all;
+        throw;
+    }
+    const auto add = [&](const std::string& id, record::Loaded loaded) {
+        auto run = drive::load_run(loaded, warnings);
+        if (run) all.push_back(Story{id, *run, std::move(loaded)});
+    };
+    add("current", session.directory().load());
+    for (const auto& item : session.directory().history()) {
+        try {
+            add(item.id, session.directory().load_history(item));
+        } catch (const Error& error) {
+            warnings.push_back(fmt::format("{}: {}", item.id, error.message()));
+        }
+    }
+    if (session.context().verbosity >= 0)
+        for (const auto& warning : warnings) session.context().console.err("warning: " + base::escape(warning) + "\n");
+    return all;
+}
+
+std::string result_text(const upgrade::Run& run) {
+    const auto counts = upgrade::count(run);
+    auto text = fmt::format("{} of {} done", counts.done, counts.total);
+    if (counts.skipped > 0) text += fmt::format(", {} skipped", counts.skipped);
+    if (counts.rolled_back > 0) text += fmt::format(", {} rolled back", counts.rolled_back);
+    return text;
+}
+
+std::string from_text(const upgrade::Run& run) { return run.from_version.empty() ? "none" : run.from_version; }
+
+Exit tell(Session& session, const Story& story) {
+    auto& context = session.context();
+    if (context.output == "json" || context.output == "jsonl" || context.output == "yaml") {
+        auto items = value::Node::sequence();
+        for (const auto& entry : story.loaded.entries) {
+            auto item = entry.payload;
+            item.set("time", entry.time);
+            items.push_back(std::move(item));
+        }
+        const auto node = value::Node::mapping(
+            {{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeJournal"}, {"id", story.id}, {"entries", items}});
+        static_cast<void>(print_document(context, node));
+        return Exit::ok;
+    }
+    context.console.out(fmt::format("{} {}: {} -> {}, by {}\n", clock_text(story.run.created), base::escape(story.run.module()),
+                                    from_text(story.run), story.run.to_version, base::escape(story.run.created_by)));
+    for (std::size_t index = 1; index < story.loaded.entries.size(); ++index) {
+        const auto& entry = story.loaded.entries[index];
+        const auto line = event_line(upgrade::decode_event(entry.payload), entry.time);
+        if (!line.empty()) context.console.out(base::escape(line) + "\n");
+    }
+    return Exit::ok;
+}
+
+}  // namespace
+
+Exit run_history(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    const auto all = stories(session);
+    if (const auto wanted = args.positional("RUN"); !wanted.empty()) {
+        std::vector<std::string> ids;
+        for (const auto& story : all) {
+            if (story.id == wanted) return tell(session, story);
+            ids.push_back(story.id);
+        }
+        const auto near = base::nearest(wanted, ids);
+        throw Error(Exit::not_found, "history-not-found", fmt::format("there is no run {} in the history", wanted))
+            .hint(near ? "did you mean " + *near + "?" : "kmm-upgrade history lists the runs");
+    }
+    auto items = value::Node::sequence();
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& story : all) {
+        rows.push_back({story.id, story.run.module(), from_text(story.run) + " -> " + story.run.to_version, story.run.state,
+                        result_text(story.run), story.run.created, took(story)});
+        items.push_back(value::Node::mapping({{"id", story.id},
+                                              {"module", story.run.module()},
+                                              {"from", story.run.from_version},
+                                              {"to", story.run.to_version},
+                                              {"state", story.run.state},
+                                              {"started", story.run.created},
+                                              {"ended", story.loaded.entries.back().time},
+                                              {"by", story.run.created_by}}));
+    }
+    if (print_document(context, value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeHistory"}, {"items", items}})))
+        return Exit::ok;
+    if (context.output == "name") {
+        for (const auto& story : all) context.console.out(story.id + "\n");
+        return Exit::ok;
+    }
+    if (all.empty()) {
+        context.console.out(fmt::format("no upgrade is recorded in {}\n", base::escape(session.directory().path())));
+        return Exit::ok;
+    }
+    context.console.out(cli::format_table({"RUN", "MODULE", "VERSIONS", "STATE", "NODES", "STARTED", "TOOK"}, rows,
+                                          context.console.out_is_terminal() ? context.console.width() : 0));
+    return Exit::ok;
+}
+
+Exit run_delete(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    static_cast<void>(session.must_load());
+    session.lock("delete");
+    const auto run = session.must_load();
+    if (!upgrade::is_final_run_state(run.state))
+        throw Error(Exit::paused, "run-active", fmt::format("the upgrade is in state {}, only an ended one can be deleted", run.state))
+            .hint(upgrade::next_commands(run).front() + ", or: kmm-upgrade abort");
+    session.directory().archive(run.module_name + "-" + run.to_version);
+    context.console.out(fmt::format("deleted the record of {} to {}; it stays in the history\nnext       kmm-upgrade history\n",
+                                    base::escape(run.module()), run.to_version));
+    return Exit::ok;
+}
+
+}  // namespace kmm::tool_upgrade

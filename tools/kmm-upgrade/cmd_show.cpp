@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading verbs: they take no lock and write nothing.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "kmm-upgrade/view.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+std::string show_text(const upgrade::Run& run, std::size_t width) { return properties(run) + "\n" + node_table(run, width); }
+
+std::size_t table_width(const cli::Context& context) {
+    return context.console.out_is_terminal() && context.output != "wide" ? context.console.width() : 0;
+}
+
+Exit show_idle(Session& session) {
+    auto& context = session.context();
+    const auto idle = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "idle"}});
+    if (print_document(context, idle)) return Exit::ok;
+    context.console.out(fmt::format("state      idle: no upgrade is recorded in {}\n"
+                                    "next       kmm-upgrade start module MODULE --to VERSION\n",
+                                    base::escape(session.directory().path())));
+    return Exit::ok;
+}
+
+Exit watch(Session& session) {
+    auto& context = session.context();
+    cli::LiveArea area(context.console);
+    std::string last;
+    for (;;) {
+        const auto run = session.load();
+        if (!run) {
+            area.clear();
+            return show_idle(session);
+        }
+        const bool ended = upgrade::is_final_run_state(run->state);
+        const auto text = show_text(*run, table_width(context));
+        if (ended || session.stopped()) {
+            area.clear();
+            if (context.console.err_is_terminal() || text != last) context.console.out(text);
+            return Exit::ok;
+        }
+        if (context.console.err_is_terminal()) {
+            std::vector<std::string> lines;
+            for (const auto line : base::split(text, '\n')) lines.emplace_back(line);
+            area.draw(lines);
+        } else if (text != last) {
+            context.console.out(text + "\n");
+        }
+        last = text;
+        session.clock().sleep_for(std::chrono::seconds(1));
+    }
+}
+
+}  // namespace
+
+Exit run_show(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    if (args.flag("watch")) return watch(session);
+    const auto run = session.load();
+    if (!run) return show_idle(session);
+    if (print_document(context, document(*run))) return Exit::ok;
+    if (context.output == "name") {
+        context.console.out("upgrade/" + run->module() + "\n");
+        return Exit::ok;
+    }
+    context.console.out(show_text(*run, table_width(context)));
+    return Exit::ok;
+}
+
+Exit run_nodes(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    const auto run = session.must_load();
+    auto list = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeNodeList"}});
+    auto items = value::Node::sequence();
+    for (const auto& node : run.nodes) items.push_back(upgrade::encode(node));
+    list.set("items", std::move(items));
+    if (print_document(context, list)) return Exit::ok;
+    if (context.output == "name") {
+        for (const auto& node : run.nodes) context.console.out("node/" + node.name + "\n");
+        return Exit::ok;
+    }
+    context.console.out(node_table(run, table_width(context)));
+    return Exit::ok;
+}
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "drive/dry_run.hpp"
+#include "drive/prepare.hpp"
+#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "kmm-upgrade/view.hpp"
+#include "sys/host.hpp"
+#include "sys/random.hpp"
+#include "upgrade/replay.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+Error bad_value(const std::string& option, const std::string& found, const std::string& expected) {
+    return Error(Exit::usage, "bad-value", fmt::format("--{} is \"{}\", expected {}", option, found, expected));
+}
+
+std::int64_t count_option(const cli::Args& args, const std::string& name, std::int64_t fallback, std::int64_t least) {
+    const auto text = args.get(name);
+    if (!text) return fallback;
+    std::int64_t number = 0;
+    const auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), number);
+    if (failed != std::errc() || end != text->data() + text->size() || number < least || number > 1'000'000)
+        throw bad_value(name, *text, fmt::format("a number from {}", least));
+    return number;
+}
+
+/// "N" or "P%"; a percentage is of the nodes of the run, rounded down, at least one. Returned as given: the number of nodes
+/// is not known yet.
+struct Share {
+    std::int64_t number = 1;
+    bool percent = false;
+};
+
+Share max_unavailable(const cli::Args& args) {
+    auto text = args.get("max-unavailable").value_or("1");
+    const auto given = text;
+    Share share;
+    if (!text.empty() && text.back() == '%') {
+        share.percent = true;
+        text.pop_back();
+    }
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), share.number);
+    if (failed != std::errc() || end != text.data() + text.size() || share.number < 1 ||
+        share.number > (share.percent ? 100 : 1'000'000))
+        throw bad_value("max-unavailable", given, "a number of nodes from 1 or a share as 20%");
+    return share;
+}
+
+drive::StartRequest request_of(const cli::Args& args) {
+    drive::StartRequest request;
+    const auto module = args.positional("MODULE");
+    const auto slash = module.find('/');
+    request.ns = slash == std::string::npos ? args.get("namespace").value_or("") : module.substr(0, slash);
+    request.name = slash == std::string::npos ? module : module.substr(slash + 1);
+    if (const auto given = args.get("namespace"); given && *given != request.ns)
+        throw Error(Exit::usage, "bad-value", fmt::format("module {} and --namespace {} contradict each other", module, *given));
+    const auto version = args.get("to");
+    if (!version || version->empty())
+        throw Error(Exit::usage, "missing-option", "--to VERSION is missing").hint("name the version to upgrade to, as --to v2");
+    request.to_version = *version;
+    request.nodes = args.all("node");
+    request.selector = cluster::Selector::parse(args.get("selector").value_or(""));
+    auto& options = request.options;
+    options.order = args.get("order").value_or("name");
+    if (options.order == "zone")
+        throw Error(Exit::usage, "unsupported", "--order zone is not supported yet").hint("--order FILE with one node name a line");
+    if (options.order != "name") {
+        request.order.emplace();
+        const auto text = sys::read_file(options.order, 1U << 20U);
+        for (const auto line : base::split(text, '\n')) {
+            const auto name = base::trim(line);
+            if (!name.empty() && name.front() != '#') request.order->emplace_back(name);
+        }
+    }
+    options.canary = count_option(args, "canary", 0, 1);
+    options.pause_after = count_option(args, "pause-after", 0, 1);
+    if (const auto timeout = args.get("node-timeout")) {
+        const auto duration = base::parse_duration(*timeout);
+        if (!duration || duration->count() < 1000) throw bad_value("node-timeout", *timeout, "a duration from 1s");
+        options.node_timeout_ms = duration->count();
+    }
+    options.manual = args.flag("manual");
+    request.tool_version = KMM_VERSION;
+    const auto* user = getlogin();
+    request.created_by = fmt::format("{}@{}", user != nullptr ? std::string(user) : fmt::format("uid {}", getuid()), sys::host_name());
+    sys::LinuxRandom random;
+    request.lineage = sys::uuid_v4(random);
+    return request;
+}
+
+/// Refuses while another upgrade is recorded that has not ended.
+void require_free(const std::optional<upgrade::Run>& run) {
+    if (!run || upgrade::is_final_run_state(run->state)) return;
+    throw Error(Exit::paused, "run-exists",
+                fmt::format("the upgrade of {} to {} is in state {}", run->module(), run->to_version, run->state))
+        .hint(upgrade::next_commands(*run).front() + ", or: kmm-upgrade abort");
+}
+
+drive::Ended dry_run(Session& session, const upgrade::Run& prepared, cluster::ClusterStore& store, cluster::NodeRunner& runner) {
+    auto& console = session.context().console;
+    std::mutex mutex;
+    const auto sink = [&](const std::string& node, const std::string& action) {
+        const std::lock_guard guard(mutex);
+        console.out(fmt::format("{}  {}\n", node, action));
+    };
+    drive::DryStore dry_store(store, sink);
+    drive::DryRunner dry_runner(runner, sink);
+    drive::MemoryJournal journal;
+    auto run = prepared;
+    // Stops for people make no sense when nothing happens.
+    run.options.canary = run.options.pause_after = 0;
+    run.options.max_unavailable = 1;
+    drive::Recorder recorder(run, journal, session.clock(),
+                             [&](const upgrade::Event& event, const upgrade::Run&, const std::string&) {
+                                 if (event.kind == upgrade::EventKind::intent && !event.node.empty())
+                                     console.out(fmt::format("{}  -- {}\n", event.node, event.to));
+                             });
+    drive::Driver driver(dry_store, dry_runner, recorder, session.clock(), [&] { return session.stopped(); });
+    return driver.walk();
+}
+
+}  // namespace
+
+Exit run_start_module(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    auto request = request_of(args);
+    const auto share = max_unavailable(args);
+    const bool dry = args.flag("dry-run");
+    const auto place = session.cluster_place("");
+    require_free(session.load());
+    if (!dry) {
+        session.directory().open(true);
+        session.lock("start module " + args.positional("MODULE"));
+        require_free(session.load());
+    }
+    const auto store = session.open_cluster(place);
+    const auto runner = session.make_runner(request.options);
+    drive::Worker worker(*runner);
+    std::mutex mutex;
+    const auto told = [&](const std::string& node, const std::string& what) {
+        const std::lock_guard guard(mutex);
+        if (what == "check" && context.verbosity >= 0)
+            context.console.err(fmt::format("{} {} checks {}\n", clock_text(base::format_rfc3339(session.clock().now_unix())), node,
+                                            request.to_version));
+    };
+    const auto snapshot = store->read();
+    if (context.verbosity >= 0)
+        for (const auto& diagnostic : snapshot.diagnostics)
+            if (diagnostic.severity == Severity::warning) context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
+    auto prepared = drive::prepare(snapshot, worker, session.clock(), request, told);
+    if (context.verbosity >= 0)
+        for (const auto& note : prepared.notes) context.console.err("note: " + base::escape(note) + "\n");
+    auto& run = prepared.run;
+    run.options.max_unavailable =
+        share.percent ? std::max<std::int64_t>(1, static_cast<std::int64_t>(run.nodes.size()) * share.number / 100) : share.number;
+    run.cluster_place = place;
+    if (session.stopped())
+        throw Error(Exit::interrupted, "interrupted", "interrupted before anything was changed").hint("start again");
+    if (dry) {
+        const auto ended = dry_run(session, run, *store, *runner);
+        context.console.out(ended == drive::Ended::complete ? "nothing was done; next: the same command without --dry-run\n"
+                                                            : "nothing was done; the walk would stop here\n");
+        return ended == drive::Ended::complete ? Exit::ok : Exit::checks_failed;
+    }
+    if (const auto old = session.load()) session.directory().archive(old->module_name + "-" + old->to_version);
+    run.cluster_identity = store->identity(true);
+    session.directory().begin(upgrade::encode(run));
+    drive::StateJournal journal(session.directory());
+    Progress progress(context, run);
+    drive::Recorder recorder(upgrade::replay({{run.created, upgrade::encode(run)}}), journal, session.clock(), progress.observer());
+    recorder.save();
+    progress.note(fmt::format("{} {}: {} -> {} on {} nodes", clock_text(run.created), run.state,
+                              run.from_version.empty() ? "none" : run.from_version, run.to_version, run.nodes.size()));
+    drive::Driver driver(*store, *runner, recorder, session.clock(), [&] { return session.stopped(); });
+    auto ended = drive::Ended::paused;
+    if (request.options.manual) driver.pause("manual", "as --manual asks; go on with step");
+    else ended = driver.walk();
+    progress.stop();
+    return session.finish(ended, recorder.run());
+}
+
+}  // namespace kmm::tool_upgrade

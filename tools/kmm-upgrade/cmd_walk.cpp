@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs that go on with a recorded run.
+#include <fmt/format.h>
+
+#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "kmm-upgrade/view.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+/// A run that has ended needs neither lock nor cluster: it is shown, and that is all.
+std::optional<Exit> already_ended(Session& session) {
+    const auto run = session.must_load();
+    if (!upgrade::is_final_run_state(run.state)) return std::nullopt;
+    print_summary(session.context(), run, false);
+    return Exit::ok;
+}
+
+[[noreturn]] void refuse_ended(const upgrade::Run& run, const std::string& verb) {
+    throw Error(Exit::paused, "run-ended", fmt::format("the upgrade is in state {}, {} is not possible", run.state, verb))
+        .hint(upgrade::next_commands(run).front());
+}
+
+void require_running(Session& session, const std::string& verb) {
+    const auto run = session.must_load();
+    if (upgrade::is_final_run_state(run.state)) refuse_ended(run, verb);
+}
+
+}  // namespace
+
+Exit run_resume(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    if (const auto exit = already_ended(session)) return *exit;
+    Walk walk(session, "resume");
+    walk.driver.resume();
+    const auto ended = walk.driver.walk();
+    walk.progress.stop();
+    return session.finish(ended, walk.recorder.run());
+}
+
+Exit run_step(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    require_running(session, "step");
+    Walk walk(session, "step");
+    const auto ended = walk.driver.step(args.get("node").value_or(""));
+    walk.progress.stop();
+    const auto exit = session.finish(ended, walk.recorder.run());
+    // A step that was asked for and done is no stop by a failure.
+    return ended == drive::Ended::paused && walk.recorder.run().pause_reason == "manual" ? Exit::ok : exit;
+}
+
+Exit run_abort(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    const auto policy = upgrade::parse_rollback(args.get("rollback").value_or("none"));
+    if (!policy) throw Error(Exit::usage, "bad-value", "--rollback takes none, current or all");
+    const auto before = session.must_load();
+    if (before.state == "upgrade-complete") refuse_ended(before, "abort");
+    if (const auto exit = already_ended(session)) return *exit;
+    Walk walk(session, "abort");
+    if (walk.found.rollback && walk.found.rollback != policy)
+        walk.progress.note(fmt::format("note: the abort that is under way goes on with --rollback {}",
+                                       upgrade::to_string(*walk.found.rollback)));
+    const auto ended = walk.driver.abort(*policy);
+    walk.progress.stop();
+    return session.finish(ended, walk.recorder.run());
+}
+
+Exit run_retry(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    require_running(session, "retry");
+    Walk walk(session, "retry " + args.positional("NODE"));
+    walk.driver.retry(args.positional("NODE"));
+    const auto ended = walk.driver.walk();
+    walk.progress.stop();
+    return session.finish(ended, walk.recorder.run());
+}
+
+Exit run_skip(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    require_running(session, "skip");
+    const auto reason = args.get("reason");
+    if (!reason || reason->empty())
+        throw Error(Exit::usage, "missing-option", "--reason TEXT is missing").hint("say why; it stays in the history");
+    Walk walk(session, "skip " + args.positional("NODE"));
+    walk.driver.skip(args.positional("NODE"), *reason);
+    walk.progress.stop();
+    print_summary(context, walk.recorder.run(), false);
+    return Exit::ok;
+}
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person sees while a run is walked: a live table on a terminal, else one line per event.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "cli/app.hpp"
+#include "cli/table.hpp"
+#include "drive/recorder.hpp"
+
+namespace kmm::tool_upgrade {
+
+/// One line of text for an event: "10:41:07 node-a loading -> loaded  loaded kmm_hello 8C1F0E". "" for events that tell a
+/// reader nothing.
+[[nodiscard]] std::string event_line(const upgrade::Event& event, const std::string& time);
+
+/// Draws until it is destroyed or stopped. Its observer may be called from several threads.
+class Progress {
+public:
+    Progress(cli::Context& context, const upgrade::Run& run);
+    ~Progress();
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+    [[nodiscard]] drive::Observer observer();
+    /// Removes the live table; to be called before the result is printed.
+    void stop();
+    /// One permanent line on standard error.
+    void note(const std::string& text);
+
+private:
+    void seen(const upgrade::Event& event, const upgrade::Run& run, const std::string& time);
+    void draw();
+
+    cli::Context& context_;
+    std::mutex mutex_;
+    upgrade::Run run_;
+    cli::LiveArea area_;
+    std::chrono::steady_clock::time_point begin_;
+    std::size_t finals_begin_ = 0;
+    bool live_ = false;
+    std::jthread ticker_;
+};
+
+}  // namespace kmm::tool_upgrade

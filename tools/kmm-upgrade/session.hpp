@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all verbs open: the state directory, the cluster, the runner; and how a walk ends as an exit code.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/app.hpp"
+#include "cluster/runner.hpp"
+#include "cluster/store.hpp"
+#include "drive/driver.hpp"
+#include "kmm-upgrade/progress.hpp"
+#include "record/state_dir.hpp"
+#include "sys/clock.hpp"
+#include "sys/file_ops.hpp"
+
+namespace kmm::tool_upgrade {
+
+/// The real clock and files of this process, and the record they belong to.
+class Session {
+public:
+    /// Touches no disk.
+    Session(const cli::Args& args, cli::Context& context);
+
+    /// Reads the record; warnings go to standard error. Errors: as StateDir::open and load; nullopt when idle.
+    [[nodiscard]] std::optional<upgrade::Run> load();
+    /// As load. Errors: also not_found "no-run".
+    [[nodiscard]] upgrade::Run must_load();
+    /// Takes the lock for `operation`; released with the session. Errors: locked.
+    void lock(const std::string& operation);
+
+    /// Where the cluster is: --cluster, else `recorded`. Errors: usage "no-cluster", "unsupported".
+    [[nodiscard]] std::string cluster_place(const std::string& recorded) const;
+    [[nodiscard]] std::unique_ptr<cluster::ClusterStore> open_cluster(const std::string& place);
+    /// --runner, --ssh-config and --worker over what is recorded.
+    [[nodiscard]] std::unique_ptr<cluster::NodeRunner> make_runner(upgrade::Options& options) const;
+
+    /// True once a signal asked to stop or --timeout passed.
+    [[nodiscard]] bool stopped() const;
+    /// Prints the summary of the run and maps how the walk ended to the exit code.
+    [[nodiscard]] Exit finish(drive::Ended ended, const upgrade::Run& run);
+
+    record::StateDir& directory() noexcept { return directory_; }
+    sys::Clock& clock() noexcept { return clock_; }
+    cli::Context& context() noexcept { return context_; }
+    const cli::Args& args() const noexcept { return args_; }
+
+private:
+    const cli::Args& args_;
+    cli::Context& context_;
+    sys::LinuxClock clock_;
+    sys::LinuxFileOps files_;
+    record::StateDir directory_;
+    std::optional<record::Lock> lock_;
+    std::optional<std::chrono::milliseconds> deadline_;
+};
+
+/// A recorded run with everything a walking verb needs. Members in the order of their dependencies.
+struct Walk {
+    Walk(Session& in, const std::string& operation);
+    Session& session;
+    upgrade::Run found;  ///< as it was when the verb began
+    std::unique_ptr<cluster::ClusterStore> store;
+    std::unique_ptr<cluster::NodeRunner> runner;
+    drive::StateJournal journal;
+    Progress progress;
+    drive::Recorder recorder;
+    drive::Driver driver;
+};
+
+/// Options every verb takes, in groups.
+[[nodiscard]] std::vector<cli::Option> state_options();
+[[nodiscard]] std::vector<cli::Option> runner_options();
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/view.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string versions(const upgrade::Run& run) {
+    return fmt::format("{} -> {}", run.from_version.empty() ? "none" : run.from_version, run.to_version);
+}
+
+std::string counts_text(const upgrade::Run& run) {
+    const auto counts = upgrade::count(run);
+    auto text = fmt::format("{} of {} nodes done", counts.done, counts.total);
+    const auto add = [&](std::size_t number, const char* word) {
+        if (number > 0) text += fmt::format(", {} {}", number, word);
+    };
+    add(counts.failed, "failed");
+    add(counts.skipped, "skipped");
+    add(counts.rolled_back, "rolled back");
+    if (!upgrade::is_final_run_state(run.state)) text += fmt::format(", {} in flight", counts.active);
+    return text;
+}
+
+struct Line {
+    std::string key, left, right;
+};
+
+std::vector<Line> lines_of(const upgrade::Run& run) {
+    std::vector<Line> lines;
+    lines.push_back({"module", run.module(), versions(run)});
+    lines.push_back({"state", run.state, counts_text(run)});
+    for (const auto& node : run.nodes) {
+        if (!upgrade::is_failed_node_state(node.state)) continue;
+        const auto message = node.kernel_line.empty() ? node.message : "kernel said " + node.kernel_line;
+        lines.push_back({run.paused ? "paused" : "failed", node.name + ": " + node.reason, message});
+        if (!node.hint.empty()) lines.push_back({"hint", node.hint, ""});
+    }
+    if (run.paused && std::none_of(run.nodes.begin(), run.nodes.end(),
+                                   [](const auto& node) { return upgrade::is_failed_node_state(node.state); }))
+        lines.push_back({"paused", run.pause_reason, run.pause_message});
+    const auto commands = upgrade::next_commands(run);
+    lines.push_back({"next", commands.front(), commands.size() > 1 ? "or: " + commands[1] : ""});
+    return lines;
+}
+
+}  // namespace
+
+std::string clock_text(const std::string& time) {
+    return base::parse_rfc3339(time) ? time.substr(11, 8) : time;
+}
+
+std::string node_table(const upgrade::Run& run, std::size_t width) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& node : run.nodes) {
+        auto message = node.message;
+        if (node.state == "skipped") message = "skipped: " + message;
+        rows.push_back({node.name, dash(node.kernel), node.current_known ? dash(node.current_version) : "?", run.to_version,
+                        node.state, clock_text(node.since), message});
+    }
+    return cli::format_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STATE", "SINCE", "MESSAGE"}, rows, width);
+}
+
+std::string properties(const upgrade::Run& run) {
+    const auto lines = lines_of(run);
+    std::size_t left = 0;
+    for (const auto& line : lines)
+        if (!line.right.empty()) left = std::max(left, line.left.size());
+    std::string text;
+    for (const auto& line : lines) {
+        auto row = line.right.empty() ? fmt::format("{:<9}  {}", line.key, line.left)
+                                      : fmt::format("{:<9}  {:<{}}  {}", line.key, line.left, left, line.right);
+        text += base::escape(row) + "\n";
+    }
+    return text;
+}
+
+value::Node document(const upgrade::Run& run) {
+    auto node = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}});
+    auto tree = upgrade::encode(run);
+    for (const auto* key : {"event", "formatVersion", "minReader", "tool"}) tree.erase(key);
+    for (auto& member : tree.members()) node.set(member.key, std::move(member.value));
+    const auto counts = upgrade::count(run);
+    node.set("summary", value::Node::mapping({{"nodes", static_cast<std::uint64_t>(counts.total)},
+                                              {"done", static_cast<std::uint64_t>(counts.done)},
+                                              {"failed", static_cast<std::uint64_t>(counts.failed)},
+                                              {"skipped", static_cast<std::uint64_t>(counts.skipped)},
+                                              {"rolledBack", static_cast<std::uint64_t>(counts.rolled_back)},
+                                              {"inFlight", static_cast<std::uint64_t>(counts.active)},
+                                              {"pending", static_cast<std::uint64_t>(counts.pending)}}));
+    node.set("nextCommands", value::Node::strings(upgrade::next_commands(run)));
+    return node;
+}
+
+bool print_document(cli::Context& context, const value::Node& node) {
+    if (context.output == "json") context.console.out(value::to_json_pretty(node));
+    else if (context.output == "jsonl") context.console.out(value::to_json(node) + "\n");
+    else if (context.output == "yaml") context.console.out(value::to_yaml(node));
+    else return false;
+    return true;
+}
+
+void print_summary(cli::Context& context, const upgrade::Run& run, bool interrupted) {
+    if (print_document(context, document(run))) return;
+    if (context.output == "name") {
+        context.console.out("upgrade/" + run.module() + "\n");
+        return;
+    }
+    auto& console = context.console;
+    const bool table = console.out_is_terminal() || run.rollback || upgrade::count(run).failed > 0;
+    if (table) console.out(node_table(run, console.out_is_terminal() ? console.width() : 0) + "\n");
+    if (interrupted && context.verbosity >= 0) console.err("interrupted: everything done so far is recorded\n");
+    console.out(properties(run));
+}
+
+}  // namespace kmm::tool_upgrade
