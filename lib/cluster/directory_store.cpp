@@ -223,6 +223,7 @@ Snapshot DirectoryStore::read_locked() {
     for (const auto& config : snapshot.objects.node_modules_configs) {
         files_.emplace(Key("NodeModulesConfig", config.meta.name), config.meta.origin.file);
     }
+    faults_ = snapshot.diagnostics;
     indexed_ = true;
     return snapshot;
 }
@@ -252,6 +253,9 @@ bool DirectoryStore::change(const std::string& kind, const std::string& name, co
             }
         }
         if (!last_try) (void)read_locked();  // the file was moved, or is new
+    }
+    if (has_errors(faults_)) {
+        throw Error::from_diagnostics(faults_).add_context(fmt::format("looking for {} {}", kind, base::escape(name)));
     }
     return false;
 }

@@ -51,7 +51,8 @@ private:
 
     [[nodiscard]] Snapshot read_locked();
     [[nodiscard]] std::optional<std::string> locate(const std::string& kind, const std::string& name);
-    /// True if the object was found and is now as wanted.
+    /// True if the object was found and is now as wanted. Not finding it counts only if every file could be read: else the
+    /// faults are thrown, because it may be in one of those.
     bool change(const std::string& kind, const std::string& name, const MakeEdits& make_edits);
     void create_config(const std::string& node, const value::Node& object);
     [[nodiscard]] Error node_not_found(const std::string& node) const;
@@ -60,6 +61,7 @@ private:
     sys::FileOps& ops_;
     std::mutex mutex_;
     std::map<Key, std::string> files_;
+    Diagnostics faults_;  ///< of the last reading
     bool indexed_ = false;
 };
 

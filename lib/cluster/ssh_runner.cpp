@@ -51,7 +51,7 @@ SshLog read_log(std::string_view text) {
             if (has("Sending command")) log.sent = true;
             if (has("Trying existing master")) shared = true;
             if (has("Connecting to ") || has("Executing proxy command") || has("does not exist")) shared = false;
-        } else if (!content.starts_with("OpenSSH_") && !content.starts_with("Authenticated to ") &&
+        } else if (!content.starts_with("OpenSSH_") && !content.starts_with("Killed by signal ") && !content.starts_with("Authenticated to ") &&
                    !content.starts_with("Transferred: sent") && !content.starts_with("Bytes per second: sent")) {
             log.rest += content;
             log.rest += '\n';

@@ -146,7 +146,9 @@ TEST_SUITE("cluster::directory_write") {
         std::filesystem::remove(tree.path("nodes/b.yaml"));
         CHECK(code_of([&] { store.patch_node_labels("node-a", {{"x", "1"}}, {}); }) == "node-not-found 66");
         tree.put("a.yaml", "a: [\n");
-        CHECK(code_of([&] { store.put_node_info("node-a", "k", "b", "amd64"); }) == "node-not-found 66");
+        CHECK(code_of([&] { store.put_node_info("node-a", "k", "b", "amd64"); }) == "yaml-syntax 65");
+        CHECK(code_of([&] { store.put_node_module("node-a", "n", "m", std::optional(entry("v1")), std::nullopt); }) == "yaml-syntax 65");
+        CHECK(tree.names() == "a.yaml ");
     }
 
     TEST_CASE("a failing operation leaves the old or the new file, and no litter") {
