@@ -15,6 +15,7 @@ namespace kmm::registry {
 
 namespace {
 
+constexpr std::size_t k_hole_piece = 256U << 10U;
 constexpr std::size_t k_config_scan_max = 1U << 20U;
 
 /// "modules.*" next to the modules: depmod's output, which this toolkit makes itself and never reads from an image.
@@ -65,6 +66,14 @@ void store(TarReader& tar, ContentId id, const LayerEntry& entry, Extraction& in
         }
         hasher.update(piece);
         into.staging.append(piece);
+    }
+    const std::string zeros(entry.sparse ? k_hole_piece : 0, '\0');
+    while (entry.sparse && stored.size < entry.size) {
+        const std::string_view hole = std::string_view(zeros).substr(0, entry.size - stored.size);
+        stored.size += hole.size();
+        hasher.update(hole);
+        into.staging.append(hole);
+        into.on_piece();
     }
     if (stored.size != entry.size) {
         throw Error(Exit::data, "bad-layer", fmt::format("expected {} bytes of \"{}\", found {}", entry.size,

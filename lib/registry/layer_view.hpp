@@ -25,6 +25,7 @@ struct LayerEntry {
     std::string target;        ///< of links
     std::uint64_t size = 0;    ///< of files, bytes after holes are filled
     bool executable = false;
+    bool sparse = false;       ///< a file with holes; one at its end is not part of the content
 };
 
 /// Number of a stored content, from 0.

@@ -119,6 +119,7 @@ bool TarReader::next(LayerEntry& entry) {
         throw Error(Exit::data, "bad-layer", "expected a size that is not negative, found " + std::to_string(size));
     }
     entry.size = static_cast<std::uint64_t>(size);
+    entry.sparse = archive_entry_sparse_count(header) > 0;
     entry.executable = (archive_entry_mode(header) & 0111U) != 0;
     return true;
 }

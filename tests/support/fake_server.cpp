@@ -140,6 +140,9 @@ std::optional<FakeRequest> read_request(const Stream& stream) {
             return std::nullopt;
         }
         text += piece;
+        if (text.front() == '\x16') {
+            return std::nullopt;  // a TLS greeting: a plain server hangs up
+        }
     }
     FakeRequest request;
     std::size_t at = text.find("\r\n");
@@ -189,6 +192,7 @@ FakeServer::FakeServer(Handler handler, std::optional<Identity> identity) : hand
 
 FakeServer::~FakeServer() {
     stopping_ = true;
+    ::shutdown(listener_, SHUT_RDWR);  // wakes the thread
     thread_.join();
     ::close(listener_);
 }
@@ -196,7 +200,7 @@ FakeServer::~FakeServer() {
 void FakeServer::serve() {
     while (!stopping_) {
         pollfd wait{listener_, POLLIN, 0};
-        if (::poll(&wait, 1, 20) <= 0) {
+        if (::poll(&wait, 1, 1000) <= 0) {
             continue;
         }
         const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <stdlib.h>
+#include <sys/xattr.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +13,18 @@
 namespace kmm::test {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+std::size_t attributes_of(const std::string& path) {
+    std::string names(4096, '\0');
+    const ssize_t got = ::llistxattr(path.c_str(), names.data(), names.size());
+    names.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    const auto count = std::count(names.begin(), names.end(), '\0');
+    return static_cast<std::size_t>(count) - (names.find("security.selinux") != std::string::npos ? 1 : 0);
+}
+
+}  // namespace
 
 std::string Outcome::detail(const std::string& key) const {
     if (error) {
@@ -53,7 +66,7 @@ Outcome pull_from(const FakeRegistry& registry, const std::function<void(registr
     }
     outcome.sleeps = clock.sleeps;
     for (const auto& item : fs::recursive_directory_iterator(out)) {
-        const std::string path = fs::relative(item.path(), out).string();
+        const std::string path = item.path().lexically_relative(out).string();
         if (item.is_symlink()) {
             outcome.files[path] = "-> " + fs::read_symlink(item.path()).string();
         } else if (item.is_regular_file()) {
@@ -61,6 +74,8 @@ Outcome pull_from(const FakeRegistry& registry, const std::function<void(registr
             std::stringstream text;
             text << in.rdbuf();
             outcome.files[path] = text.str();
+            outcome.modes[path] = static_cast<unsigned>(fs::status(item.path()).permissions());
+            outcome.attributes += attributes_of(item.path().string());
         } else if (!item.is_directory()) {
             outcome.files[path] = "special";
         }

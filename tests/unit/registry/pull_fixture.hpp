@@ -37,6 +37,8 @@ struct Outcome {
     std::optional<Error> error;
     registry::PullResult result;
     std::map<std::string, std::string> files;  ///< path below the directory -> content, "-> TARGET" for links
+    std::map<std::string, unsigned> modes;     ///< of the regular files
+    std::size_t attributes = 0;                ///< extended attributes of all files, but for the system's SELinux label
     std::vector<std::chrono::milliseconds> sleeps;
 
     [[nodiscard]] std::string code() const { return error ? error->code() : "ok"; }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "base/error.hpp"
+#include "image/manifest.hpp"
+#include "value/reader.hpp"
+
+using namespace kmm;
+
+namespace {
+
+value::Node json(const std::string& text) {
+    Diagnostics faults;
+    auto documents = value::read_json(text, "test", faults);
+    REQUIRE(faults.empty());
+    REQUIRE(documents.size() == 1);
+    return documents.front().root;
+}
+
+const std::string k_digest = "sha256:" + std::string(64, 'a');
+
+std::string descriptor(const std::string& type) {
+    return R"({"mediaType":")" + type + R"(","digest":")" + k_digest + R"(","size":7})";
+}
+
+template <typename Body>
+std::string message_of(Body&& body) {
+    try {
+        static_cast<void>(body());
+    } catch (const Error& error) {
+        return error.message();
+    }
+    return "no error";
+}
+
+}  // namespace
+
+TEST_SUITE("image::unit") {
+
+TEST_CASE("a manifest is decoded") {
+    const image::Manifest manifest = image::decode_manifest(
+        json(R"({"schemaVersion":2,"config":)" + descriptor(std::string(image::k_docker_config)) + R"(,"layers":[)" +
+             descriptor("application/vnd.docker.image.rootfs.diff.tar.gzip") + "]}"));
+    REQUIRE(manifest.layers.size() == 1);
+    CHECK(manifest.layers[0].size == 7);
+    CHECK(manifest.layers[0].digest.to_string() == k_digest);
+    CHECK(image::layer_compression(manifest.layers[0]) == image::Compression::gzip);
+}
+
+TEST_CASE("a fault of a manifest names the member") {
+    const auto manifest = [](const std::string& text) {
+        return message_of([&] { return image::decode_manifest(json(text)); });
+    };
+    CHECK(manifest("{}") == "manifest: expected the member config, found none");
+    CHECK(manifest(R"({"config":[]})") == "config: expected a mapping, found a list");
+    const std::string config = R"({"config":)" + descriptor(std::string(image::k_oci_config));
+    CHECK(manifest(config + R"(,"layers":{}})") == "manifest: layers: expected a list, found a mapping");
+    CHECK(manifest(config + R"(,"layers":[{"mediaType":"x"}]})") ==
+          "layers[0]: expected the member digest, found none");
+    CHECK(manifest(config + R"(,"layers":[{"mediaType":1}]})") ==
+          "layers[0]: mediaType: expected a string, found a integer");
+    const auto index = [](const std::string& text) {
+        return message_of([&] { return image::decode_index(json(text)); });
+    };
+    CHECK(index(R"({"manifests":[{"mediaType":"x","digest":")" + k_digest + R"(","size":1,"platform":[]}]})") ==
+          "manifests[0].platform: expected a mapping, found a list");
+}
+
+TEST_CASE("a configuration is decoded") {
+    const image::ImageConfig config = image::decode_config(json(
+        R"({"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[")" + k_digest + R"("]}})"));
+    CHECK(config.platform == image::Platform{"linux", "amd64", ""});
+    CHECK(config.diff_ids.size() == 1);
+    const auto fault = [](const std::string& text) {
+        return message_of([&] { return image::decode_config(json(text)); });
+    };
+    CHECK(fault("[]") == "image configuration: expected a mapping, found a list");
+    CHECK(fault("{}") == "image configuration: expected the member rootfs, found none");
+    CHECK(fault(R"({"rootfs":{"type":"x"}})") == "rootfs.type: expected \"layers\"");
+    CHECK(fault(R"({"rootfs":{"type":"layers","diff_ids":["x"]}})").starts_with("rootfs.diff_ids[0]: expected sha256:"));
+}
+
+TEST_CASE("what a document is, by header and members") {
+    const auto kind = [](const std::string& text, std::string_view header) {
+        return image::document_kind(json(text), header);
+    };
+    const std::string manifest = R"({"schemaVersion":2,"config":{},"layers":[]})";
+    CHECK(kind(manifest, image::k_oci_manifest) == image::DocumentKind::manifest);
+    CHECK(kind(manifest, "Application/VND.oci.image.manifest.v1+json; charset=utf-8") == image::DocumentKind::manifest);
+    CHECK(kind(R"({"schemaVersion":2,"manifests":[]})", image::k_docker_list) == image::DocumentKind::index);
+    CHECK(message_of([&] { return kind(manifest, ""); }).find("found none") != std::string::npos);
+    CHECK(message_of([&] { return kind(manifest, "text/html"); }).find("text/html") != std::string::npos);
+    CHECK(message_of([&] { return kind("{}", image::k_oci_manifest); }) == "schemaVersion: expected 2");
+}
+
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <time.h>
+
+#include "base/error.hpp"
+#include "net/http.hpp"
+#include "support/fake_server.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+net::Request request_to(const FakeServer& server, const std::string& path = "/") {
+    net::Request request;
+    request.url = "http://127.0.0.1:" + std::to_string(server.port()) + path;
+    return request;
+}
+
+/// Sends and returns the error, or fails.
+Error error_of(net::CurlHttpClient& http, const net::Request& request, const net::BodySink& sink = nullptr) {
+    try {
+        static_cast<void>(http.send(request, sink));
+    } catch (const Error& error) {
+        return error;
+    }
+    FAIL("expected an error");
+    return bug("unreachable");
+}
+
+}  // namespace
+
+TEST_SUITE("net::unit") {
+
+TEST_CASE("an exchange, with everything that was sent and received") {
+    FakeServer server([](const FakeRequest& request) {
+        FakeReply reply;
+        reply.status = 404;
+        reply.headers = {{"X-One", " a "}, {"x-one", "b"}, {"Location", "/elsewhere"}};
+        reply.body = request.method + " " + request.body;
+        return reply;
+    });
+    net::CurlHttpClient http;
+    net::Request request = request_to(server, "/x?y");
+    request.method = "POST";
+    request.body = "payload";
+    request.headers = {{"X-Mine", "1"}};
+    std::string body;
+    const net::Response response = http.send(request, [&](const net::Response& head, std::string_view piece) {
+        CHECK(head.status == 404);
+        body += piece;
+        return true;
+    });
+    CHECK(body == "POST payload");
+    CHECK(response.status == 404);
+    CHECK(response.header("x-one") == "a");
+    CHECK(response.all_headers("x-one") == std::vector<std::string>{"a", "b"});
+    CHECK_FALSE(response.header("absent").has_value());
+    CHECK(response.peer_address == "127.0.0.1");
+    REQUIRE(server.requests().size() == 1);
+    const FakeRequest seen = server.requests()[0];
+    CHECK(seen.target == "/x?y");
+    CHECK(seen.header("x-mine") == "1");
+    CHECK(seen.header("accept-encoding") == "identity");
+    CHECK(seen.header("user-agent").starts_with("kmm-tools/"));
+}
+
+TEST_CASE("redirects are the caller's business") {
+    FakeServer server([](const FakeRequest&) {
+        FakeReply reply;
+        reply.status = 302;
+        reply.headers = {{"Location", "/again"}};
+        return reply;
+    });
+    net::CurlHttpClient http;
+    CHECK(http.send(request_to(server), nullptr).header("location") == "/again");
+    CHECK(server.requests().size() == 1);
+}
+
+TEST_CASE("a sink can stop, and its errors come through") {
+    FakeServer server([](const FakeRequest&) {
+        FakeReply reply;
+        reply.body = std::string(4U << 20U, 'x');
+        return reply;
+    });
+    net::CurlHttpClient http;
+    std::size_t pieces = 0;
+    CHECK(http.send(request_to(server), [&](const net::Response&, std::string_view) { return ++pieces < 2; }).status == 200);
+    CHECK(pieces == 2);
+    const Error error = error_of(http, request_to(server), [](const net::Response&, std::string_view) -> bool {
+        throw Error(Exit::io, "mine", "from the sink");
+    });
+    CHECK(error.code() == "mine");
+}
+
+TEST_CASE("failures are classified") {
+    net::CurlHttpClient http;
+    FakeServer cut([](const FakeRequest&) {
+        FakeReply reply;
+        reply.body = "half";
+        reply.announced_length = 100;
+        return reply;
+    });
+    const Error early = error_of(http, request_to(cut, "/x?token=secret"));
+    CHECK(early.code() == "network");
+    CHECK(early.exit() == Exit::unavailable);
+    CHECK(early.is_retryable());
+    REQUIRE(!early.details().empty());
+    CHECK(early.details()[0].second.find("secret") == std::string::npos);
+    net::Request nobody;
+    {
+        FakeServer gone([](const FakeRequest&) { return FakeReply{}; });
+        nobody = request_to(gone);
+    }
+    CHECK(error_of(http, nobody).code() == "network");
+    nobody.url = "http://name.invalid/";
+    CHECK(error_of(http, nobody).code() == "network");
+    for (const char* url : {"ftp://127.0.0.1/", "file:///etc/passwd", "http://u:p@127.0.0.1/", "nothing"}) {
+        nobody.url = url;
+        CHECK(error_of(http, nobody).code() == "bad-url");
+    }
+    net::Request split = request_to(cut);
+    split.headers = {{"X", "a\r\nEvil: 1"}};
+    CHECK(error_of(http, split).exit() == Exit::data);
+}
+
+TEST_CASE("the whole exchange has a limit in time") {
+    FakeServer slow([](const FakeRequest&) {
+        ::timespec pause{0, 400'000'000};
+        ::nanosleep(&pause, nullptr);
+        return FakeReply{};
+    });
+    net::CurlHttpClient http;
+    net::Request request = request_to(slow);
+    request.timeout = std::chrono::milliseconds(100);
+    const Error error = error_of(http, request);
+    CHECK(error.code() == "network-timeout");
+    CHECK(error.exit() == Exit::timeout);
+}
+
+}

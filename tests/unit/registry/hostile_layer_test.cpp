@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a layer: compression, size and archive format: rows M25 to M31 and M47 to M49 of docs/hostile-images.md.
+#include <doctest/doctest.h>
+
+#include "unit/registry/pull_fixture.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+const std::string k_gzip = "application/vnd.oci.image.layer.v1.tar+gzip";
+const std::string k_zstd = "application/vnd.oci.image.layer.v1.tar+zstd";
+
+std::string good_tar() { return TarBuilder().file(k_modules + "/good.ko", "good").finish(); }
+
+Outcome pull_bytes(const std::string& bytes, const std::string& type, const std::string& plain) {
+    return pull_layers({TestLayer{bytes, sha256(plain), type}});
+}
+
+}  // namespace
+
+TEST_SUITE("registry::unit") {
+
+TEST_CASE("M25 another compression than the media type says") {
+    const Outcome zstd_bytes = pull_bytes(zstd(good_tar()), k_gzip, good_tar());
+    CHECK(zstd_bytes.code() == "bad-layer");
+    CHECK(zstd_bytes.message() == "expected gzip as the media type says, found zstd");
+    const Outcome gzip_bytes = pull_bytes(gzip(good_tar()), k_zstd, good_tar());
+    CHECK(gzip_bytes.message() == "expected zstd as the media type says, found gzip");
+    CHECK(pull_bytes(gzip(good_tar()), "application/vnd.oci.image.layer.v1.tar", good_tar()).message() ==
+          "expected a plain tar as the media type says, found gzip");
+    CHECK(pull_bytes(good_tar(), k_gzip, good_tar()).message() ==
+          "expected gzip as the media type says, found a plain tar");
+}
+
+TEST_CASE("M26 gzip members, garbage, checksums and truncation") {
+    const std::string tar = good_tar();
+    const std::string whole = gzip(tar);
+    CHECK(pull_bytes(gzip(tar.substr(0, 700)) + gzip(tar.substr(700)), k_gzip, tar).code() == "ok");
+    CHECK(pull_bytes(gzip("") + whole, k_gzip, tar).code() == "ok");
+    CHECK(pull_bytes(whole + "garbage", k_gzip, tar).message().find("trailing garbage") != std::string::npos);
+    CHECK(pull_bytes(whole + std::string(64, '\0'), k_gzip, tar).code() == "bad-layer");
+    std::string crc = whole;
+    crc[crc.size() - 8] = static_cast<char>(crc[crc.size() - 8] ^ 1);
+    CHECK(pull_bytes(crc, k_gzip, tar).message().find("checksum") != std::string::npos);
+    for (std::size_t length = 1; length < whole.size(); ++length) {
+        CAPTURE(length);
+        const Outcome cut = pull_bytes(whole.substr(0, length), k_gzip, tar);
+        CHECK(cut.code() == "bad-layer");
+        CHECK(cut.exit() == Exit::data);
+    }
+    const std::string framed = zstd(tar.substr(0, 700)) + zstd(tar.substr(700));
+    CHECK(pull_bytes(framed, k_zstd, tar).code() == "ok");
+    CHECK(pull_bytes(framed.substr(0, framed.size() - 3), k_zstd, tar).code() == "bad-layer");
+    CHECK(pull_bytes(framed + "garbage", k_zstd, tar).code() == "bad-layer");
+}
+
+TEST_CASE("M27 compressed twice is not a tar") {
+    CHECK(pull_bytes(gzip(gzip(good_tar())), k_gzip, gzip(good_tar())).code() == "bad-layer");
+    CHECK(pull_bytes(zstd(gzip(good_tar())), k_zstd, gzip(good_tar())).exit() == Exit::data);
+}
+
+TEST_CASE("M28 a gibibyte of zeros in 33 kB; a window of 2 GiB") {
+    const std::string bomb = zstd_zeros(1U << 30U);
+    REQUIRE(bomb.size() < 100'000);
+    const Outcome ratio = pull_bytes(bomb, k_zstd, "");
+    CHECK(ratio.code() == "image-limit");
+    CHECK(ratio.exit() == Exit::unsafe);
+    CHECK(ratio.error->hint().find("--limit ratio=") != std::string::npos);
+    const Outcome size = pull_layers({TestLayer{bomb, sha256(""), k_zstd}}, [](auto& request) {
+        request.limits.ratio = 1'000'000;
+        request.limits.inflated_layer_bytes = 64U << 20U;
+    });
+    CHECK(size.code() == "image-limit");
+    CHECK(size.error->hint().find("--limit inflated_layer_bytes=") != std::string::npos);
+    // Magic number, frame header without content size, window descriptor 2^31, an empty last block.
+    const std::string window("\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00", 9);
+    const Outcome wide = pull_bytes(window, k_zstd, "");
+    CHECK(wide.code() == "image-limit");
+    CHECK(wide.message().find("window") != std::string::npos);
+}
+
+TEST_CASE("M29 eight tebibytes of hole in one block") {
+    const std::string tar = sparse_entry(k_modules + "/huge.ko", 8ULL << 40U) + std::string(1024, '\0');
+    CHECK(gzip(tar).size() < 300);
+    const Outcome outcome = pull_tar(tar);
+    CHECK(outcome.code() == "image-limit");
+    CHECK(outcome.exit() == Exit::unsafe);
+    CHECK(outcome.error->hint().find("--limit file_bytes=") != std::string::npos);
+    // A small hole is filled with zeros like any tool does.
+    const Outcome small = pull_tar(sparse_entry(k_modules + "/hole.ko", 5000) + std::string(1024, '\0'));
+    REQUIRE_MESSAGE(!small.error, small.message());
+    CHECK(small.files.at(k_modules + "/hole.ko") == std::string(5000, '\0'));
+}
+
+TEST_CASE("M30 too many entries") {
+    TarBuilder tar;
+    for (int i = 0; i < 101; ++i) {
+        tar.file(k_modules + "/" + std::to_string(i), "");
+    }
+    const Outcome outcome = pull_tar(tar.finish(), [](auto& request) { request.limits.entries = 100; });
+    CHECK(outcome.code() == "image-limit");
+    CHECK(outcome.error->hint().find("--limit entries=") != std::string::npos);
+    CHECK(pull_tar(tar.finish(), [](auto& request) { request.limits.entries = 101; }).code() == "ok");
+}
+
+TEST_CASE("M31 the inflated layer is not what the configuration says") {
+    const Outcome outcome = pull_bytes(gzip(good_tar()), k_gzip, "something else");
+    CHECK(outcome.code() == "digest-mismatch");
+    CHECK(outcome.exit() == Exit::integrity);
+    CHECK(outcome.detail("expected") == sha256("something else"));
+    CHECK(outcome.detail("found") == sha256(good_tar()));
+}
+
+TEST_CASE("M47 sizes and names that lie about their length") {
+    TarHeader header;
+    header.name = "x";
+    header.type = 'L';
+    header.size = 1U << 30U;
+    CHECK(pull_tar(TarBuilder().raw(header).finish()).exit() == Exit::data);
+    header.type = 'x';
+    CHECK(pull_tar(TarBuilder().raw(header).finish()).exit() == Exit::data);
+    header = TarHeader{};
+    header.name = k_modules + "/x.ko";
+    header.raw_size = std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12);
+    const Outcome negative = pull_tar(TarBuilder().raw(header).finish());
+    CHECK(negative.error.has_value());
+    const Outcome longer = pull_tar(TarBuilder().pax("size", "99999999999").file(k_modules + "/x.ko", "data").finish());
+    CHECK(longer.error.has_value());
+    CHECK((longer.exit() == Exit::data || longer.exit() == Exit::unsafe));
+    CHECK(pull_tar(TarBuilder().pax("size", "100000").file(k_modules + "/x.ko", "data").finish()).exit() == Exit::data);
+}
+
+TEST_CASE("M48 the end of the archive") {
+    const TarBuilder tar = TarBuilder().file(k_modules + "/good.ko", "good");
+    CHECK(pull_tar(tar.blocks()).code() == "ok");
+    CHECK(pull_tar(tar.finish() + std::string(5000, 'x')).code() == "ok");
+    CHECK(pull_tar(tar.blocks().substr(0, 600)).code() == "bad-layer");
+    CHECK(pull_tar(tar.blocks().substr(0, 300)).code() == "bad-layer");
+}
+
+TEST_CASE("M49 archives that are no tar") {
+    for (const std::string& bytes : {std::string("PK\x03\x04") + std::string(2000, 'x'),
+                                     std::string("Rar!\x1a\x07") + std::string(2000, 'x'),
+                                     std::string("7z\xbc\xaf\x27\x1c") + std::string(2000, 'x'),
+                                     std::string("070701") + std::string(2000, '0'),
+                                     std::string("#mtree\n./x type=file\n"), std::string(3000, 'x')}) {
+        const Outcome outcome = pull_tar(bytes);
+        CHECK(outcome.code() == "bad-layer");
+        CHECK(outcome.exit() == Exit::data);
+    }
+}
+
+}

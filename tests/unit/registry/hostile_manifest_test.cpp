@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Manifests, indexes and configurations: rows M01 and M10 to M24 of docs/hostile-images.md.
+#include <doctest/doctest.h>
+
+#include <utility>
+
+#include "image/manifest.hpp"
+#include "unit/registry/pull_fixture.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+const std::string k_manifest_type(image::k_oci_manifest);
+const std::string k_index_type(image::k_oci_index);
+
+TestLayer good_layer() { return gzip_layer(TarBuilder().file(k_modules + "/good.ko", "good").finish()); }
+
+/// `text` with the first `from` replaced.
+std::string changed(std::string text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, from.size(), to);
+}
+
+/// Pushes a good image whose manifest was changed.
+Outcome pull_changed(const std::string& from, const std::string& to) {
+    FakeRegistry registry;
+    registry.add_manifest("v1", k_manifest_type, changed(registry.image_manifest({good_layer()}), from, to));
+    return pull_from(registry);
+}
+
+Outcome pull_manifest(const std::string& bytes, const std::string& type = k_manifest_type) {
+    FakeRegistry registry;
+    registry.add_manifest("v1", type, bytes);
+    return pull_from(registry);
+}
+
+std::string index_of(const std::string& entries) {
+    return R"({"schemaVersion":2,"mediaType":")" + k_index_type + R"(","manifests":[)" + entries + "]}";
+}
+
+std::string platform(const std::string& architecture, const std::string& variant = {}) {
+    return R"(,"platform":{"os":"linux","architecture":")" + architecture + "\"" +
+           (variant.empty() ? "" : R"(,"variant":")" + variant + "\"") + "}";
+}
+
+}  // namespace
+
+TEST_SUITE("registry::unit") {
+
+TEST_CASE("M01 another manifest than the digest asked for") {
+    FakeRegistry registry;
+    const std::string digest = registry.add_image("v1", {good_layer()});
+    const std::string manifest = registry.image_manifest({good_layer()});
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.target.find("/manifests/") == std::string::npos) {
+            return std::nullopt;
+        }
+        FakeReply reply;
+        reply.headers.emplace_back("Content-Type", k_manifest_type);
+        reply.body = manifest + " ";
+        return reply;
+    };
+    const Outcome outcome = pull_from(registry, [&](auto& request) { request.reference = registry.reference("@" + digest); });
+    CHECK(outcome.exit() == Exit::integrity);
+    CHECK(outcome.code() == "digest-mismatch");
+    CHECK(outcome.detail("expected") == digest);
+    CHECK(outcome.detail("found") == sha256(manifest + " "));
+    CHECK(registry.server().count("/manifests/") == 1);
+}
+
+TEST_CASE("M10 a manifest of exactly the limit and one byte more") {
+    FakeRegistry registry;
+    std::string manifest = registry.image_manifest({good_layer()});
+    const std::size_t limit = 4U << 20U;
+    manifest.insert(1, limit - manifest.size(), ' ');
+    REQUIRE(manifest.size() == limit);
+    registry.add_manifest("v1", k_manifest_type, manifest);
+    const Outcome exact = pull_from(registry);
+    CHECK_MESSAGE(!exact.error, exact.message());
+    registry.add_manifest("v1", k_manifest_type, manifest + " ");
+    const Outcome over = pull_from(registry);
+    CHECK(over.code() == "image-limit");
+    CHECK(over.exit() == Exit::unsafe);
+    CHECK(over.error->hint().find("--limit manifest_bytes=") != std::string::npos);
+}
+
+TEST_CASE("M11 a manifest that is not clean JSON") {
+    const std::vector<std::pair<const char*, std::string>> rows{
+        {"empty", ""},
+        {"not JSON", "<html>"},
+        {"cut", R"({"schemaVersion":2,)"},
+        {"trailing garbage", R"({"schemaVersion":2,"config":{},"layers":[]} x)"},
+        {"duplicate keys", R"({"schemaVersion":2,"layers":[],"layers":[]})"},
+        {"NaN", R"({"schemaVersion":NaN})"},
+        {"deep", std::string(1000, '[') + std::string(1000, ']')},
+        {"lone surrogate", R"({"schemaVersion":2,"x":"\ud800"})"},
+        {"NUL", std::string("{\"schemaVersion\":2,\"x\":\"a\0b\"}", 28)},
+        {"not a mapping", "[]"},
+        {"no members", R"({"schemaVersion":2})"},
+    };
+    for (const auto& [what, bytes] : rows) {
+        CAPTURE(what);
+        const Outcome outcome = pull_manifest(bytes);
+        CAPTURE(outcome.message());
+        CHECK(outcome.code() == "bad-manifest");
+        CHECK(outcome.exit() == Exit::data);
+    }
+}
+
+TEST_CASE("M12 impossible sizes") {
+    for (const char* size : {"-1", "9223372036854775808", "18446744073709551616", "1e99", "1.5", "\"10\"", "null"}) {
+        CAPTURE(size);
+        const Outcome outcome = pull_changed("\"size\":", std::string("\"size\":") + size + ",\"was\":");
+        CAPTURE(outcome.message());
+        CHECK(outcome.code() == "bad-manifest");
+    }
+    CHECK(pull_changed("\"size\":", "\"was\":").code() == "bad-manifest");
+}
+
+TEST_CASE("M13 digests that are none") {
+    const std::string hex(64, 'a');
+    for (const std::string& digest :
+         {std::string("sha256:../../x"), "sha256:" + std::string(64, 'A'), "sha256:" + hex.substr(1), "md5:" + hex,
+          std::string(), "sha256:" + hex + "a", "SHA256:" + hex, "sha512:" + hex, hex}) {
+        CAPTURE(digest);
+        FakeRegistry registry;
+        const TestLayer layer = good_layer();
+        registry.add_manifest("v1", k_manifest_type,
+                              changed(registry.image_manifest({layer}), sha256(layer.bytes), digest));
+        const Outcome outcome = pull_from(registry);
+        CHECK(outcome.code() == "bad-manifest");
+        CHECK(outcome.exit() == Exit::data);
+        CHECK(registry.server().count("/blobs/") == 0);
+    }
+}
+
+TEST_CASE("M14 a document that is two things") {
+    FakeRegistry registry;
+    const std::string manifest = registry.image_manifest({good_layer()});
+    CHECK(pull_manifest(manifest, k_index_type).code() == "bad-manifest");
+    CHECK(pull_manifest(changed(manifest, "\"layers\":", "\"manifests\":[],\"layers\":")).code() == "bad-manifest");
+    CHECK(pull_manifest(changed(manifest, k_manifest_type, k_index_type), k_index_type).code() == "bad-manifest");
+    CHECK(pull_manifest(index_of(""), k_manifest_type).code() == "bad-manifest");
+    CHECK(pull_manifest(changed(index_of(""), k_index_type, k_manifest_type), k_manifest_type).code() == "bad-manifest");
+}
+
+TEST_CASE("M15 the obsolete Docker schema 1") {
+    const Outcome by_version = pull_manifest(R"({"schemaVersion":1,"fsLayers":[]})");
+    CHECK(by_version.code() == "unsupported-image");
+    CHECK(by_version.error->hint().find("rebuild") != std::string::npos);
+    CHECK(pull_manifest(R"({"schemaVersion":1})", "application/vnd.docker.distribution.manifest.v1+prettyjws").code() ==
+          "unsupported-image");
+}
+
+TEST_CASE("M16 parameters of the content type are ignored") {
+    FakeRegistry registry;
+    registry.add_manifest("v1", k_manifest_type + "; charset=utf-8", registry.image_manifest({good_layer()}));
+    const Outcome outcome = pull_from(registry);
+    CHECK_MESSAGE(!outcome.error, outcome.message());
+}
+
+TEST_CASE("M17 nested indexes") {
+    FakeRegistry registry;
+    const std::string manifest = registry.image_manifest({good_layer()});
+    const std::string digest = registry.add_manifest("m", k_manifest_type, manifest);
+    const std::string one = index_of(descriptor(k_manifest_type, manifest, platform("amd64")));
+    const std::string two = index_of(descriptor(k_index_type, one));
+    const std::string three = index_of(descriptor(k_index_type, two));
+    for (const std::string& text : {one, two, three}) {
+        registry.add_manifest("v1", k_index_type, text);
+    }
+    const Outcome deep = pull_from(registry);
+    CHECK(deep.code() == "image-limit");
+    CHECK(deep.error->hint().find("--limit index_depth=") != std::string::npos);
+    registry.add_manifest("v1", k_index_type, two);
+    const Outcome fine = pull_from(registry);
+    REQUIRE_MESSAGE(!fine.error, fine.message());
+    CHECK(fine.result.digest == digest);
+    CHECK(fine.result.index_digest == sha256(two));
+    std::string many;
+    for (int i = 0; i < 1001; ++i) {
+        many += (i == 0 ? "" : ",") + descriptor(k_manifest_type, manifest, platform("s390x"));
+    }
+    registry.add_manifest("v1", k_index_type, index_of(many));
+    CHECK(pull_from(registry).code() == "image-limit");
+}
+
+TEST_CASE("M18 the platform in an index") {
+    FakeRegistry registry;
+    const std::string amd = registry.image_manifest({good_layer()});
+    const std::string arm7 = registry.image_manifest({good_layer()}, "arm");
+    const std::string second = registry.image_manifest(
+        {gzip_layer(TarBuilder().file(k_modules + "/second.ko", "2").finish())});
+    for (const std::string& text : {amd, arm7, second}) {
+        registry.add_manifest("x", k_manifest_type, text);
+    }
+    registry.add_manifest("v1", k_index_type,
+                          index_of(descriptor(k_manifest_type, arm7, platform("arm", "v7")) + "," +
+                                   descriptor(k_manifest_type, amd, platform("amd64")) + "," +
+                                   descriptor(k_manifest_type, second, platform("amd64"))));
+    const Outcome first = pull_from(registry);
+    REQUIRE_MESSAGE(!first.error, first.message());
+    CHECK(first.files.contains(k_modules + "/good.ko"));
+    CHECK(first.result.digest == sha256(amd));
+    const Outcome none = pull_from(registry, [](auto& request) { request.architecture = "s390x"; });
+    CHECK(none.code() == "no-platform");
+    CHECK(none.exit() == Exit::not_found);
+    CHECK(none.message().find("linux/amd64, linux/arm/v7") != std::string::npos);
+    const auto arm = [&](const char* variant) {
+        return pull_from(registry, [&](auto& request) {
+            request.architecture = "arm";
+            request.variant = variant;
+        });
+    };
+    CHECK(arm("v8").code() == "no-platform");
+    CHECK(arm("v7").code() == "ok");
+}
+
+TEST_CASE("M19 an index entry without a platform") {
+    FakeRegistry registry;
+    const std::string manifest = registry.image_manifest({good_layer()});
+    registry.add_manifest("x", k_manifest_type, manifest);
+    registry.add_manifest("v1", k_index_type, index_of(descriptor(k_manifest_type, manifest)));
+    CHECK(pull_from(registry).code() == "ok");
+    CHECK(pull_from(registry, [](auto& request) { request.architecture = "arm64"; }).code() == "no-platform");
+}
+
+TEST_CASE("M20 a configuration for another platform") {
+    FakeRegistry registry;
+    registry.add_image("v1", {good_layer()}, "arm64");
+    const Outcome outcome = pull_from(registry);
+    CHECK(outcome.code() == "platform-mismatch");
+    CHECK(outcome.exit() == Exit::data);
+    const std::string manifest = registry.image_manifest({good_layer()}, "arm64");
+    registry.add_manifest("v1", k_index_type, index_of(descriptor(k_manifest_type, manifest, platform("amd64"))));
+    CHECK(pull_from(registry).code() == "platform-mismatch");
+}
+
+TEST_CASE("M21 no layers, empty layers, too many layers") {
+    CHECK(pull_layers({}).code() == "bad-manifest");
+    const TestLayer nothing = gzip_layer(TarBuilder().finish());
+    CHECK(pull_layers({nothing, good_layer(), plain_layer("")}).code() == "ok");
+    CHECK(pull_layers(std::vector<TestLayer>(129, nothing)).code() == "image-limit");
+    FakeRegistry registry;
+    const TestLayer layer = good_layer();
+    registry.add_manifest("v1", k_manifest_type, changed(registry.image_manifest({layer}), "]}", "," +
+                                                 descriptor(layer.media_type, layer.bytes) + "]}"));
+    CHECK(pull_from(registry).code() == "bad-manifest");
+}
+
+TEST_CASE("M22 M23 layers that are encrypted, foreign or unknown") {
+    for (const char* type :
+         {"application/vnd.oci.image.layer.v1.tar+gzip+encrypted", "application/octet-stream",
+          "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+          "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"}) {
+        CAPTURE(type);
+        FakeRegistry registry;
+        TestLayer layer = good_layer();
+        layer.media_type = type;
+        registry.add_manifest("v1", k_manifest_type,
+                              changed(registry.image_manifest({layer}), "\"layers\":[{",
+                                      R"("layers":[{"urls":["http://127.0.0.1:1/latest"],)"));
+        const Outcome outcome = pull_from(registry);
+        CHECK(outcome.code() == "unsupported-image");
+        CHECK(outcome.exit() == Exit::data);
+        CHECK(registry.server().count(sha256(layer.bytes)) == 0);
+    }
+    const Outcome artifact = pull_changed(std::string(image::k_oci_config), "application/vnd.cncf.helm.config.v1+json");
+    CHECK(artifact.code() == "unsupported-image");
+}
+
+TEST_CASE("M24 data inside a descriptor is not trusted") {
+    const Outcome outcome = pull_changed("\"layers\":[{", R"("layers":[{"data":"ZXZpbA==",)");
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files.at(k_modules + "/good.ko") == "good");
+}
+
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, links, special files and whiteouts inside a layer: rows M32 to M45, M50 and M51 of docs/hostile-images.md.
+// pull_from() checks after every failure that nothing is left on disk and nothing beside it was touched.
+#include <doctest/doctest.h>
+
+#include <utility>
+
+#include "unit/registry/pull_fixture.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+struct Row {
+    const char* what;
+    std::string tar;
+    const char* code;
+};
+
+void expect_each(const std::vector<Row>& rows, Exit exit) {
+    for (const Row& row : rows) {
+        CAPTURE(row.what);
+        const Outcome outcome = pull_tar(row.tar);
+        CAPTURE(outcome.message());
+        CHECK(outcome.code() == row.code);
+        CHECK(outcome.exit() == exit);
+    }
+}
+
+/// A tar that starts with one good module.
+TarBuilder good() { return TarBuilder().file(k_modules + "/good.ko", "good"); }
+
+}  // namespace
+
+TEST_SUITE("registry::unit") {
+
+TEST_CASE("M32 names that climb out or are absolute") {
+    std::vector<Row> rows;
+    for (const char* name : {"../x", "a/../../x", "/abs", "//abs", "./../x", "a/..", "..", "opt/../etc/passwd"}) {
+        rows.push_back({name, good().file(name, "x").finish(), "image-unsafe"});
+    }
+    rows.push_back({"below the kernel", good().file(k_modules + "/../../../../../victim", "x").finish(), "image-unsafe"});
+    expect_each(rows, Exit::unsafe);
+    const Outcome outcome = pull_tar(TarBuilder().file("../a\n\x1b[31mb", "x").finish());
+    CHECK(outcome.message().find("\\n") != std::string::npos);
+    CHECK(outcome.message().find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("M33 symbolic links that leave the tree or run in a circle") {
+    std::vector<Row> rows{
+        {"absolute", good().symlink(k_modules + "/l.ko", "/etc/shadow").finish(), "image-unsafe"},
+        {"relative out", good().symlink(k_modules + "/l.ko", "../../../../../victim").finish(), "image-unsafe"},
+        {"out of the root, inside the image", good().symlink(k_modules + "/l.ko", "../../../../etc/x").finish(),
+         "image-unsafe"},
+        {"self", good().symlink(k_modules + "/l.ko", "l.ko").finish(), "image-unsafe"},
+        {"circle of two", good().symlink(k_modules + "/a", "b").symlink(k_modules + "/b", "a").finish(), "image-unsafe"},
+    };
+    // Lexically "d/../../../x" stays inside; walked through d -> deep/er it does too; through up -> .. it does not.
+    rows.push_back({"chain of three",
+                    good().dir(k_modules + "/s1/s2")
+                        .symlink(k_modules + "/s1/s2/c", "../..")
+                        .symlink(k_modules + "/s1/s2/b", "c/..")
+                        .symlink(k_modules + "/s1/s2/a", "b/../x").finish(), "image-unsafe"});
+    expect_each(rows, Exit::unsafe);
+
+    const Outcome inside = pull_tar(good().dir(k_modules + "/d").symlink(k_modules + "/d/l.ko", "../good.ko").finish());
+    REQUIRE_MESSAGE(!inside.error, inside.message());
+    REQUIRE(inside.files.contains(k_modules + "/d/l.ko"));
+    CHECK(inside.files.at(k_modules + "/d/l.ko") == "-> ../good.ko");
+    const Outcome dangling = pull_tar(good().symlink(k_modules + "/l.ko", "nowhere.ko").finish());
+    CHECK_FALSE(dangling.error);
+    CHECK(dangling.files.size() == 1);
+    CHECK(dangling.warned("dangling-link"));
+}
+
+TEST_CASE("the host link of in-tree dependencies is reported and never made") {
+    for (const std::string& target : {"/lib/modules/" + k_kernel, "/host/lib/modules/" + k_kernel}) {
+        const Outcome outcome = pull_tar(good().symlink(k_modules + "/host", target).finish());
+        REQUIRE_MESSAGE(!outcome.error, outcome.message());
+        CHECK(outcome.files.size() == 1);
+        CHECK(outcome.warned("host-link: /" + k_modules + "/host -> " + target));
+    }
+    const Outcome build = pull_tar(good().symlink(k_modules + "/build", "/usr/src/linux").finish());
+    CHECK_FALSE(build.error);
+    CHECK(build.files.size() == 1);
+    CHECK(build.warned("build-link-ignored"));
+    CHECK(pull_tar(good().symlink(k_modules + "/host", "/lib/modules/5.10").finish()).code() == "image-unsafe");
+    CHECK(pull_tar(good().symlink(k_modules + "/host", "/lib/modules/" + k_kernel)
+                       .file(k_modules + "/host/x.ko", "x").finish()).code() == "image-unsafe");
+}
+
+TEST_CASE("M34 a file through a symbolic link") {
+    expect_each({
+        {"link, then a file through it",
+         good().symlink(k_modules + "/d", ".").file(k_modules + "/d/x.ko", "x").finish(), "image-unsafe"},
+        {"directory replaced by a link, then a child",
+         good().dir(k_modules + "/d").symlink(k_modules + "/d", ".").file(k_modules + "/d/x.ko", "x").finish(),
+         "image-unsafe"},
+        {"link on the way to the wanted directory",
+         TarBuilder().symlink("opt", "/etc").file(k_modules + "/x.ko", "x").finish(), "image-unsafe"},
+        {"the kernel directory is a link",
+         TarBuilder().dir("opt/lib/modules").symlink(k_modules, "other").file(k_modules + "/x.ko", "x").finish(),
+         "image-unsafe"},
+    }, Exit::unsafe);
+    const Outcome layered = pull_layers({gzip_layer(good().dir(k_modules + "/d").finish()),
+                                         gzip_layer(TarBuilder().symlink(k_modules + "/d", ".").finish()),
+                                         gzip_layer(TarBuilder().file(k_modules + "/d/x.ko", "x").finish())});
+    CHECK(layered.code() == "image-unsafe");
+}
+
+TEST_CASE("M35 the root itself as a symbolic link") {
+    expect_each({
+        {".", TarBuilder().symlink(".", "/etc").file(k_modules + "/x.ko", "x").finish(), "image-unsafe"},
+        {"./.", TarBuilder().symlink("./.", "/etc").file(k_modules + "/x.ko", "x").finish(), "image-unsafe"},
+        {"/.", TarBuilder().symlink("/.", "/etc").file(k_modules + "/x.ko", "x").finish(), "image-unsafe"},
+    }, Exit::unsafe);
+}
+
+TEST_CASE("M36 hard links") {
+    expect_each({
+        {"outside", good().hardlink(k_modules + "/h.ko", "../../victim").finish(), "image-unsafe"},
+        {"absolute", good().hardlink(k_modules + "/h.ko", "/etc/shadow").finish(), "image-unsafe"},
+        {"elsewhere in the image", good().file("etc/x", "x").hardlink(k_modules + "/h.ko", "etc/x").finish(),
+         "image-unsafe"},
+        {"relative to the working directory", good().hardlink(k_modules + "/h.ko", "victim").finish(), "image-unsafe"},
+        {"to a symbolic link",
+         good().symlink(k_modules + "/l.ko", "good.ko").hardlink(k_modules + "/h.ko", k_modules + "/l.ko").finish(),
+         "image-unsafe"},
+        {"to a directory", good().dir(k_modules + "/d").hardlink(k_modules + "/h", k_modules + "/d").finish(),
+         "image-unsafe"},
+    }, Exit::unsafe);
+    expect_each({
+        {"absent", good().hardlink(k_modules + "/h.ko", k_modules + "/absent.ko").finish(), "bad-layer"},
+        {"before its target",
+         TarBuilder().hardlink(k_modules + "/h.ko", k_modules + "/t.ko").file(k_modules + "/t.ko", "t").finish(),
+         "bad-layer"},
+        {"to itself", good().hardlink(k_modules + "/good.ko", k_modules + "/good.ko").finish(), "bad-layer"},
+    }, Exit::data);
+    const Outcome inside = pull_tar(good().hardlink(k_modules + "/d/h.ko", k_modules + "/good.ko").finish());
+    REQUIRE_MESSAGE(!inside.error, inside.message());
+    CHECK(inside.files.at(k_modules + "/d/h.ko") == "good");
+}
+
+TEST_CASE("M37 a second entry for a link applies nothing through it") {
+    TarHeader again;
+    again.name = k_modules + "/l.ko";
+    again.mode = 04777;
+    expect_each({
+        {"file over link", good().symlink(k_modules + "/l.ko", "good.ko").raw(again).finish(), "image-unsafe"},
+        {"directory over link", good().symlink(k_modules + "/l.ko", "good.ko").dir(k_modules + "/l.ko").finish(),
+         "image-unsafe"},
+    }, Exit::unsafe);
+    // In a later layer the link is replaced; what it pointed at keeps its content.
+    const Outcome outcome = pull_layers({gzip_layer(good().symlink(k_modules + "/l.ko", "good.ko").finish()),
+                                         gzip_layer(TarBuilder().file(k_modules + "/l.ko", "new").finish())});
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files.at(k_modules + "/l.ko") == "new");
+    CHECK(outcome.files.at(k_modules + "/good.ko") == "good");
+}
+
+TEST_CASE("M38 devices and pipes") {
+    for (const char type : {'3', '4', '6'}) {
+        TarHeader header;
+        header.name = k_modules + "/x";
+        header.type = type;
+        CHECK(pull_tar(good().raw(header).finish()).code() == "image-unsafe");
+        header.name = "dev/x";
+        const Outcome outside = pull_tar(good().raw(header).finish());
+        CHECK_FALSE(outside.error);
+        CHECK(outside.files.size() == 1);
+        header.name = "opt/lib";
+        CHECK(pull_tar(good().raw(header).finish()).exit() == Exit::unsafe);
+    }
+}
+
+TEST_CASE("M39 M41 M42 modes, owners and times are ours") {
+    TarHeader header;
+    header.name = k_modules + "/odd.ko";
+    header.size = 3;
+    header.raw_mode = std::string("7777777\0", 8);
+    header.raw_uid = std::string("\xff\xff\xff\xff\xff\xff\xff\xff", 8);
+    header.raw_mtime = std::string("\x80\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12);
+    const Outcome outcome = pull_tar(good().raw(header, "odd").finish());
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files.at(k_modules + "/odd.ko") == "odd");
+    CHECK(outcome.modes.at(k_modules + "/odd.ko") == 0755);
+    CHECK(outcome.modes.at(k_modules + "/good.ko") == 0644);
+}
+
+TEST_CASE("M40 extended attributes and access lists are ignored") {
+    const Outcome outcome = pull_tar(TarBuilder()
+                                         .pax("SCHILY.xattr.security.capability", "x")
+                                         .file(k_modules + "/a.ko", "a")
+                                         .pax("SCHILY.xattr.trusted.overlay.opaque", "y")
+                                         .file(k_modules + "/b.ko", "b")
+                                         .pax("SCHILY.acl.access", "user::rwx")
+                                         .file(k_modules + "/c.ko", "c").finish());
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files.size() == 3);
+    CHECK(outcome.attributes == 0);
+}
+
+TEST_CASE("M43 M44 whiteouts remove what lower layers hold, and only that") {
+    const auto lower = gzip_layer(good().file(k_modules + "/sub/b.ko", "b").file("opt/lib/modules/5.10/x.ko", "x").finish());
+    const auto upper = [&](const TarBuilder& tar) { return pull_layers({lower, gzip_layer(tar.finish())}); };
+
+    const Outcome replaced = upper(TarBuilder().file(k_modules + "/.wh.good.ko", "").file(k_modules + "/new.ko", "n"));
+    REQUIRE_MESSAGE(!replaced.error, replaced.message());
+    CHECK(replaced.files == std::map<std::string, std::string>{{k_modules + "/sub/b.ko", "b"}, {k_modules + "/new.ko", "n"}});
+
+    const Outcome same_layer = upper(TarBuilder().file(k_modules + "/x.ko", "x").file(k_modules + "/.wh.x.ko", ""));
+    CHECK(same_layer.files.at(k_modules + "/x.ko") == "x");
+
+    const Outcome opaque = upper(TarBuilder().file(k_modules + "/x.ko", "x").file(k_modules + "/.wh..wh..opq", ""));
+    CHECK(opaque.files == std::map<std::string, std::string>{{k_modules + "/x.ko", "x"}});
+    CHECK(opaque.result.kernels_found == std::vector<std::string>{"5.10", k_kernel});
+
+    const Outcome root = upper(TarBuilder().file(".wh..wh..opq", "").file(k_modules + "/x.ko", "x"));
+    CHECK(root.files == std::map<std::string, std::string>{{k_modules + "/x.ko", "x"}});
+    CHECK(root.result.kernels_found == std::vector<std::string>{k_kernel});
+
+    const Outcome gone = upper(TarBuilder().file("opt/.wh.lib", ""));
+    CHECK(gone.code() == "kernel-not-in-image");
+    CHECK(gone.detail("kernels") == "none");
+
+    CHECK_FALSE(upper(TarBuilder().file(k_modules + "/.wh.absent.ko", "")).error);
+    CHECK(upper(TarBuilder().file(k_modules + "/.wh.", "")).code() == "bad-layer");
+    CHECK(upper(TarBuilder().file(k_modules + "/.wh...", "")).code() == "image-unsafe");
+    CHECK(upper(TarBuilder().file(k_modules + "/.wh..", "")).code() == "image-unsafe");
+}
+
+TEST_CASE("M45 two entries for one path; names that differ in case") {
+    CHECK(pull_tar(good().file(k_modules + "/good.ko", "other").finish()).code() == "bad-layer");
+    const Outcome twins = pull_tar(good().file(k_modules + "/GOOD.ko", "upper").finish());
+    REQUIRE_MESSAGE(!twins.error, twins.message());
+    CHECK(twins.files.at(k_modules + "/GOOD.ko") == "upper");
+    CHECK(twins.files.at(k_modules + "/good.ko") == "good");
+    CHECK(pull_tar(good().file(k_modules + "/good.ko/x", "x").finish()).code() == "bad-layer");
+}
+
+TEST_CASE("M46 odd and overlong names") {
+    CHECK(pull_tar(good().file(k_modules + "/a\nb.ko", "x").finish()).code() == "image-unsafe");
+    CHECK(pull_tar(good().file(k_modules + "/a\x1b[2Jb.ko", "x").finish()).code() == "image-unsafe");
+    CHECK(pull_tar(good().file(k_modules + "/a\xff.ko", "x").finish()).code() == "image-unsafe");
+    CHECK(pull_tar(good().file("x/" + std::string(256, 'a'), "x").finish()).code() == "image-limit");
+    std::string deep;
+    for (int i = 0; i < 2100; ++i) {
+        deep += "a/";
+    }
+    const Outcome longer = pull_tar(good().file(deep + "x", "x").finish());
+    CHECK(longer.code() == "image-limit");
+    CHECK(longer.error->hint().find("--limit path_bytes=") != std::string::npos);
+    const Outcome deeper = pull_tar(good().file(deep.substr(0, 2 * 65) + "x", "x").finish());
+    CHECK(deeper.code() == "image-limit");
+    CHECK(deeper.error->hint().find("--limit depth=") != std::string::npos);
+    CHECK(pull_tar(good().file("", "x").finish()).exit() == Exit::data);
+}
+
+TEST_CASE("M50 commands in modprobe's files are ignored and reported") {
+    const Outcome outcome = pull_tar(good()
+                                         .file(k_modules + "/modules.softdep", "# x\nsoftdep a pre: b\ninstall a /bin/sh\n")
+                                         .file(k_modules + "/modules.alias", "alias x y\n")
+                                         .file("opt/etc/modprobe.d/evil.conf", "remove\ta /bin/true\n\tinstall b c\n")
+                                         .finish());
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.warned("image-command-ignored: /" + k_modules + "/modules.softdep: 1 install or remove line"));
+    CHECK(outcome.warned("image-command-ignored: /opt/etc/modprobe.d/evil.conf: 2 install or remove lines"));
+    CHECK(outcome.result.warnings.size() == 2);
+    CHECK(outcome.files.size() == 1);
+}
+
+TEST_CASE("M51 modules.dep and its kin never reach the disk") {
+    const Outcome outcome = pull_tar(good()
+                                         .file(k_modules + "/modules.dep", "/etc/evil.ko: ../../x.ko\n")
+                                         .file(k_modules + "/modules.dep.bin", "\xb0\x07\xf4\x57")
+                                         .file(k_modules + "/extra/modules.ko", "a module that is called modules")
+                                         .finish());
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files == std::map<std::string, std::string>{
+                               {k_modules + "/good.ko", "good"},
+                               {k_modules + "/extra/modules.ko", "a module that is called modules"}});
+}
+
+}

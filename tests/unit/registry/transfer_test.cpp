@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blobs on the wire: rows M02 to M09, and retries (M60), of docs/hostile-images.md.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "unit/registry/pull_fixture.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+/// An incompressible tar, so that the blob is as long as it looks.
+std::string big_tar() {
+    std::string noise(600'000, '\0');
+    std::uint32_t state = 7;
+    for (char& c : noise) {
+        state = state * 1664525U + 1013904223U;
+        c = static_cast<char>(state >> 24U);
+    }
+    return TarBuilder().file(k_modules + "/big.ko", noise).finish();
+}
+
+/// A registry with one image of one layer; `spoil` may change the answers for that layer. `tries` counts them from 1.
+struct Scene {
+    FakeRegistry registry;
+    TestLayer layer = plain_layer(big_tar());
+    int tries = 0;
+
+    explicit Scene(std::function<void(int tries, const FakeRequest&, FakeReply&)> spoil) {
+        registry.add_image("v1", {layer});
+        registry.intercept = [this, spoil = std::move(spoil)](const FakeRequest& request) -> std::optional<FakeReply> {
+            if (request.target.find(sha256(layer.bytes)) == std::string::npos) {
+                return std::nullopt;
+            }
+            FakeReply reply = registry.usual(request);
+            spoil(++tries, request, reply);
+            return reply;
+        };
+    }
+    [[nodiscard]] std::vector<std::string> ranges() {
+        std::vector<std::string> result;
+        for (const FakeRequest& request : registry.server().requests()) {
+            if (request.target.find(sha256(layer.bytes)) != std::string::npos) {
+                result.push_back(request.header("range"));
+            }
+        }
+        return result;
+    }
+};
+
+}  // namespace
+
+TEST_SUITE("registry::unit") {
+
+TEST_CASE("M02 a blob of the right size with a wrong byte is fetched once more, then refused") {
+    Scene always([](int, const FakeRequest&, FakeReply& reply) { reply.body[1000] ^= 1; });
+    const Outcome refused = pull_from(always.registry);
+    CHECK(refused.code() == "digest-mismatch");
+    CHECK(refused.exit() == Exit::integrity);
+    CHECK(refused.detail("expected") == sha256(always.layer.bytes));
+    CHECK(refused.detail("found").substr(0, 7) == "sha256:");
+    CHECK(always.tries == 2);
+    Scene once([](int tries, const FakeRequest&, FakeReply& reply) {
+        if (tries == 1) {
+            reply.body[1000] ^= 1;
+        }
+    });
+    CHECK(pull_from(once.registry).code() == "ok");
+    CHECK(once.ranges() == std::vector<std::string>{"", ""});
+}
+
+TEST_CASE("M03 a blob that ends early is resumed, then refused") {
+    Scene scene([](int, const FakeRequest&, FakeReply& reply) {
+        reply.body = reply.status == 200 ? reply.body.substr(0, 1000) : std::string();
+        reply.announced_length.reset();
+    });
+    const Outcome outcome = pull_from(scene.registry);
+    CHECK(outcome.code() == "size-mismatch");
+    CHECK(outcome.exit() == Exit::integrity);
+    CHECK(scene.ranges() == std::vector<std::string>{"", "bytes=1000-"});
+}
+
+TEST_CASE("M04 a blob that does not end") {
+    Scene scene([](int, const FakeRequest&, FakeReply& reply) { reply.body += std::string(4U << 20U, 'x'); });
+    const Outcome outcome = pull_from(scene.registry);
+    CHECK(outcome.code() == "size-mismatch");
+    CHECK(outcome.exit() == Exit::integrity);
+    CHECK(scene.tries == 1);
+}
+
+TEST_CASE("M05 a content length that lies does not matter if the bytes are right") {
+    Scene smaller([](int tries, const FakeRequest&, FakeReply& reply) {
+        if (tries == 1) {
+            reply.announced_length = 5000;
+        }
+    });
+    const Outcome resumed = pull_from(smaller.registry);
+    CHECK_MESSAGE(!resumed.error, resumed.message());
+    CHECK(resumed.warned("content-length"));
+    Scene larger([](int, const FakeRequest&, FakeReply& reply) { reply.announced_length = reply.body.size() + 100; });
+    const Outcome complete = pull_from(larger.registry);
+    CHECK_MESSAGE(!complete.error, complete.message());
+    CHECK(complete.warned("content-length"));
+    CHECK(larger.tries == 1);
+}
+
+TEST_CASE("M06 a connection reset in the middle is resumed") {
+    Scene scene([](int tries, const FakeRequest&, FakeReply& reply) {
+        if (tries <= 2) {
+            reply.reset_after = 200'000;
+        }
+    });
+    const Outcome outcome = pull_from(scene.registry);
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files.at(k_modules + "/big.ko").size() == 600'000);
+    const auto ranges = scene.ranges();
+    REQUIRE(ranges.size() == 3);
+    CHECK(ranges[1].starts_with("bytes="));
+    CHECK(outcome.sleeps.size() == 2);
+    Scene hopeless([](int, const FakeRequest&, FakeReply& reply) { reply.reset_after = 0; });
+    const Outcome failed = pull_from(hopeless.registry);
+    CHECK(failed.code() == "network");
+    CHECK(failed.exit() == Exit::unavailable);
+    CHECK(hopeless.tries == 5);
+}
+
+TEST_CASE("M07 a server that ignores ranges") {
+    Scene scene([](int tries, const FakeRequest&, FakeReply& reply) {
+        if (tries == 1) {
+            reply.reset_after = 200'000;
+        } else {
+            reply.status = 200;
+            reply.headers.clear();
+            reply.body = plain_layer(big_tar()).bytes;
+        }
+    });
+    CHECK(pull_from(scene.registry).code() == "ok");
+    CHECK(scene.tries == 2);
+}
+
+TEST_CASE("M08 another range than asked for") {
+    const auto wrong = [](const std::string& range) {
+        return [range](int tries, const FakeRequest&, FakeReply& reply) {
+            if (tries == 1) {
+                reply.reset_after = 200'000;
+            } else if (reply.status == 206) {
+                reply.headers = {{"Content-Range", range}};
+            }
+        };
+    };
+    for (const char* range : {"bytes 0-9/600000", "bytes 200000-1/5", "bytes 1-2/*", "items 1-2/3", ""}) {
+        CAPTURE(range);
+        Scene scene(wrong(range));
+        CHECK(pull_from(scene.registry).code() == "ok");  // discarded, then everything from the start
+        CHECK(scene.tries == 3);
+    }
+    Scene twice([](int, const FakeRequest& request, FakeReply& reply) {
+        if (request.header("range").empty()) {
+            reply.reset_after = 200'000;
+        } else {
+            reply.headers = {{"Content-Range", "bytes 7-8/9"}};
+        }
+    });
+    const Outcome outcome = pull_from(twice.registry);
+    CHECK(outcome.code() == "size-mismatch");
+    CHECK(outcome.exit() == Exit::integrity);
+}
+
+TEST_CASE("M09 a connection that breaks after the last byte") {
+    Scene scene([](int, const FakeRequest&, FakeReply& reply) {
+        reply.announced_length = reply.body.size() + 1;
+        reply.reset_after = reply.body.size();
+    });
+    CHECK(pull_from(scene.registry).code() == "ok");
+    CHECK(scene.tries == 1);
+    Scene refused([](int tries, const FakeRequest&, FakeReply& reply) {
+        if (tries == 1) {
+            reply.reset_after = 200'000;
+        } else if (tries == 2) {
+            reply = FakeReply{};
+            reply.status = 416;
+        }
+    });
+    CHECK(pull_from(refused.registry).code() == "ok");
+}
+
+TEST_CASE("M60 the registry asks for patience") {
+    const auto patience = [](const char* header, int failures) {
+        return [=](int tries, const FakeRequest&, FakeReply& reply) {
+            if (tries <= failures) {
+                reply = FakeReply{};
+                reply.status = tries % 2 == 0 ? 503 : 429;
+                reply.headers.emplace_back("Retry-After", header);
+            }
+        };
+    };
+    Scene seconds(patience("7", 1));
+    const Outcome waited = pull_from(seconds.registry);
+    CHECK(waited.code() == "ok");
+    CHECK(waited.sleeps == std::vector<std::chrono::milliseconds>{std::chrono::seconds(7)});
+    Scene capped(patience("99999", 1));
+    CHECK(pull_from(capped.registry).sleeps == std::vector<std::chrono::milliseconds>{std::chrono::seconds(60)});
+    Scene garbage(patience("soon", 1));
+    const Outcome own = pull_from(garbage.registry);
+    REQUIRE(own.sleeps.size() == 1);
+    CHECK(own.sleeps[0] < std::chrono::seconds(1));
+    Scene storm(patience("1", 99));
+    const Outcome given_up = pull_from(storm.registry);
+    CHECK(given_up.code() == "registry-error");
+    CHECK(given_up.exit() == Exit::unavailable);
+    CHECK(given_up.error->is_retryable());
+    CHECK(storm.tries == 5);
+    const Outcome deadline = pull_from(storm.registry, [](auto& request) { request.deadline = std::chrono::seconds(0); });
+    CHECK(deadline.code() == "pull-timeout");
+    CHECK(deadline.exit() == Exit::timeout);
+}
+
+}
