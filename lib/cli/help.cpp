@@ -94,13 +94,16 @@ std::string verb_help(const Program& program, const Verb& verb) {
 }
 
 std::string verbs_text(const Program& program, std::string_view prefix) {
+    const auto listed = [&](const Verb& verb) {  // who asks for a group by name is told of its hidden verbs too
+        return prefix.empty() ? !verb.hidden : verb.name.starts_with(prefix);
+    };
     std::size_t column = 0;
     for (const auto& verb : program.verbs) {
-        if (!verb.hidden) column = std::max(column, verb.name.size() + 4);
+        if (listed(verb)) column = std::max(column, verb.name.size() + 4);
     }
     std::string text = "Verbs:\n";
     for (const auto& verb : program.verbs) {
-        if (!verb.hidden && verb.name.starts_with(prefix)) text.append(entry(verb.name, verb.summary, column));
+        if (listed(verb)) text.append(entry(verb.name, verb.summary, column));
     }
     return text.append("\n");
 }

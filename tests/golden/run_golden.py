@@ -39,9 +39,9 @@ BUILT_IN = [
 ]
 
 
-def normalise(text, directory, rules):
-    for path in sorted({str(directory), os.path.realpath(directory)}, key=len, reverse=True):
-        text = text.replace(path, "<dir>")
+def normalise(text, top, rules):
+    for path in {str(top), os.path.realpath(top)}:
+        text = text.replace(f"{path}/work", "<dir>").replace(f"{path}/home", "<home>")
     host = socket.gethostname()
     if len(host) > 2:
         text = re.sub(r"(?<![\w.-])" + re.escape(host) + r"(?![\w-])", "<host>", text)
@@ -98,8 +98,8 @@ def run(case, bin_dir):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS, check=False,
         )
         rules = read_rules(case)
-        out = normalise(done.stdout.decode("utf-8", "backslashreplace"), work, rules)
-        err = normalise(done.stderr.decode("utf-8", "backslashreplace"), work, rules)
+        out = normalise(done.stdout.decode("utf-8", "backslashreplace"), top, rules)
+        err = normalise(done.stderr.decode("utf-8", "backslashreplace"), top, rules)
         return {"expect.out": out, "expect.err": err, "expect.exit": f"{done.returncode}\n"}
 
 
