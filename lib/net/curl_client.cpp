@@ -253,7 +253,8 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     set(curl_easy_setopt(handle, CURLOPT_USERAGENT, "kmm-tools/" KMM_VERSION));
     set(curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, text.data()));
     set(curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get()));
-    set(curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, 256L * 1024L));
+    // Refused while the handle still holds the buffer of a request that failed before it connected: then it has this size.
+    (void)curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, 256L * 1024L);
     set(curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count())));
     set(curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count())));
     set(curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.stall_bytes_per_second)));
