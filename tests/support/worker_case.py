@@ -76,7 +76,7 @@ def make_host(root, spec):
     put(root / "etc/os-release", 'PRETTY_NAME="Demo Linux 1"\n')
     put(root / "etc/machine-id", "00112233445566778899aabbccddeeff\n")
     put(root / "dev/kmsg", "6,1,1,-;booted\n")
-    put(root / f"lib/modules/{release}/kernel/reference.ko", make_ko({"name": "reference", "modinfo": ["intree=Y"]}))
+    put(root / f"lib/modules/{release}/kernel/reference.ko", make_ko({"name": "reference", "modinfo": ["intree=Y"], "vermagic": VERMAGIC.replace(RELEASE, release)}))
     put(root / "sys/module/firmware_class/parameters/path", "\n")
     lines = ""
     for name, live in spec.get("live", {}).items():

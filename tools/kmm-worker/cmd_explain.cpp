@@ -21,7 +21,7 @@ struct CodeRow {
     std::string_view meaning, hint;
 };
 
-constexpr std::array<CodeRow, 24> k_codes{{
+constexpr std::array<CodeRow, 25> k_codes{{
     {"check-failed", Exit::checks_failed, "the module cannot be loaded on this kernel; nothing was changed", "each finding names its reason; rebuild the image accordingly"},
     {"kernel-differs", Exit::checks_failed, "the config is for another kernel than the running one", "the node was rebooted into another kernel: plan again"},
     {"module-refused", Exit::refused, "the kernel, or the module's own init function, refused", "see errno, cause and the kernel's line; kmm-worker explain ERRNO"},
@@ -32,6 +32,7 @@ constexpr std::array<CodeRow, 24> k_codes{{
     {"image-unsafe", Exit::unsafe, "the image holds paths or entries that no kmod image needs", "rebuild the image; do not trust where it came from"},
     {"image-limit", Exit::unsafe, "the image is over a cap against hostile images", "raise the named cap with --limit if the image is really meant"},
     {"digest-mismatch", Exit::integrity, "bytes are not those of their digest", "the registry or something on the way altered them; push the image again"},
+    {"firmware-not-in-image", Exit::not_found, "the image has no firmware at firmwarePath", "correct firmwarePath, or add the directory to the image"},
     {"image-not-found", Exit::not_found, "the registry has no such image", "check name and tag; kmm-plan images lists what is needed"},
     {"kernel-not-in-image", Exit::not_found, "the image has no modules for this kernel", "build the image for it, or correct the kernel mapping"},
     {"no-platform", Exit::not_found, "the image has no manifest for this architecture", "build it for this platform"},

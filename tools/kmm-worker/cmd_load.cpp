@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/image_step.hpp"
 #include "kmm-worker/job.hpp"
@@ -18,10 +19,14 @@ using std::chrono::milliseconds;
 
 std::uint64_t since(const sys::Clock& clock, milliseconds start) { return static_cast<std::uint64_t>((clock.monotonic() - start).count()); }
 
-/// What is left of --timeout, at least one second; the default without one.
+/// What is left of --timeout; the default without one. A system call that has begun cannot be taken back, so none is begun
+/// with less than two seconds to go. Errors: timeout (124).
 milliseconds left(const Job& job, const sys::Clock& clock, milliseconds start, milliseconds otherwise) {
     if (job.deadline.count() == 0) return otherwise;
-    return std::max(job.deadline - (clock.monotonic() - start), milliseconds(1000));
+    const milliseconds rest = job.deadline - (clock.monotonic() - start);
+    if (rest >= milliseconds(2000) || job.deadline < milliseconds(2000)) return std::max(rest, milliseconds(100));
+    throw Error(Exit::timeout, "timeout", fmt::format("--timeout {} is over before the kernel was asked; nothing was changed", base::format_duration(job.deadline)))
+        .hint("run the same command again with a longer --timeout");
 }
 
 cli::Option firmware_option() {

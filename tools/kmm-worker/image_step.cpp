@@ -77,7 +77,14 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     const std::string& root = image.directory.path();
     const std::string directory = (std::filesystem::path(root + "/" + request.dir_name).lexically_normal() / "lib/modules" / kernel).native();
     image.index = with_context([&] { return "image " + image.pulled.reference; }, [&] { return kmod::ModuleIndex::build(directory, root); });
-    if (!request.firmware_path.empty()) image.firmware = std::filesystem::path(root + "/" + request.firmware_path).lexically_normal().native();
+    if (!request.firmware_path.empty()) {
+        image.firmware = std::filesystem::path(root + "/" + request.firmware_path).lexically_normal().native();
+        std::error_code ignored;
+        if (!std::filesystem::is_directory(image.firmware, ignored)) {
+            throw Error(Exit::not_found, "firmware-not-in-image", fmt::format("image {} has no firmware in {}", image.pulled.reference, base::escape(request.firmware_path)))
+                .hint("correct modprobe.firmwarePath, or add the directory to the image");
+        }
+    }
     return image;
 }
 

@@ -48,6 +48,12 @@ value::Node report_node(const kmod::ModuleReport& report) {
 
 value::Node document(const char* kind) { return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", kind}}); }
 
+/// What tells one build from another: the srcversion, else the head of the build id.
+std::string build_of(const kmod::ModuleReport& report) {
+    if (!report.srcversion.empty() || report.build_id.empty()) return report.srcversion;
+    return "build-id " + report.build_id.substr(0, 12);
+}
+
 std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 void print_for_people(const WorkerResult& result, cli::Context& context) {
@@ -65,7 +71,7 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     if (!result.modules.empty()) {
         std::vector<std::vector<std::string>> rows;
         for (const auto& m : result.modules) {
-            std::vector<std::string> row{m.name, std::string(kmod::to_string(m.action)), dash(m.version), dash(m.srcversion), dash(m.taint), dash(m.path)};
+            std::vector<std::string> row{m.name, std::string(kmod::to_string(m.action)), dash(m.version), dash(build_of(m)), dash(m.taint), dash(m.path)};
             if (wide) row.insert(row.begin() + 4, {dash(m.build_id), dash(m.sha256)});
             rows.push_back(std::move(row));
         }
