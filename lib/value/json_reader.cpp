@@ -133,8 +133,8 @@ private:
     }
 
     bool count(std::size_t depth, std::size_t offset) {
-        if (++nodes_ > limits_.nodes_max) {
-            return fail_limit(fmt::format("expected at most {} values in a document", limits_.nodes_max), offset);
+        if (++nodes_ > limits_.json_nodes_max) {
+            return fail_limit(fmt::format("expected at most {} values in a document", limits_.json_nodes_max), offset);
         }
         if (depth > limits_.depth_max) {
             return fail_limit(fmt::format("expected at most {} nested levels", limits_.depth_max), offset);

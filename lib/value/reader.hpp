@@ -14,7 +14,8 @@ namespace kmm::value {
 struct ReadLimits {
     std::size_t bytes_max = 256U << 20U;
     std::size_t depth_max = 100;
-    std::size_t nodes_max = 1'000'000;  ///< per document, after alias expansion
+    std::size_t nodes_max = 1'000'000;  ///< per YAML document, after alias expansion
+    std::size_t json_nodes_max = 8'000'000;  ///< per JSON document: a list of 5,000 Nodes is 130 MB and 4 million values
 };
 
 /// Reads YAML (one or more documents) as Go's sigs.k8s.io/yaml does: plain y/yes/on/true are booleans, 0x1 and 010 are

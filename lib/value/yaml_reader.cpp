@@ -32,6 +32,10 @@ struct StopReading {};
 
 constexpr std::string_view k_core_tag = "tag:yaml.org,2002:";
 
+bool is_core(std::string_view tag, std::string_view name) noexcept {
+    return tag.starts_with(k_core_tag) && tag.substr(k_core_tag.size()) == name;
+}
+
 Mark to_mark(const YAML::Mark& mark) noexcept {
     if (mark.is_null()) return {};
     return Mark{static_cast<std::uint32_t>(mark.line + 1), static_cast<std::uint32_t>(mark.column + 1)};
@@ -184,8 +188,7 @@ private:
     }
 
     void open(Node node, Mark mark, const std::string& tag, YAML::anchor_t anchor) {
-        const bool plain_tag = tag.empty() || tag == "?" || tag == "!" || tag == fmt::format("{}map", k_core_tag) ||
-                               tag == fmt::format("{}seq", k_core_tag);
+        const bool plain_tag = tag.empty() || tag == "?" || tag == "!" || is_core(tag, "map") || is_core(tag, "seq");
         if (!plain_tag) report_tag(tag, mark);
         node.set_mark(mark);
         stack_.push_back(Frame{std::move(node), anchor, false, false, std::nullopt, {}});
@@ -252,7 +255,7 @@ private:
     }
 
     Node scalar(const std::string& tag, const std::string& text, Mark mark) {
-        if (tag == "!" || tag == fmt::format("{}str", k_core_tag)) return Node(text);
+        if (tag == "!" || is_core(tag, "str")) return Node(text);
         const auto plain = resolve_plain(text);
         if (plain.not_a_number) {
             report("bad-number", fmt::format("expected a value that JSON can hold, found the number {}", text), mark,
@@ -261,7 +264,7 @@ private:
         }
         if (tag.empty() || tag == "?") return plain.node;
         const auto found = plain.node.kind();
-        const auto is = [&](std::string_view name) { return tag == fmt::format("{}{}", k_core_tag, name); };
+        const auto is = [&](std::string_view name) { return is_core(tag, name); };
         if (is("timestamp")) return Node(text);
         if (!is("int") && !is("float") && !is("bool") && !is("null")) {
             report_tag(tag, mark);

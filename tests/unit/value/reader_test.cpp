@@ -221,6 +221,7 @@ TEST_SUITE("value::reader") {
         CHECK(outcome(read_json, std::string(100, '[') + std::string(100, ']')) == std::string(100, '[') + std::string(100, ']') + "\n");
         small.bytes_max = 1U << 20U;
         small.nodes_max = 5;
+        small.json_nodes_max = 5;
         CHECK(outcome(read_yaml, "[1,2,3,4]", small) == "[1,2,3,4]\n");
         CHECK(outcome(read_yaml, "[1,2,3,4,5]", small) == "!document-limit 1:10\n");
         CHECK(outcome(read_json, "[1,2,3,4]", small) == "[1,2,3,4]\n");
