@@ -22,6 +22,13 @@ public:
     bool sleep_for(std::chrono::milliseconds) override { return true; }
 };
 
+/// Sanitizers make forks and checksums tens of times slower; they look at the code, the plain build at all points.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr std::size_t k_stride = 16;
+#else
+inline constexpr std::size_t k_stride = 1;
+#endif
+
 inline constexpr int k_entries = 5;  ///< of the first run, its header included
 inline constexpr int k_steps = k_entries + 2;
 

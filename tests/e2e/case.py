@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all end-to-end tests share."""
+import pathlib
+import shutil
+import sys
+import unittest
+
+from fleet import Fleet, scratch
+from injection import usable
+
+TOOLS = None  # set by run_tests.py
+
+
+class E2eCase(unittest.TestCase):
+    """Each test gets its own copy of a fleet that is on v1, with the Module edited to v2."""
+    nodes = ("node-a", "node-b", "node-c")
+    unschedulable = ()
+    needs_strace = True
+    _template = None
+
+    @classmethod
+    def setUpClass(cls):
+        if cls.needs_strace and not usable():
+            raise unittest.SkipTest("strace cannot trace here")
+        cls._where = scratch("template")
+        cls._template = Fleet.create(TOOLS, cls._where / "w", cls.nodes, cls.unschedulable)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls._where, ignore_errors=True)
+
+    def setUp(self):
+        self.work = pathlib.Path(scratch("case"))
+        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
+        self.fleet = self._template.copy(self.work / "fleet")
+
+    def unkilled(self, base, body):
+        """The outcome of body(copy of base), which must succeed."""
+        world = base.copy(self.work / "unkilled")
+        done = body(world)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        outcome = world.outcome()
+        shutil.rmtree(world.root)
+        return outcome
+
+    def compare(self, world, expected, last):
+        """"" or what is wrong with the end of `world`."""
+        if last.returncode != 0:
+            return f"going on: exit {last.returncode}: {last.stdout}"
+        found = world.outcome()
+        wrong = [f"{key}: expected {expected[key]}, found {found[key]}" for key in expected if found[key] != expected[key]]
+        return "; ".join(wrong)
+
+    def report(self, text):
+        """A number for docs/promises.md."""
+        print(f"{self.id()}: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds every system call of a command's main thread that can change something, and makes it the last or a failing one."""
+import collections
+import concurrent.futures
+import re
+import shutil
+import subprocess
+
+from fleet import scratch
+
+# Everything by which kmm-upgrade changes a file, a lock or another process. Between two of them nothing that outlives the
+# process changes, so a kill at any other call leaves what a kill at the next of these leaves.
+CHANGING = ("openat", "write", "pwrite64", "fsync", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat",
+            "ftruncate", "fallocate", "mkdir", "mkdirat", "rmdir", "chmod", "fchmod", "fchmodat", "fcntl", "close",
+            "clone", "clone3", "fork", "vfork", "kill", "flock", "symlink", "utimensat", "exit_group")
+# Of these many do not: reading libraries and documents, pipes of children.
+FILE_ONLY = ("openat", "close", "fcntl")
+
+
+def points(fleet, arguments, changing=CHANGING, only=None):
+    """[(system call, how many-th)] of a dry run of `arguments` on a copy of `fleet`. `only`: a path part that the call's line
+    must have."""
+    where = scratch("dry")
+    try:
+        world = fleet.copy(where / "w")
+        log = where / "strace"
+        prefix = ("strace", "-y", "-qq", "-o", log, "-e", "trace=" + ",".join("?" + name for name in changing),
+                  "-e", "signal=none")
+        done = world.run(*arguments, prefix=prefix)
+        count, found = collections.Counter(), []
+        for line in log.read_text(errors="replace").splitlines():
+            match = re.match(r"([a-z0-9_]+)\(", line)
+            if not match:
+                continue
+            name = match[1]
+            count[name] += 1
+            ours = str(world.root) in line
+            if (name in FILE_ONLY and not ours) or (only and only not in line):
+                continue
+            found.append((name, count[name]))
+        return found, done
+    finally:
+        shutil.rmtree(where, ignore_errors=True)
+
+
+def every(cases, body, workers=2):
+    """Runs body(case) for all cases; returns [(case, fault)] of those whose body returned a text."""
+    faults = []
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        for case, fault in zip(cases, pool.map(body, cases)):
+            if fault:
+                faults.append((case, fault))
+    return faults
+
+
+def inject(name, what):
+    """The strace prefix that makes calls of `name` do `what`, e.g. "signal=KILL:when=3"."""
+    return ("strace", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", f"inject={name}:{what}", "-e", "signal=none")
+
+
+def usable():
+    """True where strace may trace and inject."""
+    command = [*inject("getpid", "retval=1"), "true"]
+    try:
+        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
