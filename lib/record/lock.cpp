@@ -2,6 +2,7 @@
 // The right to write: an open-file-description lock on a file that is never renamed nor deleted. A record lock of POSIX
 // would vanish when this process opens and closes the file once more, a lock on the state itself when that is renamed.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,6 +66,11 @@ Lock::~Lock() {
 Lock StateDir::lock(const Owner& owner) {
     const std::string path = path_ + "/lock";
     const sys::Fd opened = open_own_file(path, O_RDWR | O_CREAT);
+    // Whatever the umask was when it was made: its owner must be able to open it again.
+    if (::fchmod(opened.get(), 0600) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot set the mode of " + path);
+    }
     const int duplicate = ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 3);
     if (duplicate < 0) {
         const int saved = errno;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all end-to-end tests share."""
+import difflib
 import pathlib
 import shutil
 import sys
@@ -9,6 +10,16 @@ from fleet import Fleet, scratch
 from injection import usable
 
 TOOLS = None  # set by run_tests.py
+
+
+def differences(expected, found):
+    """"" or the lines in which two outcomes differ."""
+    def lines(outcome):
+        text = [f"{key}: {outcome[key]}" for key in ("live", "nodes", "run")]
+        for path, content in outcome["objects"].items():
+            text += [f"{path}: {line}" for line in content.splitlines()]
+        return text
+    return "\n".join(line for line in difflib.unified_diff(lines(expected), lines(found), "expected", "found", "", "", 0, ""))
 
 
 class E2eCase(unittest.TestCase):
@@ -47,9 +58,7 @@ class E2eCase(unittest.TestCase):
         """"" or what is wrong with the end of `world`."""
         if last.returncode != 0:
             return f"going on: exit {last.returncode}: {last.stdout}"
-        found = world.outcome()
-        wrong = [f"{key}: expected {expected[key]}, found {found[key]}" for key in expected if found[key] != expected[key]]
-        return "; ".join(wrong)
+        return differences(expected, world.outcome())
 
     def report(self, text):
         """A number for docs/promises.md."""

@@ -13,8 +13,15 @@ from fleet import scratch
 CHANGING = ("openat", "write", "pwrite64", "fsync", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat",
             "ftruncate", "fallocate", "mkdir", "mkdirat", "rmdir", "chmod", "fchmod", "fchmodat", "fcntl", "close",
             "clone", "clone3", "fork", "vfork", "kill", "flock", "symlink", "utimensat", "exit_group")
-# Of these many do not: reading libraries and documents, pipes of children.
-FILE_ONLY = ("openat", "close", "fcntl")
+
+
+def changes(name, line, root):
+    """Many opens and closes change nothing: libraries, documents that are read, pipes of children."""
+    if name == "openat":
+        return str(root) in line and any(flag in line for flag in ("O_CREAT", "O_WRONLY", "O_RDWR"))
+    if name == "close":
+        return any(path in line for path in (".kmm-tmp", "/lock>", "journal.ndjson"))
+    return name != "fcntl" or str(root) in line
 
 
 def points(fleet, arguments, changing=CHANGING, only=None):
@@ -34,8 +41,7 @@ def points(fleet, arguments, changing=CHANGING, only=None):
                 continue
             name = match[1]
             count[name] += 1
-            ours = str(world.root) in line
-            if (name in FILE_ONLY and not ours) or (only and only not in line):
+            if not changes(name, line, world.root) or (only and only not in line):
                 continue
             found.append((name, count[name]))
         return found, done

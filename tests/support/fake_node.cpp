@@ -171,7 +171,7 @@ private:
 
     void reboot() {
         ::unlink((dir_ + "/live").c_str());
-        replace_text(dir_ + "/boot-id", read_line(dir_ + "/boot-id") + "+\n");
+        replace_text(dir_ + "/boot-id", read_line(dir_ + "/boot-id") + "-r\n");
     }
 
     /// Identity of what is loaded, "" for nothing.

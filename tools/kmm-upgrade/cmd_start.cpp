@@ -135,8 +135,10 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     const auto share = max_unavailable(args);
     const bool dry = args.flag("dry-run");
     const auto place = session.cluster_place("");
-    require_free(session.load());
-    if (!dry) {
+    if (dry) {
+        require_free(session.load());
+    } else {
+        // The lock comes before the question what is recorded: who is at work matters more than in which state.
         session.directory().open(true);
         session.lock("start module " + args.positional("MODULE"));
         require_free(session.load());
