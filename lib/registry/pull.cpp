@@ -64,9 +64,21 @@ void check_kernels(const PullRequest& request, const std::vector<std::string>& f
     }
 }
 
+/// Images that are not in a registry are another transport: said clearly instead of being taken for a repository name.
+void refuse_other_transports(const std::string& reference) {
+    for (const char* prefix : {"oci:", "oci-archive:", "docker-archive:", "docker-daemon:", "containers-storage:"}) {
+        if (reference.starts_with(prefix)) {
+            throw Error(Exit::usage, "unsupported",
+                        fmt::format("expected an image in a registry, found the transport \"{}\"", prefix))
+                .hint("push the image to a registry that the node reaches, for example with skopeo copy");
+        }
+    }
+}
+
 }  // namespace
 
 PullResult pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& http, sys::Clock& clock) {
+    refuse_other_transports(request.reference);
     const image::Reference reference = image::parse_reference(request.reference);
     LayerView view(wanted_from(request), request.limits);
     Staging staging(out_dir);

@@ -74,7 +74,7 @@ struct PullResult {
 /// and 0755, nothing else is written. On any Error everything below `out_dir` that was written has been removed again.
 /// Errors: facts reliability-ux 2.8: integrity 76, unsafe 16 ("image-unsafe", "image-limit"), data 65, not_found 66
 /// ("no-platform", "image-not-found", "kernel-not-in-image"), no_permission 77 ("registry-auth"), unavailable 69, io 74,
-/// timeout 124.
+/// timeout 124; usage "unsupported" for images outside a registry ("oci:DIR").
 [[nodiscard]] PullResult
 pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& http, sys::Clock& clock);
 

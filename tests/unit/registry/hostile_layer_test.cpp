@@ -132,12 +132,17 @@ TEST_CASE("M47 sizes and names that lie about their length") {
     CHECK(pull_tar(TarBuilder().pax("size", "100000").file(k_modules + "/x.ko", "data").finish()).exit() == Exit::data);
 }
 
-TEST_CASE("M48 the end of the archive") {
+TEST_CASE("M48 the end of the archive; an unknown type is a file") {
     const TarBuilder tar = TarBuilder().file(k_modules + "/good.ko", "good");
     CHECK(pull_tar(tar.blocks()).code() == "ok");
     CHECK(pull_tar(tar.finish() + std::string(5000, 'x')).code() == "ok");
     CHECK(pull_tar(tar.blocks().substr(0, 600)).code() == "bad-layer");
     CHECK(pull_tar(tar.blocks().substr(0, 300)).code() == "bad-layer");
+    TarHeader unknown;
+    unknown.name = k_modules + "/odd.ko";
+    unknown.type = 'Q';
+    unknown.size = 3;
+    CHECK(pull_tar(TarBuilder().raw(unknown, "odd").finish()).files.at(k_modules + "/odd.ko") == "odd");
 }
 
 TEST_CASE("M49 archives that are no tar") {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way that works: what a good image leaves behind.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
-#include <filesystem>
+#include <csignal>
 
 #include "image/manifest.hpp"
 #include "unit/registry/pull_fixture.hpp"
@@ -41,6 +42,60 @@ TEST_CASE("a kernel that the image does not have is named, with those it has") {
     CHECK(outcome.exit() == Exit::not_found);
     CHECK(outcome.code() == "kernel-not-in-image");
     CHECK(outcome.detail("kernels") == "5.10");
+}
+
+TEST_CASE("images outside a registry are not supported, and that is said") {
+    FakeRegistry registry;
+    for (const char* reference : {"oci:/images/driver:v1", "oci-archive:driver.tar"}) {
+        const Outcome outcome = pull_from(registry, [&](auto& request) { request.reference = reference; });
+        CHECK(outcome.code() == "unsupported");
+        CHECK(outcome.exit() == Exit::usage);
+    }
+}
+
+TEST_CASE("M65 a disk that fills up while files are written") {
+    // The process may write files of one mebibyte at most: the blob itself fits, the inflated module does not.
+    const std::string tar = TarBuilder().file(k_modules + "/big.ko", std::string(3U << 20U, 'x')).finish();
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    rlimit small = before;
+    small.rlim_cur = 1U << 20U;
+    const auto old_action = std::signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    const Outcome extracting = pull_tar(tar, [](auto& request) { request.limits.ratio = 1'000'000; });
+    const Outcome downloading = pull_layers({plain_layer(tar)});
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    static_cast<void>(std::signal(SIGXFSZ, old_action));
+    for (const Outcome& outcome : {extracting, downloading}) {
+        CHECK(outcome.code() == "io");
+        CHECK(outcome.exit() == Exit::io);
+        CHECK(outcome.message().find("(EFBIG)") != std::string::npos);
+    }
+}
+
+TEST_CASE("a directory that is not empty, or is not there, is refused") {
+    net::CurlHttpClient http;
+    TestClock clock;
+    registry::PullRequest request;
+    request.reference = "127.0.0.1:1/x";
+    request.kernels = {k_kernel};
+    for (const char* directory : {"/", "/nonexistent/directory"}) {
+        try {
+            static_cast<void>(registry::pull(request, directory, http, clock));
+            FAIL("expected a refusal");
+        } catch (const Error& error) {
+            CHECK(error.code() == "out-dir");
+        }
+    }
+    for (const char* kernel : {"", "..", "a/b", "."}) {
+        request.kernels = {kernel};
+        try {
+            static_cast<void>(registry::pull(request, "/nonexistent/directory", http, clock));
+            FAIL("expected a refusal");
+        } catch (const Error& error) {
+            CHECK(error.code() == "bad-path");
+        }
+    }
 }
 
 TEST_CASE("the digest of the standard's test vector") {
