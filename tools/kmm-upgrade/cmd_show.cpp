@@ -11,7 +11,11 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-std::string show_text(const upgrade::Run& run, std::size_t width) { return properties(run) + "\n" + node_table(run, width); }
+std::string show_text(Session& session, const upgrade::Run& run, std::size_t width) {
+    std::optional<record::Owner> owner;
+    if (!upgrade::is_final_run_state(run.state)) owner = session.directory().holder();
+    return properties(run, owner) + "\n" + node_table(run, width);
+}
 
 std::size_t table_width(const cli::Context& context) {
     return context.console.out_is_terminal() && context.output != "wide" ? context.console.width() : 0;
@@ -38,7 +42,7 @@ Exit watch(Session& session) {
             return show_idle(session);
         }
         const bool ended = upgrade::is_final_run_state(run->state);
-        const auto text = show_text(*run, table_width(context));
+        const auto text = show_text(session, *run, table_width(context));
         if (ended || session.stopped()) {
             area.clear();
             if (context.console.err_is_terminal() || text != last) context.console.out(text);
@@ -68,7 +72,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
         context.console.out("upgrade/" + run->module() + "\n");
         return Exit::ok;
     }
-    context.console.out(show_text(*run, table_width(context)));
+    context.console.out(show_text(session, *run, table_width(context)));
     return Exit::ok;
 }
 

@@ -94,7 +94,8 @@ void Progress::seen(const upgrade::Event& event, const upgrade::Run& run, const 
 void Progress::draw() {
     const auto width = context_.console.width();
     std::vector<std::string> lines;
-    for (const auto line : base::split(node_table(run_, width), '\n'))
+    const auto table = node_table(run_, width);
+    for (const auto line : base::split(table, '\n'))
         if (!line.empty()) lines.emplace_back(line);
     const auto counts = upgrade::count(run_);
     const auto finals = counts.done + counts.skipped + counts.rolled_back;

@@ -35,7 +35,7 @@ struct Line {
     std::string key, left, right;
 };
 
-std::vector<Line> lines_of(const upgrade::Run& run) {
+std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::Owner>& owner) {
     std::vector<Line> lines;
     lines.push_back({"module", run.module(), versions(run)});
     lines.push_back({"state", run.state, counts_text(run)});
@@ -48,6 +48,11 @@ std::vector<Line> lines_of(const upgrade::Run& run) {
     if (run.paused && std::none_of(run.nodes.begin(), run.nodes.end(),
                                    [](const auto& node) { return upgrade::is_failed_node_state(node.state); }))
         lines.push_back({"paused", run.pause_reason, run.pause_message});
+    if (owner) {
+        lines.push_back({"running", owner->operation, fmt::format("pid {} on {} since {}", owner->pid, owner->host, owner->since)});
+        lines.push_back({"next", "kmm-upgrade show --watch", "follows it"});
+        return lines;
+    }
     const auto commands = upgrade::next_commands(run);
     lines.push_back({"next", commands.front(), commands.size() > 1 ? "or: " + commands[1] : ""});
     return lines;
@@ -70,8 +75,8 @@ std::string node_table(const upgrade::Run& run, std::size_t width) {
     return cli::format_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STATE", "SINCE", "MESSAGE"}, rows, width);
 }
 
-std::string properties(const upgrade::Run& run) {
-    const auto lines = lines_of(run);
+std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner) {
+    const auto lines = lines_of(run, owner);
     std::size_t left = 0;
     for (const auto& line : lines)
         if (!line.right.empty()) left = std::max(left, line.left.size());

@@ -2,9 +2,11 @@
 // A run as text and as a document.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/app.hpp"
+#include "record/state_dir.hpp"
 #include "upgrade/planner.hpp"
 #include "upgrade/run.hpp"
 #include "value/node.hpp"
@@ -15,8 +17,8 @@ namespace kmm::tool_upgrade {
 [[nodiscard]] std::string clock_text(const std::string& time);
 /// NODE KERNEL CURRENT TARGET STATE SINCE MESSAGE. `width` as in cli::format_table.
 [[nodiscard]] std::string node_table(const upgrade::Run& run, std::size_t width);
-/// The lines module, state, paused, next; each two columns of facts.
-[[nodiscard]] std::string properties(const upgrade::Run& run);
+/// The lines module, state, paused, next; each two columns of facts. `owner` is the process that walks the run now, if any.
+[[nodiscard]] std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner = std::nullopt);
 /// {"apiVersion":"kmmtools/v1","kind":"Upgrade",...}.
 [[nodiscard]] value::Node document(const upgrade::Run& run);
 /// What a walking verb prints at its end on standard output, in the format asked for. The last line of text names the next
