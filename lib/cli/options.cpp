@@ -42,7 +42,7 @@ std::vector<Option> common_options() {
 std::vector<Option> cluster_options() {
     auto cluster = option("cluster", 0, "DIR", "directory cluster: one Kubernetes object per YAML file");
     cluster.environment = "KMM_CLUSTER";
-    auto kubeconfig = option("kubeconfig", 0, "FILE", "a live cluster's API server, as kubectl");
+    auto kubeconfig = option("kubeconfig", 0, "FILE", "API server of a live cluster; not in this version yet");
     kubeconfig.environment = "KUBECONFIG";
     return {
         cluster,
