@@ -115,6 +115,7 @@ TEST_CASE("failures are classified") {
     CHECK(error_of(http, nobody).code() == "network");
     nobody.url = "http://name.invalid/";
     CHECK(error_of(http, nobody).code() == "network");
+    CHECK(error_of(http, nobody).code() == "network");  // on a handle whose last request never connected
     for (const char* url : {"ftp://127.0.0.1/", "file:///etc/passwd", "http://u:p@127.0.0.1/", "nothing"}) {
         nobody.url = url;
         CHECK(error_of(http, nobody).code() == "bad-url");
