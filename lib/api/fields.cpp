@@ -61,7 +61,7 @@ void Fields::wrong_type(const value::Node& found, std::string_view path, std::st
     std::string hint;
     const bool plain_scalar = found.kind() == value::Kind::boolean || found.kind() == value::Kind::integer ||
                               found.kind() == value::Kind::floating;
-    if (expected == "string" && plain_scalar && !scope_->secret) { hint = fmt::format("put it in quotes: \"{}\"", found.text()); }
+    if (expected == "string" && plain_scalar) { hint = "put it in quotes"; }
     if (expected == "list" && !found.is_mapping()) { hint = "write it as a list: one \"- \" line per entry"; }
     scope_->fault("wrong-type",
                   fmt::format("{}: expected {}, found {}", path.empty() ? "document" : path, expected,

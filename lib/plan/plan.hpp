@@ -66,7 +66,8 @@ private:
 enum class Action { load, keep, reload, unload, blocked, none };
 [[nodiscard]] std::string_view to_string(Action action) noexcept;
 
-/// One line of the plan.
+/// One line of the plan. `version`, `image` and `config` are those of what is loaded in the end (load, keep, reload) or is
+/// unloaded (unload); otherwise `version` is the Module's and the others are absent.
 struct Entry {
     std::string node, kernel, boot_id, namespace_, module, version;
     std::optional<std::size_t> mapping_index;

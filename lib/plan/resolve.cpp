@@ -60,10 +60,12 @@ std::variant<std::string, MappingFault> expand_image(const api::Module& module, 
     }
     const auto variables = template_variables(kernel, module.meta.name, module.meta.namespace_);
     if (!variables) {
-        return MappingFault{fault("kernel-unparsable",
+        MappingFault unparsable{fault("kernel-unparsable",
                                   fmt::format("kernel version \"{}\" has fewer than three parts, expected like 6.1.0-56-amd64",
                                               base::escape(kernel)),
-                                  std::nullopt)};
+                                  std::nullopt, "correct status.nodeInfo.kernelVersion of the Node")};
+        unparsable.diagnostic.severity = Severity::warning;  // the Module is fine
+        return unparsable;
     }
     const Expansion expansion = expand(text, *variables);
     if (!expansion.error.empty()) {

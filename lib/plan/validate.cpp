@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
@@ -89,9 +88,24 @@ void check_tolerations(Findings& findings) {
     }
 }
 
+/// Without empty, "." and ".." pieces, as Go's filepath.Clean has it for absolute paths.
+std::string clean_path(const std::string& path) {
+    std::vector<std::string_view> kept;
+    for (const std::string_view piece : base::split(path, '/')) {
+        if (piece.empty() || piece == ".") { continue; }
+        if (piece != "..") {
+            kept.push_back(piece);
+        } else if (!kept.empty()) {
+            kept.pop_back();
+        }
+    }
+    std::string result;
+    for (const std::string_view piece : kept) { result += fmt::format("/{}", piece); }
+    return result.empty() ? "/" : result;
+}
+
 bool is_allowed_host_path(const std::string& path) {
-    std::string clean = std::filesystem::path(path).lexically_normal().string();
-    while (clean.size() > 1 && clean.ends_with('/')) { clean.pop_back(); }
+    const std::string clean = path.starts_with('/') ? clean_path(path) : path;
     for (const std::string_view root : {"/dev", "/sys", "/var", "/opt", "/run"}) {
         if (clean == root || (clean.starts_with(root) && clean[root.size()] == '/')) { return true; }
     }

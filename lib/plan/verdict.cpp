@@ -49,6 +49,7 @@ MappingState mapping_state(const Resolution& resolution) {
 Resolution resolve_for(const api::Node& node, const Resolver& resolver) {
     if (!node.kernel_version.empty()) { return resolver.resolve(node.kernel_version); }
     Diagnostic diagnostic;
+    diagnostic.severity = Severity::warning;
     diagnostic.code = "kernel-unknown";
     diagnostic.message = fmt::format("Node {} does not say which kernel it runs", node.meta.name);
     if (!node.meta.origin.file.empty()) { diagnostic.position = node.meta.origin; }
@@ -82,11 +83,12 @@ std::pair<std::string_view, std::string> absence(const Verdict& verdict, const a
 }
 
 /// From what is wanted and what is loaded to the action. `verdict.wanted` is set.
-void compare(Verdict& verdict, const api::Node& node, const Options& options) {
+void compare(Verdict& verdict, const api::Node& node, const std::string& module_version, const Options& options) {
     const api::NodeModule& wanted = *verdict.wanted;
     const auto& status = verdict.observed_status;
     Entry& entry = verdict.entry;
     entry.config = wanted.config;
+    entry.version = wanted.version;
     const bool held = verdict.row->want == Want::leave;
     if (held && wanted.config.kernel_version != trim_kernel(node.kernel_version)) {
         conclude(entry, Action::blocked, "entry-for-other-kernel",
@@ -106,10 +108,13 @@ void compare(Verdict& verdict, const api::Node& node, const Options& options) {
         conclude(entry, options.next ? Action::unload : Action::reload, "config-changed",
                  fmt::format("{}{}", image ? "another image" : "same image, other settings",
                              options.next ? "; the load follows in a later pass" : ""));
-        if (options.next) { entry.config = status->config; }
+        if (options.next) {
+            entry.config = status->config;
+            entry.version = status->version;
+        }
     } else if (held) {
         conclude(entry, Action::keep, "version-held",
-                 fmt::format("label {}, Module {}", verdict.labels_after.labels.worker, entry.version));
+                 fmt::format("label {}, Module {}", verdict.labels_after.labels.worker, module_version));
     } else {
         conclude(entry, Action::keep, "up-to-date");
     }
@@ -125,6 +130,7 @@ void conclude_absent(Verdict& verdict, const api::Node& node, const api::Module&
     } else {
         conclude(verdict.entry, Action::unload, code, detail);
         verdict.entry.config = status->config;
+        verdict.entry.version = status->version;
     }
 }
 
@@ -132,7 +138,10 @@ void conclude_without_loader(Verdict& verdict) {
     verdict.wanted = verdict.observed_spec;
     const auto& loaded = verdict.observed_status ? verdict.observed_status : verdict.observed_spec;
     conclude(verdict.entry, loaded ? Action::keep : Action::none, "no-module-loader");
-    if (loaded) { verdict.entry.config = loaded->config; }
+    if (loaded) {
+        verdict.entry.config = loaded->config;
+        verdict.entry.version = loaded->version;
+    }
 }
 
 /// Stuck labels matter while they keep W from becoming M.
@@ -173,7 +182,7 @@ void apply_table(Verdict& verdict, const api::Node& node, const api::Module& mod
         verdict.wanted = verdict.observed_spec;
     }
     if (verdict.wanted) {
-        compare(verdict, node, options);
+        compare(verdict, node, version, options);
     } else {
         conclude_absent(verdict, node, module, options);
     }

@@ -166,7 +166,12 @@ private:
 
     void decision() {
         if (settled_.row != nullptr) {
-            line("decision", Mark::fact, fmt::format("row {}: {}", settled_.row->number, settled_.row->text));
+            line("decision", Mark::fact,
+                 settled_.row->number == 0 ? std::string(settled_.row->text)
+                                           : fmt::format("row {}: {}", settled_.row->number, settled_.row->text));
+        }
+        if (settled_.observed_status && !settled_.observed_spec && !settled_.wanted) {
+            line("decision", Mark::fact, "what is loaded but not configured is unloaded");
         }
         line("decision", Mark::fact, settled_.entry.message);
     }
@@ -193,7 +198,7 @@ private:
         } else if (code.starts_with("version-") && code != "version-changed" && code != "version-labels-stuck") {
             change(fmt::format("label node {} with {}={}", name,
                                api::label_version_module(module_.meta.namespace_, module_.meta.name),
-                               settled_.entry.version));
+                               module_.module_loader->container.version));
         } else if (settled_.entry.action == Action::keep) {
             change("another image or other modprobe settings in the Module reload it");
             change("a reboot, another kernel or a taint on the node load or unload it");

@@ -59,7 +59,7 @@ void print(const Source& source, const plan::Plan& plan, const plan::Options& op
             context.console.out(fmt::format("{} {}/{}\n", entry.node, entry.namespace_, entry.module));
         }
     } else if (plan.entries.empty()) {
-        context.console.err(fmt::format("nothing to show: {} nodes and {} Modules were read\n", source.objects.nodes.size(),
+        context.console.err(fmt::format("nothing to show; read: Nodes {}, Modules {}\n", source.objects.nodes.size(),
                                         source.objects.modules.size()));
     } else {
         context.console.out(table_text(plan, context));

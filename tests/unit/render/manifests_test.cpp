@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "api/codec.hpp"
+#include "render/manifests.hpp"
+#include "unit/plan/build.hpp"
+#include "value/reader.hpp"
+#include "value/writer.hpp"
+
+using namespace kmm;
+
+namespace {
+
+/// node-a is to be reloaded from v1 to v2.
+api::Objects upgrade() {
+    api::Objects objects;
+    objects.nodes = {build::node()};
+    build::set_labels(objects.nodes[0], "v2", "v1", "v1");
+    objects.node_modules_configs = {build::loaded(build::module("v1"), objects.nodes[0])};
+    objects.modules = {build::module("v2")};
+    return objects;
+}
+
+std::vector<std::string> actions(const std::vector<value::Node>& pods) {
+    std::vector<std::string> result;
+    for (const auto& pod : pods) {
+        result.push_back(pod.get_string({"metadata", "labels", "kmm.node.kubernetes.io/worker-action"}));
+    }
+    return result;
+}
+
+render::WorkerOptions worker() { return render::WorkerOptions{"kmm-worker:test", ""}; }
+
+}  // namespace
+
+TEST_SUITE("render::unit") {
+    TEST_CASE("settled configurations read back as what the plan wants") {
+        const auto documents = render::node_modules_configs(upgrade());
+        REQUIRE(documents.size() == 2);
+        api::Objects read;
+        Diagnostics diagnostics;
+        for (const auto& root : documents) {
+            value::Document document;
+            document.root = root;
+            api::decode(document, read, diagnostics);
+        }
+        CHECK(diagnostics.empty());
+        REQUIRE(read.node_modules_configs.size() == 1);
+        const auto& config = read.node_modules_configs[0];
+        REQUIRE(config.spec.size() == 1);
+        CHECK(config.spec[0].version == "v2");
+        CHECK(config.spec[0].config.container_image == "registry.example/kmm-hello:v2-6.1.0-56-amd64");
+        CHECK(config.meta.labels.count(api::label_module_configured("drivers", "kmm-hello")) == 1);
+        const auto& labels = read.nodes.at(0).meta.labels;
+        CHECK(labels.at(api::label_version_worker_pod("drivers", "kmm-hello")) == "v2");
+        CHECK(labels.at(api::label_version_schedule_pod("drivers", "kmm-hello")) == "v2");
+        CHECK(labels.at(api::label_version_ready("drivers", "kmm-hello")) == "v2");
+        CHECK(labels.at(api::label_ready("drivers", "kmm-hello")).empty());
+    }
+
+    TEST_CASE("a reload is an unload Pod with the old configuration and a load Pod with the new") {
+        const auto pods = render::worker_pods(upgrade(), {}, worker());
+        CHECK(actions(pods) == std::vector<std::string>{"Unload", "Load"});
+        std::vector<std::string> images;
+        for (const auto& pod : pods) {
+            CHECK(pod.get_string({"metadata", "name"}) == "kmm-worker-node-a-kmm-hello");
+            CHECK(pod.get_string({"spec", "nodeName"}) == "node-a");
+            CHECK(pod.find_path({"spec", "initContainers"}) == nullptr);
+            Diagnostics diagnostics;
+            const auto config = value::read_yaml(
+                pod.get_string({"metadata", "annotations", "kmm.node.kubernetes.io/worker-config"}), "-", diagnostics);
+            REQUIRE(config.size() == 1);
+            images.push_back(api::decode_module_config(config[0], diagnostics).container_image);
+            CHECK(diagnostics.empty());
+        }
+        CHECK(images == std::vector<std::string>{"registry.example/kmm-hello:v1-6.1.0-56-amd64",
+                                                 "registry.example/kmm-hello:v2-6.1.0-56-amd64"});
+    }
+
+    TEST_CASE("the next pass only moves labels") {
+        plan::Options next;
+        next.next = true;
+        CHECK(render::worker_pods(upgrade(), next, worker()).empty());
+    }
+
+    TEST_CASE("a Module that is loaded needs no Pod") {
+        api::Objects objects = upgrade();
+        objects.nodes = {build::node()};
+        build::set_labels(objects.nodes[0], "v1", "v1", "v1");
+        objects.modules = {build::module("v1")};
+        CHECK(render::worker_pods(objects, {}, worker()).empty());
+    }
+
+    TEST_CASE("the pull Secret is mounted, and its file is named by its type") {
+        api::Objects objects = upgrade();
+        objects.node_modules_configs.clear();
+        objects.modules[0].image_repo_secret = "pull";
+        const auto text = [&] { return value::to_yaml(render::worker_pods(objects, {}, worker()).at(0)); };
+        CHECK(text().find("/var/run/kmm/pull-secrets/pull/.dockerconfigjson") != std::string::npos);
+        objects.secrets.resize(1);
+        objects.secrets[0].meta.namespace_ = "drivers";
+        objects.secrets[0].meta.name = "pull";
+        objects.secrets[0].type = "kubernetes.io/dockercfg";
+        objects.secrets[0].data[".dockercfg"] = "very-secret";
+        CHECK(text().find("/var/run/kmm/pull-secrets/pull/.dockercfg") != std::string::npos);
+        CHECK(text().find("very-secret") == std::string::npos);
+    }
+
+    TEST_CASE("firmware needs the hosts' directory and a privileged Pod") {
+        api::Objects objects = upgrade();
+        objects.node_modules_configs.clear();
+        objects.modules[0].module_loader->container.modprobe.firmware_path = "/firmware";
+        CHECK_THROWS_AS(static_cast<void>(render::worker_pods(objects, {}, worker())), Error);
+        const auto pods = render::worker_pods(objects, {}, render::WorkerOptions{"w:1", "/lib/firmware"});
+        REQUIRE(pods.size() == 1);
+        const value::Node& container = pods[0].find_path({"spec", "containers"})->items().at(0);
+        CHECK(container.find_path({"securityContext", "privileged"})->as_bool() == true);
+    }
+
+    TEST_CASE("same objects, same bytes") {
+        std::string first, second;
+        for (const auto& node : render::node_modules_configs(upgrade())) { first += value::to_yaml(node); }
+        for (const auto& node : render::node_modules_configs(upgrade())) { second += value::to_yaml(node); }
+        CHECK(first == second);
+        CHECK_FALSE(first.empty());
+    }
+}
