@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 48> k_names = {
+    static constexpr std::array<std::string_view, 50> k_names = {
         "authfile",
         "ca-file",
         "canary",
@@ -23,6 +23,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "image",
         "image-firmware",
         "in-tree-remove",
+        "input-size",
         "insecure",
         "kernel",
         "kubeconfig",
@@ -47,6 +48,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "rollback",
         "runner",
         "selector",
+        "settle",
         "ssh-config",
         "state-dir",
         "timeout",

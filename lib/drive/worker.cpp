@@ -88,7 +88,9 @@ Reply<NodeFacts> Worker::facts(const std::string& node, std::chrono::millisecond
 
 Reply<LiveModule> Worker::status(const std::string& node, const std::string& kernel_module,
                                  std::chrono::milliseconds timeout) {
-    const cluster::WorkerCall call{node, {"status", kernel_module}, "", timeout};
+    // A worker whose connection was lost may still be at work: its end is waited for, so that the answer is not outdated.
+    const auto settle = std::max(timeout / 2, std::chrono::milliseconds(500));
+    const cluster::WorkerCall call{node, {"status", kernel_module, "--settle", fmt::format("{}ms", settle.count())}, "", timeout};
     const auto reply = runner_.run(call);
     if (auto failed = failure<LiveModule>(reply, call, "ModuleStatus")) return *failed;
     Reply<LiveModule> answer;
@@ -99,20 +101,25 @@ Reply<LiveModule> Worker::status(const std::string& node, const std::string& ker
         answer.value->presence = Presence::moving;
         return answer;
     }
+    bool named = false;
     const auto* modules = reply.document.find("modules");
-    if (modules == nullptr) return answer;
-    for (const auto& module : modules->items()) {
+    for (const auto& module : modules != nullptr ? modules->items() : std::vector<value::Node>()) {
         if (kernel_module_name(module.get_string({"name"})) != kernel_module) continue;
+        named = true;
         const auto state = module.get_string({"state"});
         answer.value->presence = state == "absent" ? Presence::absent : state == "live" ? Presence::live : Presence::moving;
         answer.value->identity = identity_of(module);
+    }
+    if (!named) {
+        answer.value.reset();
+        answer.error = Error(Exit::other, "worker-failed", fmt::format("node {}: status says nothing of {}", node, kernel_module));
     }
     return answer;
 }
 
 Reply<WorkerResult> Worker::run(const std::string& verb, const std::string& node, const std::string& input,
                                 std::chrono::milliseconds timeout) {
-    const cluster::WorkerCall call{node, {verb, "-"}, input, timeout};
+    const cluster::WorkerCall call{node, {verb, "-", "--input-size", fmt::format("{}", input.size())}, input, timeout};
     const auto reply = runner_.run(call);
     if (auto failed = failure<WorkerResult>(reply, call, "WorkerResult")) return *failed;
     Reply<WorkerResult> answer;

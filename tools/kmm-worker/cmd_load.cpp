@@ -7,6 +7,7 @@
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/image_step.hpp"
 #include "kmm-worker/job.hpp"
+#include "kmm-worker/node_lock.hpp"
 #include "kmm-worker/result.hpp"
 #include "kmod/loader.hpp"
 #include "sys/clock.hpp"
@@ -16,6 +17,9 @@ namespace kmm::tool_worker {
 namespace {
 
 using std::chrono::milliseconds;
+
+/// How long load and unload wait for another worker on this node, unless --timeout says otherwise.
+constexpr milliseconds k_lock_wait{120'000};
 
 std::uint64_t since(const sys::Clock& clock, milliseconds start) { return static_cast<std::uint64_t>((clock.monotonic() - start).count()); }
 
@@ -72,6 +76,7 @@ WorkerResult load(const cli::Args& args, cli::Context& context) {
     require_kernel(job);
     kmod::check_firmware_path(job.host_firmware_path);
     require_capability(job.host, "load");
+    const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock);
     WorkerResult result = start_result("load", job);
     const PulledImage image = pull_image(job, args, context, clock);
     result.durations_ms["pull"] = since(clock, start);
@@ -130,6 +135,7 @@ WorkerResult unload(const cli::Args& args) {
     const milliseconds start = clock.monotonic();
     const Job job = read_job(args, Needs::module_name);
     require_capability(job.host, "unload");
+    const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock);
     WorkerResult result = start_result("unload", job);
     std::vector<std::string> names = job.config.modprobe.modules_loading_order;
     const std::string main = kmod::normalise_name(job.config.modprobe.module_name);
@@ -171,7 +177,7 @@ cli::Verb verb_load() {
                      {"kmm-worker load - -o json < config.yaml", "for scripts"},
                      {"kmm-worker load --image reg/drivers:v2 --module kmm_hello", "without a config"}};
     verb.positionals = {config_positional()};
-    verb.options = module_options() + std::vector<cli::Option>{firmware_option()} + pull_options() + host_options() + cli::common_options();
+    verb.options = module_options() + std::vector<cli::Option>{input_size_option(), firmware_option()} + pull_options() + host_options() + cli::common_options();
     verb.run = run_load;
     return verb;
 }
@@ -189,7 +195,7 @@ cli::Verb verb_unload() {
     for (auto& option : module_options()) {
         if (option.name == "module" || option.name == "loading-order") verb.options.push_back(option);
     }
-    verb.options = verb.options + std::vector<cli::Option>{firmware_option()} + host_options() + cli::common_options();
+    verb.options = verb.options + std::vector<cli::Option>{input_size_option(), firmware_option()} + host_options() + cli::common_options();
     for (auto& option : verb.options) {
         if (option.name == "firmware-path") option.hidden = true;  // KMM gives it at unload too; what is taken back is on record
     }
@@ -207,7 +213,7 @@ cli::Verb verb_check() {
         "switches of the kernel. All findings are reported at once, exit code 10. Nothing is loaded, nothing stays on disk. Needs no root.";
     verb.examples = {{"kmm-worker check config.yaml", "would it load here"}, {"kmm-worker check --image reg/drivers:v2 --module kmm_hello", "without a config"}};
     verb.positionals = {config_positional()};
-    verb.options = module_options() + std::vector<cli::Option>{firmware_option()} + pull_options() + host_options() + cli::common_options();
+    verb.options = module_options() + std::vector<cli::Option>{input_size_option(), firmware_option()} + pull_options() + host_options() + cli::common_options();
     verb.run = [](const cli::Args& args, cli::Context& context) { return run_and_report(context, [&] { return check(args, context); }); };
     return verb;
 }

@@ -6,6 +6,7 @@
 #include "cli/table.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/job.hpp"
+#include "kmm-worker/node_lock.hpp"
 #include "kmm-worker/result.hpp"
 
 namespace kmm::tool_worker {
@@ -14,8 +15,18 @@ namespace {
 
 std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
 
+/// --settle as a duration. Errors: usage (64).
+std::chrono::milliseconds settle_time(const cli::Args& args) {
+    const auto text = args.get("settle");
+    if (!text) return std::chrono::milliseconds(0);
+    if (const auto duration = base::parse_duration(*text)) return *duration;
+    throw Error(Exit::usage, "usage", fmt::format("--settle: expected a duration like 30s, found '{}'", base::escape(*text)));
+}
+
 Exit run_status(const cli::Args& args, cli::Context& context) {
     const kmod::HostPaths host = host_paths(args);
+    sys::LinuxClock clock;
+    const auto settled = NodeLock::take(host, LockKind::shared, settle_time(args), clock);
     std::vector<std::string> names = args.positionals("MODULE");
     if (names.empty()) {
         names = kmod::live_modules(host);
@@ -26,6 +37,10 @@ Exit run_status(const cli::Args& args, cli::Context& context) {
         }
     }
     value::Node document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "ModuleStatus"}, {"node", node_node(this_node(host))}});
+    if (!settled) {
+        document.set("busy", true);
+        context.console.err("note: another kmm-worker is changing modules of this node right now\n");
+    }
     value::Node modules = value::Node::sequence();
     std::vector<std::vector<std::string>> rows;
     for (const auto& name : names) {
@@ -121,7 +136,11 @@ cli::Verb verb_status() {
         "A module that is not live has the state absent, which is no error. Needs no root.";
     verb.examples = {{"kmm-worker status kmm_hello", "one module"}, {"kmm-worker status -o json", "all, for scripts"}};
     verb.positionals = {{"MODULE", "name, in either spelling", false, true}};
-    verb.options = host_options() + cli::common_options();
+    cli::Option settle;
+    settle.name = "settle";
+    settle.value_name = "DURATION";
+    settle.help = "wait so long for a load or unload that is under way";
+    verb.options = std::vector<cli::Option>{settle} + host_options() + cli::common_options();
     verb.run = run_status;
     return verb;
 }

@@ -55,8 +55,16 @@ void add_secrets(const api::Objects& objects, const std::string& file, std::vect
     }
 }
 
-void read_config(const std::string& name, Job& job) {
+/// A connection that was lost in the middle of the input looks like its end: what is short must not be taken for a config.
+void require_size(const std::string& text, const std::string& expected) {
+    if (expected.empty() || expected == fmt::format("{}", text.size())) return;
+    throw Error(Exit::data, "truncated-input", fmt::format("standard input: expected {} bytes, found {}", base::escape(expected), text.size()))
+        .hint("the connection was lost; nothing was done");
+}
+
+void read_config(const std::string& name, const std::string& expected_size, Job& job) {
     const std::string text = name == "-" ? read_standard_input() : sys::read_file(name, k_config_bytes);
+    require_size(text, expected_size);
     Diagnostics faults;
     const auto documents = value::read_any(text, name, faults);
     if (documents.empty() && !has_errors(faults)) {
@@ -188,6 +196,12 @@ std::vector<cli::Option> module_options() {
     };
 }
 
+cli::Option input_size_option() {
+    auto made = option("input-size", "BYTES", "refuse an input of another length");
+    made.hidden = true;
+    return made;
+}
+
 std::vector<cli::Option> pull_options() {
     return {
         option("authfile", "FILE", "registry credentials, as docker's config.json"),
@@ -243,7 +257,7 @@ Job read_job(const cli::Args& args, Needs needs) {
     if (file.empty()) {
         config_from_flags(args, job.config);
     } else {
-        read_config(file, job);
+        read_config(file, args.get("input-size").value_or(""), job);
     }
     check_config(job, file.empty() ? "options" : file, needs);
     if (needs == Needs::image) {

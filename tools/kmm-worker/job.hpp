@@ -29,6 +29,8 @@ enum class Needs { image, module_name };
 
 /// Options that describe a module when there is no CONFIG.
 [[nodiscard]] std::vector<cli::Option> module_options();
+/// --input-size, hidden: the caller's word on how long standard input is.
+[[nodiscard]] cli::Option input_size_option();
 /// Options of pulling.
 [[nodiscard]] std::vector<cli::Option> pull_options();
 /// --host-root.
