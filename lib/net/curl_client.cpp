@@ -125,15 +125,37 @@ CURLcode on_ssl_context(CURL* /*handle*/, void* context, void* user) {
     return CURLE_OK;
 }
 
-bool proxy_is_set(std::string_view scheme) {
-    const auto is_set = [](const char* name) {
-        const char* value = std::getenv(name);
-        return value != nullptr && *value != '\0';
-    };
-    if (is_set("ALL_PROXY") || is_set("all_proxy")) {
-        return true;
+std::string variable(const char* lower, const char* upper) {
+    const char* value = std::getenv(lower);
+    if (value == nullptr && upper != nullptr) {
+        value = std::getenv(upper);
     }
-    return scheme == "https" ? is_set("HTTPS_PROXY") || is_set("https_proxy") : is_set("http_proxy");
+    return value == nullptr ? std::string() : std::string(value);
+}
+
+/// True if libcurl will go through a proxy for `url` as far as the variables say (curl's manual, "Environment").
+bool goes_through_proxy(const Url& url) {
+    std::string proxy = url.scheme == "https" ? variable("https_proxy", "HTTPS_PROXY") : variable("http_proxy", nullptr);
+    if (proxy.empty()) {
+        proxy = variable("all_proxy", "ALL_PROXY");
+    }
+    if (proxy.empty()) {
+        return false;
+    }
+    const std::string exceptions = base::to_lower(variable("no_proxy", "NO_PROXY"));
+    for (std::string_view entry : base::split(exceptions, ',')) {
+        entry = base::trim(entry);
+        if (entry == "*") {
+            return false;
+        }
+        if (entry.starts_with('.')) {
+            entry.remove_prefix(1);
+        }
+        if (!entry.empty() && (url.host == entry || url.host.ends_with("." + std::string(entry)))) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void set(CURLcode code) {
@@ -224,7 +246,7 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     CURL* handle = impl_->handle.get();
     curl_easy_reset(handle);
     Exchange exchange{request, sink, handle, {}, 0, false, false, {}, {}};
-    exchange.check_address = request.scope_max != AddressScope::link_local && !proxy_is_set(url->scheme);
+    exchange.check_address = request.scope_max != AddressScope::link_local && !goes_through_proxy(*url);
     std::array<char, CURL_ERROR_SIZE> text{};
     HeaderList headers;
     const auto add_header = [&](const std::string& line) {

@@ -224,15 +224,20 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
     served_ = false;
     while (next_ < candidates_.size() || (next_ == candidates_.size() && bearer != challenges.end())) {
         const Credential* credential = next_ < candidates_.size() ? &candidates_[next_] : nullptr;
-        ++next_;
         if (bearer != challenges.end()) {
-            if (auto token = fetch_token(*bearer, credential, boundary, remaining)) {
+            // May throw, for example because the token server is down: the credential is then still to be tried.
+            const auto token = fetch_token(*bearer, credential, boundary, remaining);
+            ++next_;
+            if (token) {
                 authorization_ = "Bearer " + *token;
                 return true;
             }
-        } else if (credential != nullptr && !credential->user.empty()) {
-            authorization_ = basic(*credential);
-            return true;
+        } else {
+            ++next_;
+            if (!credential->user.empty()) {
+                authorization_ = basic(*credential);
+                return true;
+            }
         }
     }
     return false;

@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view k_whiteout = ".wh.";
 constexpr std::string_view k_opaque = ".wh..wh..opq";
 constexpr int k_links_max = 40;
+constexpr std::uint64_t k_link_steps_max = 10'000'000;  // of all links of an image together
 
 std::string shown(std::string_view path) { return "\"" + base::escape(path) + "\""; }
 
@@ -38,7 +39,10 @@ bool is_printable(std::string_view path) {
 
 LayerView::LayerView(Wanted wanted, const Limits& limits) : wanted_(std::move(wanted)), limits_(limits) {}
 
-void LayerView::begin_layer() { ++layer_; }
+void LayerView::begin_layer() {
+    ++layer_;
+    whiteouts_.clear();
+}
 
 std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
     if (++entries_ > limits_.entries) {
@@ -94,6 +98,9 @@ std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
 void LayerView::whiteout(const std::string& path) {
     const std::string directory(parent_of(path));
     const std::string_view name = name_of(path);
+    if (!whiteouts_.insert(path).second) {
+        throw malformed("expected one entry for each path of a layer, found two for " + shown(path));
+    }
     if (name == k_opaque) {
         erase_lower(directory, false);
         return;
@@ -265,7 +272,7 @@ void LayerView::add_hardlink(const std::string& path, const LayerEntry& entry) {
 }
 
 /// Walks the link at `path` through the view; the path it ends at, nullopt if it leads nowhere.
-std::optional<std::string> LayerView::resolve(const std::string& path) const {
+std::optional<std::string> LayerView::resolve(const std::string& path, std::uint64_t& steps) const {
     const std::string root = wanted_.root_of(path).value_or("");
     std::vector<std::string> todo{std::string(name_of(path))};
     std::string at(parent_of(path));
@@ -273,6 +280,9 @@ std::optional<std::string> LayerView::resolve(const std::string& path) const {
     while (!todo.empty()) {
         const std::string piece = std::move(todo.back());
         todo.pop_back();
+        if (++steps > k_link_steps_max) {
+            throw hostile("the symbolic links of the image take too many steps to follow");
+        }
         if (piece.empty() || piece == ".") {
             continue;
         }
@@ -285,9 +295,8 @@ std::optional<std::string> LayerView::resolve(const std::string& path) const {
         }
         const auto found = nodes_.find(at);
         if (found == nodes_.end()) {
-            const bool above = std::any_of(nodes_.begin(), nodes_.end(),
-                                           [&](const auto& item) { return is_in(item.first, at); });
-            if (!above) {
+            const auto below = nodes_.lower_bound(at + "/");
+            if (below == nodes_.end() || !is_in(below->first, at)) {
                 return std::nullopt;
             }
             continue;
@@ -310,8 +319,9 @@ std::optional<std::string> LayerView::resolve(const std::string& path) const {
 
 void LayerView::finish() {
     std::vector<std::string> dangling;
+    std::uint64_t steps = 0;
     for (const auto& [path, node] : nodes_) {
-        if (node.kind == EntryKind::symlink && !resolve(path)) {
+        if (node.kind == EntryKind::symlink && !resolve(path, steps)) {
             dangling.push_back(path);
             warnings_.insert(fmt::format("dangling-link: /{} -> {}", base::escape(path), base::escape(node.target)));
         }

@@ -67,13 +67,14 @@ private:
     [[nodiscard]] bool is_ignored_link(const std::string& path, const std::string& target);
     void add_symlink(const std::string& path, const LayerEntry& entry);
     void add_hardlink(const std::string& path, const LayerEntry& entry);
-    [[nodiscard]] std::optional<std::string> resolve(const std::string& path) const;
+    [[nodiscard]] std::optional<std::string> resolve(const std::string& path, std::uint64_t& steps) const;
 
     Wanted wanted_;
     const Limits& limits_;
     std::map<std::string, ViewNode> nodes_;
     std::map<std::string, std::size_t> kernel_dirs_;  ///< name -> layer
     std::set<std::string> ignored_;                   ///< paths of links that are left out on purpose
+    std::set<std::string> whiteouts_;                 ///< of the current layer
     std::set<std::string> warnings_;
     std::size_t layer_ = 0;
     std::uint64_t entries_ = 0;

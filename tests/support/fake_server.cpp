@@ -10,6 +10,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -175,6 +176,9 @@ std::optional<FakeRequest> read_request(const Stream& stream) {
 
 FakeServer::FakeServer(Handler handler, std::optional<Identity> identity) : handler_(std::move(handler)) {
     static_cast<void>(std::signal(SIGPIPE, SIG_IGN));  // OpenSSL writes without MSG_NOSIGNAL
+    for (const char* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
+        ::unsetenv(name);  // tests talk to the loopback, whatever the user's shell says
+    }
     if (identity) {
         tls_ = std::make_unique<Tls>(*identity);
     }

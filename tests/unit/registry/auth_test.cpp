@@ -129,6 +129,23 @@ TEST_CASE("a token is fetched with the credential that works, and used") {
     CHECK(scene.pull({login(scene.registry.host(), "wrong")}).code() == "ok");
 }
 
+TEST_CASE("a token server that is down for a moment costs no credential") {
+    TokenScene scene;
+    const auto store = scene.registry.intercept;
+    int failures = 0;
+    scene.registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.target.starts_with("/token") && failures++ < 2) {
+            FakeReply reply;
+            reply.status = 503;
+            return reply;
+        }
+        return store(request);
+    };
+    const Outcome outcome = scene.pull({login(scene.registry.host())});
+    CHECK_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.sleeps.size() == 2);
+}
+
 TEST_CASE("basic logins") {
     FakeRegistry registry;
     registry.add_image("v1", {good_layer()});

@@ -74,6 +74,19 @@ TEST_CASE("M33 symbolic links that leave the tree or run in a circle") {
     CHECK(dangling.warned("dangling-link"));
 }
 
+TEST_CASE("links that are a maze cost a bounded time") {
+    std::string detour;
+    while (detour.size() < 4000) {
+        detour += "d/../";
+    }
+    TarBuilder tar = good().dir(k_modules + "/d");
+    for (int i = 0; i < 300; ++i) {
+        const std::string next = i + 1 == 300 ? "good.ko" : "l" + std::to_string(i + 1);
+        tar.pax("linkpath", detour + next).symlink(k_modules + "/l" + std::to_string(i), "x");
+    }
+    CHECK(pull_tar(tar.finish()).code() == "image-unsafe");
+}
+
 TEST_CASE("the host link of in-tree dependencies is reported and never made") {
     for (const std::string& target : {"/lib/modules/" + k_kernel, "/host/lib/modules/" + k_kernel}) {
         const Outcome outcome = pull_tar(good().symlink(k_modules + "/host", target).finish());
@@ -228,6 +241,7 @@ TEST_CASE("M43 M44 whiteouts remove what lower layers hold, and only that") {
     CHECK(upper(TarBuilder().file(k_modules + "/.wh.", "")).code() == "bad-layer");
     CHECK(upper(TarBuilder().file(k_modules + "/.wh...", "")).code() == "image-unsafe");
     CHECK(upper(TarBuilder().file(k_modules + "/.wh..", "")).code() == "image-unsafe");
+    CHECK(upper(TarBuilder().file("opt/.wh..wh..opq", "").file("opt/.wh..wh..opq", "")).code() == "bad-layer");
 }
 
 TEST_CASE("M45 two entries for one path; names that differ in case") {
