@@ -55,3 +55,13 @@ class DiskErrors(E2eCase):
         self.assertEqual(done.returncode, 74, done.stdout)
         self.assertIn("journal.ndjson", done.stdout)
         self.assertEqual(self.fleet.go_on().returncode, 0)
+
+    def test_no_locks_here(self):
+        found, _ = points(self.fleet, START, only="F_OFD_SETLK")
+        self.assertEqual(len(found), 1)
+        for error in ("ENOLCK", "EOPNOTSUPP", "EINVAL"):
+            done = self.fleet.run(*START, prefix=inject("fcntl", f"error={error}:when={found[0][1]}"))
+            self.assertEqual(done.returncode, 74, done.stdout)
+            self.assertIn("unsafe-state-fs", done.stdout)
+            self.assertIn("--state-dir", done.stdout)
+        self.assertEqual(self.fleet.calls(), [])
