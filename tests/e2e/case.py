@@ -4,6 +4,7 @@ import difflib
 import pathlib
 import shutil
 import sys
+import time
 import unittest
 
 from fleet import Fleet, scratch
@@ -15,7 +16,8 @@ TOOLS = None  # set by run_tests.py
 def differences(expected, found):
     """"" or the lines in which two outcomes differ."""
     def lines(outcome):
-        text = [f"{key}: {outcome[key]}" for key in ("live", "nodes", "run")]
+        text = [f"{key} {node}: {outcome[key][node]}" for key in ("live", "nodes") for node in sorted(outcome[key])]
+        text.append(f"run: {outcome['run']}")
         for path, content in outcome["objects"].items():
             text += [f"{path}: {line}" for line in content.splitlines()]
         return text
@@ -53,6 +55,15 @@ class E2eCase(unittest.TestCase):
         outcome = world.outcome()
         shutil.rmtree(world.root)
         return outcome
+
+    def moments(self, base, body, count):
+        """`count` moments in seconds, spread over the time that body(copy of base) takes, and a bit more."""
+        world = base.copy(self.work / "measured")
+        began = time.monotonic()
+        body(world)
+        took = time.monotonic() - began
+        shutil.rmtree(world.root)
+        return [took * 1.1 * (number + 1) / count for number in range(count)]
 
     def compare(self, world, expected, last):
         """"" or what is wrong with the end of `world`."""

@@ -84,11 +84,11 @@ class KilledAtJournal(Killed):
         options = ("--max-unavailable", "2")
         expected = self.unkilled(self.fleet, lambda world: world.start(*options))
 
-        def body(milliseconds):
+        def body(seconds):
             where = scratch("kill")
             try:
                 world = self.fleet.copy(where / "w")
-                world.start(*options, prefix=("timeout", "-s", "KILL", f"{milliseconds / 1000:.3f}"))
+                world.start(*options, prefix=("timeout", "-s", "KILL", f"{seconds:.3f}"))
                 last = world.run("resume") if (world.state / "journal.ndjson").exists() else world.start(*options)
                 if world.most_without() > 2:
                     return "more than two nodes without a module"
@@ -96,7 +96,7 @@ class KilledAtJournal(Killed):
             finally:
                 shutil.rmtree(where, ignore_errors=True)
 
-        moments = list(range(5, 405, 10))
+        moments = self.moments(self.fleet, lambda world: world.start(*options), 40)
         faults = every(moments, body)
         self.report(f"killed at {len(moments)} moments, two nodes in flight")
         self.assertEqual(faults[:3], [])

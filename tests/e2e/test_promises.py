@@ -111,8 +111,8 @@ class Signals(E2eCase):
             for verb in ("unload", "load"):
                 self.fleet.fault(node, f"{verb} slow 30")
         expected = self.unkilled(self.fleet, lambda world: world.start())
-        cases = [(number, code, moment) for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143))
-                 for moment in range(10, 330, 10)]
+        moments = self.moments(self.fleet, lambda world: world.start(), 30)
+        cases = [(number, code, moment) for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)) for moment in moments]
 
         def body(item):
             number, code, moment = item
@@ -120,7 +120,7 @@ class Signals(E2eCase):
             try:
                 world = self.fleet.copy(where / "w")
                 process = world.begin(*START, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-                time.sleep(moment / 1000)
+                time.sleep(moment)
                 process.send_signal(number)
                 output = process.communicate(timeout=60)[0].decode()
                 early = -number  # before the handlers were there
