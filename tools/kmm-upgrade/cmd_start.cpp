@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <csignal>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include "kmm-upgrade/view.hpp"
 #include "sys/host.hpp"
 #include "sys/random.hpp"
+#include "sys/signals.hpp"
 #include "upgrade/replay.hpp"
 
 namespace kmm::tool_upgrade {
@@ -164,8 +166,12 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     run.options.max_unavailable =
         share.percent ? std::max<std::int64_t>(1, static_cast<std::int64_t>(run.nodes.size()) * share.number / 100) : share.number;
     run.cluster_place = place;
-    if (session.stopped())
-        throw Error(Exit::interrupted, "interrupted", "interrupted before anything was changed").hint("start again");
+    if (session.stopped()) {
+        const auto exit = !sys::interrupt_requested()             ? Exit::timeout
+                          : sys::interrupt_signal() == SIGINT ? Exit::interrupted
+                                                              : Exit::terminated;
+        throw Error(exit, "interrupted", "interrupted before anything was changed").hint("start again");
+    }
     if (dry) {
         const auto ended = dry_run(session, run, *store, *runner);
         context.console.out(ended == drive::Ended::complete ? "nothing was done; next: the same command without --dry-run\n"
