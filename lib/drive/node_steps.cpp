@@ -50,7 +50,8 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
     failed.message = error.message();
     for (const auto& [key, text] : error.details()) {
         if (key == "kernel") failed.facts.set("kernelLine", text);
-        if (key == "errno") failed.message = fmt::format("{}: {}", text, error.message());
+        if (key == "errno" && error.message().find(text) == std::string::npos)
+            failed.message = fmt::format("{}: {}", text, error.message());
         if (key == "holders") failed.message = fmt::format("{} (held by {})", error.message(), text);
     }
     if (error.code() == "check-failed" && !error.details().empty())

@@ -220,6 +220,26 @@ TEST_CASE("a lost connection is settled by asking the node") {
     }
 }
 
+TEST_CASE("a worker that is still at work on the node is waited for, not overtaken") {
+    for (const std::string verb : {"load", "unload", "status"}) {
+        CAPTURE(verb);
+        World world(1);
+        auto run = world.prepare();
+        int busy = 3;
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto& act) -> Answer {
+            if (call.args.front() != verb || busy-- <= 0) return std::nullopt;
+            if (verb != "status") return FakeNodes::error(75, "node-busy", "another kmm-worker is at work");
+            auto reply = act();
+            reply.document.set("busy", true);
+            return reply;
+        };
+        Drive drive(world, run);
+        CHECK(drive.driver.walk() == Ended::complete);
+        CHECK(busy < 0);
+        CHECK(on_v2(world, "node-a"));
+    }
+}
+
 TEST_CASE("a node that stays silent fails alone after its timeout, others are untouched") {
     World world;
     world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
