@@ -54,6 +54,7 @@ class Tls(NodeCase):
         self.assertEqual(self.live(NODE), self.file_identity("v2"))
 
     def test_plain_http_is_not_used_unasked(self):
-        error = self.worker(NODE, "load -", self.config(self.image("kmm-hello", "v2"), insecure=False), expect=69)
+        error = self.worker(NODE, "load -", self.config(self.image("kmm-hello", "v2"), insecure=False), expect=76)
         self.assertIsNone(self.live(NODE))
-        self.assertTrue(error["hint"], "a hint how to allow plain HTTP")
+        self.assertEqual(error["code"], "tls")
+        self.assertIn("--insecure", error["hint"])
