@@ -54,7 +54,7 @@ class Kills(UpgradeCase):
                     process.wait()
                     killed += 1
                     continue
-            code = process.wait(180)
+            code = process.wait(600)
             self.assertEqual(code, 0, self.output())
             return killed
 
@@ -65,7 +65,7 @@ class Kills(UpgradeCase):
 class Cut(UpgradeCase):
     def finish(self, process):
         """To the end: directly, or by way of a clear pause (exit 11) and resume."""
-        code = process.wait(240)
+        code = process.wait(600)
         if code == 11:
             self.assertIn("kmm-upgrade", self.output().strip().splitlines()[-1])
             shown = self.upgrade("show")
@@ -121,5 +121,5 @@ class Twice(UpgradeCase):
         self.assertIn(os.uname().nodename, text)
         self.assertIn("since", text)
         self.assertIn("node-a", self.upgrade("show"))
-        self.assertEqual(process.wait(180), 0, self.output())
+        self.assertEqual(process.wait(600), 0, self.output())
         self.all_on("v2")

@@ -57,9 +57,12 @@ class Archive:
         return out + b"\0" * (-len(out) % 512)
 
 
-def program(archive, path, where):
-    """A dynamic program with its interpreter and libraries, at the paths where this host has them."""
-    archive.file(where, pathlib.Path(path).read_bytes(), 0o755)
+def program(lab, archive, path, where):
+    """A dynamic program without its symbols, with its interpreter and libraries at the paths where this host has them."""
+    small = lab.path("stripped")
+    run([need("strip"), "-o", small, path])
+    archive.file(where, small.read_bytes(), 0o755)
+    small.unlink()
     for line in run([need("ldd"), path]).stdout.splitlines():
         words = line.split()
         if "not found" in line:
@@ -116,9 +119,9 @@ def build_initrd(lab, worker=None, ca_file=None):
     for name in ("bin", "sbin"):
         archive.link(f"usr/{name}", "../bin")
     archive.link("sbin", "bin")
-    program(archive, need("dropbear"), "opt/lab/dropbear")
+    program(lab, archive, need("dropbear"), "opt/lab/dropbear")
     if worker:
-        program(archive, worker, "bin/kmm-worker")
+        program(lab, archive, worker, "bin/kmm-worker")
     boot = kernel_modules(lab, archive)
     secrets = keys(lab)
     archive.file("etc/dropbear/host", (secrets / "host").read_bytes(), 0o600)

@@ -77,7 +77,7 @@ class UpgradeCase(NodeCase):
     def environment(self):
         return {**os.environ, "XDG_CONFIG_HOME": str(self.work / "config"), "LC_ALL": "C.UTF-8"}
 
-    def upgrade(self, *arguments, expect=0, timeout=180, **where):
+    def upgrade(self, *arguments, expect=0, timeout=600, **where):
         """Runs kmm-upgrade to its end; returns stdout and stderr together. `expect` None: any exit code will do."""
         done = subprocess.run(self.command(*arguments, **where), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=timeout, env=self.environment(), check=False)
