@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/session.hpp"
 
+#include <csignal>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -114,8 +115,12 @@ Exit Session::finish(drive::Ended ended, const upgrade::Run& run) {
         case drive::Ended::paused: return Exit::paused;
         case drive::Ended::interrupted: break;
     }
+    return stop_exit();
+}
+
+Exit Session::stop_exit() const {
     if (!sys::interrupt_requested()) return Exit::timeout;
-    return sys::interrupt_signal() == 2 ? Exit::interrupted : Exit::terminated;
+    return sys::interrupt_signal() == SIGINT ? Exit::interrupted : Exit::terminated;
 }
 
 namespace {

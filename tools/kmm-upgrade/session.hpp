@@ -39,6 +39,8 @@ public:
 
     /// True once a signal asked to stop or --timeout passed.
     [[nodiscard]] bool stopped() const;
+    /// The exit code of having stopped: 130, 143 or 124.
+    [[nodiscard]] Exit stop_exit() const;
     /// Prints the summary of the run and maps how the walk ended to the exit code.
     [[nodiscard]] Exit finish(drive::Ended ended, const upgrade::Run& run);
 
