@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan show: one line per node and module.
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -30,9 +31,25 @@ std::string mapping_text(const plan::Entry& entry) {
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
+/// Action and reason matter more than a registry's name: on a narrow terminal images lose their beginning, the tag stays.
+void shorten_images(std::vector<std::vector<std::string>>& rows, std::size_t width) {
+    constexpr std::size_t k_image = 4;
+    constexpr std::size_t k_image_min = 12;
+    std::vector<std::size_t> widths(7, 7);  // about the width of a header
+    for (const auto& row : rows) {
+        for (std::size_t i = 0; i < widths.size(); ++i) { widths[i] = std::max(widths[i], row[i].size()); }
+    }
+    std::size_t others = 2 * (widths.size() - 1);
+    for (std::size_t i = 0; i < widths.size(); ++i) { others += i == k_image ? 0 : widths[i]; }
+    const std::size_t room = std::max(k_image_min, width > others ? width - others : 0);
+    for (auto& row : rows) {
+        if (row[k_image].size() > room) { row[k_image] = "…" + row[k_image].substr(row[k_image].size() - (room - 1)); }
+    }
+}
+
 std::string table_text(const plan::Plan& plan, const cli::Context& context) {
     const bool wide = context.output == "wide";
-    std::vector<std::string> headers{"NODE", "KERNEL", "MODULE", "VERSION", "ACTION", "REASON", "IMAGE"};
+    std::vector<std::string> headers{"NODE", "KERNEL", "MODULE", "VERSION", "IMAGE", "ACTION", "REASON"};
     if (wide) { headers.insert(headers.end(), {"MAPPING", "MESSAGE"}); }
     std::vector<std::vector<std::string>> rows;
     for (const auto& entry : plan.entries) {
@@ -40,13 +57,15 @@ std::string table_text(const plan::Plan& plan, const cli::Context& context) {
                                      or_dash(entry.kernel),
                                      fmt::format("{}/{}", entry.namespace_, entry.module),
                                      or_dash(entry.version),
+                                     or_dash(entry.image),
                                      std::string(plan::to_string(entry.action)),
-                                     entry.reason,
-                                     or_dash(entry.image)};
+                                     entry.reason};
         if (wide) { row.insert(row.end(), {mapping_text(entry), entry.message}); }
         rows.push_back(std::move(row));
     }
-    return cli::format_table(headers, rows, context.console.out_is_terminal() ? context.console.width() : 0);
+    if (!context.console.out_is_terminal()) { return cli::format_table(headers, rows, 0); }
+    shorten_images(rows, context.console.width());
+    return cli::format_table(headers, rows, context.console.width());
 }
 
 void print(const Source& source, const plan::Plan& plan, const plan::Options& options, cli::Context& context) {
