@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kmm-upgrade is killed, cut off and doubled, nodes restart under it: the end is that of an undisturbed run."""
+import json
 import os
 import random
 import signal
@@ -58,9 +59,9 @@ class Kills(UpgradeCase):
             return killed
 
     def has_run(self, where):
-        shown = subprocess.run(self.command("show", **where), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, env=self.environment(), check=False)
-        return shown.returncode == 0
+        shown = subprocess.run(self.command("show", "-o", "json", **where), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, env=self.environment(), check=True)
+        return json.loads(shown.stdout)["state"] != "idle"
 
 
 class Cut(UpgradeCase):
