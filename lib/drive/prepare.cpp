@@ -76,6 +76,19 @@ std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Mo
     return ordered;
 }
 
+/// Asks again, twice at most, when the connection was lost at once: the connections of a `start` that was killed a moment ago
+/// may still be ending. Only for calls that change nothing.
+template <typename Call>
+auto ask(sys::Clock& clock, const Call& call) {
+    constexpr std::chrono::milliseconds k_at_once{20'000};
+    for (int tries = 1;; ++tries) {
+        const auto start = clock.monotonic();
+        auto reply = call();
+        const bool lost = reply.end == cluster::CallEnd::unknown && clock.monotonic() - start < k_at_once;
+        if (!lost || tries == 3 || !clock.sleep_for(std::chrono::milliseconds(1000))) return reply;
+    }
+}
+
 /// Facts, status and check of one node. Throws the Error that keeps it from being upgraded.
 upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
                                const StartRequest& request, const std::string& kernel_module, const std::string& name,
@@ -84,12 +97,14 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
     upgrade::NodeRecord record;
     record.name = name;
     observer(name, "facts");
-    const auto facts = worker.facts(name, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
+    const auto facts = ask(clock, [&] { return worker.facts(name, std::min(deadline.left(), std::chrono::milliseconds(60'000))); });
     if (facts.error) throw *facts.error;
     record.kernel = facts.value->kernel;
     record.boot_id = facts.value->boot_id;
     record.architecture = facts.value->architecture;
-    const auto status = worker.status(name, kernel_module, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
+    const auto status = ask(clock, [&] {
+        return worker.status(name, kernel_module, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
+    });
     if (status.error) throw *status.error;
     if (status.value->presence == Presence::moving)
         throw Error(Exit::hung, "loader-hung", fmt::format("{} is on its way in or out of the kernel", kernel_module));
@@ -104,7 +119,7 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
                     fmt::format("pull Secret {}/{} is not in the cluster", module.meta.namespace_, entry.image_repo_secret));
     }();
     observer(name, "check");
-    const auto checked = worker.run("check", name, worker_input(entry.config, secret), deadline.left());
+    const auto checked = ask(clock, [&] { return worker.run("check", name, worker_input(entry.config, secret), deadline.left()); });
     if (checked.error) throw *checked.error;
     record.target_entry = api::encode(entry);
     record.target_identity = checked.value->identity;

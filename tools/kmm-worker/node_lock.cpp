@@ -2,7 +2,6 @@
 #include "kmm-worker/node_lock.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <string>
@@ -11,13 +10,14 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "sys/directory.hpp"
 
 namespace kmm::tool_worker {
 
 std::optional<NodeLock>
 NodeLock::take(const kmod::HostPaths& host, LockKind kind, std::chrono::milliseconds wait, sys::Clock& clock) {
     const std::string path = host.run + "/lock";
-    if (kind == LockKind::exclusive) (void)::mkdir(host.run.c_str(), 0700);
+    if (kind == LockKind::exclusive) sys::make_directories(host.run, 0700);
     sys::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     const int open_errno = errno;
     if (!fd) {
