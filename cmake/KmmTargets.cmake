@@ -22,6 +22,10 @@ target_compile_options(kmm_warnings INTERFACE
   -Woverloaded-virtual -Wduplicated-cond -Wlogical-op -Wformat=2 -Wimplicit-fallthrough)
 # g++ 12 takes optimised std::string and std::optional code for uninitialised reads and overlapping copies.
 target_compile_options(kmm_warnings INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+if(CMAKE_UNITY_BUILD)
+  # In one translation unit with its neighbours a .cpp file looks like a header to this warning.
+  target_compile_options(kmm_warnings INTERFACE -Wno-subobject-linkage)
+endif()
 if(KMM_WERROR)
   target_compile_options(kmm_warnings INTERFACE -Werror)
 endif()

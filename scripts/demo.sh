@@ -14,8 +14,8 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 # shellcheck source=scripts/lib/packages.sh
 . scripts/lib/packages.sh
-# Half the compile time of -O2 -g, and fast enough.
-quick=-DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1"
+# shellcheck source=scripts/lib/build.sh
+. scripts/lib/build.sh
 
 demo=$root/build/demo
 lab() { python3 "$root/tests/vm/kmm_lab.py" --dir "$demo/lab" "$@"; }
@@ -37,8 +37,7 @@ stage "packages"
 install_packages "${packages_build[@]}" "${packages_vm[@]}"
 
 stage "build"
-[ -f build/CMakeCache.txt ] ||
-  cmake -G Ninja -S . -B build -DCMAKE_BUILD_TYPE=RelWithDebInfo "$quick" -DKMM_TESTS=OFF >/dev/null
+[ -f build/CMakeCache.txt ] || configure build RelWithDebInfo -DKMM_TESTS=OFF
 cmake --build build --target kmm-plan kmm-upgrade kmm-worker
 
 stage "three nodes with real kernels, and a registry"

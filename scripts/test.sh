@@ -9,8 +9,8 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 # shellcheck source=scripts/lib/packages.sh
 . scripts/lib/packages.sh
-# Half the compile time of -O2 -g, and fast enough.
-quick=-DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1"
+# shellcheck source=scripts/lib/build.sh
+. scripts/lib/build.sh
 
 stage() { printf '\n== %s (%d:%02d)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
 
@@ -18,13 +18,11 @@ stage "packages"
 install_packages "${packages_build[@]}" "${packages_vm[@]}" "${packages_test[@]}"
 
 stage "build"
-cmake -G Ninja -S . -B build -DCMAKE_BUILD_TYPE=RelWithDebInfo "$quick" -DKMM_WERROR=ON -DKMM_TESTS=ON \
-  -DKMM_SANITIZE=OFF -DKMM_ASAN_DIR="$root/build-asan" >/dev/null
+configure build RelWithDebInfo -DKMM_WERROR=ON -DKMM_TESTS=ON -DKMM_SANITIZE=OFF -DKMM_ASAN_DIR="$root/build-asan"
 cmake --build build
 
 stage "build with sanitizers"
-cmake -G Ninja -S . -B build-asan -DCMAKE_BUILD_TYPE=Debug -DKMM_WERROR=ON -DKMM_TESTS=ON \
-  -DKMM_SANITIZE=ON >/dev/null
+configure build-asan Debug -DKMM_WERROR=ON -DKMM_TESTS=ON -DKMM_SANITIZE=ON
 cmake --build build-asan
 
 stage "tests"

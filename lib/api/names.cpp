@@ -46,4 +46,9 @@ bool is_qualified_name(std::string_view text) noexcept {
 
 bool is_label_value(std::string_view text) noexcept { return text.empty() || is_name_part(text); }
 
+std::string trim_kernel(std::string_view kernel) {
+    if (kernel.ends_with('+')) kernel.remove_suffix(1);
+    return std::string(kernel);
+}
+
 }  // namespace kmm::api

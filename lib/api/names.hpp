@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace kmm::api {
@@ -18,5 +19,7 @@ inline constexpr std::size_t k_subdomain_length_max = 253;  ///< object names, l
 [[nodiscard]] bool is_qualified_name(std::string_view text) noexcept;
 /// "" or like the name part of a qualified name.
 [[nodiscard]] bool is_label_value(std::string_view text) noexcept;
+/// A kernel release with one trailing "+" less, as KMM does before it matches, tags or writes it into a config.
+[[nodiscard]] std::string trim_kernel(std::string_view kernel);
 
 }  // namespace kmm::api

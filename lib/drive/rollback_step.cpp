@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "api/names.hpp"
 #include "drive/node_steps.hpp"
 
 namespace kmm::drive {
@@ -50,8 +51,7 @@ NodeSteps::Facts NodeSteps::rollback(const std::string& name, const Look& seen, 
     const auto node = tools_.recorder.node(name);
     if (!node.from_entry.is_null()) {
         const auto previous = api::decode_node_module(node.from_entry);
-        auto kernel = seen.facts.kernel;
-        if (!kernel.empty() && kernel.back() == '+') kernel.pop_back();
+        const auto kernel = api::trim_kernel(seen.facts.kernel);
         if (previous.config.kernel_version != kernel)
             throw Error(Exit::refused, "kernel-changed",
                         fmt::format("the node runs kernel {} now, {} was loaded on {}", kernel,

@@ -2,6 +2,7 @@
 // Kernel mapping: choice, merge with the container's fields, expansion. Source: KMM kernelmapper.go; facts: KMM 3.
 #include <fmt/format.h>
 
+#include "api/names.hpp"
 #include "base/text.hpp"
 #include "plan/plan.hpp"
 #include "plan/regexp.hpp"
@@ -103,7 +104,7 @@ Resolver::Resolver(Resolver&&) noexcept = default;
 std::vector<Attempt> Resolver::attempts(std::string_view kernel_version) const {
     std::vector<Attempt> result;
     if (!module_.module_loader) { return result; }
-    const std::string kernel = trim_kernel(kernel_version);
+    const std::string kernel = api::trim_kernel(kernel_version);
     const auto& mappings = module_.module_loader->container.kernel_mappings;
     for (std::size_t i = 0; i < mappings.size(); ++i) {
         const auto& mapping = mappings[i];
@@ -133,7 +134,7 @@ Resolution Resolver::resolve(std::string_view kernel_version) const {
                                   known(mapping.matcher_origin), "the syntax is RE2's, as in Go")};
     }
     if (!last.matched) { return NoMapping{}; }
-    const std::string kernel = trim_kernel(kernel_version);
+    const std::string kernel = api::trim_kernel(kernel_version);
     auto image = expand_image(module_, last.index, kernel);
     if (auto* bad = std::get_if<MappingFault>(&image)) { return std::move(*bad); }
 

@@ -127,11 +127,6 @@ std::string normalise_kernel(std::string_view kernel) {
     return result;
 }
 
-std::string trim_kernel(std::string_view kernel) {
-    if (kernel.ends_with('+')) { kernel.remove_suffix(1); }
-    return std::string(kernel);
-}
-
 std::optional<Variables> template_variables(std::string_view kernel, std::string_view name, std::string_view ns) {
     const std::string full = normalise_kernel(kernel);
     std::array<std::string, 3> pieces;

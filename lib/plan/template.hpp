@@ -19,8 +19,6 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 /// Every byte outside [A-Za-z0-9-._] becomes "_": KMM's normalisation of a kernel version for tags.
 [[nodiscard]] std::string normalise_kernel(std::string_view kernel);
 
-/// One trailing "+" less, as KMM does before it matches or tags.
-[[nodiscard]] std::string trim_kernel(std::string_view kernel);
 
 /// KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y and KERNEL_Z of the normalised kernel, and MOD_NAME
 /// and MOD_NAMESPACE. nullopt if the kernel has fewer than three pieces between '.', ',' and '-'.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/names.hpp"
 #include "plan/reasons.hpp"
 #include "plan/template.hpp"
 
@@ -90,7 +91,7 @@ void compare(Verdict& verdict, const api::Node& node, const std::string& module_
     entry.config = wanted.config;
     entry.version = wanted.version;
     const bool held = verdict.row->want == Want::leave;
-    if (held && wanted.config.kernel_version != trim_kernel(node.kernel_version)) {
+    if (held && wanted.config.kernel_version != api::trim_kernel(node.kernel_version)) {
         conclude(entry, Action::blocked, "entry-for-other-kernel",
                  fmt::format("configured for {}, running {}", wanted.config.kernel_version, node.kernel_version));
     } else if (!status) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "api/labels.hpp"
+#include "api/names.hpp"
 #include "plan/reasons.hpp"
 #include "plan/template.hpp"
 
@@ -76,7 +77,7 @@ private:
             line("mapping", Mark::failed, "the node does not say which kernel it runs");
             return;
         }
-        const std::string kernel = trim_kernel(node_.kernel_version);
+        const std::string kernel = api::trim_kernel(node_.kernel_version);
         if (kernel != node_.kernel_version) {
             line("mapping", Mark::fact, fmt::format("kernel {}, matched as {}", node_.kernel_version, kernel));
         } else {
@@ -115,7 +116,7 @@ private:
         const std::string& text = own ? mapping.container_image : container.container_image;
         line("template", Mark::fact, fmt::format("{} (from the {})", text, own ? "mapping" : "container"));
         const auto variables =
-            template_variables(trim_kernel(node_.kernel_version), module_.meta.name, module_.meta.namespace_);
+            template_variables(api::trim_kernel(node_.kernel_version), module_.meta.name, module_.meta.namespace_);
         if (!variables) { return; }
         const Expansion expansion = expand(text, *variables);
         for (const auto& use : expansion.uses) {
@@ -194,7 +195,7 @@ private:
                                taint.key == api::k_taint_unschedulable ? " (kubectl uncordon)" : ""));
             change(fmt::format("or add a toleration for {} to spec.tolerations of the Module", taint.key));
         } else if (code == "no-kernel-mapping") {
-            change(fmt::format("add a kernel mapping that matches {} to the Module", trim_kernel(node_.kernel_version)));
+            change(fmt::format("add a kernel mapping that matches {} to the Module", api::trim_kernel(node_.kernel_version)));
         } else if (code.starts_with("version-") && code != "version-changed" && code != "version-labels-stuck") {
             change(fmt::format("label node {} with {}={}", name,
                                api::label_version_module(module_.meta.namespace_, module_.meta.name),

@@ -14,16 +14,16 @@ namespace {
 
 constexpr std::string_view k_crc_member = R"(,"crc":")";
 constexpr std::string_view k_line_end = R"("})";
-constexpr std::string_view k_own_begin = R"({"seq":1,"formatVersion":1,)";
+constexpr std::string_view k_journal_begin = R"({"seq":1,"formatVersion":1,)";
 static_assert(k_format_version == 1);
-constexpr std::size_t k_seal_size = k_crc_member.size() + 8 + k_line_end.size();
+constexpr std::size_t k_line_seal_size = k_crc_member.size() + 8 + k_line_end.size();
 
 /// True if the CRC at the end of `line` (without newline) is the one of the rest.
 bool is_sealed(std::string_view line) {
-    if (line.size() <= k_seal_size) {
+    if (line.size() <= k_line_seal_size) {
         return false;
     }
-    const std::string_view body = line.substr(0, line.size() - k_seal_size);
+    const std::string_view body = line.substr(0, line.size() - k_line_seal_size);
     std::string seal(k_crc_member);
     seal += crc32c_hex(body);
     seal += k_line_end;
@@ -141,7 +141,7 @@ ParsedJournal parse_journal(std::string_view text, const std::string& file) {
         throw damaged(file, 0, "the file is empty");
     }
     // A newer program may seal its lines in another way, so its version counts before anything else.
-    if (text.substr(0, k_own_begin.size()) != k_own_begin) {
+    if (text.substr(0, k_journal_begin.size()) != k_journal_begin) {
         if (const auto first = read_mapping(text.substr(0, text.find('\n')), file)) {
             check_format_version(*first, file);
         }

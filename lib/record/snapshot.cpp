@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view k_checksum_member = ",\n  \"checksum\": \"";
 constexpr std::string_view k_text_end = "\"\n}\n";
-constexpr std::string_view k_own_begin = "{\n  \"formatVersion\": 1,\n";
+constexpr std::string_view k_snapshot_begin = "{\n  \"formatVersion\": 1,\n";
 static_assert(k_format_version == 1);
 constexpr std::size_t k_seal_size = k_checksum_member.size() + 64 + k_text_end.size();
 constexpr std::array<std::string_view, 4> k_own_members = {"formatVersion", "serial", "payload", "checksum"};
@@ -54,7 +54,7 @@ std::string encode_snapshot(std::uint64_t serial, const value::Node& payload, co
 std::optional<ParsedSnapshot> parse_snapshot(std::string_view text, const std::string& file) {
     const std::string_view body = text.substr(0, text.size() - std::min(text.size(), k_seal_size));
     const bool sealed = !body.empty() && text.substr(body.size()) == seal_of(body);
-    if (!sealed && text.substr(0, k_own_begin.size()) == k_own_begin) {
+    if (!sealed && text.substr(0, k_snapshot_begin.size()) == k_snapshot_begin) {
         return std::nullopt;
     }
     Diagnostics faults;

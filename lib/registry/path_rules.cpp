@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t k_shown_max = 120;
 
-std::string shown(std::string_view name) {
+std::string shown_name(std::string_view name) {
     return "\"" + base::escape(name.substr(0, k_shown_max)) + (name.size() > k_shown_max ? "…" : "") + "\"";
 }
 
@@ -29,7 +29,7 @@ std::string user_path(std::string_view text, const char* what) {
         }
         if (piece == ".." || piece.find('\0') != std::string_view::npos) {
             throw Error(Exit::data, "bad-path", fmt::format("{}: expected a path without \"..\", found {}", what,
-                                                            shown(text)));
+                                                            shown_name(text)));
         }
         result += (result.empty() ? "" : "/") + std::string(piece);
     }
@@ -40,13 +40,13 @@ std::string user_path(std::string_view text, const char* what) {
 
 std::string normalise_entry(std::string_view name, const Limits& limits) {
     if (name.size() > limits.path_bytes) {
-        throw limit_error("the length of the path " + shown(name), "path_bytes", limits.path_bytes);
+        throw limit_error("the length of the path " + shown_name(name), "path_bytes", limits.path_bytes);
     }
     if (name.empty() || name.find('\0') != std::string_view::npos) {
-        throw Error(Exit::data, "bad-layer", "expected a name for every entry of the layer, found " + shown(name));
+        throw Error(Exit::data, "bad-layer", "expected a name for every entry of the layer, found " + shown_name(name));
     }
     if (name.front() == '/') {
-        throw Error(Exit::unsafe, "image-unsafe", "expected relative names in the layer, found " + shown(name));
+        throw Error(Exit::unsafe, "image-unsafe", "expected relative names in the layer, found " + shown_name(name));
     }
     std::string result;
     std::size_t depth = 0;
@@ -55,14 +55,14 @@ std::string normalise_entry(std::string_view name, const Limits& limits) {
             continue;
         }
         if (piece == "..") {
-            throw Error(Exit::unsafe, "image-unsafe", "expected names without \"..\" in the layer, found " + shown(name));
+            throw Error(Exit::unsafe, "image-unsafe", "expected names without \"..\" in the layer, found " + shown_name(name));
         }
         if (piece.size() > limits.component_bytes) {
-            throw limit_error("the length of a component of the path " + shown(name), "component_bytes",
+            throw limit_error("the length of a component of the path " + shown_name(name), "component_bytes",
                               limits.component_bytes);
         }
         if (++depth > limits.depth) {
-            throw limit_error("the depth of the path " + shown(name), "depth", limits.depth);
+            throw limit_error("the depth of the path " + shown_name(name), "depth", limits.depth);
         }
         result += (result.empty() ? "" : "/") + std::string(piece);
     }
@@ -118,7 +118,7 @@ Wanted wanted_from(const PullRequest& request) {
     wanted.modules_root = directory.empty() ? "lib/modules" : directory + "/lib/modules";
     for (const std::string& kernel : request.kernels) {
         if (kernel.empty() || user_path(kernel, "kernel version") != kernel || kernel.find('/') != std::string::npos) {
-            throw Error(Exit::data, "bad-path", "kernel version: expected one directory name, found " + shown(kernel));
+            throw Error(Exit::data, "bad-path", "kernel version: expected one directory name, found " + shown_name(kernel));
         }
         if (!request.all_kernels) {
             wanted.kernels.push_back(kernel);

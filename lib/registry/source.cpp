@@ -14,7 +14,7 @@ namespace kmm::registry {
 
 namespace {
 
-constexpr std::size_t k_piece = 256U << 10U;
+constexpr std::size_t k_file_piece = 256U << 10U;
 constexpr std::uint64_t k_ratio_free_bytes = 16U << 20U;
 
 }  // namespace
@@ -24,7 +24,7 @@ Error limit_error(const std::string& what, const std::string& name, std::uint64_
         .hint(fmt::format("if the image is trustworthy: --limit {}=VALUE", name));
 }
 
-FileSource::FileSource(int fd) : fd_(fd), buffer_(k_piece) {}
+FileSource::FileSource(int fd) : fd_(fd), buffer_(k_file_piece) {}
 
 std::string_view FileSource::next() {
     while (true) {

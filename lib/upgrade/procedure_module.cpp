@@ -45,7 +45,7 @@ Step node_step(std::string name, StateChange states, std::vector<std::string> gu
     return step;
 }
 
-Procedure make() {
+Procedure make_module() {
     Procedure::Parts parts;
     parts.name = "module";
     parts.run_initial = "upgrade-started";
@@ -108,7 +108,7 @@ Procedure make() {
 }  // namespace
 
 const Procedure& procedure_module() {
-    static const Procedure procedure = make();
+    static const Procedure procedure = make_module();
     return procedure;
 }
 

@@ -27,7 +27,7 @@ Step control_plane(std::string name, StateChange run) {
     return step;
 }
 
-Procedure make() {
+Procedure make_starlingx() {
     Procedure::Parts parts;
     parts.name = "starlingx";
     parts.run_initial = "idle";
@@ -67,7 +67,7 @@ Procedure make() {
 }  // namespace
 
 const Procedure& procedure_starlingx() {
-    static const Procedure procedure = make();
+    static const Procedure procedure = make_starlingx();
     return procedure;
 }
 

@@ -11,7 +11,7 @@ using cli::Option;
 using cli::Program;
 using cli::Verb;
 
-std::string quoted(std::string_view text) {
+std::string fish_quoted(std::string_view text) {
     std::string safe = "'";
     for (const char c : text) {
         if (c == '\'' || c == '\\') safe.push_back('\\');
@@ -27,7 +27,7 @@ std::string condition(const Verb& verb) {
         if (!text.empty()) text.append("; and ");
         text.append("__fish_seen_subcommand_from ").append(word);
     }
-    return quoted(text);
+    return fish_quoted(text);
 }
 
 std::string option_line(const Program& program, const Verb& verb, const Option& option) {
@@ -35,12 +35,12 @@ std::string option_line(const Program& program, const Verb& verb, const Option& 
     if (option.short_name != 0) text.append(fmt::format(" -s {}", option.short_name));
     if (!option.value_name.empty()) {
         const std::string kind = value_kind(option);
-        if (!option.choices.empty()) text.append(" -x -a ").append(quoted(base::join(option.choices, " ")));
+        if (!option.choices.empty()) text.append(" -x -a ").append(fish_quoted(base::join(option.choices, " ")));
         else if (kind == "directory") text.append(" -x -a '(__fish_complete_directories)'");
         else if (kind == "file") text.append(" -r -F");
         else text.append(" -x");
     }
-    return text + " -d " + quoted(option.help) + "\n";
+    return text + " -d " + fish_quoted(option.help) + "\n";
 }
 
 }  // namespace
@@ -50,13 +50,13 @@ std::string fish_completion(const Program& program) {
     for (const Verb* verb : visible_verbs(program)) {
         const std::size_t blank = verb->name.find(' ');
         if (blank == std::string::npos) {
-            text.append(fmt::format("complete -c {} -n __fish_use_subcommand -f -a {} -d {}\n", program.name, verb->name, quoted(verb->summary)));
+            text.append(fmt::format("complete -c {} -n __fish_use_subcommand -f -a {} -d {}\n", program.name, verb->name, fish_quoted(verb->summary)));
             continue;
         }
         const std::string group = verb->name.substr(0, blank);
         text.append(fmt::format(
             "complete -c {} -n '__fish_seen_subcommand_from {}' -f -a {} -d {}\n", program.name, group, verb->name.substr(blank + 1),
-            quoted(verb->summary)
+            fish_quoted(verb->summary)
         ));
     }
     for (const auto& group : verb_groups(program)) {

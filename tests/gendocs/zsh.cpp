@@ -12,7 +12,7 @@ using cli::Program;
 using cli::Verb;
 
 /// Text inside single quotes of an _arguments specification.
-std::string quoted(std::string_view text) {
+std::string zsh_quoted(std::string_view text) {
     std::string safe;
     for (const char c : text) {
         if (c == '\'') safe.append("'\\''");
@@ -26,15 +26,15 @@ std::string specification(const Option& option) {
     std::string value;
     if (!option.value_name.empty()) {
         const std::string kind = value_kind(option);
-        value = ":" + quoted(option.value_name) + ":";
+        value = ":" + zsh_quoted(option.value_name) + ":";
         if (!option.choices.empty()) value.append("(").append(base::join(option.choices, " ")).append(")");
         else if (kind == "file") value.append("_files");
         else if (kind == "directory") value.append("_files -/");
     }
     const std::string star = option.repeatable ? "*" : "";
-    std::string text = fmt::format("      '{}--{}[{}]{}' \\\n", star, option.name, quoted(option.help), value);
+    std::string text = fmt::format("      '{}--{}[{}]{}' \\\n", star, option.name, zsh_quoted(option.help), value);
     if (option.short_name != 0) {
-        text.append(fmt::format("      '{}-{}[{}]{}' \\\n", star, option.short_name, quoted(option.help), value));
+        text.append(fmt::format("      '{}-{}[{}]{}' \\\n", star, option.short_name, zsh_quoted(option.help), value));
     }
     return text;
 }
@@ -45,7 +45,7 @@ std::string zsh_completion(const Program& program) {
     std::string text = fmt::format("#compdef {}\n# SPDX-License-Identifier: Apache-2.0\n# zsh completion; written by tests/gendocs\n", program.name);
     text.append("local -a verbs words_only\nlocal verb word\nverbs=(\n");
     for (const Verb* verb : visible_verbs(program)) {
-        if (verb->name.find(' ') == std::string::npos) text.append(fmt::format("  '{}:{}'\n", verb->name, quoted(verb->summary)));
+        if (verb->name.find(' ') == std::string::npos) text.append(fmt::format("  '{}:{}'\n", verb->name, zsh_quoted(verb->summary)));
     }
     for (const auto& group : verb_groups(program)) text.append(fmt::format("  '{}:{} ...'\n", group, group));
     text.append("  'help:tell about a verb'\n)\n");

@@ -58,7 +58,7 @@ std::string documents_text(const std::vector<value::Node>& documents, const std:
     return text;
 }
 
-Exit run(const cli::Args& args, cli::Context& context) {
+Exit run_render(const cli::Args& args, cli::Context& context) {
     std::vector<std::string> what = args.positionals("WHAT");
     check_what(what);
     if (what.empty()) { what = {"nmc", "worker-pods"}; }
@@ -118,7 +118,7 @@ cli::Verb render_verb() {
     verb.options = std::vector<cli::Option>{node, option("next", "", "Pods of the very next pass only"), style, image,
                                             option("firmware-host-path", "DIR", "the hosts' firmware directory")} +
                    source_options() + cli::common_options();
-    verb.run = run;
+    verb.run = run_render;
     return verb;
 }
 

@@ -85,7 +85,7 @@ void print(const Source& source, const plan::Plan& plan, const plan::Options& op
     }
 }
 
-Exit run(const cli::Args& args, cli::Context& context) {
+Exit run_show(const cli::Args& args, cli::Context& context) {
     const Source source = read_valid_source(args, context);
     plan::Options options;
     options.next = args.flag("next");
@@ -123,7 +123,7 @@ cli::Verb show_verb() {
     next.name = "next";
     next.help = "only what the very next pass does";
     verb.options = std::vector<cli::Option>{next} + source_options() + cli::common_options();
-    verb.run = run;
+    verb.run = run_show;
     return verb;
 }
 

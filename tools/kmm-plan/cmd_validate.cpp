@@ -24,7 +24,7 @@ std::string text_of(const Source& source) {
     return text;
 }
 
-Exit run(const cli::Args& args, cli::Context& context) {
+Exit run_validate(const cli::Args& args, cli::Context& context) {
     Source source = read_source(args, args.positionals("FILE"));
     for (auto& finding : plan::validate(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
     for (auto& finding : plan::make_plan(source.objects, {}).diagnostics) {
@@ -54,7 +54,7 @@ cli::Verb validate_verb() {
     };
     verb.positionals = {{"FILE", "document, directory of documents, or - for standard input", false, true}};
     verb.options = source_options() + cli::common_options();
-    verb.run = run;
+    verb.run = run_validate;
     return verb;
 }
 

@@ -47,7 +47,7 @@ std::string text_of(const plan::Why& why) {
     return text;
 }
 
-Exit run(const cli::Args& args, cli::Context& context) {
+Exit run_why(const cli::Args& args, cli::Context& context) {
     const Source source = read_valid_source(args, context);
     const auto nodes = select_nodes(source, args, {args.positional("NODE")});
     const api::Module& module = find_module(source, args, args.positional("MODULE"));
@@ -83,7 +83,7 @@ cli::Verb why_verb() {
     };
     verb.positionals = {{"NODE", "name of a node"}, {"MODULE", "NAMESPACE/NAME, or NAME if it is unique"}};
     verb.options = source_options() + cli::common_options();
-    verb.run = run;
+    verb.run = run_why;
     return verb;
 }
 

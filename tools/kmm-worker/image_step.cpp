@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "api/names.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "sys/signals.hpp"
@@ -28,11 +29,6 @@ std::string scratch_base(const kmod::HostPaths& host) {
     struct stat status {};
     const bool ours = ::lstat(host.run.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == 0 && (status.st_mode & 022U) == 0;
     return ours ? host.run : "";
-}
-
-std::string without_plus(std::string release) {
-    if (release.ends_with('+')) release.pop_back();
-    return release;
 }
 
 }  // namespace
@@ -68,7 +64,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     try {
         image.pulled = run_pull(request, image.directory.path(), context, clock);
     } catch (const Error& error) {
-        const std::string trimmed = without_plus(kernel);
+        const std::string trimmed = api::trim_kernel(kernel);
         if (error.code() != "kernel-not-in-image" || trimmed == kernel) throw;
         kernel = trimmed;
         request.kernels = {kernel};

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "api/names.hpp"
 #include "base/text.hpp"
 #include "sys/file_ops.hpp"
 #include "value/reader.hpp"
@@ -139,11 +140,6 @@ void check_config(const Job& job, const std::string& input, Needs needs) {
     if (needs == Needs::image && job.config.container_image.empty()) throw missing("containerImage", "--image");
 }
 
-std::string without_plus(std::string release) {
-    if (release.ends_with('+')) release.pop_back();
-    return release;
-}
-
 struct LimitName {
     std::string_view name;
     std::uint64_t registry::Limits::*field;
@@ -267,8 +263,8 @@ Job read_job(const cli::Args& args, Needs needs) {
 }
 
 void require_kernel(const Job& job) {
-    const std::string wanted = without_plus(job.config.kernel_version);
-    if (wanted.empty() || wanted == without_plus(job.node.kernel)) return;
+    const std::string wanted = api::trim_kernel(job.config.kernel_version);
+    if (wanted.empty() || wanted == api::trim_kernel(job.node.kernel)) return;
     throw Error(Exit::checks_failed, "kernel-differs", fmt::format("the config is for kernel {}, this node runs {}", base::escape(job.config.kernel_version), job.node.kernel))
         .detail("wanted", base::escape(job.config.kernel_version))
         .detail("running", job.node.kernel)

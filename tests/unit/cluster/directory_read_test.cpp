@@ -16,7 +16,7 @@ using test::Tree;
 
 namespace {
 
-std::string node_text(const std::string& name) { return "apiVersion: v1\nkind: Node\nmetadata: {name: " + name + "}\n"; }
+std::string bare_node_text(const std::string& name) { return "apiVersion: v1\nkind: Node\nmetadata: {name: " + name + "}\n"; }
 
 /// "FILE:LINE:COL code" lines, FILE relative to the tree.
 std::string faults_of(const Snapshot& snapshot, const Tree& tree) {
@@ -60,7 +60,7 @@ TEST_SUITE("cluster::directory_read") {
     TEST_CASE("objects are found by kind and name wherever they lie") {
         const Tree tree;
         tree.put("nodes/node-a.yaml", test::k_node_a);
-        tree.put("my/own/place.yml", "---\n" + node_text("node-b"));
+        tree.put("my/own/place.yml", "---\n" + bare_node_text("node-b"));
         tree.put("c.json", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"node-c"}})");
         tree.put("secrets/ns/s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\ntype: Opaque\n");
         tree.put("empty.yaml", "# nothing yet\n");
@@ -80,12 +80,12 @@ TEST_SUITE("cluster::directory_read") {
     TEST_CASE("all faults of all files come at once, each with its place") {
         const Tree tree;
         tree.put("a.yaml", "a: [\n");
-        tree.put("b.yaml", node_text("x") + "---\n" + node_text("w"));
+        tree.put("b.yaml", bare_node_text("x") + "---\n" + bare_node_text("w"));
         tree.put("c.yaml", "apiVersion: v1\nkind: List\nitems: []\n");
         tree.put("d.yaml", "apiVersion: v1\nkind: Node\nmetadata:\n  name: z\n  name: w\n  lables: {}\n");
         tree.put("e/f.json", "{\"kind\": }");
-        tree.put("n1.yaml", node_text("same"));
-        tree.put("n2.yaml", node_text("same"));
+        tree.put("n1.yaml", bare_node_text("same"));
+        tree.put("n2.yaml", bare_node_text("same"));
         std::filesystem::create_symlink("nowhere", tree.path("g.yaml"));
         std::filesystem::create_symlink("h.yaml", tree.path("h.yaml"));
         std::filesystem::create_directory_symlink("..", tree.path("e/up"));
@@ -101,7 +101,7 @@ TEST_SUITE("cluster::directory_read") {
 
     TEST_CASE("a link to a file or a directory is followed once") {
         const Tree tree;
-        tree.put("real/n.yaml", node_text("m"));
+        tree.put("real/n.yaml", bare_node_text("m"));
         std::filesystem::create_symlink("real/n.yaml", tree.path("a.yaml"));
         std::filesystem::create_directory_symlink("real", tree.path("other"));
         sys::LinuxFileOps ops;
@@ -129,9 +129,9 @@ TEST_SUITE("cluster::directory_read") {
 
     TEST_CASE("what must not be read or written is said before anything happens") {
         const Tree tree;
-        tree.put("nodes/a.yaml", node_text("a"));
-        tree.put("secret.yaml", node_text("b"));
-        tree.put("closed/x.yaml", node_text("c"));
+        tree.put("nodes/a.yaml", bare_node_text("a"));
+        tree.put("secret.yaml", bare_node_text("b"));
+        tree.put("closed/x.yaml", bare_node_text("c"));
         std::filesystem::permissions(std::filesystem::path(tree.path()).parent_path(), std::filesystem::perms(0755));
         std::filesystem::permissions(tree.path("secret.yaml"), std::filesystem::perms(0));
         std::filesystem::permissions(tree.path("closed"), std::filesystem::perms(0));
@@ -159,6 +159,6 @@ TEST_SUITE("cluster::directory_read") {
               }) == 0);
         std::filesystem::permissions(tree.path(), std::filesystem::perms(0755));
         std::filesystem::permissions(tree.path("closed"), std::filesystem::perms(0755));
-        CHECK(tree.get("nodes/a.yaml") == node_text("a"));
+        CHECK(tree.get("nodes/a.yaml") == bare_node_text("a"));
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "api/names.hpp"
 #include "plan/template.hpp"
 
 using namespace kmm::plan;
@@ -75,8 +76,8 @@ TEST_SUITE("plan::unit") {
     }
 
     TEST_CASE("exactly one trailing plus is trimmed") {
-        CHECK(trim_kernel("6.1.0+") == "6.1.0");
-        CHECK(trim_kernel("6.1.0++") == "6.1.0+");
-        CHECK(trim_kernel("6.1.0") == "6.1.0");
+        CHECK(kmm::api::trim_kernel("6.1.0+") == "6.1.0");
+        CHECK(kmm::api::trim_kernel("6.1.0++") == "6.1.0+");
+        CHECK(kmm::api::trim_kernel("6.1.0") == "6.1.0");
     }
 }

@@ -15,7 +15,7 @@ namespace {
 const std::string k_manifest_type(image::k_oci_manifest);
 const std::string k_index_type(image::k_oci_index);
 
-TestLayer good_layer() { return gzip_layer(TarBuilder().file(k_modules + "/good.ko", "good").finish()); }
+TestLayer sound_layer() { return gzip_layer(TarBuilder().file(k_modules + "/good.ko", "good").finish()); }
 
 /// `text` with the first `from` replaced.
 std::string changed(std::string text, const std::string& from, const std::string& to) {
@@ -27,7 +27,7 @@ std::string changed(std::string text, const std::string& from, const std::string
 /// Pushes a good image whose manifest was changed.
 Outcome pull_changed(const std::string& from, const std::string& to) {
     FakeRegistry registry;
-    registry.add_manifest("v1", k_manifest_type, changed(registry.image_manifest({good_layer()}), from, to));
+    registry.add_manifest("v1", k_manifest_type, changed(registry.image_manifest({sound_layer()}), from, to));
     return pull_from(registry);
 }
 
@@ -52,8 +52,8 @@ TEST_SUITE("registry::unit") {
 
 TEST_CASE("M01 another manifest than the digest asked for") {
     FakeRegistry registry;
-    const std::string digest = registry.add_image("v1", {good_layer()});
-    const std::string manifest = registry.image_manifest({good_layer()});
+    const std::string digest = registry.add_image("v1", {sound_layer()});
+    const std::string manifest = registry.image_manifest({sound_layer()});
     registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
         if (request.target.find("/manifests/") == std::string::npos) {
             return std::nullopt;
@@ -73,7 +73,7 @@ TEST_CASE("M01 another manifest than the digest asked for") {
 
 TEST_CASE("M10 a manifest of exactly the limit and one byte more") {
     FakeRegistry registry;
-    std::string manifest = registry.image_manifest({good_layer()});
+    std::string manifest = registry.image_manifest({sound_layer()});
     const std::size_t limit = 4U << 20U;
     manifest.insert(1, limit - manifest.size(), ' ');
     REQUIRE(manifest.size() == limit);
@@ -127,7 +127,7 @@ TEST_CASE("M13 digests that are none") {
           std::string(), "sha256:" + hex + "a", "SHA256:" + hex, "sha512:" + hex, hex}) {
         CAPTURE(digest);
         FakeRegistry registry;
-        const TestLayer layer = good_layer();
+        const TestLayer layer = sound_layer();
         registry.add_manifest("v1", k_manifest_type,
                               changed(registry.image_manifest({layer}), sha256(layer.bytes), digest));
         const Outcome outcome = pull_from(registry);
@@ -139,7 +139,7 @@ TEST_CASE("M13 digests that are none") {
 
 TEST_CASE("M14 a document that is two things") {
     FakeRegistry registry;
-    const std::string manifest = registry.image_manifest({good_layer()});
+    const std::string manifest = registry.image_manifest({sound_layer()});
     CHECK(pull_manifest(manifest, k_index_type).code() == "bad-manifest");
     CHECK(pull_manifest(changed(manifest, "\"layers\":", "\"manifests\":[],\"layers\":")).code() == "bad-manifest");
     CHECK(pull_manifest(changed(manifest, k_manifest_type, k_index_type), k_index_type).code() == "bad-manifest");
@@ -157,14 +157,14 @@ TEST_CASE("M15 the obsolete Docker schema 1") {
 
 TEST_CASE("M16 parameters of the content type are ignored") {
     FakeRegistry registry;
-    registry.add_manifest("v1", k_manifest_type + "; charset=utf-8", registry.image_manifest({good_layer()}));
+    registry.add_manifest("v1", k_manifest_type + "; charset=utf-8", registry.image_manifest({sound_layer()}));
     const Outcome outcome = pull_from(registry);
     CHECK_MESSAGE(!outcome.error, outcome.message());
 }
 
 TEST_CASE("M17 nested indexes") {
     FakeRegistry registry;
-    const std::string manifest = registry.image_manifest({good_layer()});
+    const std::string manifest = registry.image_manifest({sound_layer()});
     const std::string digest = registry.add_manifest("m", k_manifest_type, manifest);
     const std::string one = index_of(descriptor(k_manifest_type, manifest, platform("amd64")));
     const std::string two = index_of(descriptor(k_index_type, one));
@@ -190,8 +190,8 @@ TEST_CASE("M17 nested indexes") {
 
 TEST_CASE("M18 the platform in an index") {
     FakeRegistry registry;
-    const std::string amd = registry.image_manifest({good_layer()});
-    const std::string arm7 = registry.image_manifest({good_layer()}, "arm");
+    const std::string amd = registry.image_manifest({sound_layer()});
+    const std::string arm7 = registry.image_manifest({sound_layer()}, "arm");
     const std::string second = registry.image_manifest(
         {gzip_layer(TarBuilder().file(k_modules + "/second.ko", "2").finish())});
     for (const std::string& text : {amd, arm7, second}) {
@@ -221,7 +221,7 @@ TEST_CASE("M18 the platform in an index") {
 
 TEST_CASE("M19 an index entry without a platform") {
     FakeRegistry registry;
-    const std::string manifest = registry.image_manifest({good_layer()});
+    const std::string manifest = registry.image_manifest({sound_layer()});
     registry.add_manifest("x", k_manifest_type, manifest);
     registry.add_manifest("v1", k_index_type, index_of(descriptor(k_manifest_type, manifest)));
     CHECK(pull_from(registry).code() == "ok");
@@ -230,11 +230,11 @@ TEST_CASE("M19 an index entry without a platform") {
 
 TEST_CASE("M20 a configuration for another platform") {
     FakeRegistry registry;
-    registry.add_image("v1", {good_layer()}, "arm64");
+    registry.add_image("v1", {sound_layer()}, "arm64");
     const Outcome outcome = pull_from(registry);
     CHECK(outcome.code() == "platform-mismatch");
     CHECK(outcome.exit() == Exit::data);
-    const std::string manifest = registry.image_manifest({good_layer()}, "arm64");
+    const std::string manifest = registry.image_manifest({sound_layer()}, "arm64");
     registry.add_manifest("v1", k_index_type, index_of(descriptor(k_manifest_type, manifest, platform("amd64"))));
     CHECK(pull_from(registry).code() == "platform-mismatch");
 }
@@ -242,10 +242,10 @@ TEST_CASE("M20 a configuration for another platform") {
 TEST_CASE("M21 no layers, empty layers, too many layers") {
     CHECK(pull_layers({}).code() == "bad-manifest");
     const TestLayer nothing = gzip_layer(TarBuilder().finish());
-    CHECK(pull_layers({nothing, good_layer(), plain_layer("")}).code() == "ok");
+    CHECK(pull_layers({nothing, sound_layer(), plain_layer("")}).code() == "ok");
     CHECK(pull_layers(std::vector<TestLayer>(129, nothing)).code() == "image-limit");
     FakeRegistry registry;
-    const TestLayer layer = good_layer();
+    const TestLayer layer = sound_layer();
     registry.add_manifest("v1", k_manifest_type, changed(registry.image_manifest({layer}), "]}", "," +
                                                  descriptor(layer.media_type, layer.bytes) + "]}"));
     CHECK(pull_from(registry).code() == "bad-manifest");
@@ -258,7 +258,7 @@ TEST_CASE("M22 M23 layers that are encrypted, foreign or unknown") {
           "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"}) {
         CAPTURE(type);
         FakeRegistry registry;
-        TestLayer layer = good_layer();
+        TestLayer layer = sound_layer();
         layer.media_type = type;
         registry.add_manifest("v1", k_manifest_type,
                               changed(registry.image_manifest({layer}), "\"layers\":[{",

@@ -16,7 +16,7 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-struct Case {
+struct EditCase {
     std::string name, text;
     std::vector<Edit> edits;
     std::string expected;
@@ -25,7 +25,7 @@ struct Case {
 Edit put(Path path, Node value) { return Edit{std::move(path), std::move(value)}; }
 Edit drop(Path path) { return Edit{std::move(path), std::nullopt}; }
 
-void check(const std::vector<Case>& cases) {
+void check(const std::vector<EditCase>& cases) {
     for (const auto& c : cases) {
         CAPTURE(c.name);
         std::string found;
@@ -79,7 +79,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 const Path k_role = {"metadata", "labels", "role"};
 
-std::vector<Case> block_cases() {
+std::vector<EditCase> block_cases() {
     return {
         {"replace a plain scalar", k_node, {put(k_role, "x")}, replaced(k_node, "role: worker", "role: x")},
         {"replace a quoted one, comment and gap stay", k_node, {put({"metadata", "labels", "zone"}, "us 1")},
@@ -140,7 +140,7 @@ std::vector<Case> block_cases() {
     };
 }
 
-std::vector<Case> flow_cases() {
+std::vector<EditCase> flow_cases() {
     return {
         {"yaml flow, replace", "m: {a: 1, b: \"x, y\"} # c\n", {put({"m", "b"}, "z"), put({"m", "a"}, 2)}, "m: {a: 2, b: \"z\"} # c\n"},
         {"yaml flow, add", "m: {a: 1}\n", {put({"m", "b"}, Node::mapping({{"c", "d"}}))}, "m: {a: 1, \"b\": {\"c\":\"d\"}}\n"},
