@@ -23,6 +23,9 @@ struct Resolved {
     std::string kernel;             ///< with one trailing "+" trimmed: what was matched, tagged and put into the config
     std::string kernel_real;        ///< as the node reports it
     api::ModuleConfig config;       ///< what KMM's NodeModulesConfig entry would carry
+    api::TlsOptions registry_tls;   ///< the mapping's if it has one, else the container's; never mixed
+    std::optional<api::Build> build;  ///< container's and mapping's merged; templates are not expanded, as in KMM
+    std::optional<api::Sign> sign;    ///< merged; unsignedImage and filesToSign expanded
 };
 struct NoMapping {};
 /// Bad regexp, template error: an Error-like fault, distinct from "no match".

@@ -4,6 +4,7 @@
 
 #include "api/names.hpp"
 #include "base/text.hpp"
+#include "plan/merge.hpp"
 #include "plan/plan.hpp"
 #include "plan/regexp.hpp"
 #include "plan/template.hpp"
@@ -49,8 +50,38 @@ std::vector<std::string> in_tree_modules(const api::ModuleLoaderContainer& conta
     return container.in_tree_modules_to_remove.value_or(std::vector<std::string>{});
 }
 
+MappingFault unparsable_kernel(const std::string& kernel) {
+    MappingFault unparsable{fault("kernel-unparsable",
+                                  fmt::format("kernel version \"{}\" has fewer than three parts, expected like 6.1.0-56-amd64",
+                                              base::escape(kernel)),
+                                  std::nullopt, "correct status.nodeInfo.kernelVersion of the Node")};
+    unparsable.diagnostic.severity = Severity::warning;  // the Module is fine
+    return unparsable;
+}
+
+/// `what` is "image template" or the like, for messages.
+std::variant<std::string, MappingFault> expand_text(const std::string& text, const Variables& variables, const char* what,
+                                                    const std::optional<Position>& place) {
+    const Expansion expansion = expand(text, variables);
+    if (!expansion.error.empty()) {
+        return MappingFault{fault("bad-template",
+                                  fmt::format("{} \"{}\": {} (at character {})", what, base::escape(text), expansion.error,
+                                              expansion.error_offset + 1),
+                                  place)};
+    }
+    for (const auto& use : expansion.uses) {
+        if (use.value || use.has_default) { continue; }
+        MappingFault unknown{unknown_variable(use, text, place)};
+        if (use.name.starts_with("MOD_") && !variables.contains("MOD_NAME")) {
+            unknown.diagnostic.hint = "MOD_NAME and MOD_NAMESPACE are known in containerImage only";
+        }
+        return unknown;
+    }
+    return expansion.text;
+}
+
 std::variant<std::string, MappingFault> expand_image(const api::Module& module, std::size_t index,
-                                                     const std::string& kernel) {
+                                                     const Variables& variables) {
     const auto& container = module.module_loader->container;
     const auto& mapping = container.kernel_mappings[index];
     const std::string& text = mapping.container_image.empty() ? container.container_image : mapping.container_image;
@@ -59,27 +90,26 @@ std::variant<std::string, MappingFault> expand_image(const api::Module& module, 
         return MappingFault{fault("missing-image", fmt::format("no containerImage for kernelMappings[{}]", index), place,
                                   "set containerImage in the mapping or in the container")};
     }
-    const auto variables = template_variables(kernel, module.meta.name, module.meta.namespace_);
-    if (!variables) {
-        MappingFault unparsable{fault("kernel-unparsable",
-                                  fmt::format("kernel version \"{}\" has fewer than three parts, expected like 6.1.0-56-amd64",
-                                              base::escape(kernel)),
-                                  std::nullopt, "correct status.nodeInfo.kernelVersion of the Node")};
-        unparsable.diagnostic.severity = Severity::warning;  // the Module is fine
-        return unparsable;
+    return expand_text(text, variables, "image template", place);
+}
+
+/// Expands the texts of `sign` in place: KMM knows no MOD_NAME and MOD_NAMESPACE there.
+std::optional<MappingFault> expand_sign(api::Sign& sign, const api::Module& module, std::size_t index,
+                                        Variables variables) {
+    variables.erase("MOD_NAME");
+    variables.erase("MOD_NAMESPACE");
+    const std::string container = "spec.moduleLoader.container";
+    auto place = module.places.find(fmt::format("{}.kernelMappings[{}].sign", container, index));
+    if (place == module.places.end()) { place = module.places.find(container + ".sign"); }
+    const auto position = place == module.places.end() ? known(module.meta.origin) : std::optional(place->second);
+    std::vector<std::pair<const char*, std::string*>> texts{{"unsignedImage template", &sign.unsigned_image}};
+    for (auto& file : sign.files_to_sign) { texts.emplace_back("filesToSign template", &file); }
+    for (auto& [what, text] : texts) {
+        auto expanded = expand_text(*text, variables, what, position);
+        if (auto* bad = std::get_if<MappingFault>(&expanded)) { return std::move(*bad); }
+        *text = std::get<std::string>(std::move(expanded));
     }
-    const Expansion expansion = expand(text, *variables);
-    if (!expansion.error.empty()) {
-        return MappingFault{fault("bad-template",
-                                  fmt::format("image template \"{}\": {} (at character {})", base::escape(text),
-                                              expansion.error, expansion.error_offset + 1),
-                                  place)};
-    }
-    for (const auto& use : expansion.uses) {
-        if (use.value || use.has_default) { continue; }
-        return MappingFault{unknown_variable(use, text, place)};
-    }
-    return expansion.text;
+    return std::nullopt;
 }
 
 }  // namespace
@@ -135,16 +165,24 @@ Resolution Resolver::resolve(std::string_view kernel_version) const {
     }
     if (!last.matched) { return NoMapping{}; }
     const std::string kernel = api::trim_kernel(kernel_version);
-    auto image = expand_image(module_, last.index, kernel);
+    const auto variables = template_variables(kernel, module_.meta.name, module_.meta.namespace_);
+    if (!variables) { return unparsable_kernel(kernel); }
+    auto image = expand_image(module_, last.index, *variables);
     if (auto* bad = std::get_if<MappingFault>(&image)) { return std::move(*bad); }
 
     Resolved resolved;
+    resolved.build = merge_build(container.build, mapping.build);
+    resolved.sign = merge_sign(container.sign, mapping.sign);
+    if (resolved.sign) {
+        if (auto bad = expand_sign(*resolved.sign, module_, last.index, *variables)) { return std::move(*bad); }
+    }
     resolved.mapping_index = last.index;
     resolved.literal = last.literal;
     resolved.matcher = last.matcher;
     resolved.kernel = kernel;
     resolved.kernel_real = std::string(kernel_version);
     const api::TlsOptions& tls = mapping.registry_tls ? *mapping.registry_tls : container.registry_tls;
+    resolved.registry_tls = tls;
     api::ModuleConfig& config = resolved.config;
     config.container_image = std::get<std::string>(std::move(image));
     config.image_pull_policy = container.image_pull_policy;

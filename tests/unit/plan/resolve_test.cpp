@@ -127,6 +127,75 @@ TEST_SUITE("plan::unit") {
         CHECK(resolved(module, "6.1.0-1").config.in_tree_module_to_remove.empty());
     }
 
+    TEST_CASE("build: one side alone, else the container's with the mapping's parts that KMM takes") {
+        api::Module module = build::module();
+        auto& container = module.module_loader->container;
+        auto& mapping = container.kernel_mappings[0];
+        CHECK_FALSE(resolved(module, "6.1.0-1").build.has_value());
+        api::Build base;
+        base.dockerfile_config_map = "base";
+        base.build_args = {{"A", "1"}, {"B", "2"}};
+        base.secrets = {"s1"};
+        base.kaniko_tag = "k1";
+        base.selector = {{"build", "yes"}};
+        base.base_image_registry_tls.insecure = true;
+        api::Build over;
+        over.build_args = {{"Z", "z"}, {"B", "3"}, {"Y", "$KERNEL_XYZ"}};
+        over.secrets = {"s2"};
+        over.kaniko_tag = "k2";
+        over.selector = {{"other", "yes"}};
+        container.build = base;
+        CHECK(resolved(module, "6.1.0-1").build == base);
+        mapping.build = over;
+        api::Build merged = base;
+        merged.build_args = {{"A", "1"}, {"B", "3"}, {"Y", "$KERNEL_XYZ"}, {"Z", "z"}};
+        merged.secrets = {"s1", "s2"};
+        CHECK(resolved(module, "6.1.0-1").build == merged);
+        mapping.build->dockerfile_config_map = "over";
+        CHECK(resolved(module, "6.1.0-1").build->dockerfile_config_map == "over");
+        container.build.reset();
+        CHECK(resolved(module, "6.1.0-1").build == mapping.build);
+    }
+
+    TEST_CASE("sign: files are appended, texts expanded, without the Module's names") {
+        api::Module module = build::module();
+        auto& container = module.module_loader->container;
+        auto& mapping = container.kernel_mappings[0];
+        api::Sign base;
+        base.cert_secret = "c1";
+        base.key_secret = "k1";
+        base.unsigned_image = "r/i:$KERNEL_XYZ-unsigned";
+        base.files_to_sign = {"/opt/lib/modules/${KERNEL_FULL_VERSION}/a.ko"};
+        base.unsigned_image_registry_tls.insecure = true;
+        api::Sign over;
+        over.key_secret = "k2";
+        over.files_to_sign = {"/opt/b.ko"};
+        container.sign = base;
+        mapping.sign = over;
+        const auto sign = resolved(module, "6.1.0-1").sign;
+        REQUIRE(sign.has_value());
+        CHECK(sign->cert_secret == "c1");
+        CHECK(sign->key_secret == "k2");
+        CHECK(sign->unsigned_image == "r/i:6.1.0-unsigned");
+        CHECK(sign->unsigned_image_registry_tls.insecure);
+        CHECK(sign->files_to_sign == std::vector<std::string>{"/opt/lib/modules/6.1.0-1/a.ko", "/opt/b.ko"});
+        mapping.sign->unsigned_image = "r/i:$MOD_NAME";
+        CHECK(fault_code(module, "6.1.0-1") == "unknown-template-variable");
+        mapping.sign->unsigned_image = "r/i:${KERNEL_X";
+        CHECK(fault_code(module, "6.1.0-1") == "bad-template");
+    }
+
+    TEST_CASE("registryTLS is the mapping's or the container's, never a mixture") {
+        api::Module module = build::module();
+        auto& container = module.module_loader->container;
+        container.registry_tls.insecure = true;
+        CHECK(resolved(module, "6.1.0-1").registry_tls.insecure);
+        container.kernel_mappings[0].registry_tls = api::TlsOptions{};
+        container.kernel_mappings[0].registry_tls->insecure_skip_tls_verify = true;
+        CHECK_FALSE(resolved(module, "6.1.0-1").registry_tls.insecure);
+        CHECK(resolved(module, "6.1.0-1").registry_tls.insecure_skip_tls_verify);
+    }
+
     TEST_CASE("faults of the image are distinct from no match") {
         api::Module module = build::module();
         auto& image = module.module_loader->container.container_image;
