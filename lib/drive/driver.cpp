@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "upgrade/planner.hpp"
 #include "upgrade/procedure.hpp"
 
 namespace kmm::drive {
@@ -121,7 +120,10 @@ Ended Driver::walk() {
                 threads.clear();
                 std::rethrow_exception(crash);
             }
-            return Ended::interrupted;
+            // The last step of all may have ended while the stop was asked for.
+            const auto state = recorder_.run().state;
+            if (!upgrade::is_final_run_state(state)) return Ended::interrupted;
+            return state == "upgrade-complete" ? Ended::complete : Ended::aborted;
         }
         const auto seen = endings;
         const auto run = recorder_.run();
@@ -177,7 +179,32 @@ void Driver::resume() {
                    value::Node::mapping({{"rollback", upgrade::to_string(run.rollback.value_or(upgrade::Rollback::none))}}));
 }
 
+std::optional<upgrade::NodeStep> Driver::choose_step(const upgrade::Run& run, const upgrade::Decision& decision,
+                                                     const std::string& node) {
+    for (const auto& candidate : decision.steps)
+        if (node.empty() || candidate.node == node) return candidate;
+    const auto* wanted = run.find(node);
+    const auto active = static_cast<std::int64_t>(upgrade::active_nodes(run).size());
+    if (wanted != nullptr && wanted->touched == 0 && wanted->state == "pending" && active < run.options.max_unavailable)
+        return upgrade::NodeStep{node, "check"};
+    return std::nullopt;
+}
+
+void Driver::refuse_step(const upgrade::Run& run, const upgrade::Decision& decision, const std::string& node) {
+    const auto* wanted = run.find(node);
+    const auto next = decision.steps.empty() ? std::string() : decision.steps.front().node;
+    throw Error(Exit::paused, "step-not-allowed",
+                wanted == nullptr ? fmt::format("node {} is not in this upgrade", node)
+                                  : fmt::format("node {} is {} while {} of {} nodes may be in flight", node, wanted->state,
+                                                upgrade::active_nodes(run).size(), run.options.max_unavailable))
+        .hint(next.empty() ? "kmm-upgrade show" : "kmm-upgrade step --node " + next);
+}
+
 Ended Driver::step(const std::string& node) {
+    auto going_on = recorder_.run();
+    going_on.paused = false;
+    const auto first = upgrade::next_steps(going_on, {});
+    if (first.next == Next::steps && !choose_step(going_on, first, node)) refuse_step(going_on, first, node);
     if (recorder_.run().paused) record_run(EventKind::resumed, "", "");
     bool stepped = false;
     for (;;) {
@@ -197,23 +224,10 @@ Ended Driver::step(const std::string& node) {
             return Ended::paused;
         }
         if (interrupted_()) return Ended::interrupted;
-        std::optional<upgrade::NodeStep> chosen;
-        for (const auto& candidate : decision.steps)
-            if (!chosen && (node.empty() || candidate.node == node)) chosen = candidate;
-        const auto* wanted = run.find(node);
-        const auto active = static_cast<std::int64_t>(upgrade::active_nodes(run).size());
-        if (!chosen && wanted != nullptr && wanted->touched == 0 && wanted->state == "pending" &&
-            active < run.options.max_unavailable)
-            chosen = upgrade::NodeStep{node, "check"};
+        const auto chosen = choose_step(run, decision, node);
         if (!chosen) {
             pause("manual", "one step was asked for");
-            const auto next = decision.steps.empty() ? std::string() : decision.steps.front().node;
-            throw Error(Exit::paused, "step-not-allowed",
-                        wanted == nullptr
-                            ? fmt::format("node {} is not in this upgrade", node)
-                            : fmt::format("node {} is {} while {} of {} nodes may be in flight", node, wanted->state, active,
-                                          run.options.max_unavailable))
-                .hint(next.empty() ? "kmm-upgrade show" : "kmm-upgrade step --node " + next);
+            refuse_step(run, decision, node);
         }
         const auto end = steps_.run(*chosen);
         if (end == StepEnd::left) return Ended::interrupted;

@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "drive/node_steps.hpp"
 #include "drive/recorder.hpp"
+#include "upgrade/planner.hpp"
 
 namespace kmm::drive {
 
@@ -59,6 +61,12 @@ public:
 
 private:
     void record_run(upgrade::EventKind kind, const std::string& step, const std::string& to, value::Node facts = {});
+    /// The step for `node` ("": whatever is next) among those that may run now; nullopt if it may not be stepped.
+    [[nodiscard]] static std::optional<upgrade::NodeStep> choose_step(const upgrade::Run& run,
+                                                                      const upgrade::Decision& decision,
+                                                                      const std::string& node);
+    /// Throws step-not-allowed, which says what is in the way and which step is next.
+    [[noreturn]] static void refuse_step(const upgrade::Run& run, const upgrade::Decision& decision, const std::string& node);
     void require_failed(const upgrade::Run& run, const std::string& node, const std::string& verb) const;
     void retry_failed(bool back);
 

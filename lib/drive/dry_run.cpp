@@ -115,7 +115,8 @@ cluster::WorkerReply DryRunner::run(const cluster::WorkerCall& call) {
         reply.document.set("outcome", "unloaded");
         return reply;
     }
-    sink_(call.node, fmt::format("kmm-worker load {}", memory.checked.get_string({"image", "reference"})));
+    const auto image = memory.checked.get_string({"image", "reference"});
+    sink_(call.node, image.empty() ? "kmm-worker load" : "kmm-worker load " + image);
     reply.document.set("outcome", "loaded");
     const auto* modules = memory.checked.find("modules");
     if (modules != nullptr && !modules->items().empty()) {

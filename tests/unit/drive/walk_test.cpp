@@ -310,6 +310,16 @@ TEST_CASE("an interrupt ends after the step, resume goes on to the same end") {
     CHECK(world.dump() == undisturbed.dump());
 }
 
+TEST_CASE("an interrupt after the last step of all is no interruption") {
+    World world;
+    Drive* running = nullptr;
+    Drive drive(world, world.prepare(), [&](const upgrade::Event&, const upgrade::Run& run, const std::string&) {
+        if (upgrade::is_final_run_state(run.state)) running->stop = true;
+    });
+    running = &drive;
+    CHECK(drive.driver.walk() == Ended::complete);
+}
+
 TEST_CASE("step does one step; step --node only where the table allows it") {
     World world;
     Drive drive(world, world.prepare());
@@ -321,7 +331,10 @@ TEST_CASE("step does one step; step --node only where the table allows it") {
     CHECK(drive.driver.step("node-c") == Ended::paused);
     CHECK(drive.state("node-c") == "checking");
     CHECK(drive.state("node-b") == "pending");
+    const auto recorded = drive.journal.entries.size();
     CHECK_THROWS_AS(static_cast<void>(drive.driver.step("node-b")), Error);
+    CHECK_THROWS_AS(static_cast<void>(drive.driver.step("nobody")), Error);
+    CHECK(drive.journal.entries.size() == recorded);  // what was refused is not recorded
     drive.driver.resume();
     CHECK(drive.driver.walk() == Ended::complete);
 }
