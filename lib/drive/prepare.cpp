@@ -151,6 +151,26 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
     return record;
 }
 
+bool same_trouble(const Error& a, const Error& b) {
+    return a.code() == b.code() && a.message() == b.message() && a.details() == b.details() && a.hint() == b.hint();
+}
+
+/// Adds the trouble of node `index` to `all`, with all nodes that have the same; nothing if an earlier one told of it.
+void tell_once(Error& all, const std::vector<std::string>& names, const std::vector<std::optional<Error>>& errors,
+               std::size_t index) {
+    const auto& error = *errors[index];
+    std::vector<std::string> same;
+    for (std::size_t other = 0; other < names.size(); ++other) {
+        if (!errors[other] || !same_trouble(error, *errors[other])) continue;
+        if (other < index) return;
+        same.push_back(names[other]);
+    }
+    all.detail(base::join(same, ", "), fmt::format("{}: {}", error.code(), error.message()));
+    for (const auto& [key, text] : error.details())
+        if (text != error.message()) all.detail(names[index] + " " + key, text);
+    if (!error.hint().empty()) all.detail(names[index] + " hint", error.hint());
+}
+
 }  // namespace
 
 const api::Module& find_module(const api::Objects& objects, const std::string& ns, const std::string& name) {
@@ -208,13 +228,8 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
     if (failing > 0) {
         Error all(Exit::checks_failed, "nodes-not-ready",
                   fmt::format("{} of {} nodes cannot be upgraded; nothing was changed", failing, names.size()));
-        for (std::size_t index = 0; index < names.size(); ++index) {
-            if (!errors[index]) continue;
-            const auto& error = *errors[index];
-            all.detail(names[index], fmt::format("{}: {}", error.code(), error.message()));
-            for (const auto& [key, text] : error.details()) all.detail(names[index] + " " + key, text);
-            if (!error.hint().empty()) all.detail(names[index] + " hint", error.hint());
-        }
+        for (std::size_t index = 0; index < names.size(); ++index)
+            if (errors[index]) tell_once(all, names, errors, index);
         throw all.hint("mend these nodes, or choose others with --node, then start again");
     }
     auto& run = prepared.run;

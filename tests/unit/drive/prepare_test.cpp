@@ -95,6 +95,17 @@ TEST_CASE("every failing node is listed") {
     CHECK(found);
 }
 
+TEST_CASE("nodes with the same trouble share a line") {
+    const auto error = refused([](World& world, StartRequest&) {
+        for (const auto* name : {"node-a", "node-c"}) world.nodes.nodes.at(name).kernel = "5.0";
+        world.nodes.nodes.at("node-b").reachable = false;
+    });
+    std::vector<std::string> keys;
+    for (const auto& [key, text] : error.details())
+        if (key.find(' ') == std::string::npos || key.find(',') != std::string::npos) keys.push_back(key);
+    CHECK(keys == std::vector<std::string>{"node-a, node-c", "node-b"});
+}
+
 TEST_CASE("the order is the walk") {
     World world;
     StartRequest request;
