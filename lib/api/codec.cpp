@@ -22,6 +22,7 @@ struct KnownKind {
     std::string_view kind;
     std::string_view api_version;
     Reader read;
+    std::string_view also = {};  ///< another version that KMM serves, "" if there is none
 };
 
 template <auto Decode, auto Member>
@@ -31,10 +32,15 @@ void read_into(Scope& scope, const value::Node& root, Objects& objects) {
 
 constexpr std::array k_kinds{
     KnownKind{"ConfigMap", "v1", read_into<decode_config_map, &Objects::config_maps>},
+    KnownKind{"ManagedClusterModule", "hub.kmm.sigs.x-k8s.io/v1beta1",
+              read_into<decode_managed_cluster_module, &Objects::managed_cluster_modules>},
     KnownKind{"Module", k_group_version, read_into<decode_module, &Objects::modules>},
+    KnownKind{"Namespace", "v1", read_into<decode_namespace, &Objects::namespaces>},
     KnownKind{"Node", "v1", read_into<decode_node, &Objects::nodes>},
     KnownKind{"NodeModulesConfig", k_group_version,
               read_into<decode_node_modules_config, &Objects::node_modules_configs>},
+    KnownKind{"PreflightValidation", "kmm.sigs.x-k8s.io/v1beta2",
+              read_into<decode_preflight_validation, &Objects::preflight_validations>, k_group_version},
     KnownKind{"Secret", "v1", read_into<decode_secret, &Objects::secrets>},
 };
 
@@ -108,12 +114,16 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
         return;
     }
     if (api_version.empty()) { return; }  // already reported as missing
-    if (api_version != known->api_version) {
+    if (api_version != known->api_version && (known->also.empty() || api_version != known->also)) {
+        const std::size_t slash = api_version.find('/');
+        const bool own_group = slash != std::string::npos && group_of(api_version) == group_of(known->api_version);
         fields.scope().fault("unknown-api-version",
                              fmt::format("apiVersion {} of kind {} is not supported, expected {}",
                                          base::escape(api_version), kind, known->api_version),
                              root.find("apiVersion") != nullptr ? root.find("apiVersion")->mark() : root.mark(),
-                             "the object was not read; convert it to that version");
+                             own_group ? fmt::format("no release of KMM serves {} as {}: write apiVersion: {}", kind,
+                                                     base::escape(api_version.substr(slash + 1)), known->api_version)
+                                       : fmt::format("the object was not read; write apiVersion: {}", known->api_version));
         return;
     }
     known->read(scope, root, objects);
@@ -161,6 +171,9 @@ void finish(Objects& objects, Diagnostics& diagnostics) {
     sort_and_check(objects.node_modules_configs, "NodeModulesConfig", diagnostics);
     sort_and_check(objects.secrets, "Secret", diagnostics);
     sort_and_check(objects.config_maps, "ConfigMap", diagnostics);
+    sort_and_check(objects.managed_cluster_modules, "ManagedClusterModule", diagnostics);
+    sort_and_check(objects.preflight_validations, "PreflightValidation", diagnostics);
+    sort_and_check(objects.namespaces, "Namespace", diagnostics);
 }
 
 }  // namespace kmm::api

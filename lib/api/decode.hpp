@@ -21,9 +21,17 @@ enum class Residence { cluster, namespaced };
 [[nodiscard]] ModuleConfig decode_config(Fields fields, Need need);
 [[nodiscard]] NodeModule decode_node_module_fields(Fields fields);
 
+/// The members of a Module's spec, which is also a ManagedClusterModule's spec.moduleSpec.
+void decode_module_spec(Fields& spec, Module& module);
+/// spec.devicePlugin or spec.dra: every field of the CRD is checked, the contents stay a tree.
+[[nodiscard]] std::optional<value::Node> decode_plugin(Fields& spec, std::string_view key);
+
 [[nodiscard]] Node decode_node(Scope& scope, const value::Node& root);
 [[nodiscard]] Module decode_module(Scope& scope, const value::Node& root);
 [[nodiscard]] NodeModulesConfig decode_node_modules_config(Scope& scope, const value::Node& root);
+[[nodiscard]] ManagedClusterModule decode_managed_cluster_module(Scope& scope, const value::Node& root);
+[[nodiscard]] PreflightValidation decode_preflight_validation(Scope& scope, const value::Node& root);
+[[nodiscard]] Namespace decode_namespace(Scope& scope, const value::Node& root);
 [[nodiscard]] Secret decode_secret(Scope& scope, const value::Node& root);
 [[nodiscard]] ConfigMap decode_config_map(Scope& scope, const value::Node& root);
 

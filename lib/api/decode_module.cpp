@@ -115,40 +115,6 @@ ModuleLoaderContainer decode_container(Fields fields) {
     return container;
 }
 
-/// Checks the shape of a devicePlugin or dra container; its contents stay a tree.
-void check_plugin_container(Fields fields) {
-    static_cast<void>(fields.string("image", Need::required));
-    static_cast<void>(fields.strings("args"));
-    static_cast<void>(fields.strings("command"));
-    static_cast<void>(fields.string("imagePullPolicy"));
-    static_cast<void>(fields.items("env"));
-    static_cast<void>(fields.child("resources"));
-    static_cast<void>(fields.items("volumeMounts"));
-    fields.done();
-}
-
-std::optional<value::Node> decode_plugin(Fields& spec, std::string_view key) {
-    auto fields = spec.child(key);
-    if (!fields) { return std::nullopt; }
-    if (auto container = fields->child("container", Need::required)) { check_plugin_container(*container); }
-    if (auto container = fields->child("initContainer")) { check_plugin_container(*container); }
-    static_cast<void>(fields->string("serviceAccountName"));
-    static_cast<void>(fields->boolean("automountServiceAccountToken"));
-    static_cast<void>(fields->items("volumes"));
-    if (key == "dra") {
-        static_cast<void>(fields->string("driverName", Need::required));
-        for (const auto& item : fields->items("deviceClasses")) {
-            Fields device_class(spec.scope(), *item.node, item.path);
-            static_cast<void>(device_class.string("name", Need::required));
-            static_cast<void>(device_class.items("selectors"));
-            static_cast<void>(device_class.items("config"));
-            device_class.done();
-        }
-    }
-    fields->done();
-    return fields->node();
-}
-
 }  // namespace
 
 std::vector<Toleration> decode_tolerations(Fields& parent, std::string_view key) {
@@ -188,29 +154,31 @@ ModprobeSpec decode_modprobe(Fields fields) {
     return modprobe;
 }
 
+void decode_module_spec(Fields& spec, Module& module) {
+    module.selector = spec.string_map("selector", Need::required);
+    module.tolerations = decode_tolerations(spec, "tolerations");
+    module.image_repo_secret = spec.name_of("imageRepoSecret");
+    static_cast<void>(spec.integer("imageRebuildTriggerGeneration"));
+    if (auto loader = spec.child("moduleLoader")) {
+        module.module_loader.emplace();
+        module.module_loader->service_account_name = loader->string("serviceAccountName");
+        if (auto container = loader->child("container", Need::required)) {
+            module.module_loader->container = decode_container(*container);
+        }
+        loader->done();
+    }
+    module.device_plugin = decode_plugin(spec, "devicePlugin");
+    module.dra = decode_plugin(spec, "dra");
+    spec.done();
+}
+
 Module decode_module(Scope& scope, const value::Node& root) {
     Module module;
     scope.places = &module.places;
     Fields fields(scope, root, "");
     fields.allow({"apiVersion", "kind", "status"});
     module.meta = decode_meta(fields, Residence::namespaced);
-    if (auto spec = fields.child("spec", Need::required)) {
-        module.selector = spec->string_map("selector", Need::required);
-        module.tolerations = decode_tolerations(*spec, "tolerations");
-        module.image_repo_secret = spec->name_of("imageRepoSecret");
-        static_cast<void>(spec->integer("imageRebuildTriggerGeneration"));
-        if (auto loader = spec->child("moduleLoader")) {
-            module.module_loader.emplace();
-            module.module_loader->service_account_name = loader->string("serviceAccountName");
-            if (auto container = loader->child("container", Need::required)) {
-                module.module_loader->container = decode_container(*container);
-            }
-            loader->done();
-        }
-        module.device_plugin = decode_plugin(*spec, "devicePlugin");
-        module.dra = decode_plugin(*spec, "dra");
-        spec->done();
-    }
+    if (auto spec = fields.child("spec", Need::required)) { decode_module_spec(*spec, module); }
     fields.done();
     scope.places = nullptr;
     return module;

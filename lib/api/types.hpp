@@ -188,6 +188,25 @@ struct ConfigMap {
     std::map<std::string, std::string> data;
 };
 
+/// hub.kmm.sigs.x-k8s.io/v1beta1 ManagedClusterModule.
+struct ManagedClusterModule {
+    ObjectMeta meta;
+    Module module;  ///< spec.moduleSpec; without name and namespace, its places are those of a Module's spec
+    std::string spoke_namespace;
+    Labels selector;  ///< of ManagedClusters
+};
+
+/// kmm.sigs.x-k8s.io PreflightValidation, v1beta1 and v1beta2.
+struct PreflightValidation {
+    ObjectMeta meta;
+    std::string kernel_version;
+    Position kernel_origin;  ///< of the value, or of the object if it is absent
+};
+
+struct Namespace {
+    ObjectMeta meta;
+};
+
 /// Everything read from a source, sorted by (namespace, name) within each kind.
 struct Objects {
     std::vector<Node> nodes;
@@ -195,6 +214,9 @@ struct Objects {
     std::vector<NodeModulesConfig> node_modules_configs;
     std::vector<Secret> secrets;
     std::vector<ConfigMap> config_maps;
+    std::vector<ManagedClusterModule> managed_cluster_modules;
+    std::vector<PreflightValidation> preflight_validations;
+    std::vector<Namespace> namespaces;
 };
 
 }  // namespace kmm::api

@@ -55,6 +55,15 @@ struct Verb {
     bool hidden = false;
 };
 
+/// A section of the manual page beyond verbs and options.
+struct Topic {
+    struct Entry {
+        std::string name, text;
+    };
+    std::string title;  ///< upper case
+    std::vector<Entry> entries;
+};
+
 /// A whole program.
 struct Program {
     std::string name;     ///< "kmm-plan"
@@ -63,6 +72,7 @@ struct Program {
     int man_section = 1;
     std::vector<Verb> verbs;
     std::vector<Example> examples;
+    std::vector<Topic> topics;
 };
 
 /// What the user gave, after environment, configuration files and defaults were applied.
@@ -116,7 +126,7 @@ struct Context {
 [[nodiscard]] std::string error_json(const Error& error);
 /// The same as a tree.
 [[nodiscard]] value::Node error_node(const Error& error);
-/// "file:line:col: severity: message", and the hint on a line of its own. Ends with a newline.
+/// "file:line:col: severity: message [code]", and the hint on a line of its own. Ends with a newline.
 [[nodiscard]] std::string diagnostic_text(const Diagnostic& diagnostic, bool color);
 
 }  // namespace kmm::cli

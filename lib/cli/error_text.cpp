@@ -65,7 +65,9 @@ value::Node diagnostic_node(const Diagnostic& diagnostic) {
 std::string diagnostic_text(const Diagnostic& diagnostic, bool color) {
     std::string text;
     if (diagnostic.position) text.append(base::escape(diagnostic.position->to_string())).append(": ");
-    text.append(severity_word(diagnostic.severity, color)).append(" ").append(indented(diagnostic.message, 2)).append("\n");
+    text.append(severity_word(diagnostic.severity, color)).append(" ").append(indented(diagnostic.message, 2));
+    if (!diagnostic.code.empty()) text.append(fmt::format(" [{}]", diagnostic.code));
+    text.append("\n");
     if (!diagnostic.hint.empty()) append_field(text, "hint", diagnostic.hint);
     return text;
 }

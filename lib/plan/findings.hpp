@@ -6,24 +6,27 @@
 #include <string_view>
 
 #include "api/types.hpp"
+#include "plan/validate.hpp"
 
 namespace kmm::plan {
 
 inline constexpr std::string_view k_container_path = "spec.moduleLoader.container";
 
-/// Findings about one Module.
+/// Findings about one Module. Each has a place, says what was expected and found, and how to get out of it.
 class Findings {
 public:
-    Findings(const api::Module& module, Diagnostics& diagnostics) : module_(module), diagnostics_(diagnostics) {}
+    /// `subject` begins every message, e.g. "Module drivers/hello".
+    Findings(const api::Module& module, std::string subject, Diagnostics& diagnostics)
+        : module_(module), subject_(std::move(subject)), diagnostics_(diagnostics) {}
 
-    void error(std::string_view path, std::string code, std::string message, std::string hint = "") {
+    void error(std::string_view path, std::string code, std::string message, std::string hint) {
         add(Severity::error, place(path), std::move(code), std::move(message), std::move(hint));
     }
-    void warning(std::string_view path, std::string code, std::string message, std::string hint = "") {
+    void warning(std::string_view path, std::string code, std::string message, std::string hint) {
         add(Severity::warning, place(path), std::move(code), std::move(message), std::move(hint));
     }
     /// An error at a node of the Module's own document.
-    void error_at(const value::Node& node, std::string code, std::string message, std::string hint = "") {
+    void error_at(const value::Node& node, std::string code, std::string message, std::string hint) {
         const value::Mark mark = node.mark();
         add(Severity::error, Position{module_.meta.origin.file, mark.line, mark.column}, std::move(code),
             std::move(message), std::move(hint));
@@ -34,17 +37,19 @@ public:
     [[nodiscard]] std::optional<Position> place(std::string_view path) const;
     [[nodiscard]] bool present(std::string_view path) const { return module_.places.count(path) != 0; }
     [[nodiscard]] const api::Module& module() const noexcept { return module_; }
+    [[nodiscard]] const std::string& subject() const noexcept { return subject_; }
 
 private:
     void add(Severity severity, std::optional<Position> position, std::string code, std::string message,
              std::string hint);
 
     const api::Module& module_;
+    std::string subject_;
     Diagnostics& diagnostics_;
 };
 
 /// The parts of validate_module.
-void validate_pod_fields(Findings& findings);  ///< names, tolerations, device plugin, DRA
+void validate_pod_fields(Findings& findings, const ValidateOptions& options);  ///< names, tolerations, device plugin, DRA
 void validate_loader(Findings& findings);      ///< spec.moduleLoader, which must be present
 
 }  // namespace kmm::plan

@@ -3,11 +3,12 @@
 #include "plan/validate.hpp"
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "api/labels.hpp"
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "plan/findings.hpp"
@@ -27,15 +28,17 @@ void check_names(Findings& findings) {
     const std::string message = fmt::format("name and namespace together have {} characters, expected at most ", length);
     if (length > k_names_length_max) {
         findings.error("metadata.name", "name-too-long", message + std::to_string(k_names_length_max),
-                       "KMM builds label keys from both, and a key has at most 63 characters");
+                       "shorten one: KMM builds label keys from both, and a key has at most 63 characters");
     } else if (length > k_names_length_released) {
         findings.warning("metadata.name", "name-too-long",
-                         message + fmt::format("{} by KMM up to v2.6.0", k_names_length_released));
+                         message + fmt::format("{} by KMM up to v2.6.0", k_names_length_released),
+                         "shorten one of them, or use a later KMM, which takes 41");
     }
     for (const auto& [key, text] : module.selector) {
         const std::string path = fmt::format("spec.selector[{}]", key);
         if (!api::is_qualified_name(key)) {
-            findings.error(path, "bad-selector", fmt::format("selector key \"{}\" is no label key", base::escape(key)));
+            findings.error(path, "bad-selector", fmt::format("selector key \"{}\" is no label key", base::escape(key)),
+                           "no node can match this selector");
         } else if (!api::is_label_value(text)) {
             findings.error(path, "bad-selector", fmt::format("\"{}\" is no label value", base::escape(text)),
                            "no node can match this selector");
@@ -48,16 +51,20 @@ void check_toleration_operator(Findings& findings, const api::Toleration& tolera
     if (op == "Exists") {
         if (!toleration.value.empty()) {
             findings.error(path + ".value", "toleration-value",
-                           fmt::format("operator Exists takes no value, found \"{}\"", base::escape(toleration.value)));
+                           fmt::format("operator Exists takes no value, found \"{}\"", base::escape(toleration.value)),
+                           "remove value, or write operator: Equal");
         }
     } else if (op.empty() || op == "Equal") {
         if (!api::is_label_value(toleration.value)) {
             findings.error(path + ".value", "toleration-value",
-                           fmt::format("\"{}\" is no label value", base::escape(toleration.value)));
+                           fmt::format("expected a label value, found \"{}\"", base::escape(toleration.value)),
+                           "at most 63 letters, digits, '-', '_' or '.', a letter or digit at both ends");
         }
     } else {
+        const auto near = base::nearest(op, std::vector<std::string>{"Equal", "Exists"});
         findings.error(path + ".operator", "toleration-operator",
-                       fmt::format("expected operator Equal or Exists, found \"{}\"", base::escape(op)));
+                       fmt::format("expected operator Equal or Exists, found \"{}\"", base::escape(op)),
+                       near ? fmt::format("did you mean {}?", *near) : "without operator, Equal is meant");
     }
 }
 
@@ -68,22 +75,29 @@ void check_tolerations(Findings& findings) {
         const std::string path = fmt::format("spec.tolerations[{}]", i);
         if (!toleration.key.empty() && !api::is_qualified_name(toleration.key)) {
             findings.error(path + ".key", "toleration-key",
-                           fmt::format("\"{}\" is no taint key", base::escape(toleration.key)));
+                           fmt::format("expected a taint key, found \"{}\"", base::escape(toleration.key)),
+                           "a key is [PREFIX/]NAME; NAME has 1 to 63 letters, digits, '-', '_' or '.'");
         }
         if (toleration.key.empty() && toleration.operator_ != "Exists") {
-            findings.error(path, "toleration-operator", "a toleration without key needs operator Exists");
+            findings.error(path, "toleration-operator",
+                           fmt::format("a toleration without key needs operator Exists, found {}",
+                                       toleration.operator_.empty() ? "none" : base::escape(toleration.operator_)),
+                           "add key, or operator: Exists to tolerate every taint");
         }
         check_toleration_operator(findings, toleration, path);
         if (toleration.toleration_seconds && toleration.effect != "NoExecute") {
             findings.error(path + ".tolerationSeconds", "toleration-seconds",
-                           fmt::format("tolerationSeconds needs effect NoExecute, found \"{}\"",
-                                       base::escape(toleration.effect)));
+                           fmt::format("tolerationSeconds needs effect NoExecute, found {}",
+                                       toleration.effect.empty() ? "none" : base::escape(toleration.effect)),
+                           "remove tolerationSeconds, or write effect: NoExecute");
         }
-        constexpr std::array<std::string_view, 4> effects{"", "NoSchedule", "PreferNoSchedule", "NoExecute"};
-        if (std::find(effects.begin(), effects.end(), toleration.effect) == effects.end()) {
+        const std::vector<std::string> effects{"NoSchedule", "PreferNoSchedule", "NoExecute"};
+        if (!toleration.effect.empty() && std::find(effects.begin(), effects.end(), toleration.effect) == effects.end()) {
+            const auto near = base::nearest(toleration.effect, effects);
             findings.error(path + ".effect", "toleration-effect",
                            fmt::format("expected effect NoSchedule, PreferNoSchedule or NoExecute, found \"{}\"",
-                                       base::escape(toleration.effect)));
+                                       base::escape(toleration.effect)),
+                           near ? fmt::format("did you mean {}?", *near) : "without effect, all of them are tolerated");
         }
     }
 }
@@ -123,24 +137,85 @@ void check_volumes(Findings& findings, const value::Node& plugin) {
     }
 }
 
+constexpr std::string_view k_subdomain_hint =
+    "lower-case letters, digits, '-' and '.', a letter or digit at both ends, at most 253";
+
 void check_dra(Findings& findings, const value::Node& dra) {
     const std::string driver = dra.get_string({"driverName"});
-    if (!api::is_dns1123_subdomain(driver)) {
+    // A field that is absent or no string is reported by the decoder.
+    if (const value::Node* place = dra.find("driverName"); place != nullptr && place->is_string() && !api::is_dns1123_subdomain(driver)) {
         findings.error("spec.dra.driverName", "dra-driver-name",
-                       fmt::format("driverName \"{}\" is no DNS subdomain", base::escape(driver)));
+                       fmt::format("driverName: expected a DNS subdomain, found \"{}\"", base::escape(driver)),
+                       std::string(k_subdomain_hint));
     }
     const value::Node* classes = dra.find("deviceClasses");
     std::set<std::string> seen;
     for (std::size_t i = 0; classes != nullptr && i < classes->items().size(); ++i) {
-        const std::string name = classes->items()[i].get_string({"name"});
+        const value::Node* place = classes->items()[i].find("name");
+        if (place == nullptr || !place->is_string()) { continue; }
+        const std::string& name = place->text();
         const std::string path = fmt::format("spec.dra.deviceClasses[{}].name", i);
         if (!api::is_dns1123_subdomain(name)) {
             findings.error(path, "dra-device-class",
-                           fmt::format("device class name \"{}\" is no DNS subdomain", base::escape(name)));
+                           fmt::format("deviceClasses[{}].name: expected a DNS subdomain, found \"{}\"", i, base::escape(name)),
+                           std::string(k_subdomain_hint));
         } else if (!seen.insert(name).second) {
-            findings.error(path, "dra-device-class", fmt::format("device class {} is named twice", name));
+            findings.error(path, "dra-device-class", fmt::format("device class {} is named twice", name), "remove one of them");
         }
     }
+}
+
+constexpr int k_dra_minor = 34;  // of Kubernetes 1
+
+/// Major and minor of "1.34", "v1.34.2-rc.0" or "1.34+"; nullopt for anything else.
+std::optional<std::pair<int, int>> parse_kubernetes_version(std::string_view text) {
+    if (text.starts_with('v')) { text.remove_prefix(1); }
+    std::pair<int, int> version;
+    const auto major = std::from_chars(text.data(), text.data() + text.size(), version.first);
+    if (major.ec != std::errc() || major.ptr == text.data() + text.size() || *major.ptr != '.') { return std::nullopt; }
+    const auto minor = std::from_chars(major.ptr + 1, text.data() + text.size(), version.second);
+    if (minor.ec != std::errc()) { return std::nullopt; }
+    return version;
+}
+
+void check_dra_version(Findings& findings, const std::string& cluster) {
+    if (cluster.empty()) { return; }
+    const auto version = parse_kubernetes_version(cluster);
+    if (!version) {
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("expected a version of Kubernetes as 1.34, found '{}'", base::escape(cluster)))
+            .hint("kubectl version prints that of the server");
+    }
+    if (version->first > 1 || (version->first == 1 && version->second >= k_dra_minor)) { return; }
+    findings.error("spec.dra", "dra-kubernetes-version",
+                   fmt::format("spec.dra needs Kubernetes 1.{} or later, found {}", k_dra_minor, base::escape(cluster)),
+                   "use spec.devicePlugin instead");
+}
+
+void check_preflight(const api::PreflightValidation& object, Diagnostics& diagnostics) {
+    const std::string& kernel = object.kernel_version;
+    const auto parts = 1 + std::count_if(kernel.begin(), kernel.end(), [](char c) { return c == '.' || c == ',' || c == '-'; });
+    constexpr int parts_min = 3;
+    if (kernel.empty() ? object.kernel_origin == object.meta.origin : parts >= parts_min) { return; }  // absent: reported
+    Diagnostic diagnostic;
+    diagnostic.code = "preflight-kernel";
+    diagnostic.message =
+        fmt::format("PreflightValidation {}: kernelVersion: expected at least {} parts between '.', ',' and '-', found \"{}\"",
+                    base::escape(object.meta.name), parts_min, base::escape(kernel));
+    diagnostic.position = object.kernel_origin;
+    diagnostic.hint = "write it as uname -r prints it";
+    diagnostics.push_back(std::move(diagnostic));
+}
+
+void check_namespace_deletion(const api::Namespace& object, Diagnostics& diagnostics) {
+    if (!object.meta.deleting || object.meta.labels.count(std::string(api::k_label_contains_modules)) == 0) { return; }
+    Diagnostic diagnostic;
+    diagnostic.code = "namespace-has-modules";
+    diagnostic.message = fmt::format("Namespace {} is to be deleted and has label {}", base::escape(object.meta.name),
+                                     api::k_label_contains_modules);
+    diagnostic.position = object.meta.origin;
+    diagnostic.hint = "delete its Modules first; KMM then removes the label";
+    diagnostics.push_back(std::move(diagnostic));
 }
 
 }  // namespace
@@ -150,7 +225,7 @@ void Findings::add(Severity severity, std::optional<Position> position, std::str
     Diagnostic diagnostic;
     diagnostic.severity = severity;
     diagnostic.code = std::move(code);
-    diagnostic.message = fmt::format("Module {}: {}", module_.full_name(), message);
+    diagnostic.message = fmt::format("{}: {}", subject_, message);
     diagnostic.position = std::move(position);
     diagnostic.hint = std::move(hint);
     diagnostics_.push_back(std::move(diagnostic));
@@ -165,29 +240,52 @@ std::optional<Position> Findings::place(std::string_view path) const {
     return module_.meta.origin.file.empty() ? std::nullopt : std::optional(module_.meta.origin);
 }
 
-void validate_pod_fields(Findings& findings) {
+void validate_pod_fields(Findings& findings, const ValidateOptions& options) {
     const api::Module& module = findings.module();
     check_names(findings);
     check_tolerations(findings);
     if (module.dra && module.device_plugin) {
-        findings.error("spec.dra", "plugins-exclusive", "spec.dra and spec.devicePlugin are mutually exclusive");
+        findings.error("spec.dra", "plugins-exclusive", "spec.dra and spec.devicePlugin are mutually exclusive, found both",
+                       "keep one of them");
     }
     if (module.dra) {
+        check_dra_version(findings, options.kubernetes_version);
         check_dra(findings, *module.dra);
         check_volumes(findings, *module.dra);
     }
     if (module.device_plugin) { check_volumes(findings, *module.device_plugin); }
 }
 
-void validate_module(const api::Module& module, Diagnostics& diagnostics) {
-    Findings findings(module, diagnostics);
-    validate_pod_fields(findings);
+void validate_module(const api::Module& module, const ValidateOptions& options, Diagnostics& diagnostics) {
+    Findings findings(module, fmt::format("Module {}", module.full_name()), diagnostics);
+    validate_pod_fields(findings, options);
     if (module.module_loader) { validate_loader(findings); }
 }
 
-Diagnostics validate(const api::Objects& objects) {
+void validate_update(const api::Module& before, const api::Module& after, Diagnostics& diagnostics) {
+    if (!before.module_loader || !after.module_loader) { return; }
+    const std::string& old_version = before.module_loader->container.version;
+    const std::string& new_version = after.module_loader->container.version;
+    if (old_version.empty() == new_version.empty()) { return; }
+    Findings findings(after, fmt::format("Module {}", after.full_name()), diagnostics);
+    findings.error(fmt::format("{}.version", k_container_path), "version-toggled",
+                   old_version.empty()
+                       ? fmt::format("version {} is added to a Module that has none", base::escape(new_version))
+                       : fmt::format("version is removed from a Module that has version {}", base::escape(old_version)),
+                   "delete the Module and create it again, or keep to the form it has");
+}
+
+Diagnostics validate(const api::Objects& objects, const ValidateOptions& options) {
     Diagnostics diagnostics;
-    for (const auto& module : objects.modules) { validate_module(module, diagnostics); }
+    for (const auto& module : objects.modules) { validate_module(module, options, diagnostics); }
+    for (const auto& object : objects.managed_cluster_modules) {
+        // The same rules on a Module without name and namespace; the spoke's Kubernetes is not known.
+        Findings findings(object.module, fmt::format("ManagedClusterModule {}", object.meta.name), diagnostics);
+        validate_pod_fields(findings, ValidateOptions{});
+        if (object.module.module_loader) { validate_loader(findings); }
+    }
+    for (const auto& object : objects.preflight_validations) { check_preflight(object, diagnostics); }
+    for (const auto& object : objects.namespaces) { check_namespace_deletion(object, diagnostics); }
     sort_and_merge(diagnostics);
     return diagnostics;
 }

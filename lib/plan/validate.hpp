@@ -2,22 +2,28 @@
 // What KMM's admission webhook would refuse, and what it lets through although it cannot work.
 #pragma once
 
+#include <string>
+
 #include "api/types.hpp"
 #include "base/error.hpp"
 
 namespace kmm::plan {
 
-/// All findings about one Module, appended in no particular order. Errors are KMM's own rules (facts: KMM 10.1), templates
-/// that cannot be expanded and versions that cannot be label values; warnings are traps that KMM admits. Rules that need
-/// the cluster's version or the object before the change are not checked.
-/// Codes: name-too-long, toleration-key, toleration-operator, toleration-value, toleration-seconds, toleration-effect,
-/// plugins-exclusive, dra-driver-name, dra-device-class, host-path, in-tree-both, image-untagged, mapping-ambiguous,
-/// mapping-empty, bad-regexp, missing-image, bad-template, unknown-template-variable, raw-args-with-name,
-/// raw-args-missing, loading-order, sign-files, bad-version, bad-selector, dotted-name, literal-plus, mapping-unreachable,
-/// firmware-path.
-void validate_module(const api::Module& module, Diagnostics& diagnostics);
+/// What the rules need to know beyond the documents.
+struct ValidateOptions {
+    std::string kubernetes_version;  ///< "1.34" or "v1.34.2"; "": unknown, rules about it are skipped as KMM does
+};
 
-/// The findings of all Modules, sorted.
-[[nodiscard]] Diagnostics validate(const api::Objects& objects);
+/// All findings about one Module, appended in no particular order. Errors are KMM's own rules (facts: KMM 10.1), templates
+/// that cannot be expanded and versions that cannot be label values; warnings are traps that KMM admits. The codes are
+/// listed, with their meaning, by codes().
+void validate_module(const api::Module& module, const ValidateOptions& options, Diagnostics& diagnostics);
+
+/// Rule 1 of KMM's webhook, about a change: a version is neither added to a Module nor removed from it.
+/// Code: version-toggled, at the place in `after`.
+void validate_update(const api::Module& before, const api::Module& after, Diagnostics& diagnostics);
+
+/// The findings of all Modules, ManagedClusterModules, PreflightValidations and Namespaces (facts: KMM 10.2), sorted.
+[[nodiscard]] Diagnostics validate(const api::Objects& objects, const ValidateOptions& options = {});
 
 }  // namespace kmm::plan

@@ -24,7 +24,7 @@ void check_version(Findings& findings, const api::ModuleLoaderContainer& contain
     if (container.version.empty()) { return; }
     if (!api::is_label_value(container.version)) {
         findings.error(container_path("version"), "bad-version",
-                       fmt::format("version \"{}\" is no label value", base::escape(container.version)),
+                       fmt::format("version: expected a label value, found \"{}\"", base::escape(container.version)),
                        "KMM writes the version into node labels: letters, digits, '-', '_', '.', at most 63");
     }
     if (findings.module().meta.name.find('.') != std::string::npos) {
@@ -40,12 +40,13 @@ void check_template(Findings& findings, const std::string& path, const std::stri
     if (!expansion.error.empty()) {
         findings.error(path, "bad-template",
                        fmt::format("image template \"{}\": {} (at character {})", base::escape(text), expansion.error,
-                                   expansion.error_offset + 1));
+                                   expansion.error_offset + 1),
+                       "a variable is $NAME, ${NAME} or ${NAME:-default}; $$ is a dollar sign");
     }
     for (const auto& use : expansion.uses) {
         if (use.value || use.has_default) { continue; }
         Diagnostic diagnostic = unknown_variable(use, text, findings.place(path));
-        diagnostic.message = fmt::format("Module {}: {}", findings.module().full_name(), diagnostic.message);
+        diagnostic.message = fmt::format("{}: {}", findings.subject(), diagnostic.message);
         findings.add(std::move(diagnostic));
     }
 }
@@ -71,11 +72,13 @@ void check_matcher(Findings& findings, const api::KernelMapping& mapping, std::s
     const std::string own = fmt::format("{}.kernelMappings[{}]", k_container_path, index);
     if (!mapping.literal.empty() && !mapping.regexp.empty()) {
         findings.error(own, "mapping-ambiguous",
-                       fmt::format("literal and regexp are both set in kernelMappings[{}], expected one of them", index));
+                       fmt::format("literal and regexp are both set in kernelMappings[{}], expected one of them", index),
+                       "keep one; two mappings do for both");
     }
     if (mapping.literal.empty() && mapping.regexp.empty()) {
         findings.error(own, "mapping-empty",
-                       fmt::format("neither literal nor regexp is set in kernelMappings[{}]", index));
+                       fmt::format("neither literal nor regexp is set in kernelMappings[{}], expected one of them", index),
+                       "regexp: '^.+$' matches every kernel");
     }
     if (mapping.literal.ends_with('+')) {
         findings.warning(mapping_path(index, "literal"), "literal-plus",
@@ -116,7 +119,7 @@ void check_mapping(Findings& findings, const api::ModuleLoaderContainer& contain
     check_matcher(findings, mapping, index);
     if (mapping.container_image.empty() && container.container_image.empty()) {
         findings.error(mapping_path(index, "containerImage"), "missing-image",
-                       fmt::format("no containerImage for kernelMappings[{}]", index),
+                       fmt::format("expected containerImage in kernelMappings[{}] or in the container, found none", index),
                        "set containerImage in the mapping or in the container");
     }
     check_image(findings, mapping_path(index, "containerImage"), mapping.container_image);
@@ -135,11 +138,15 @@ void check_raw_args(Findings& findings, const api::ModprobeSpec& modprobe) {
     if (!modprobe.module_name.empty()) {
         if (!raw.load.empty() || !raw.unload.empty()) {
             findings.error(container_path("modprobe.rawArgs"), "raw-args-with-name",
-                           "rawArgs cannot be set when moduleName is set");
+                           fmt::format("rawArgs cannot be set when moduleName is set, found moduleName {}", base::escape(modprobe.module_name)),
+                           "remove moduleName, or write args instead of rawArgs");
         }
     } else if (raw.load.empty() || raw.unload.empty()) {
         findings.error(container_path("modprobe"), "raw-args-missing",
-                       "moduleName is not set, expected rawArgs.load and rawArgs.unload", "set moduleName");
+                       fmt::format("expected moduleName, or rawArgs.load and rawArgs.unload; found {}",
+                                   raw.load.empty() ? (raw.unload.empty() ? "none of them" : "rawArgs.unload alone")
+                                                    : "rawArgs.load alone"),
+                       "set moduleName");
     }
 }
 
@@ -149,36 +156,43 @@ void check_loading_order(Findings& findings, const api::ModprobeSpec& modprobe) 
     if (order.empty() && !findings.present(path)) { return; }
     if (order.size() < 2) {
         findings.error(path, "loading-order",
-                       fmt::format("modulesLoadingOrder needs at least two modules, found {}", order.size()));
+                       fmt::format("modulesLoadingOrder needs at least two modules, found {}", order.size()),
+                       "remove it: modprobe loads what one module depends on");
     }
     if (modprobe.module_name.empty()) {
-        findings.error(path, "loading-order", "modulesLoadingOrder needs moduleName");
+        findings.error(path, "loading-order", "modulesLoadingOrder needs moduleName, found none",
+                       "set moduleName to the first module of the list");
     } else if (!order.empty() && order.front() != modprobe.module_name) {
         findings.error(path + "[0]", "loading-order",
                        fmt::format("modulesLoadingOrder must start with moduleName {}, found {}",
-                                   base::escape(modprobe.module_name), base::escape(order.front())));
+                                   base::escape(modprobe.module_name), base::escape(order.front())),
+                       "the first is loaded last, as the others are what it builds on");
     }
     std::set<std::string> seen;
     for (std::size_t i = 0; i < order.size(); ++i) {
         if (seen.insert(order[i]).second) { continue; }
         findings.error(fmt::format("{}[{}]", path, i), "loading-order",
-                       fmt::format("{} is named twice in modulesLoadingOrder", base::escape(order[i])));
+                       fmt::format("{} is named twice in modulesLoadingOrder", base::escape(order[i])), "remove one of them");
     }
 }
 
 void check_sign(Findings& findings, const api::Sign& sign, const std::string& path, const std::string& dir_name) {
     if (sign.files_to_sign.empty()) {
-        findings.error(path, "sign-files", "filesToSign is empty, expected at least one file");
+        findings.error(path + ".filesToSign", "sign-files", "filesToSign: expected at least one file, found none",
+                       "list the .ko files to sign here too: this level inherits none");
     }
     for (std::size_t i = 0; i < sign.files_to_sign.size(); ++i) {
         if (sign.files_to_sign[i].starts_with(dir_name + "/")) { continue; }
         findings.error(fmt::format("{}.filesToSign[{}]", path, i), "sign-files",
-                       fmt::format("{} is not below dirName {}", base::escape(sign.files_to_sign[i]), base::escape(dir_name)));
+                       fmt::format("filesToSign: expected a file below dirName {}, found {}", base::escape(dir_name),
+                                   base::escape(sign.files_to_sign[i])),
+                       "write the file's whole path in the image, or set modprobe.dirName");
     }
 }
 
 void check_modprobe(Findings& findings, const api::ModprobeSpec& modprobe) {
-    check_raw_args(findings, modprobe);
+    // A modprobe that is not there is reported by the decoder.
+    if (findings.module().places.empty() || findings.present(container_path("modprobe"))) { check_raw_args(findings, modprobe); }
     check_loading_order(findings, modprobe);
     if (!modprobe.firmware_path.empty() && !modprobe.firmware_path.starts_with('/')) {
         findings.warning(container_path("modprobe.firmwarePath"), "firmware-path",

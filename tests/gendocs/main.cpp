@@ -9,6 +9,7 @@
 
 #include "cli/parse.hpp"
 #include "gendocs/generators.hpp"
+#include "kmm-plan/explanation.hpp"
 #include "kmm-plan/program.hpp"
 #include "kmm-upgrade/program.hpp"
 #include "kmm-worker/program.hpp"
@@ -39,6 +40,13 @@ std::string option_names() {
     return text + "    };\n    return k_names;\n}\n\n}  // namespace kmm::cli\n";
 }
 
+/// What `kmm-plan explain CODE` prints, for every code.
+std::string explanations() {
+    std::string text;
+    for (const auto& code : kmm::plan::codes()) text += kmm::tool_plan::explanation_text(code) + "\n";
+    return text;
+}
+
 /// Path below the source directory -> text.
 std::map<std::string, std::string> documents() {
     std::map<std::string, std::string> texts;
@@ -49,6 +57,7 @@ std::map<std::string, std::string> documents() {
         texts["completions/fish/" + program.name + ".fish"] = kmm::gendocs::fish_completion(program);
         texts["tests/golden/help/" + program.name + ".txt"] = kmm::gendocs::help_texts(program);
     }
+    texts["tests/golden/help/codes/kmm-plan.txt"] = explanations();
     texts["lib/cli/option_names.cpp"] = option_names();
     return texts;
 }

@@ -118,6 +118,10 @@ std::string man_page(const Program& program) {
     for (const Verb* verb : visible_verbs(program)) any_cluster = any_cluster || !cli::option_groups(*verb).cluster.empty();
     if (any_cluster) page.append(".SH WHICH CLUSTER\n").append(options_of(cli::cluster_options()));
     page.append(".SH COMMON OPTIONS\n").append(options_of(cli::common_options()));
+    for (const auto& topic : program.topics) {
+        page.append(fmt::format(".SH {}\n", roff(topic.title)));
+        for (const auto& entry : topic.entries) page.append(fmt::format(".TP\n.B {}\n{}\n", roff(entry.name), roff(entry.text)));
+    }
     page.append(".SH EXIT STATUS\n");
     for (const auto& row : exit_code_table()) {
         page.append(fmt::format(".TP\n.B {}\n{}: {}.\n", static_cast<int>(row.code), roff(row.name), roff(row.meaning)));

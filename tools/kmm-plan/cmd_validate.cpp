@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan validate: all faults of all documents at once.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "kmm-plan/documents.hpp"
@@ -26,7 +28,13 @@ std::string text_of(const Source& source) {
 
 Exit run_validate(const cli::Args& args, cli::Context& context) {
     Source source = read_source(args, args.positionals("FILE"));
-    for (auto& finding : plan::validate(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
+    const plan::ValidateOptions options{args.get("kubernetes-version").value_or("")};
+    for (auto& finding : plan::validate(source.objects, options)) { source.diagnostics.push_back(std::move(finding)); }
+    for (const auto& before : source.replaced) {
+        const auto after = std::find_if(source.objects.modules.begin(), source.objects.modules.end(),
+                                        [&](const auto& module) { return module.full_name() == before.full_name(); });
+        if (after != source.objects.modules.end()) { plan::validate_update(before, *after, source.diagnostics); }
+    }
     for (auto& finding : plan::make_plan(source.objects, {}).diagnostics) {
         // Faults of mappings are among the rules above already, with the Module's name.
         if (finding.severity != Severity::error) { source.diagnostics.push_back(std::move(finding)); }
@@ -46,14 +54,19 @@ cli::Verb validate_verb() {
     verb.summary = "all faults of the documents at once, with file, line and column";
     verb.description =
         "Checks syntax, fields and types of every document, the admission rules of Kernel Module Management, and traps "
-        "that it admits. Errors exit 65, or 66 if files are missing; warnings alone exit 0.";
+        "that it admits. Documents on top of --cluster are checked as a change of it. Errors exit 65, or 66 if files are "
+        "missing; warnings alone exit 0. `kmm-plan explain CODE` tells what a finding means.";
     verb.examples = {
         {"kmm-plan validate module.yaml", "one file"},
         {"kmm-plan validate --cluster ./fleet", "a directory cluster"},
         {"helm template chart | kmm-plan validate -", "standard input"},
     };
     verb.positionals = {{"FILE", "document, directory of documents, or - for standard input", false, true}};
-    verb.options = source_options() + cli::common_options();
+    cli::Option version;
+    version.name = "kubernetes-version";
+    version.value_name = "VERSION";
+    version.help = "version of the API server, as 1.34; without it no rule about it is checked";
+    verb.options = std::vector<cli::Option>{version} + source_options() + cli::common_options();
     verb.run = run_validate;
     return verb;
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-plan/program.hpp"
 
+#include <fmt/format.h>
+
 #include "kmm-plan/verbs.hpp"
+#include "plan/codes.hpp"
 
 namespace kmm::tool_plan {
 
@@ -13,7 +16,16 @@ cli::Program program() {
         "Reads Nodes, Modules and NodeModulesConfigs from a directory or from documents and works out what Kernel Module "
         "Management makes of them. Changes nothing.\n\n"
         "A plan shows the settled state: what the cluster arrives at if every Pod succeeds and nobody interferes.";
-    result.verbs = {show_verb(), why_verb(), validate_verb(), render_verb()};
+    result.verbs = {show_verb(), why_verb(), validate_verb(), render_verb(), explain_verb()};
+    cli::Topic codes;
+    codes.title = "REASONS, FINDINGS AND ERRORS";
+    for (const auto& code : plan::codes()) {
+        std::string text = fmt::format("({}) {}.", code.kind, code.verdict);
+        if (!code.meaning.empty()) { text += " " + code.meaning; }
+        if (!code.remedy.empty()) { text += fmt::format(" To do: {}.", code.remedy); }
+        codes.entries.push_back({code.code, std::move(text)});
+    }
+    result.topics = {std::move(codes)};
     result.examples = {
         {"kmm-plan show --cluster ./fleet", "one line per node and module"},
         {"kmm-plan why node-a drivers/kmm-hello --cluster ./fleet", "the facts behind one line"},

@@ -32,6 +32,14 @@ void append(Diagnostics& to, Diagnostics from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
+void keep_replaced(Source& source, const std::vector<api::Module>& over) {
+    for (const auto& old : source.objects.modules) {
+        if (std::any_of(over.begin(), over.end(), [&](const auto& module) { return module.full_name() == old.full_name(); })) {
+            source.replaced.push_back(old);
+        }
+    }
+}
+
 }  // namespace
 
 std::vector<cli::Option> source_options() {
@@ -74,6 +82,7 @@ Source read_source(const cli::Args& args, const std::vector<std::string>& more_f
         api::Objects objects;
         const auto files = cluster::read_documents(names, objects, source.diagnostics);
         api::finish(objects, source.diagnostics);
+        keep_replaced(source, objects.modules);
         cluster::overlay(source.objects, std::move(objects));
         source.description.set("files", value::Node::strings(files));
     }

@@ -18,6 +18,7 @@ namespace kmm::tool_plan {
 struct Source {
     api::Objects objects;
     Diagnostics diagnostics;
+    std::vector<api::Module> replaced;  ///< Modules of the cluster in whose place documents of -f stand, sorted
     value::Node description;  ///< {"cluster": DIR, "files": [...]}, absent parts left out
 };
 

@@ -148,7 +148,7 @@ TEST_SUITE("api::unit") {
                      "8:10 wrong-type: spec.selector[kmm]: expected string, found boolean true | put it in quotes"},
                  Row{swap("v1beta1", "v1beta2"),
                      "1:13 unknown-api-version: apiVersion kmm.sigs.x-k8s.io/v1beta2 of kind Module is not supported, "
-                     "expected kmm.sigs.x-k8s.io/v1beta1 | the object was not read; convert it to that version"},
+                     "expected kmm.sigs.x-k8s.io/v1beta1 | no release of KMM serves Module as v1beta2: write apiVersion: kmm.sigs.x-k8s.io/v1beta1"},
                  Row{swap("  namespace: drivers\n", ""),
                      "4:3 missing-field: required field metadata.namespace is missing | kubectl would take it from the "
                      "current context; write it into the document"},

@@ -62,8 +62,8 @@ TEST_SUITE("cli::unit") {
         third.position = Position{"b.yaml", 2, 1};
         CHECK(
             error_text(Error::from_diagnostics({first, second, third}), false) ==
-            "a.yaml:3:5: error: unknown field 'contaner'\n  hint:    did you mean 'container'?\n"
-            "b.yaml:1:1: warning: odd\nb.yaml:2:1: error: odd\n"
+            "a.yaml:3:5: error: unknown field 'contaner' [unknown-field]\n  hint:    did you mean 'container'?\n"
+            "b.yaml:1:1: warning: odd [odd]\nb.yaml:2:1: error: odd [odd]\n"
             "error: 2 faults found\n  code:    unknown-field\n"
         );
         CHECK(

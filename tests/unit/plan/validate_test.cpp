@@ -12,15 +12,19 @@ using namespace kmm;
 
 namespace {
 
-/// Decodes `text` without faults and validates it.
-Diagnostics findings(const std::string& text) {
+/// Decodes `text` without faults.
+api::Objects read(const std::string& text) {
     Diagnostics faults;
     api::Objects objects;
     for (const auto& document : value::read_yaml(text, "m.yaml", faults)) { api::decode(document, objects, faults); }
     api::finish(objects, faults);
     for (const auto& fault : faults) { INFO(fault.message); }
     REQUIRE(faults.empty());
-    return plan::validate(objects);
+    return objects;
+}
+
+Diagnostics findings(const std::string& text, const plan::ValidateOptions& options = {}) {
+    return plan::validate(read(text), options);
 }
 
 std::string loader(const std::string& modprobe, const std::string& container, const std::string& mappings) {
@@ -31,6 +35,7 @@ std::string loader(const std::string& modprobe, const std::string& container, co
 }
 
 struct Row {
+    int rule;  ///< of KMM's webhook, facts 10.1; 0: KMM admits it, or refuses it later
     const char* code;
     std::string text;
     std::size_t line, column;
@@ -41,10 +46,12 @@ const std::string k_named = "{moduleName: m}";
 const std::string k_mapping = "      - {regexp: x, containerImage: 'r/i:t'}\n";
 
 void check(const Row& row) {
+    CAPTURE(row.rule);
     CAPTURE(row.code);
     CAPTURE(row.text);
-    const Diagnostics found = findings(row.text);
+    const Diagnostics found = findings(row.text, plan::ValidateOptions{row.rule == 8 ? "1.33" : "1.34"});
     REQUIRE(found.size() == 1);
+    CHECK_FALSE(found[0].hint.empty());
     CHECK(found[0].code == row.code);
     CHECK(found[0].severity == row.severity);
     REQUIRE(found[0].position.has_value());
@@ -69,20 +76,30 @@ TEST_SUITE("plan::unit") {
     TEST_CASE("rules about names, tolerations and plugins, each with its place") {
         const std::string volume = "    container: {image: 'i:t'}\n    volumes:\n    - name: v\n      hostPath: {path: ";
         for (const Row& row : {
-                 Row{"name-too-long", with_spec("", std::string(40, 'a')), 3, 18},
-                 Row{"name-too-long", with_spec("", std::string(39, 'a')), 3, 18, Severity::warning},
-                 Row{"toleration-key", with_spec("  tolerations:\n  - {key: 'a b', operator: Exists}\n"), 7, 11},
-                 Row{"toleration-operator", with_spec("  tolerations:\n  - {value: x}\n"), 7, 5},
-                 Row{"toleration-seconds", with_spec("  tolerations:\n  - {key: a, tolerationSeconds: 1}\n"), 7, 33},
-                 Row{"toleration-value", with_spec("  tolerations:\n  - {key: a, operator: Exists, value: b}\n"), 7, 39},
-                 Row{"toleration-value", with_spec("  tolerations:\n  - {key: a, value: 'b c'}\n"), 7, 21},
-                 Row{"toleration-operator", with_spec("  tolerations:\n  - {key: a, operator: Lt}\n"), 7, 24},
-                 Row{"toleration-effect", with_spec("  tolerations:\n  - {key: a, effect: Never}\n"), 7, 22},
-                 Row{"host-path", with_spec("  devicePlugin:\n" + volume + "/etc}\n"), 10, 24},
-                 Row{"host-path", with_spec("  devicePlugin:\n" + volume + "/dev/../etc}\n"), 10, 24},
-                 Row{"host-path", with_spec("  devicePlugin:\n" + volume + "/variable}\n"), 10, 24},
-                 Row{"dra-driver-name", with_spec("  dra:\n    container: {image: 'i:t'}\n    driverName: A_b\n"), 8, 17},
-                 Row{"dra-device-class",
+                 Row{2, "name-too-long", with_spec("", std::string(40, 'a')), 3, 18},
+                 Row{0, "name-too-long", with_spec("", std::string(39, 'a')), 3, 18, Severity::warning},
+                 Row{3, "toleration-key", with_spec("  tolerations:\n  - {key: 'a b', operator: Exists}\n"), 7, 11},
+                 Row{4, "toleration-operator", with_spec("  tolerations:\n  - {value: x}\n"), 7, 5},
+                 Row{5, "toleration-seconds", with_spec("  tolerations:\n  - {key: a, tolerationSeconds: 1}\n"), 7, 33},
+                 Row{6, "toleration-value", with_spec("  tolerations:\n  - {key: a, operator: Exists, value: b}\n"), 7, 39},
+                 Row{6, "toleration-value", with_spec("  tolerations:\n  - {key: a, value: 'b c'}\n"), 7, 21},
+                 Row{6, "toleration-operator", with_spec("  tolerations:\n  - {key: a, operator: Lt}\n"), 7, 24},
+                 Row{7, "toleration-effect", with_spec("  tolerations:\n  - {key: a, effect: Never}\n"), 7, 22},
+                 Row{11, "host-path", with_spec("  devicePlugin:\n" + volume + "/etc}\n"), 10, 24},
+                 Row{11, "host-path", with_spec("  devicePlugin:\n" + volume + "/dev/../etc}\n"), 10, 24},
+                 Row{11, "host-path", with_spec("  devicePlugin:\n" + volume + "/variable}\n"), 10, 24},
+                 Row{8, "dra-kubernetes-version",
+                     with_spec("  dra:\n    container: {image: 'i:t'}\n    driverName: d\n"), 7, 5},
+                 Row{9, "dra-driver-name", with_spec("  dra:\n    container: {image: 'i:t'}\n    driverName: ''\n"), 8, 17},
+                 Row{10, "dra-device-class",
+                     with_spec("  dra:\n    container: {image: 'i:t'}\n    driverName: d\n    deviceClasses:\n"
+                               "    - name: C_1\n"), 10, 13},
+                 Row{11, "host-path", with_spec("  dra:\n    driverName: d\n" + volume + "/home}\n"), 11, 24},
+                 Row{0, "plugins-exclusive",
+                     with_spec("  devicePlugin: {container: {image: 'i:t'}}\n  dra: {container: {image: 'i:t'}, driverName: d}\n"),
+                     7, 8},
+                 Row{9, "dra-driver-name", with_spec("  dra:\n    container: {image: 'i:t'}\n    driverName: A_b\n"), 8, 17},
+                 Row{10, "dra-device-class",
                      with_spec("  dra:\n    container: {image: 'i:t'}\n    driverName: d\n    deviceClasses:\n"
                                "    - name: c\n    - name: c\n"), 11, 13},
              }) {
@@ -95,41 +112,46 @@ TEST_SUITE("plan::unit") {
     TEST_CASE("rules about the loader, each with its place") {
         const std::string sign = "certSecret: {name: c}, keySecret: {name: k}";
         for (const Row& row : {
-                 Row{"in-tree-both", loader(k_named, "      inTreeModulesToRemove: [a]\n      inTreeModuleToRemove: b\n",
+                 Row{12, "in-tree-both", loader(k_named, "      inTreeModulesToRemove: [a]\n      inTreeModuleToRemove: b\n",
                                             k_mapping), 9, 30},
-                 Row{"image-untagged", loader(k_named, "      containerImage: r/i\n", k_mapping), 9, 23},
-                 Row{"mapping-ambiguous",
+                 Row{13, "image-untagged", loader(k_named, "      containerImage: r/i\n", k_mapping), 9, 23},
+                 Row{14, "mapping-ambiguous",
                      loader(k_named, "", "      - {literal: a, regexp: x, containerImage: 'r/i:t'}\n"), 10, 9},
-                 Row{"mapping-empty", loader(k_named, "", "      - {containerImage: 'r/i:t'}\n"), 10, 9},
-                 Row{"bad-regexp", loader(k_named, "", "      - {regexp: '(', containerImage: 'r/i:t'}\n"), 10, 18},
-                 Row{"missing-image", loader(k_named, "", "      - {regexp: x, containerImage: ''}\n"), 10, 37},
-                 Row{"image-untagged", loader(k_named, "", "      - {regexp: x, containerImage: r/i}\n"), 10, 37},
-                 Row{"in-tree-both", loader(k_named, "",
+                 Row{15, "mapping-empty", loader(k_named, "", "      - {containerImage: 'r/i:t'}\n"), 10, 9},
+                 Row{16, "bad-regexp", loader(k_named, "", "      - {regexp: '(', containerImage: 'r/i:t'}\n"), 10, 18},
+                 Row{17, "missing-image", loader(k_named, "", "      - {regexp: x, containerImage: ''}\n"), 10, 37},
+                 Row{18, "image-untagged", loader(k_named, "", "      - {regexp: x, containerImage: r/i}\n"), 10, 37},
+                 Row{19, "in-tree-both", loader(k_named, "",
                                             "      - {regexp: x, containerImage: 'r/i:t', inTreeModuleToRemove: a, "
                                             "inTreeModulesToRemove: []}\n"), 10, 94},
-                 Row{"in-tree-both", loader(k_named, "      inTreeModuleToRemove: b\n",
+                 Row{20, "in-tree-both", loader(k_named, "      inTreeModuleToRemove: b\n",
                                             "      - {regexp: x, containerImage: 'r/i:t', inTreeModulesToRemove: [a]}\n"),
                      11, 69},
-                 Row{"raw-args-with-name", loader("{moduleName: m, rawArgs: {load: [a]}}", "", k_mapping), 8, 42},
-                 Row{"raw-args-missing", loader("{rawArgs: {load: [a]}}", "", k_mapping), 8, 17},
-                 Row{"loading-order", loader("{moduleName: m, modulesLoadingOrder: [m]}", "", k_mapping), 8, 54},
-                 Row{"loading-order", loader("{moduleName: m, modulesLoadingOrder: [x, m]}", "", k_mapping), 8, 55},
-                 Row{"loading-order", loader("{moduleName: m, modulesLoadingOrder: [m, a, a]}", "", k_mapping), 8, 61},
-                 Row{"sign-files", loader(k_named, "      sign: {" + sign + "}\n", k_mapping), 9, 13},
-                 Row{"sign-files", loader(k_named, "      sign: {" + sign + ", filesToSign: [/lib/a.ko]}\n", k_mapping),
+                 Row{20, "in-tree-both", loader(k_named, "      inTreeModulesToRemove: [b]\n",
+                                                "      - {regexp: x, containerImage: 'r/i:t', inTreeModuleToRemove: a}\n"),
+                     11, 68},
+                 Row{21, "raw-args-with-name", loader("{moduleName: m, rawArgs: {load: [a]}}", "", k_mapping), 8, 42},
+                 Row{22, "raw-args-missing", loader("{rawArgs: {load: [a]}}", "", k_mapping), 8, 17},
+                 Row{23, "loading-order", loader("{moduleName: m, modulesLoadingOrder: [m]}", "", k_mapping), 8, 54},
+                 Row{23, "loading-order", loader("{moduleName: m, modulesLoadingOrder: [x, m]}", "", k_mapping), 8, 55},
+                 Row{23, "loading-order", loader("{moduleName: m, modulesLoadingOrder: [m, a, a]}", "", k_mapping), 8, 61},
+                 Row{23, "loading-order",
+                     loader("{rawArgs: {load: [m], unload: [m]}, modulesLoadingOrder: [m, a]}", "", k_mapping), 8, 74},
+                 Row{24, "sign-files", loader(k_named, "      sign: {" + sign + "}\n", k_mapping), 9, 13},
+                 Row{24, "sign-files", loader(k_named, "      sign: {" + sign + ", filesToSign: [/lib/a.ko]}\n", k_mapping),
                      9, 73},
-                 Row{"sign-files", loader(k_named, "", "      - {regexp: x, containerImage: 'r/i:t', sign: {" + sign + "}}\n"),
+                 Row{24, "sign-files", loader(k_named, "", "      - {regexp: x, containerImage: 'r/i:t', sign: {" + sign + "}}\n"),
                      10, 52},
-                 Row{"bad-version", loader(k_named, "      version: v1+x\n", k_mapping), 9, 16},
-                 Row{"bad-template", loader(k_named, "", "      - {regexp: x, containerImage: 'r/i:${A'}\n"), 10, 37},
-                 Row{"unknown-template-variable",
+                 Row{0, "bad-version", loader(k_named, "      version: v1+x\n", k_mapping), 9, 16},
+                 Row{0, "bad-template", loader(k_named, "", "      - {regexp: x, containerImage: 'r/i:${A'}\n"), 10, 37},
+                 Row{0, "unknown-template-variable",
                      loader(k_named, "", "      - {regexp: x, containerImage: 'r/i:${KERNEL_V}'}\n"), 10, 37},
-                 Row{"literal-plus", loader(k_named, "", "      - {literal: 6.1.0+, containerImage: 'r/i:t'}\n"), 10, 19,
+                 Row{0, "literal-plus", loader(k_named, "", "      - {literal: 6.1.0+, containerImage: 'r/i:t'}\n"), 10, 19,
                      Severity::warning},
-                 Row{"mapping-unreachable",
+                 Row{0, "mapping-unreachable",
                      loader(k_named, "", k_mapping + "      - {literal: ax, containerImage: 'r/i:t'}\n"), 11, 19,
                      Severity::warning},
-                 Row{"firmware-path", loader("{moduleName: m, firmwarePath: fw}", "", k_mapping), 8, 47,
+                 Row{0, "firmware-path", loader("{moduleName: m, firmwarePath: fw}", "", k_mapping), 8, 47,
                      Severity::warning},
              }) {
             check(row);
@@ -144,5 +166,79 @@ TEST_SUITE("plan::unit") {
         std::sort(codes.begin(), codes.end());
         CHECK(codes == std::vector<std::string>{"bad-regexp", "bad-version", "image-untagged", "mapping-empty",
                                                 "raw-args-missing"});
+    }
+
+    TEST_CASE("rule 1: a version is neither added nor removed") {
+        const auto module = [](const std::string& version) {
+            return read(loader(k_named, version, k_mapping)).modules.front();
+        };
+        const auto codes = [&](const std::string& before, const std::string& after) {
+            Diagnostics found;
+            plan::validate_update(module(before), module(after), found);
+            return found;
+        };
+        const std::string v1 = "      version: v1\n";
+        CHECK(codes("", "").empty());
+        CHECK(codes(v1, "      version: v2\n").empty());
+        const auto added = codes("", v1);
+        REQUIRE(added.size() == 1);
+        CHECK(added[0].code == "version-toggled");
+        CHECK(added[0].position->to_string() == "m.yaml:9:16");
+        CHECK(codes(v1, "").size() == 1);
+        Diagnostics none;
+        plan::validate_update(read(with_spec("")).modules.front(), module(v1), none);
+        CHECK(none.empty());
+    }
+
+    TEST_CASE("rule 8 compares the major version first and is skipped when the version is not known") {
+        const std::string text = with_spec("  dra:\n    container: {image: 'i:t'}\n    driverName: d\n");
+        for (const auto* version : {"1.34", "v1.34.2", "1.34+", "2.0", "1.100", ""}) {
+            CAPTURE(version);
+            CHECK(findings(text, plan::ValidateOptions{version}).empty());
+        }
+        for (const auto* version : {"1.33", "v1.9.0", "0.99"}) {
+            CAPTURE(version);
+            CHECK(findings(text, plan::ValidateOptions{version}).size() == 1);
+        }
+        for (const auto* version : {"1", "latest", "1.x"}) {
+            CAPTURE(version);
+            CHECK_THROWS_AS(static_cast<void>(findings(text, plan::ValidateOptions{version})), Error);
+        }
+    }
+
+    TEST_CASE("a ManagedClusterModule has the rules of a Module without name, at its own places") {
+        const std::string head = "apiVersion: hub.kmm.sigs.x-k8s.io/v1beta1\nkind: ManagedClusterModule\nmetadata: {name: " +
+                                 std::string(60, 'm') + "}\nspec:\n  spokeNamespace: ns\n  selector: {}\n  moduleSpec:\n    selector: {}\n";
+        CHECK(findings(head).empty());
+        const auto found = findings(head + "    tolerations:\n    - {key: a, operator: Lt}\n");
+        REQUIRE(found.size() == 1);
+        CHECK(found[0].code == "toleration-operator");
+        CHECK(found[0].position->to_string() == "m.yaml:10:26");
+        CHECK(found[0].message.starts_with("ManagedClusterModule mmm"));
+    }
+
+    TEST_CASE("rules about Namespaces and PreflightValidations") {
+        const auto preflight = [](const std::string& version, const std::string& kernel) {
+            return "apiVersion: kmm.sigs.x-k8s.io/" + version + "\nkind: PreflightValidation\nmetadata: {name: p}\nspec:\n"
+                   "  kernelVersion: '" + kernel + "'\n";
+        };
+        for (const auto* version : {"v1beta1", "v1beta2"}) {
+            CHECK(findings(preflight(version, "6.1.0-1-amd64")).empty());
+            CHECK(findings(preflight(version, "6,1-0")).empty());
+            for (const auto* kernel : {"", "6.1"}) {
+                const auto found = findings(preflight(version, kernel));
+                REQUIRE(found.size() == 1);
+                CHECK(found[0].code == "preflight-kernel");
+                CHECK(found[0].position->to_string() == "m.yaml:5:18");
+            }
+        }
+        const std::string ns = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n";
+        const std::string label = "  labels: {kmm.node.k8s.io/contains-modules: ''}\n";
+        const std::string deleted = "  deletionTimestamp: '2026-01-01T00:00:00Z'\n";
+        CHECK(findings(ns + label).empty());
+        CHECK(findings(ns + deleted).empty());
+        const auto found = findings(ns + label + deleted);
+        REQUIRE(found.size() == 1);
+        CHECK(found[0].code == "namespace-has-modules");
     }
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kinds that only admission rules look at. Field lists: KMM's CRDs (facts: KMM 2.5, 2.6), core/v1 Namespace.
+#include "api/decode.hpp"
+
+namespace kmm::api {
+
+namespace {
+
+/// "spec.moduleSpec.x" as "spec.x": the rules of Modules ask for a Module's paths.
+Places as_module_places(Places places) {
+    constexpr std::string_view prefix = "spec.moduleSpec";
+    Places result;
+    for (auto& [path, position] : places) {
+        const bool inside = path.starts_with(prefix);
+        result.emplace(inside ? "spec" + path.substr(prefix.size()) : path, std::move(position));
+    }
+    return result;
+}
+
+}  // namespace
+
+ManagedClusterModule decode_managed_cluster_module(Scope& scope, const value::Node& root) {
+    ManagedClusterModule object;
+    Places places;
+    scope.places = &places;
+    Fields fields(scope, root, "");
+    fields.allow({"apiVersion", "kind", "status"});
+    object.meta = decode_meta(fields, Residence::cluster);
+    if (auto spec = fields.child("spec", Need::required)) {
+        object.spoke_namespace = spec->string("spokeNamespace", Need::required);
+        object.selector = spec->string_map("selector", Need::required);
+        if (auto module = spec->child("moduleSpec")) { decode_module_spec(*module, object.module); }
+        spec->done();
+    }
+    fields.done();
+    scope.places = nullptr;
+    object.module.meta.origin = object.meta.origin;
+    object.module.places = as_module_places(std::move(places));
+    return object;
+}
+
+PreflightValidation decode_preflight_validation(Scope& scope, const value::Node& root) {
+    PreflightValidation object;
+    Fields fields(scope, root, "");
+    fields.allow({"apiVersion", "kind", "status"});
+    object.meta = decode_meta(fields, Residence::cluster);
+    object.kernel_origin = object.meta.origin;
+    if (auto spec = fields.child("spec", Need::required)) {
+        object.kernel_version = spec->string("kernelVersion", Need::required);
+        const value::Node* kernel = spec->node().find("kernelVersion");
+        if (kernel != nullptr && kernel->is_string()) { object.kernel_origin = spec->position_of("kernelVersion"); }
+        static_cast<void>(spec->boolean("pushBuiltImage"));
+        spec->done();
+    }
+    fields.done();
+    return object;
+}
+
+Namespace decode_namespace(Scope& scope, const value::Node& root) {
+    Namespace object;
+    Fields fields(scope, root, "");
+    fields.allow({"apiVersion", "kind", "spec", "status"});
+    object.meta = decode_meta(fields, Residence::cluster);
+    fields.done();
+    return object;
+}
+
+}  // namespace kmm::api

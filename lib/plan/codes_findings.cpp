@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings about documents and clusters. Numbers of rules are those of KMM's admission webhook in the order in which it
+// tries them (facts: KMM 10.1, 10.2).
+#include <array>
+
+#include "plan/codes.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+constexpr std::array k_finding_texts{
+    // Text and documents.
+    CodeText{"bad-alias", "finding", "a YAML alias cannot be expanded", "It names no anchor, or contains itself.", "write the value out"},
+    CodeText{"bad-key", "finding", "a key is no plain text", "Kubernetes reads YAML as JSON, whose keys are strings.", "write the key as text"},
+    CodeText{"bad-merge", "finding", "YAML merge keys (<<) are not read", "Tools differ in what a merge means.", "write the fields out"},
+    CodeText{"bad-number", "finding", "a number that JSON cannot hold", "Kubernetes reads YAML as JSON, which has neither .inf nor .nan.",
+             "put it in quotes if it is meant as text"},
+    CodeText{"bad-tag", "finding", "a YAML tag that is not read, or does not fit its value", "", "remove the tag"},
+    CodeText{"bad-value", "finding", "a value that the field does not take", "", "the message names what was expected"},
+    CodeText{"document-limit", "finding", "the document is over a limit against hostile input",
+             "Limits are on bytes, depth and the number of values after aliases are expanded.", "split the file"},
+    CodeText{"duplicate-key", "finding", "a key stands twice in one mapping",
+             "YAML readers keep the first, the last, or refuse; the API server refuses.", "remove one of the two"},
+    CodeText{"duplicate-object", "finding", "two documents define the same object", "", "remove one of the two"},
+    CodeText{"file-not-found", "finding", "a file that was named does not exist", "", "correct the name"},
+    CodeText{"file-too-large", "finding", "a file is larger than any document of a cluster", "", "name the right file, or split it"},
+    CodeText{"directory-too-deep", "finding", "directories are nested too deeply", "", "name a directory further down"},
+    CodeText{"json-syntax", "finding", "the text is no JSON", "The reader is strict: no comments, no trailing commas.", "correct it at that place"},
+    CodeText{"missing-field", "finding", "a required field is missing",
+             "The CRD, or Kubernetes' own schema, requires it: the API server refuses the object.", "add the field"},
+    CodeText{"no-documents", "finding", "the directory has no documents", "Only *.yaml, *.yml and *.json are read.", "name another directory"},
+    CodeText{"not-utf8", "finding", "the file is not UTF-8", "", "save it as UTF-8"},
+    CodeText{"one-object-per-file", "finding", "a file of a directory cluster has several objects",
+             "Objects of a directory cluster are written back one by one.", "put each object into a file of its own, or read it with -f"},
+    CodeText{"symlink-loop", "finding", "a link leads back into the directory", "", "remove the link"},
+    CodeText{"unknown-api-version", "finding", "the kind does not exist in that version", "The object was not read.", "write the version that the message names"},
+    CodeText{"unknown-field", "finding", "the kind has no such field",
+             "The API server drops unknown fields with a warning at most, so a typing error has no effect and no error.",
+             "correct the name; the hint has the nearest one"},
+    CodeText{"unknown-kind", "finding", "a document of a kind that is not read", "It has no influence on the plan.", "nothing, unless the kind is misspelt"},
+    CodeText{"unreadable-file", "finding", "a file could not be read", "", "look at its permissions"},
+    CodeText{"wrong-type", "finding", "a value has another type than the field", "For example a number or true where text is expected.",
+             "put numbers and words like yes or true in quotes where text is meant"},
+    CodeText{"yaml-syntax", "finding", "the text is no YAML", "", "correct it at that place"},
+
+    // Rules of KMM's webhook.
+    CodeText{"version-toggled", "finding", "a version is added to a Module or removed from it",
+             "Rule 1: ordered upgrade cannot be switched on or off for a Module that exists.", "delete the Module and create it again"},
+    CodeText{"name-too-long", "finding", "name and namespace are too long together",
+             "Rule 2: label keys of nodes contain both. The limit is 40 characters up to KMM v2.6.0 and 41 later.", "shorten one of them"},
+    CodeText{"toleration-key", "finding", "a toleration's key is no taint key", "Rule 3.", "write [PREFIX/]NAME"},
+    CodeText{"toleration-operator", "finding", "a toleration's operator does not fit",
+             "Rules 4 and 6: the operator is Equal or Exists; without a key it must be Exists.", "correct the operator, or add the key"},
+    CodeText{"toleration-seconds", "finding", "tolerationSeconds without effect NoExecute", "Rule 5.", "remove tolerationSeconds, or write effect: NoExecute"},
+    CodeText{"toleration-value", "finding", "a toleration's value does not fit",
+             "Rule 6: with Exists there is none, with Equal it is a label value.", "correct or remove the value"},
+    CodeText{"toleration-effect", "finding", "no such taint effect", "Rule 7.", "write NoSchedule, PreferNoSchedule or NoExecute"},
+    CodeText{"dra-kubernetes-version", "finding", "the cluster is too old for spec.dra",
+             "Rule 8: DRA needs Kubernetes 1.34. Checked if --kubernetes-version is given.", "use spec.devicePlugin"},
+    CodeText{"dra-driver-name", "finding", "driverName is no DNS subdomain", "Rule 9.", "write it like driver.example.org"},
+    CodeText{"dra-device-class", "finding", "a device class has no usable name", "Rule 10: a DNS subdomain, each once.", "rename the device class"},
+    CodeText{"host-path", "finding", "a hostPath outside the directories that KMM allows",
+             "Rule 11: the cleaned path is /dev, /sys, /var, /opt or /run, or below one of them.", "use one of these directories"},
+    CodeText{"in-tree-both", "finding", "inTreeModulesToRemove and inTreeModuleToRemove are both set",
+             "Rules 12, 19 and 20: the list and the deprecated single name exclude each other, also across container and mapping.",
+             "keep inTreeModulesToRemove"},
+    CodeText{"image-untagged", "finding", "an image has neither tag nor digest",
+             "Rules 13 and 18: the name must contain ':' or '@'.", "add :TAG or @sha256:DIGEST"},
+    CodeText{"mapping-ambiguous", "finding", "a kernel mapping has a literal and a regexp", "Rule 14.", "make two mappings of it"},
+    CodeText{"mapping-empty", "finding", "a kernel mapping has neither literal nor regexp", "Rule 15.", "add one; regexp: '^.+$' matches every kernel"},
+    CodeText{"bad-regexp", "finding", "a kernel mapping's regexp cannot be compiled", "Rule 16: the syntax is RE2's, as in Go.", "correct the regexp"},
+    CodeText{"missing-image", "finding", "neither the mapping nor the container has an image", "Rule 17.", "set containerImage"},
+    CodeText{"raw-args-with-name", "finding", "rawArgs and moduleName are both set",
+             "Rule 21: rawArgs is the whole command line of modprobe.", "remove one; args adds to what KMM passes"},
+    CodeText{"raw-args-missing", "finding", "neither moduleName nor both rawArgs are set", "Rule 22.", "set moduleName"},
+    CodeText{"loading-order", "finding", "modulesLoadingOrder is not usable",
+             "Rule 23: at least two different modules, the first being moduleName, which is loaded last.", "correct the list"},
+    CodeText{"sign-files", "finding", "filesToSign is empty or leaves the image's directory",
+             "Rule 24: on every level that has sign, filesToSign has an entry, and each begins with modprobe.dirName and a slash.",
+             "write whole paths below dirName"},
+    CodeText{"plugins-exclusive", "finding", "spec.dra and spec.devicePlugin are both set", "The CRD forbids it.", "keep one of them"},
+    CodeText{"namespace-has-modules", "finding", "a Namespace with Modules is to be deleted",
+             "KMM refuses the deletion as long as the Namespace has the label kmm.node.k8s.io/contains-modules.", "delete its Modules first"},
+    CodeText{"preflight-kernel", "finding", "kernelVersion of a PreflightValidation is no kernel version",
+             "It must have three parts between '.', ',' and '-'.", "write it as uname -r prints it"},
+
+    // What KMM admits, and what then goes wrong.
+    CodeText{"bad-selector", "finding", "a selector that no node can match", "Its key or value is not what Kubernetes allows in labels.", "correct it"},
+    CodeText{"bad-template", "finding", "the image template cannot be read", "KMM fails on it for every node.",
+             "a variable is $NAME, ${NAME} or ${NAME:-default}; $$ is a dollar sign"},
+    CodeText{"unknown-template-variable", "finding", "the image template uses a variable that KMM does not have",
+             "KMM fails on it for every node. Its variables are KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y, "
+             "KERNEL_Z, MOD_NAME and MOD_NAMESPACE.", "correct the name; the hint has the nearest one"},
+    CodeText{"bad-version", "finding", "the version is no label value", "KMM writes it into labels and fails there.",
+             "use at most 63 letters, digits, '-', '_' and '.'"},
+    CodeText{"dotted-name", "finding", "a dot in the name of a Module with a version", "KMM takes name and namespace out of label keys, where they are joined with a dot.",
+             "use '-' instead of '.'"},
+    CodeText{"firmware-path", "finding", "firmwarePath is not absolute", "It names a directory inside the image, from its root.", "begin it with '/'"},
+    CodeText{"literal-plus", "finding", "a literal that ends with '+' never matches", "KMM drops one trailing '+' of the kernel version before it compares.",
+             "write it without the '+'"},
+    CodeText{"mapping-unreachable", "finding", "an earlier kernel mapping takes everything this one would",
+             "The first match in list order wins; a literal has no priority over a regexp.", "move the mapping up, or remove it"},
+    CodeText{"module-conflict", "finding", "two Modules load the same kernel module on a node",
+             "The second finds it loaded and reports success, whatever build that is; one being deleted takes it from the other.",
+             "let their selectors exclude each other"},
+    CodeText{"kernel-unknown", "finding", "a Node does not say which kernel it runs", "Nothing can be decided for it.", "set status.nodeInfo.kernelVersion"},
+    CodeText{"kernel-unparsable", "finding", "a kernel version has fewer than three parts", "Template variables cannot be made from it.",
+             "correct status.nodeInfo.kernelVersion"},
+    CodeText{"node-missing", "finding", "a NodeModulesConfig without Node", "It is named like its node; without the Node nothing is planned for it.",
+             "add the Node to the input"},
+};
+
+}  // namespace
+
+std::span<const CodeText> finding_texts() noexcept { return k_finding_texts; }
+
+}  // namespace kmm::plan

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the codes in the sources of kmm-plan with those that `kmm-plan explain` knows, both ways.
+
+Usage: run_codes.py BIN_DIR SOURCE_DIR
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+LITERAL = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
+# Codes without a dash are seen only where a code stands for sure.
+SURE = re.compile(r'Error\(Exit::\w+,\s*"([a-z0-9-]+)"|\.code = "([a-z0-9-]+)"|Reason\{"([a-z0-9-]+)"')
+TABLES = {"codes.cpp", "codes_findings.cpp"}
+# Words with a dash that are no codes and no options: labels, values of options, programs.
+OTHER = set("""
+kmm-plan kmm-upgrade kmm-worker worker-pods version-module version-worker-pod version-schedule-pod version-device-plugin
+""".split())
+
+
+def codes_in(files, pattern):
+    found = {}
+    for path in files:
+        for match in pattern.finditer(path.read_text()):
+            word = next(group for group in match.groups() if group)
+            found.setdefault(word, path)
+    return found
+
+
+def main():
+    bin_dir, source = sys.argv[1], pathlib.Path(sys.argv[2])
+    listed = subprocess.run([f"{bin_dir}/kmm-plan", "explain", "-o", "json"], capture_output=True, text=True, check=True)
+    known = {entry["code"] for entry in json.loads(listed.stdout)["codes"]}
+    options = set(LITERAL.findall((source / "lib/cli/option_names.cpp").read_text()))
+    allowed = OTHER | options | set((source / "tests/golden/not_codes.txt").read_text().split())
+
+    own = [path for room in ("lib/plan", "tools/kmm-plan") for path in sorted((source / room).glob("*.cpp"))
+           if path.name not in TABLES]
+    faults = []
+    for pattern in (LITERAL, SURE):
+        for word, path in codes_in(own, pattern).items():
+            if word not in known and word not in allowed:
+                faults.append(f"{path.relative_to(source)}: \"{word}\" is not in lib/plan/codes*.cpp or reasons.cpp "
+                              "(if it is no code: tests/golden/not_codes.txt)")
+
+    everywhere = [path for path in sorted((source / "lib").rglob("*.cpp")) + own if path.name not in TABLES]
+    used = set()
+    for path in everywhere:
+        text = path.read_text()
+        used.update(LITERAL.findall(text))
+        used.update(re.findall(r'"([a-z]+)"', text))
+    faults += [f"lib/plan: code \"{code}\" is explained but nothing says it" for code in sorted(known - used)]
+    faults += [f"lib/plan: \"{code}\" is a code and also listed as none" for code in sorted(known & OTHER)]
+    print(*faults, f"{len(known)} codes, {len(faults)} faults", sep="\n")
+    return 1 if faults or len(known) < 50 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
