@@ -7,15 +7,18 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 51> k_names = {
+    static constexpr std::array<std::string_view, 55> k_names = {
         "authfile",
+        "baseline",
         "ca-file",
         "canary",
+        "ci",
         "cluster",
         "color",
         "context",
         "dir-name",
         "dry-run",
+        "fail-on",
         "filename",
         "firmware-host-path",
         "firmware-path",
@@ -46,6 +49,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "platform",
         "quiet",
         "reason",
+        "report",
         "rollback",
         "runner",
         "selector",

@@ -45,6 +45,8 @@ constexpr std::array k_reason_texts{
 /// Failures of the command itself.
 constexpr std::array k_error_texts{
     CodeText{"ambiguous-module", "error", "several Modules have that name", "", "write NAMESPACE/NAME, or give -n NAMESPACE"},
+    CodeText{"bad-baseline", "error", "the file of --baseline is no earlier result", "",
+             "give what the command printed with -o json"},
     CodeText{"bad-cluster-id", "error", "the directory's identity file is damaged", "",
              "restore .kmm-cluster-id from a backup, or remove it if no upgrade is recorded for it"},
     CodeText{"bad-configuration", "error", "a configuration file cannot be used", "Keys are long option names; unknown ones are refused.",
@@ -63,6 +65,7 @@ constexpr std::array k_error_texts{
     CodeText{"unknown-option", "error", "the verb has no such option", "", "see --help of the verb"},
     CodeText{"unknown-verb", "error", "there is no such verb", "", "see --help"},
     CodeText{"unsupported", "error", "this version cannot do what was asked", "", "see the message for another way"},
+    CodeText{"warnings", "error", "there are warnings, and --fail-on warning was given", "", "correct them, or put them into a baseline"},
     CodeText{"usage", "error", "the command line is wrong", "", "see --help of the verb"},
 };
 

@@ -107,6 +107,8 @@ constexpr std::array k_finding_texts{
     CodeText{"kernel-unknown", "finding", "a Node does not say which kernel it runs", "Nothing can be decided for it.", "set status.nodeInfo.kernelVersion"},
     CodeText{"kernel-unparsable", "finding", "a kernel version has fewer than three parts", "Template variables cannot be made from it.",
              "correct status.nodeInfo.kernelVersion"},
+    CodeText{"differs", "finding", "an object differs from what the plan renders", "diff found a field that KMM, or an upgrade, would change.",
+             "nothing if the change is wanted; kmm-plan why tells where it comes from"},
     CodeText{"node-missing", "finding", "a NodeModulesConfig without Node", "It is named like its node; without the Node nothing is planned for it.",
              "add the Node to the input"},
 };

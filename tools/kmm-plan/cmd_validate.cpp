@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "kmm-plan/documents.hpp"
+#include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/validate.hpp"
 
@@ -14,19 +15,21 @@ namespace {
 
 std::string plural(std::size_t count, const char* noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
 
-std::string text_of(const Source& source) {
+std::string text_of(const Source& source, const Reporting& reporting) {
     std::string text;
     for (const auto& diagnostic : source.diagnostics) { text += cli::diagnostic_text(diagnostic, false); }
     const api::Objects& objects = source.objects;
-    text += fmt::format("valid: {}, {}, {}, {}, {}; {}\n", plural(objects.nodes.size(), "Node"),
+    text += fmt::format("valid: {}, {}, {}, {}, {}; {}{}\n", plural(objects.nodes.size(), "Node"),
                         plural(objects.modules.size(), "Module"),
                         plural(objects.node_modules_configs.size(), "NodeModulesConfig"),
                         plural(objects.secrets.size(), "Secret"), plural(objects.config_maps.size(), "ConfigMap"),
-                        plural(source.diagnostics.size(), "warning"));
+                        plural(source.diagnostics.size(), "warning"),
+                        reporting.known() ? fmt::format(", {} known", *reporting.known()) : "");
     return text;
 }
 
 Exit run_validate(const cli::Args& args, cli::Context& context) {
+    Reporting reporting(args);
     Source source = read_source(args, args.positionals("FILE"));
     const plan::ValidateOptions options{args.get("kubernetes-version").value_or("")};
     for (auto& finding : plan::validate(source.objects, options)) { source.diagnostics.push_back(std::move(finding)); }
@@ -40,9 +43,12 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
         if (finding.severity != Severity::error) { source.diagnostics.push_back(std::move(finding)); }
     }
     sort_and_merge(source.diagnostics);
-    if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }
+    const auto files = read_files(source);
+    reporting.forget_known(source.diagnostics);
+    reporting.publish("validate", files, source.diagnostics, context);
+    if (reporting.failed(source.diagnostics)) { throw reporting.failure(std::move(source.diagnostics)); }
     const bool for_people = context.output == "table" || context.output == "wide" || context.output == "name";
-    context.console.out(for_people ? text_of(source) : machine_text(validation_node(source), context.output));
+    context.console.out(for_people ? text_of(source, reporting) : machine_text(validation_node(source), context.output));
     return Exit::ok;
 }
 
@@ -55,10 +61,12 @@ cli::Verb validate_verb() {
     verb.description =
         "Checks syntax, fields and types of every document, the admission rules of Kernel Module Management, and traps "
         "that it admits. Documents on top of --cluster are checked as a change of it. Errors exit 65, or 66 if files are "
-        "missing; warnings alone exit 0. `kmm-plan explain CODE` tells what a finding means.";
+        "missing; warnings alone exit 0, unless --fail-on warning is given. `kmm-plan explain CODE` tells what a finding means.";
     verb.examples = {
         {"kmm-plan validate module.yaml", "one file"},
         {"kmm-plan validate --cluster ./fleet", "a directory cluster"},
+        {"kmm-plan validate manifests --report sarif=kmm.sarif,junit=junit.xml", "reports for a pipeline"},
+        {"kmm-plan validate manifests --baseline known.json", "only what an earlier -o json did not have"},
         {"helm template chart | kmm-plan validate -", "standard input"},
     };
     verb.positionals = {{"FILE", "document, directory of documents, or - for standard input", false, true}};
@@ -66,7 +74,7 @@ cli::Verb validate_verb() {
     version.name = "kubernetes-version";
     version.value_name = "VERSION";
     version.help = "version of the API server, as 1.34; without it no rule about it is checked";
-    verb.options = std::vector<cli::Option>{version} + source_options() + cli::common_options();
+    verb.options = std::vector<cli::Option>{version} + report_options() + source_options() + cli::common_options();
     verb.run = run_validate;
     return verb;
 }

@@ -2,6 +2,7 @@
 #include "kmm-plan/source.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -88,6 +89,31 @@ Source read_source(const cli::Args& args, const std::vector<std::string>& more_f
     }
     sort_and_merge(source.diagnostics);
     return source;
+}
+
+std::vector<std::string> read_files(const Source& source) {
+    std::set<std::string> files;
+    const auto add = [&](const auto& objects) {
+        for (const auto& object : objects) {
+            if (!object.meta.origin.file.empty()) { files.insert(object.meta.origin.file); }
+        }
+    };
+    const api::Objects& objects = source.objects;
+    add(objects.nodes);
+    add(objects.modules);
+    add(objects.node_modules_configs);
+    add(objects.secrets);
+    add(objects.config_maps);
+    add(objects.managed_cluster_modules);
+    add(objects.preflight_validations);
+    add(objects.namespaces);
+    for (const auto& finding : source.diagnostics) {
+        if (finding.position) { files.insert(finding.position->file); }
+    }
+    if (const value::Node* named = source.description.find("files"); named != nullptr) {
+        for (const auto& file : named->items()) { files.insert(file.text()); }
+    }
+    return {files.begin(), files.end()};
 }
 
 Source read_valid_source(const cli::Args& args, cli::Context& context) {

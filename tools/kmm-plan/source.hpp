@@ -26,6 +26,9 @@ struct Source {
 /// Errors: usage "no-source" if none of them is given, usage "unsupported" for an API server, not_found "cluster-not-found".
 [[nodiscard]] Source read_source(const cli::Args& args, const std::vector<std::string>& more_files = {});
 
+/// The files that the objects and findings come from, and those that were named, sorted.
+[[nodiscard]] std::vector<std::string> read_files(const Source& source);
+
 /// read_source, and the rules of Modules. Errors: as read_source; data (or not_found) with all faults if there is any.
 /// Warnings go to standard error unless -q is given.
 [[nodiscard]] Source read_valid_source(const cli::Args& args, cli::Context& context);

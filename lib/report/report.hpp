@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings in the forms that pipelines read. Pure and byte-stable: same findings, same text.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace kmm::report {
+
+/// What one code means, for formats that list their rules.
+struct Rule {
+    std::string code, verdict, meaning, remedy;
+};
+
+/// The result of one check.
+struct Report {
+    std::string tool;     ///< "kmm-plan"
+    std::string version;  ///< of the tool, "1.2.3"
+    std::string check;    ///< the verb, "validate"
+    std::vector<std::string> files;  ///< everything that was looked at, as the user named it
+    Diagnostics findings;            ///< sorted
+    std::vector<Rule> rules;         ///< sorted by code; those of other codes are left out of the reports
+    Severity fail_on = Severity::error;  ///< error or warning: what makes a check fail
+};
+
+/// True if a finding of `severity` fails a check with that threshold. Notes never do.
+[[nodiscard]] bool fails(Severity severity, Severity fail_on) noexcept;
+
+/// How many findings have that severity.
+[[nodiscard]] std::size_t count(const Diagnostics& findings, Severity severity) noexcept;
+
+/// "2 errors, 1 warning"; "no findings" if there are none.
+[[nodiscard]] std::string summary(const Diagnostics& findings);
+
+/// `file` without "./" in front, as pipelines name files of a repository; "stdin" for "-".
+[[nodiscard]] std::string report_path(std::string_view file);
+
+/// 16 hexadecimal digits over code, file and message, not over the position: a finding keeps its mark when lines are
+/// added above it. Findings that agree in all three are told apart by their number.
+[[nodiscard]] std::vector<std::string> fingerprints(const Diagnostics& findings);
+
+/// JUnit XML as Jenkins, GitLab and GitHub actions read it: a test case a finding, which fails if the finding fails the
+/// check, and one that passes for each file without findings.
+[[nodiscard]] std::string to_junit(const Report& report);
+
+/// SARIF 2.1.0 (OASIS), one run; lines and columns are those of the findings.
+[[nodiscard]] std::string to_sarif(const Report& report);
+
+inline constexpr std::size_t k_markdown_bytes_max = 1U << 20U;  ///< what GitHub takes as a step summary
+
+/// A heading and a table. At most `bytes_max` bytes: further findings are counted in the last line.
+[[nodiscard]] std::string to_markdown(const Report& report, std::size_t bytes_max = k_markdown_bytes_max);
+
+/// GitLab's Code Quality report: a JSON list. Findings without a file are placed in the first one that was looked at.
+[[nodiscard]] std::string to_code_quality(const Report& report);
+
+/// GitHub's workflow commands, one line a finding: "::error file=F,line=L,col=C,title=CODE::MESSAGE".
+[[nodiscard]] std::string to_github(const Report& report);
+
+}  // namespace kmm::report

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan diff: what is rendered against what was read.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "api/codec.hpp"
+#include "base/text.hpp"
+#include "kmm-plan/documents.hpp"
+#include "kmm-plan/reporting.hpp"
+#include "kmm-plan/verbs.hpp"
+#include "render/manifests.hpp"
+#include "report/tree_diff.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+using value::Node;
+
+/// One object on both sides; null for one that is not there.
+struct Pair {
+    std::string kind, name;
+    Node observed, wanted;
+    Position place;  ///< of the observed object, else of its Node
+};
+
+struct Difference {
+    const Pair* pair;
+    report::Change change;
+    Diagnostic finding;
+};
+
+bool is_kmm_label(std::string_view key) {
+    return key.starts_with("kmm.node.kubernetes.io/") || key.starts_with("beta.kmm.node.kubernetes.io/");
+}
+
+/// Labels that follow Pods of device plugins and DRA drivers, and the one of released KMM that the current one leaves alone.
+bool is_left_alone(std::string_view key) {
+    constexpr std::array<std::string_view, 3> endings{".device-plugin-ready", ".dra-ready", ".device-plugin-target"};
+    return key.starts_with("beta.kmm.node.kubernetes.io/version-device-plugin.") ||
+           std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return key.ends_with(ending); });
+}
+
+/// KMM's labels of an observed object, as far as the rendered one decides them.
+Node comparable_labels(const api::Labels& labels, const Node& rendered) {
+    const Node* wanted = rendered.find_path({"metadata", "labels"});
+    Node result = Node::mapping();
+    for (const auto& [key, text] : labels) {
+        const bool decided = wanted != nullptr && wanted->find(key) != nullptr;
+        if (decided || (is_kmm_label(key) && !is_left_alone(key))) { result.set(key, text); }
+    }
+    return result;
+}
+
+/// {"metadata": {"labels"}, "spec"}: the fields that are compared.
+Node compared(Node labels, const Node* spec) {
+    Node node = Node::mapping({{"metadata", Node::mapping({{"labels", std::move(labels)}})}});
+    if (spec != nullptr) { node.set("spec", *spec); }
+    return node;
+}
+
+Node compared(const Node& rendered) {
+    const Node* labels = rendered.find_path({"metadata", "labels"});
+    return compared(labels == nullptr ? Node::mapping() : *labels, rendered.find("spec"));
+}
+
+/// True for labels of Modules in `ns`: "kmm.node.kubernetes.io/NS.NAME.ready", "…/version-module.NS.NAME".
+bool is_label_of(std::string_view key, const std::string& ns) {
+    key.remove_prefix(std::min(key.size(), key.find('/') + 1));
+    if (key.starts_with("version-")) { key.remove_prefix(std::min(key.size(), key.find('.') + 1)); }
+    return key.starts_with(ns + ".");
+}
+
+/// Drops what belongs to Modules of other namespaces; nothing is left of an object that has nothing else.
+void keep_namespace(Node& object, const std::string& ns) {
+    if (object.is_null()) { return; }
+    Node* labels = object.find("metadata")->find("labels");
+    std::erase_if(labels->members(), [&](const value::Member& label) { return !is_label_of(label.key, ns); });
+    Node* spec = object.find("spec");
+    Node* modules = spec == nullptr ? nullptr : spec->find("modules");
+    if (modules == nullptr) { return; }
+    std::erase_if(modules->items(), [&](const Node& entry) { return entry.get_string({"namespace"}) != ns; });
+    if (modules->items().empty() && labels->members().empty()) { object = Node(); }
+}
+
+std::vector<Pair> pairs_of(const api::Objects& objects, const std::set<std::string>& nodes) {
+    std::map<std::pair<std::string, std::string>, Node> rendered;
+    for (const auto& node : render::node_modules_configs(objects)) {
+        rendered[{node.get_string({"metadata", "name"}), node.get_string({"kind"})}] = node;
+    }
+    std::map<std::string, const api::NodeModulesConfig*> configs;
+    for (const auto& config : objects.node_modules_configs) { configs[config.meta.name] = &config; }
+    std::vector<Pair> pairs;
+    for (const auto& node : objects.nodes) {
+        const std::string& name = node.meta.name;
+        if (nodes.count(name) == 0) { continue; }
+        const Node& labels = rendered[{name, "Node"}];
+        pairs.push_back({"Node", name, compared(comparable_labels(node.meta.labels, labels), nullptr), compared(labels), node.meta.origin});
+        const auto config = configs.find(name);
+        const Node& wanted = rendered[{name, "NodeModulesConfig"}];
+        if (config == configs.end() && wanted.is_null()) { continue; }
+        Pair pair{"NodeModulesConfig", name, Node(), wanted.is_null() ? Node() : compared(wanted), node.meta.origin};
+        if (config != configs.end()) {
+            const Node observed = api::encode(*config->second);
+            pair.observed = compared(comparable_labels(config->second->meta.labels, wanted), observed.find("spec"));
+            pair.place = config->second->meta.origin;
+        }
+        pairs.push_back(std::move(pair));
+    }
+    return pairs;
+}
+
+Diagnostic finding_of(const Pair& pair, const report::Change& change) {
+    Diagnostic finding;
+    finding.code = "differs";
+    const std::string path = change.path();
+    finding.message = fmt::format("{} {}: {}: expected {}, found {}", pair.kind, pair.name, path.empty() ? "the object" : path,
+                                  report::shown(change.wanted), report::shown(change.observed));
+    if (!pair.place.file.empty()) { finding.position = pair.place; }
+    finding.hint = fmt::format("kmm-plan why {} MODULE", pair.name);
+    return finding;
+}
+
+std::vector<Difference> differences_of(const std::vector<Pair>& pairs, Reporting& reporting) {
+    std::vector<Difference> result;
+    for (const auto& pair : pairs) {
+        for (auto& change : report::tree_changes(pair.observed, pair.wanted)) {
+            Diagnostics finding{finding_of(pair, change)};
+            reporting.forget_known(finding);
+            if (!finding.empty()) { result.push_back({&pair, std::move(change), std::move(finding.front())}); }
+        }
+    }
+    return result;
+}
+
+/// Calls `visit` for each object with its changes.
+template <typename Visit>
+void for_each_object(const std::vector<Difference>& differences, Visit&& visit) {
+    for (std::size_t i = 0; i < differences.size();) {
+        const Pair& pair = *differences[i].pair;
+        std::vector<report::Change> changes;
+        for (; i < differences.size() && differences[i].pair == &pair; ++i) { changes.push_back(differences[i].change); }
+        visit(pair, changes);
+    }
+}
+
+std::string unified_text(const std::vector<Difference>& differences) {
+    std::string text;
+    for_each_object(differences, [&](const Pair& pair, const std::vector<report::Change>& changes) {
+        const std::string name = fmt::format("{}/{}", pair.kind, pair.name);
+        text += report::unified(pair.observed.is_null() ? "/dev/null" : "observed/" + name,
+                                pair.wanted.is_null() ? "/dev/null" : "settled/" + name, changes);
+    });
+    return text;
+}
+
+Node diff_node(const Source& source, const std::vector<Difference>& differences, const Diagnostics& findings) {
+    Node node = Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Diff"}, {"source", source.description}});
+    Node objects = Node::sequence();
+    for_each_object(differences, [&](const Pair& pair, const std::vector<report::Change>& changes) {
+        Node list = Node::sequence();
+        for (const auto& change : changes) {
+            Node item = Node::mapping({{"path", change.path()}});
+            if (change.observed) { item.set("observed", *change.observed); }
+            if (change.wanted) { item.set("wanted", *change.wanted); }
+            list.push_back(std::move(item));
+        }
+        const char* state = pair.observed.is_null() ? "missing" : pair.wanted.is_null() ? "extra" : "changed";
+        objects.push_back(Node::mapping({{"kind", pair.kind}, {"name", pair.name}, {"state", state}, {"changes", std::move(list)}}));
+    });
+    node.set("objects", std::move(objects));
+    node.set("diagnostics", diagnostics_node(findings));
+    return node;
+}
+
+Exit run_diff(const cli::Args& args, cli::Context& context) {
+    Reporting reporting(args);
+    const Source source = read_valid_source(args, context);
+    std::set<std::string> nodes;
+    for (const auto* node : select_nodes(source, args, args.positionals("NODE"))) { nodes.insert(node->meta.name); }
+    auto pairs = pairs_of(source.objects, nodes);
+    if (const auto ns = args.get("namespace")) {
+        for (auto& pair : pairs) {
+            keep_namespace(pair.observed, *ns);
+            keep_namespace(pair.wanted, *ns);
+        }
+    }
+    const auto differences = differences_of(pairs, reporting);
+    Diagnostics findings;
+    for (const auto& difference : differences) { findings.push_back(difference.finding); }
+    sort_and_merge(findings);
+    reporting.publish("diff", read_files(source), findings, context);
+    const bool machine = context.output == "json" || context.output == "yaml" || context.output == "jsonl";
+    if (machine) {
+        context.console.out(machine_text(diff_node(source, differences, findings), context.output));
+    } else if (context.output == "name") {
+        for_each_object(differences, [&](const Pair& pair, const auto&) {
+            context.console.out(fmt::format("{}/{}\n", base::to_lower(pair.kind), pair.name));
+        });
+    } else {
+        context.console.out(unified_text(differences));
+    }
+    return differences.empty() ? Exit::ok : Exit::changes;
+}
+
+}  // namespace
+
+cli::Verb diff_verb() {
+    cli::Verb verb;
+    verb.name = "diff";
+    verb.summary = "what the plan renders against what was read, field by field";
+    verb.description =
+        "Compares the NodeModulesConfigs (spec and KMM's labels) and the KMM labels of Nodes that the cluster settles at with "
+        "those that were read. '-' is what was read, '+' what the cluster settles at. Exits 0 if nothing differs and 2 if "
+        "something does.";
+    verb.examples = {
+        {"kmm-plan diff --cluster ./fleet", "the whole fleet"},
+        {"kmm-plan diff --cluster ./fleet -f new-module.yaml node-a", "what a change would do on a node"},
+        {"kmm-plan diff --cluster ./fleet --report md=drift.md", "a report for a merge request"},
+    };
+    verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
+    verb.options = report_options() + source_options() + cli::common_options();
+    verb.run = run_diff;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan
