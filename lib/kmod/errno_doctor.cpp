@@ -15,7 +15,7 @@ namespace kmm::kmod {
 
 namespace {
 
-constexpr std::array<ErrnoAdvice, 24> k_load{{
+constexpr std::array<ErrnoAdvice, 25> k_load{{
     {EPERM, "the kernel forbids loading modules here", "look at kmm-worker facts: capability, modules_disabled, lockdown, and module_blacklist= in /proc/cmdline"},
     {ENOENT, "a symbol that the module needs is not exported", "kmm-worker check names the symbols; add the missing module to the image or load it first"},
     {ESRCH, "a symbol has another version", "rebuild the module against the headers of the running kernel"},
@@ -39,6 +39,7 @@ constexpr std::array<ErrnoAdvice, 24> k_load{{
     {ETIMEDOUT, "the module's init function timed out", "read the kernel's lines; the device did not answer in time"},
     {ENOKEY, "no key of this kernel verifies the module's signature", "enrol the signing key in the platform or machine owner keyring, or sign with a trusted key"},
     {EKEYEXPIRED, "the signing key has expired", "sign the module with a valid key"},
+    {EKEYREVOKED, "the signing key was revoked", "sign the module with a key that this kernel trusts"},
     {EKEYREJECTED, "the kernel rejected the module's signature", "sign the module with a key that this kernel trusts: the signature is missing, damaged or by an unknown key"},
 }};
 
@@ -74,17 +75,19 @@ ErrnoAdvice unload_advice(int number) noexcept {
     return {number, "the kernel refused to unload the module", "read the kernel's lines"};
 }
 
-std::string load_cause(int number, const KernelState& state, bool is_signed) {
-    if (number == EPERM) {
-        if (!state.cap_sys_module) return "this process has no CAP_SYS_MODULE";
-        if (state.modules_disabled) return "modules_disabled is 1 until the next boot";
-        if (state.lockdown == "integrity" || state.lockdown == "confidentiality") {
-            return fmt::format("lockdown is {} and the module {}", state.lockdown, is_signed ? "has no valid signature" : "is not signed");
-        }
-        return "module_blacklist= in /proc/cmdline, or a security module";
+std::string_view to_string(Applies applies) noexcept {
+    switch (applies) {
+        case Applies::yes: return "yes";
+        case Applies::no: return "no";
+        case Applies::unknown: return "unknown";
     }
-    if (number == EKEYREJECTED && !is_signed) return "the module is not signed and sig_enforce is on";
-    return std::string(load_advice(number).cause);
+    return "unknown";
+}
+
+std::string likeliest_cause(const std::vector<Cause>& causes, int number) {
+    const auto it = std::find_if(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
+    if (it == causes.end()) return std::string(load_advice(number).cause);
+    return it->text + (it->evidence.empty() ? "" : ": " + it->evidence);
 }
 
 int errno_number(std::string_view text) {

@@ -28,8 +28,31 @@ struct ErrnoAdvice {
 [[nodiscard]] ErrnoAdvice load_advice(int number) noexcept;
 [[nodiscard]] ErrnoAdvice unload_advice(int number) noexcept;
 
-/// The cause sharpened with the state of this kernel, e.g. which of the four reasons an EPERM has.
-[[nodiscard]] std::string load_cause(int number, const KernelState& state, bool is_signed);
+/// What testing a cause on this host gave.
+enum class Applies { yes, no, unknown };
+
+/// "yes", "no", "unknown".
+[[nodiscard]] std::string_view to_string(Applies applies) noexcept;
+
+/// One possible cause and what this host says about it.
+struct Cause {
+    std::string text;
+    Applies applies = Applies::unknown;
+    std::string evidence;  ///< what was read, "" if nothing can be
+};
+
+/// What is known about the module that was refused; all of it may be missing.
+struct Suspect {
+    const ModuleFile* file = nullptr;
+    std::string parameters;  ///< as given to the kernel
+};
+
+/// The causes of an errno of loading, in the order in which the kernel checks them, each tested on this host where that is
+/// possible. Never empty. Source: Linux 6.1 kernel/module/main.c and signing.c.
+[[nodiscard]] std::vector<Cause> load_causes(int number, const HostPaths& host, const KernelState& state, const Suspect& suspect = {});
+
+/// The first cause that applies, with its evidence; else the table's.
+[[nodiscard]] std::string likeliest_cause(const std::vector<Cause>& causes, int number);
 
 /// The number for a name such as "ENOEXEC" or "8" in either case; 0 if it is none.
 [[nodiscard]] int errno_number(std::string_view text);

@@ -7,12 +7,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "sys/directory.hpp"
+#include "sys/file_ops.hpp"
 
 namespace kmm::kmod {
 
@@ -24,29 +28,101 @@ constexpr std::size_t k_path_max = 255;
 
 std::string parameter_file(const HostPaths& host) { return host.sys + "/module/firmware_class/parameters/path"; }
 
-void write_all(int fd, std::string_view bytes, const std::string& path) {
-    while (!bytes.empty()) {
-        const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
-        if (wrote < 0) {
-            if (errno == EINTR) continue;
-            throw from_errno(errno, fmt::format("cannot write {}", base::escape(path)));
-        }
-        bytes.remove_prefix(static_cast<std::size_t>(wrote));
-    }
+constexpr const char* k_manifest = ".kmm-worker-firmware";
+constexpr const char* k_saved = ".kmm-saved";
+
+/// Where a file below the firmware directory came from.
+enum class Origin { created, replaced, found };
+
+constexpr std::pair<Origin, std::string_view> k_origins[] = {{Origin::created, "created"}, {Origin::replaced, "replaced"}, {Origin::found, "found"}};
+
+struct Owned {
+    std::string sha256;
+    Origin origin = Origin::created;
+    std::set<std::string> owners;
+};
+
+using Manifest = std::map<std::string, Owned>;  // by path relative to the firmware directory
+
+[[noreturn]] void damaged_manifest(const std::string& path, std::size_t line) {
+    throw Error(Exit::io, "firmware-manifest", fmt::format("{}:{}: expected SHA256 ORIGIN MODULES PATH", base::escape(path), line))
+        .hint("the list of installed firmware is damaged; look at the files beside it and remove it");
 }
 
-void place(const std::string& bytes, const std::string& path) {
+Manifest read_manifest(const std::string& directory) {
+    Manifest manifest;
+    const std::string path = directory + "/" + k_manifest;
+    const auto text = read_raw(path, 16U << 20U);
+    if (!text) return manifest;
+    std::size_t number = 0;
+    for (const auto line : base::split(*text, '\n')) {
+        ++number;
+        if (line.empty()) continue;
+        const auto words = base::split(line, ' ');
+        if (words.size() < 4 || words[0].size() != 64) damaged_manifest(path, number);
+        Owned owned;
+        owned.sha256 = words[0];
+        const auto origin = std::find_if(std::begin(k_origins), std::end(k_origins), [&](const auto& o) { return o.second == words[1]; });
+        if (origin == std::end(k_origins)) damaged_manifest(path, number);
+        owned.origin = origin->first;
+        for (const auto name : base::split(words[2], ',')) owned.owners.emplace(name);
+        const std::string file(line.substr(words[0].size() + words[1].size() + words[2].size() + 3));
+        if (file.empty() || file.front() == '/' || ("/" + file + "/").find("/../") != std::string::npos) damaged_manifest(path, number);
+        manifest.emplace(file, std::move(owned));
+    }
+    return manifest;
+}
+
+void write_manifest(const std::string& directory, const Manifest& manifest) {
+    const std::string path = directory + "/" + k_manifest;
+    if (manifest.empty()) {
+        (void)::unlink(path.c_str());
+        return;
+    }
+    std::string text;
+    for (const auto& [file, owned] : manifest) {
+        const auto origin = std::find_if(std::begin(k_origins), std::end(k_origins), [&](const auto& o) { return o.first == owned.origin; });
+        text += fmt::format("{} {} {} {}\n", owned.sha256, origin->second, base::join(std::vector<std::string>(owned.owners.begin(), owned.owners.end()), ","), file);
+    }
+    sys::LinuxFileOps ops;
+    sys::write_file_atomically(ops, path, text, 0644);
+}
+
+void place_firmware(const std::string& bytes, const std::string& path) {
     const std::string temporary = path + ".kmm-new";
     (void)::unlink(temporary.c_str());
     const sys::Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
     if (!fd) throw from_errno(errno, fmt::format("cannot create {}", base::escape(temporary)));
     try {
-        write_all(fd.get(), bytes, temporary);
+        sys::LinuxFileOps().write(fd.get(), bytes);
         if (::rename(temporary.c_str(), path.c_str()) != 0) throw from_errno(errno, fmt::format("cannot replace {}", base::escape(path)));
     } catch (...) {
         (void)::unlink(temporary.c_str());
         throw;
     }
+}
+
+/// Lower-case hex of the file at `path`, "" if there is none.
+std::string sum_of_file(const std::string& path) {
+    std::error_code error;
+    if (!fs::is_regular_file(fs::symlink_status(path, error))) return {};
+    return sha256_hex(read_module_bytes(path));
+}
+
+/// The regular files below `from`, relative, in path order.
+std::vector<std::string> firmware_files(const std::string& from) {
+    std::vector<std::string> files;
+    std::error_code error;
+    fs::recursive_directory_iterator it(from, fs::directory_options::none, error);
+    for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
+        if (it->symlink_status().type() != fs::file_type::regular) continue;
+        const std::string file = it->path().lexically_relative(from).native();
+        if (file.find('\n') != std::string::npos) throw Error(Exit::unsafe, "image-unsafe", fmt::format("firmware file '{}' has a line break in its name", base::escape(file)));
+        files.push_back(file);
+    }
+    if (error) throw from_errno(error.value(), fmt::format("cannot list firmware in {}", base::escape(from)));
+    std::sort(files.begin(), files.end());
+    return files;
 }
 
 }  // namespace
@@ -70,51 +146,84 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path) {
     const sys::Fd fd(::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
     if (!fd) throw from_errno(errno, fmt::format("cannot set the firmware search path in {}", file));
     // a single NUL is how an empty text gets through sysfs: a write of no bytes never reaches the kernel
-    write_all(fd.get(), path.empty() ? std::string_view("\0", 1) : std::string_view(path), file);
+    sys::LinuxFileOps().write(fd.get(), path.empty() ? std::string_view("\0", 1) : std::string_view(path));
     return true;
 }
 
-std::vector<FirmwareFile> copy_firmware(const std::string& from, const std::string& to) {
+std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner) {
+    sys::make_directories(to, 0755);
+    Manifest manifest = read_manifest(to);
     std::vector<FirmwareFile> files;
-    std::vector<std::string> created;
-    std::error_code error;
-    try {
-        std::vector<fs::path> sources;
-        fs::recursive_directory_iterator it(from, fs::directory_options::none, error);
-        for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
-            if (it->symlink_status().type() == fs::file_type::regular) sources.push_back(it->path());
+    for (const auto& file : firmware_files(from)) {
+        const std::string target = to + "/" + file;
+        std::string sum = sha256_hex(read_module_bytes(from + "/" + file));
+        const std::string there = sum_of_file(target);
+        if (const auto it = manifest.find(file); it == manifest.end()) {
+            std::error_code error;
+            const bool exists = fs::exists(fs::symlink_status(target, error));
+            manifest[file].origin = !exists ? Origin::created : there == sum ? Origin::found : Origin::replaced;
+        } else if (it->second.origin == Origin::found && there != sum) {
+            it->second.origin = Origin::replaced;
         }
-        if (error) throw from_errno(error.value(), fmt::format("cannot list firmware in {}", base::escape(from)));
-        std::sort(sources.begin(), sources.end());
-        for (const auto& source : sources) {
-            const fs::path target = fs::path(to) / source.lexically_relative(from);
-            const std::string bytes = read_module_bytes(source.native());
-            std::string sum = sha256_hex(bytes);
-            fs::create_directories(target.parent_path(), error);
-            if (error) throw from_errno(error.value(), fmt::format("cannot create {}", base::escape(target.parent_path().native())));
-            const bool existed = fs::exists(fs::symlink_status(target, error));
-            const bool same = existed && fs::is_regular_file(fs::symlink_status(target, error)) &&
-                              sha256_hex(read_module_bytes(target.native())) == sum;
-            if (!same) {
-                place(bytes, target.native());
-                if (!existed) created.push_back(target.native());
+        manifest[file].sha256 = sum;
+        manifest[file].owners.insert(owner);
+        files.push_back({target, std::move(sum)});
+    }
+    write_manifest(to, manifest);
+    try {
+        for (const auto& file : files) {
+            if (sum_of_file(file.path) == file.sha256) continue;
+            const std::string relative = file.path.substr(to.size() + 1);
+            sys::make_directories(sys::parent_of(file.path), 0755);
+            std::error_code error;
+            const std::string saved = file.path + k_saved;
+            if (manifest[relative].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error)) && ::rename(file.path.c_str(), saved.c_str()) != 0) {
+                throw from_errno(errno, fmt::format("cannot keep {}", base::escape(file.path)));
             }
-            files.push_back({target.native(), std::move(sum)});
+            place_firmware(read_module_bytes(from + "/" + relative), file.path);
         }
     } catch (...) {
-        for (const auto& path : created) (void)::unlink(path.c_str());
+        (void)remove_firmware(to, owner);
         throw;
     }
     return files;
 }
 
-std::vector<std::string> remove_firmware(const std::vector<FirmwareFile>& files) {
+std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner) {
+    Manifest manifest = read_manifest(to);
     std::vector<std::string> left;
-    for (const auto& file : files) {
-        const auto bytes = read_raw(file.path, 512U << 20U);
-        if (!bytes) continue;
-        if (sha256_hex(*bytes) != file.sha256 || ::unlink(file.path.c_str()) != 0) left.push_back(file.path);
+    bool changed = false;
+    for (auto it = manifest.begin(); it != manifest.end();) {
+        Owned& owned = it->second;
+        if (owned.owners.erase(owner) == 0) {
+            ++it;
+            continue;
+        }
+        changed = true;
+        if (!owned.owners.empty()) {
+            ++it;
+            continue;
+        }
+        const std::string path = to + "/" + it->first;
+        const std::string saved = path + k_saved;
+        const std::string there = sum_of_file(path);
+        std::error_code error;
+        if (owned.origin == Origin::found || (there.empty() && owned.origin == Origin::created)) {
+            // nothing of ours is there
+        } else if (!there.empty() && there != owned.sha256) {
+            if (!fs::exists(fs::symlink_status(saved, error)) && owned.origin == Origin::replaced) {
+                // killed before anything was done: the host's own file still stands
+            } else {
+                left.push_back(path);
+            }
+        } else if (owned.origin == Origin::replaced) {
+            if (fs::exists(fs::symlink_status(saved, error)) && ::rename(saved.c_str(), path.c_str()) != 0) left.push_back(path);
+        } else if (::unlink(path.c_str()) != 0) {
+            left.push_back(path);
+        }
+        it = manifest.erase(it);
     }
+    if (changed) write_manifest(to, manifest);
     return left;
 }
 

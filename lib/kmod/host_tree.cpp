@@ -48,6 +48,7 @@ HostModule facts_of(kmod_module* module) {
         kmod_list_foreach(entry, list) {
             const std::string_view key = kmod_module_info_get_key(entry);
             if (key == "vermagic") facts.vermagic = std::string(base::trim(kmod_module_info_get_value(entry)));
+            if (key == "signer") facts.signer = kmod_module_info_get_value(entry);
         }
         kmod_module_info_free_list(list);
     }
@@ -69,7 +70,7 @@ HostModule facts_of(kmod_module* module) {
 
 HostModule facts_of_path(kmod_ctx* context, const std::string& path) {
     kmod_module* raw = nullptr;
-    if (kmod_module_new_from_path(context, path.c_str(), &raw) < 0) return HostModule{{}, path, {}, {}, {}};
+    if (kmod_module_new_from_path(context, path.c_str(), &raw) < 0) return HostModule{{}, path, {}, {}, {}, {}};
     const ModulePtr module(raw);
     return facts_of(raw);
 }
@@ -179,18 +180,49 @@ std::optional<HostModule> reference_module(const std::string& directory) {
     return found;
 }
 
-std::map<std::string, std::uint32_t> header_crcs(const std::string& directory) {
-    std::map<std::string, std::uint32_t> crcs;
+namespace {
+
+/// Calls `body` with the fields of each line of the headers' Module.symvers.
+template <typename Body>
+void each_header_line(const std::string& directory, Body&& body) {
     const auto text = directory.empty() ? std::nullopt : read_text(directory + "/build/Module.symvers");
-    if (!text) return crcs;
+    if (!text) return;
     for (const auto line : base::split(*text, '\n')) {
         const auto fields = base::split(line, '\t');
-        if (fields.size() < 2 || !fields[0].starts_with("0x")) continue;
+        if (fields.size() >= 2 && fields[0].starts_with("0x")) body(fields);
+    }
+}
+
+}  // namespace
+
+std::string host_exporter(const std::string& directory, const std::string& symbol) {
+    const auto text = directory.empty() ? std::nullopt : read_text(directory + "/modules.symbols");
+    if (!text) return {};
+    const std::string wanted = "alias symbol:" + symbol + " ";
+    for (const auto line : base::split(*text, '\n')) {
+        if (line.starts_with(wanted)) return normalise_name(base::trim(line.substr(wanted.size())));
+    }
+    return {};
+}
+
+std::map<std::string, std::uint32_t> header_crcs(const std::string& directory) {
+    std::map<std::string, std::uint32_t> crcs;
+    each_header_line(directory, [&](const auto& fields) {
         std::uint32_t crc = 0;
         const std::string_view digits = fields[0].substr(2);
         if (std::from_chars(digits.data(), digits.data() + digits.size(), crc, 16).ec == std::errc{}) crcs.emplace(fields[1], crc);
-    }
+    });
     return crcs;
+}
+
+std::map<std::string, Export> header_exports(const std::string& directory) {
+    std::map<std::string, Export> exports;
+    each_header_line(directory, [&](const auto& fields) {
+        if (fields.size() < 4 || !fields[3].starts_with("EXPORT_")) return;  // the short-lived order of 5.4 has the type last
+        Export made{fields[3].find("_GPL") != std::string_view::npos, fields.size() > 4 ? std::string(fields[4]) : std::string()};
+        if (made.gpl_only || !made.symbol_namespace.empty()) exports.emplace(fields[1], std::move(made));
+    });
+    return exports;
 }
 
 }  // namespace kmm::kmod

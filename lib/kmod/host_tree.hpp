@@ -18,6 +18,7 @@ struct HostModule {
     std::string name;
     std::string path;
     std::string vermagic;                       ///< "" if it could not be read
+    std::string signer;                         ///< of its signature, "" without one
     std::vector<std::string> exported;          ///< symbols, sorted
     std::map<std::string, std::uint32_t> crcs;  ///< symbol -> CRC the running kernel must have for it
 };
@@ -38,6 +39,12 @@ struct HostNeed {
 /// Facts of some module of the tree that belongs to the kernel itself: the reference for vermagic and symbol versions.
 /// nullopt when the tree has none.
 [[nodiscard]] std::optional<HostModule> reference_module(const std::string& directory);
+
+/// The module of the host's tree that exports `symbol`, from its modules.symbols; "" if none is known.
+[[nodiscard]] std::string host_exporter(const std::string& directory, const std::string& symbol);
+
+/// GPL-only marks and namespaces of the same file; symbols with neither are left out.
+[[nodiscard]] std::map<std::string, Export> header_exports(const std::string& directory);
 
 /// CRCs of <directory>/build/Module.symvers (kernel headers); empty when they are not installed.
 [[nodiscard]] std::map<std::string, std::uint32_t> header_crcs(const std::string& directory);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kmod/inflate.hpp"
 #include "kmod/parameters.hpp"
 #include "kmod/steps.hpp"
 
@@ -22,6 +23,7 @@ ModuleReport report_of(const IndexedModule& module, Action action) {
     report.build_id = module.file.build_id;
     report.version = module.file.version();
     report.vermagic = module.file.vermagic();
+    report.signer = module.file.signature.signer;
     return report;
 }
 
@@ -42,6 +44,8 @@ public:
         : index_(index), checked_(checked), wish_(wish), firmware_(firmware), machine_(machine), main_(normalise_name(wish.module)) {}
 
     Report run() {
+        const std::uint64_t taint_before = taint_bits(machine_.host);
+        if (wish_.force.any()) report_.warnings.push_back(fmt::format("forced: module {} is loaded although checks of the kernel are switched off, as confirmed", main_));
         look_at_live();
         if (!same_.contains(main_)) {
             const auto removal = removal_order();
@@ -55,11 +59,13 @@ public:
                 undo(error);
                 throw;
             }
+            look_again(taint_before);
         } else {
             for (const auto& name : checked_.order.names) report_.modules.push_back(report_of(*index_.find(name), Action::already_loaded));
-            warn_about_parameters();
         }
+        warn_about_parameters();
         finish_report();
+        report_.new_taint = taint_letters(taint_bits(machine_.host) & ~taint_before);
         return std::move(report_);
     }
 
@@ -79,6 +85,30 @@ private:
                 report_.warnings.push_back(fmt::format("identity-unknown: module {} has neither srcversion nor build id; only its name could be compared", name));
             }
             same_.insert(name);
+        }
+    }
+
+    /// udev may load another build of the same name, or a module may go wrong after its init has returned.
+    void look_again(std::uint64_t taint_before) {
+        if (machine_.patience.second_look.count() <= 0 || loaded_.empty()) return;
+        KernelLog log(machine_.host.kmsg);
+        (void)machine_.clock.sleep_for(machine_.patience.second_look);
+        require_healthy(machine_, taint_before, fmt::format("module {} was settling", main_), log);
+        for (const auto& name : loaded_) {
+            const IndexedModule* module = index_.find(name);
+            if (module == nullptr) continue;
+            const auto live = live_module(machine_.host, name);
+            const std::string later = base::format_duration(machine_.patience.second_look);
+            if (!live || live->state != "live") {
+                throw Error(Exit::refused, "module-replaced", fmt::format("module {} was loaded, but is {} {} later", name, live ? live->state : "gone", later))
+                    .hint("something on this node unloads it; look at the kernel's log and at udev's");
+            }
+            const IdentityVerdict verdict = compare_identity(module->file, *live);
+            if (verdict.identity != Identity::different) continue;
+            throw Error(Exit::refused, "module-replaced", fmt::format("module {} was loaded, but another build is live {} later", name, later))
+                .detail("loaded", fmt::format("{} {}", verdict.what, verdict.loaded))
+                .detail("wanted", fmt::format("{} {}", verdict.what, verdict.wanted))
+                .hint("udev has loaded another one by its alias: blacklist that one on the node, then load again");
         }
     }
 
@@ -122,9 +152,11 @@ private:
     void remove_in_tree(const std::vector<std::string>& order) {
         for (const auto& name : order) {
             const auto live = live_module(machine_.host, name);
+            const auto start = machine_.clock.monotonic();
             if (!unload_one(machine_, name)) continue;
             removed_.push_back(name);
             ModuleReport entry;
+            entry.took = machine_.clock.monotonic() - start;
             entry.name = name;
             entry.action = Action::removed_in_tree;
             if (live) {
@@ -145,7 +177,9 @@ private:
             record_.old_firmware_path = old;
             record_.new_firmware_path = target;
         }
-        if (!firmware_.from.empty()) record_.firmware = copy_firmware(firmware_.from, target);
+        if (firmware_.from.empty()) return;
+        record_.firmware_directory = target;
+        (void)kmod::install_firmware(firmware_.from, target, main_);
     }
 
     /// Recorded before the first load, so that a kill in between leaves nothing unknown.
@@ -153,6 +187,7 @@ private:
         record_.module = main_;
         record_.removed_in_tree = removed_;
         const auto earlier = read_record(machine_.host, main_);
+        if (earlier && removed_.empty()) record_.removed_in_tree = earlier->removed_in_tree;
         for (const auto& name : checked_.order.names) {
             const bool ours = !same_.contains(name) || (earlier && contains(earlier->dependencies, name));
             if (name != main_ && ours) record_.dependencies.push_back(name);
@@ -167,18 +202,22 @@ private:
     void load_host_modules() {
         for (const auto& module : checked_.host_modules) {
             if (settled_module(machine_, module.name)) continue;
-            with_context([&] { return fmt::format("dependency {} of the host", module.name); }, [&] {
-                const std::string bytes = read_module_bytes(module.path);
-                ModuleFile file;
-                try {
-                    file = parse_module(bytes, module.path);
-                } catch (Error& error) {
-                    if (error.code() == "unsupported") error.hint(fmt::format("modprobe {} on the node before", module.name));
-                    throw;
-                }
-                if (load_one(machine_, file, bytes, {}, report_.warnings) == Action::loaded) loaded_.push_back(module.name);
-            });
+            const auto start = machine_.clock.monotonic();
+            const bool soft = contains(checked_.order.soft, module.name);
+            try {
+                with_context([&] { return fmt::format("dependency {} of the host", module.name); }, [&] {
+                    const std::string bytes = plain_module(read_module_bytes(module.path), module.path);
+                    const ModuleFile file = parse_module(bytes, module.path);
+                    const Candidate candidate{file, bytes, effective_parameters(checked_.config, module.name, {})};
+                    if (load_one(machine_, candidate, report_.warnings) == Action::loaded) loaded_.push_back(module.name);
+                });
+            } catch (const Error& error) {
+                if (!soft || error.exit() == Exit::hung || error.exit() == Exit::unhealthy) throw;
+                report_.warnings.push_back(fmt::format("soft-dependency-missing: {}", error.message()));
+                continue;
+            }
             report_.modules.push_back(report_of(module));
+            report_.modules.back().took = machine_.clock.monotonic() - start;
         }
     }
 
@@ -189,14 +228,17 @@ private:
                 report_.modules.push_back(report_of(module, Action::already_loaded));
                 continue;
             }
-            const std::string bytes = read_module_bytes(module.path);
+            const auto start = machine_.clock.monotonic();
+            std::string bytes = read_module_bytes(module.path);
             if (sha256_hex(bytes) != module.sha256) {
                 throw Error(Exit::integrity, "digest-mismatch", fmt::format("{} changed after it was checked", base::escape(module.image_path)));
             }
-            const std::string parameters = name == main_ ? parameter_text(wish_.parameters) : std::string();
-            const Action action = load_one(machine_, module.file, bytes, parameters, report_.warnings);
+            bytes = plain_module(std::move(bytes), module.image_path);
+            const auto own = name == main_ ? wish_.parameters : std::vector<std::string>{};
+            const Action action = load_one(machine_, {module.file, bytes, effective_parameters(checked_.config, name, own), wish_.force}, report_.warnings);
             if (action == Action::loaded) loaded_.push_back(name);
             report_.modules.push_back(report_of(module, action));
+            report_.modules.back().took = machine_.clock.monotonic() - start;
         }
     }
 
@@ -215,11 +257,11 @@ private:
         if (!kept.empty()) error.detail("stay-loaded", kept);
         std::string missing;
         for (auto it = removed_.rbegin(); it != removed_.rend(); ++it) {
-            if (!bring_back(*it)) missing += (missing.empty() ? "" : ", ") + *it;
+            if (!load_from_host(machine_, *it, report_.warnings)) missing += (missing.empty() ? "" : ", ") + *it;
         }
         if (!missing.empty()) error.detail("in-tree-removed", missing);
         try {
-            (void)remove_firmware(record_.firmware);
+            if (!record_.firmware_directory.empty()) (void)remove_firmware(record_.firmware_directory, main_);
             if (record_.old_firmware_path) (void)set_firmware_search_path(machine_.host, *record_.old_firmware_path);
         } catch (const Error& second) {
             error.detail("firmware-path", second.message());
@@ -227,33 +269,17 @@ private:
         if (!same_.contains(main_)) erase_record(machine_.host, main_);
     }
 
-    /// Loads an in-tree module again after a failure.
-    bool bring_back(const std::string& name) {
-        try {
-            const auto need = find_host_module(host_module_directory(machine_.host, node_facts(machine_.host).kernel), name);
-            if (!need) return false;
-            for (const auto& module : need->modules) {
-                if (live_module(machine_.host, module.name)) continue;
-                const std::string bytes = read_module_bytes(module.path);
-                (void)load_one(machine_, parse_module(bytes, module.path), bytes, {}, report_.warnings);
-            }
-            return true;
-        } catch (const Error&) {
-            return false;
-        }
-    }
-
     void warn_about_parameters() {
         const auto live = live_module(machine_.host, main_);
         if (!live) return;
+        const auto declared = index_.find(main_)->file.parameters();
         for (const auto& [key, value] : parameter_map(wish_.parameters)) {
-            const auto it = live->parameters.find(key);
-            if (it == live->parameters.end() || it->second == value) continue;
-            const bool truth = (value == "1" || value == "y" || value == "on") && it->second == "Y";
-            const bool untruth = (value == "0" || value == "n" || value == "off") && it->second == "N";
-            if (truth || untruth) continue;
-            report_.warnings.push_back(fmt::format("parameter-differs: {} is live with {}={}, wanted {}; unload it first to change that", main_, key,
-                                                   base::escape(it->second), base::escape(value)));
+            const auto it = live->parameters.find(normalise_name(key));
+            if (it == live->parameters.end()) continue;
+            const auto type = std::find_if(declared.begin(), declared.end(), [&](const Parameter& p) { return normalise_name(p.name) == it->first; });
+            if (shows_value(type == declared.end() ? std::string() : type->type, value, it->second)) continue;
+            report_.warnings.push_back(fmt::format("parameter-differs: {} is live with {}={}, wanted {}{}", main_, key, base::escape(it->second), base::escape(value),
+                                                   same_.contains(main_) ? "; unload it first to change that" : ""));
         }
     }
 
@@ -295,6 +321,8 @@ std::string_view to_string(Action action) noexcept {
         case Action::not_loaded: return "not-loaded";
         case Action::removed_in_tree: return "removed-in-tree";
         case Action::dependency: return "dependency";
+        case Action::kept: return "kept";
+        case Action::restored: return "restored";
     }
     return "load";
 }
@@ -314,6 +342,7 @@ Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWi
     for (const auto& finding : checked.findings) {
         if (finding.severity == Severity::warning) report.warnings.push_back(fmt::format("{}: {}", finding.code, finding.message));
     }
+    if (wish.force.any()) report.warnings.push_back(fmt::format("forced: module {} would be loaded although checks of the kernel are switched off", main));
     return report;
 }
 

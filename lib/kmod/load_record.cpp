@@ -28,9 +28,7 @@ std::string text_of(const LoadRecord& record) {
     for (const auto& name : record.removed_in_tree) text += fmt::format("removed-in-tree {}\n", name);
     if (record.old_firmware_path) text += fmt::format("old-firmware-path {}\n", *record.old_firmware_path);
     if (record.new_firmware_path) text += fmt::format("new-firmware-path {}\n", *record.new_firmware_path);
-    for (const auto& file : record.firmware) {
-        if (file.path.find('\n') == std::string::npos) text += fmt::format("firmware {} {}\n", file.sha256, file.path);
-    }
+    if (!record.firmware_directory.empty()) text += fmt::format("firmware-directory {}\n", record.firmware_directory);
     return text;
 }
 
@@ -51,7 +49,7 @@ std::optional<LoadRecord> read_record(const HostPaths& host, const std::string& 
         if (key == "removed-in-tree" && is_module_name(value)) record.removed_in_tree.push_back(value);
         if (key == "old-firmware-path") record.old_firmware_path = value;
         if (key == "new-firmware-path") record.new_firmware_path = value;
-        if (key == "firmware" && value.size() > 65 && value[64] == ' ') record.firmware.push_back({value.substr(65), value.substr(0, 64)});
+        if (key == "firmware-directory") record.firmware_directory = value;
     }
     return record;
 }

@@ -17,7 +17,7 @@ struct LoadRecord {
     std::vector<std::string> dependencies;      ///< modules of the image that were loaded for it, in load order
     std::vector<std::string> removed_in_tree;   ///< in-tree modules that were unloaded for it
     std::optional<std::string> old_firmware_path, new_firmware_path;  ///< set if the search path was changed
-    std::vector<FirmwareFile> firmware;
+    std::string firmware_directory;  ///< where its firmware is, see install_firmware; "" for none
 };
 
 /// nullopt when there is none, or it cannot be read.

@@ -27,13 +27,15 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds k_grace{2000};  // for a killed helper to disappear
+constexpr unsigned k_ignore_modversions = 1;  // flags of finit_module(2)
+constexpr unsigned k_ignore_vermagic = 2;
 constexpr int k_child_file = 0;        // where the helper has the module file
 constexpr int k_child_pipe = 1;        // where the helper writes the errno
 
 // Between fork and _exit only async-signal-safe calls are made.
-int load_in_child(const char* parameters) {
-    if (::syscall(SYS_finit_module, k_child_file, parameters, 0) == 0) return 0;
-    if (errno != ENOSYS) return errno;
+int load_in_child(const char* parameters, unsigned flags) {
+    if (::syscall(SYS_finit_module, k_child_file, parameters, flags) == 0) return 0;
+    if (errno != ENOSYS || flags != 0) return errno;
     struct stat status {};
     if (::fstat(k_child_file, &status) != 0) return errno;
     const auto size = static_cast<std::size_t>(status.st_size);
@@ -42,7 +44,7 @@ int load_in_child(const char* parameters) {
     return ::syscall(SYS_init_module, bytes, size, parameters) == 0 ? 0 : errno;
 }
 
-int unload_in_child(const char* name) { return ::syscall(SYS_delete_module, name, O_NONBLOCK) == 0 ? 0 : errno; }
+int unload_in_child(const char* name, unsigned flags) { return ::syscall(SYS_delete_module, name, static_cast<unsigned>(O_NONBLOCK) | flags) == 0 ? 0 : errno; }
 
 /// True if the pipe became readable or was closed within `timeout`.
 bool wait_readable(int fd, milliseconds timeout) {
@@ -63,7 +65,7 @@ sys::Fd above_standard(int fd) {
     return copy;
 }
 
-LoaderAnswer in_helper(int file, const char* text, int (*call)(const char*), milliseconds timeout) {
+LoaderAnswer in_helper(int file, const char* text, unsigned flags, int (*call)(const char*, unsigned), milliseconds timeout) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw from_errno(errno, "cannot prepare the module loader");
     const sys::Fd reading(ends[0]);
@@ -86,7 +88,7 @@ LoaderAnswer in_helper(int file, const char* text, int (*call)(const char*), mil
         (void)::dup2(writing.get(), k_child_pipe);
         (void)::close(2);
         (void)::syscall(SYS_close_range, 3U, ~0U, 0U);
-        const int error = call(text);
+        const int error = call(text, flags);
         (void)!::write(k_child_pipe, &error, sizeof error);
         ::_exit(0);
     }
@@ -113,12 +115,13 @@ LoaderAnswer in_helper(int file, const char* text, int (*call)(const char*), mil
 
 }  // namespace
 
-LoaderAnswer LinuxModuleLoader::load(int fd, const std::string& parameters, milliseconds timeout) {
-    return in_helper(fd, parameters.c_str(), load_in_child, timeout);
+LoaderAnswer LinuxModuleLoader::load(int fd, const std::string& parameters, const Force& force, milliseconds timeout) {
+    const unsigned flags = (force.modversions ? k_ignore_modversions : 0U) | (force.vermagic ? k_ignore_vermagic : 0U);
+    return in_helper(fd, parameters.c_str(), flags, load_in_child, timeout);
 }
 
-LoaderAnswer LinuxModuleLoader::unload(const std::string& name, milliseconds timeout) {
-    return in_helper(-1, name.c_str(), unload_in_child, timeout);
+LoaderAnswer LinuxModuleLoader::unload(const std::string& name, const Force& force, milliseconds timeout) {
+    return in_helper(-1, name.c_str(), force.removal ? static_cast<unsigned>(O_TRUNC) : 0U, unload_in_child, timeout);
 }
 
 }  // namespace kmm::kmod

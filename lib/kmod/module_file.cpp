@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "kmod/signature.hpp"
 
 namespace kmm::kmod {
 
@@ -23,6 +24,7 @@ constexpr std::size_t k_name_bytes = 56;         // MODULE_NAME_LEN of 64-bit ke
 constexpr std::size_t k_this_module_name = 24;   // offset of struct module.name: state, list_head, name
 constexpr std::string_view k_signature_marker = "~Module signature appended~\n";
 constexpr std::string_view k_ksymtab = "__ksymtab_";
+constexpr std::string_view k_namespace = "__kstrtabns_";
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what) {
     throw Error(Exit::data, "module-format", fmt::format("{}: not a loadable kernel module: {}", base::escape(file), what))
@@ -63,14 +65,6 @@ std::string machine_name(std::uint16_t machine) {
     }
 }
 
-/// gzip, xz and zstd by their magic bytes; "" for none of them.
-std::string_view compression_of(std::string_view bytes) {
-    if (bytes.starts_with("\x1f\x8b")) return "gzip";
-    if (bytes.starts_with(std::string_view("\xfd" "7zXZ\0", 6))) return "xz";
-    if (bytes.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
-    return {};
-}
-
 class Reader {
 public:
     Reader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
@@ -85,6 +79,7 @@ public:
         read_versions();
         out_.size = bytes_.size();
         out_.is_signed = bytes_.ends_with(k_signature_marker);
+        if (out_.is_signed) out_.signature = read_signature(bytes_);
         return std::move(out_);
     }
 
@@ -98,14 +93,7 @@ private:
     void read_header() {
         if (bytes_.empty()) refuse(file_, "the file is empty");
         if (bytes_.size() > k_bytes_max) refuse(file_, fmt::format("{} is more than 512 MiB", base::format_bytes(bytes_.size())));
-        if (!bytes_.starts_with(std::string_view(ELFMAG, SELFMAG))) {
-            if (const auto packed = compression_of(bytes_); !packed.empty()) {
-                throw Error(Exit::data, "unsupported",
-                            fmt::format("{}: the module is compressed with {}, expected a plain .ko", base::escape(file_), packed))
-                    .hint("decompress the module in the image build, image layers are compressed anyway");
-            }
-            refuse(file_, "no ELF magic");
-        }
+        if (!bytes_.starts_with(std::string_view(ELFMAG, SELFMAG))) refuse(file_, "no ELF magic");
         if (bytes_.size() < EI_NIDENT) refuse(file_, "the ELF header is cut off");
         const auto elf_class = static_cast<unsigned char>(bytes_[EI_CLASS]);
         if (elf_class != ELFCLASS64) {
@@ -206,7 +194,12 @@ private:
                 if (name == "_GLOBAL_OFFSET_TABLE_") continue;
                 out_.undefined.push_back({std::string(name), ELF64_ST_BIND(symbol->st_info) == STB_WEAK});
             } else if (name.size() > k_ksymtab.size() && name.starts_with(k_ksymtab) && ELF64_ST_TYPE(symbol->st_info) != STT_SECTION) {
-                out_.exported.emplace_back(name.substr(k_ksymtab.size()));
+                const std::string exported(name.substr(k_ksymtab.size()));
+                out_.exported.push_back(exported);
+                if (symbol->st_shndx < sections_.size() && sections_[symbol->st_shndx].name.find("_gpl") != std::string_view::npos) out_.exports[exported].gpl_only = true;
+            } else if (name.size() > k_namespace.size() && name.starts_with(k_namespace) && symbol->st_shndx < sections_.size()) {
+                const std::string_view text = text_at(sections_[symbol->st_shndx].data, symbol->st_value);
+                if (!text.empty()) out_.exports[std::string(name.substr(k_namespace.size()))].symbol_namespace = text;
             }
         }
         if (out_.exported.empty()) exported_from_strings();
@@ -261,6 +254,12 @@ std::vector<std::string> ModuleFile::info_all(std::string_view key) const {
         if (name_ == key) values.push_back(value);
     }
     return values;
+}
+
+bool ModuleFile::gpl_compatible() const {
+    static constexpr std::string_view compatible[] = {"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"};
+    const std::string license = info("license");
+    return std::find(std::begin(compatible), std::end(compatible), license) != std::end(compatible);
 }
 
 std::string ModuleFile::vermagic() const { return std::string(base::trim(info("vermagic"))); }

@@ -27,6 +27,20 @@ struct Parameter {
     std::string description;  ///< "" if there is none
 };
 
+/// Who signed a module, as its appended signature says. All empty without one.
+struct ModuleSignature {
+    std::string signer;  ///< common name of the issuer of the signing certificate
+    std::string key_id;  ///< lower-case hex: serial number of that certificate, or the key identifier
+    std::string digest;  ///< e.g. "sha256"
+    std::string fault;   ///< why it cannot be read, "" if it can
+};
+
+/// Properties of one exported symbol.
+struct Export {
+    bool gpl_only = false;
+    std::string symbol_namespace;  ///< "" for none
+};
+
 /// What a module file says about itself. Keys of .modinfo are kept in file order; a key may occur many times.
 struct ModuleFile {
     std::string name;      ///< normalised (`-` -> `_`), from `name=`, else from .gnu.linkonce.this_module
@@ -35,8 +49,10 @@ struct ModuleFile {
     std::vector<std::pair<std::string, std::string>> modinfo;
     std::vector<UndefinedSymbol> undefined;     ///< sorted by name
     std::vector<std::string> exported;          ///< sorted by name
+    std::map<std::string, Export> exports;      ///< of `exported`, where the symbol table tells more than the name
     std::map<std::string, std::uint32_t> crcs;  ///< symbol -> CRC of __versions, empty without modversions
     bool is_signed = false;                     ///< the appended-signature marker is present (not verified)
+    ModuleSignature signature;
     std::uint64_t size = 0;                     ///< bytes of the file
 
     /// The first value of `key` in .modinfo, "" if absent.
@@ -48,6 +64,8 @@ struct ModuleFile {
     [[nodiscard]] std::vector<std::string> depends() const;  ///< normalised names of `depends=`, file order
     [[nodiscard]] std::vector<Parameter> parameters() const; ///< sorted by name
     [[nodiscard]] bool in_tree() const { return info("intree") == "Y"; }
+    /// True if `license` gives access to GPL-only symbols. Source: Linux include/linux/license.h.
+    [[nodiscard]] bool gpl_compatible() const;
 };
 
 /// `-` -> `_`: the kernel's form of a module name.
@@ -56,8 +74,8 @@ struct ModuleFile {
 /// True for names the kernel can carry: 1 to 55 bytes of letters, digits, `_`, `-`, `.`, not starting with `.`.
 [[nodiscard]] bool is_module_name(std::string_view name) noexcept;
 
-/// Reads an uncompressed ELF64 relocatable little-endian object of at most 512 MiB. `file` is used in messages only.
-/// Errors: data (65) "module-format" for everything that is no such object, "unsupported" for compressed modules.
+/// Reads an uncompressed ELF64 relocatable little-endian object of at most 512 MiB (see plain_module for compressed
+/// ones). `file` is used in messages only. Errors: data (65) "module-format" for everything that is no such object.
 /// Cost: linear in the size of the symbol table and .modinfo. Source: ELF-64 object file format; Linux 6.1
 /// include/linux/export.h, scripts/mod/modpost.c, include/linux/module.h (struct modversion_info).
 [[nodiscard]] ModuleFile parse_module(std::string_view bytes, const std::string& file);

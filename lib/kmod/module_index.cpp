@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "kmod/inflate.hpp"
 
 namespace kmm::kmod {
 
@@ -19,6 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr int k_depth_max = 64;
 constexpr std::size_t k_files_max = 20'000;
+constexpr std::uint64_t k_inflated_max = 4ULL << 30U;
 
 bool is_module_file(const std::string& name) {
     for (const std::string_view ending : {".ko", ".ko.gz", ".ko.xz", ".ko.zst"}) {
@@ -60,15 +62,15 @@ std::string cut_root(const std::string& path, const std::string& root) {
     return path;
 }
 
-/// Module names after "pre:" in a softdep= value.
-std::vector<std::string> soft_pre(const std::string& value) {
+/// Module names after `section` ("pre:" or "post:") in a softdep= value.
+std::vector<std::string> soft_names(const std::string& value, std::string_view section) {
     std::vector<std::string> names;
-    bool pre = false;
+    bool inside = false;
     for (const auto word : base::split(value, ' ')) {
         if (word.empty()) continue;
         if (word.ends_with(':')) {
-            pre = word == "pre:";
-        } else if (pre) {
+            inside = word == section;
+        } else if (inside) {
             names.push_back(normalise_name(word));
         }
     }
@@ -78,7 +80,7 @@ std::vector<std::string> soft_pre(const std::string& value) {
 /// Depth-first walk that keeps the path for naming a cycle.
 class Orderer {
 public:
-    Orderer(const ModuleIndex& index, const std::vector<std::string>& loading_order) : index_(index) {
+    Orderer(const ModuleIndex& index, const std::vector<std::string>& loading_order, const OrderExtras& extras) : index_(index), extras_(extras) {
         for (std::size_t i = 0; i + 1 < loading_order.size(); ++i) {
             wanted_[normalise_name(loading_order[i])].push_back(normalise_name(loading_order[i + 1]));
         }
@@ -107,7 +109,10 @@ public:
         if (module != nullptr) result_.names.push_back(name);
     }
 
-    LoadOrder take() { return std::move(result_); }
+    LoadOrder take() {
+        std::erase_if(result_.soft, [&](const std::string& name) { return seen_external_.contains(name); });
+        return std::move(result_);
+    }
 
 private:
     std::vector<std::string> needs(const std::string& name, const IndexedModule* module) {
@@ -117,17 +122,49 @@ private:
             for (const auto& symbol : module->file.undefined) {
                 if (auto exporter = index_.exporter_of(symbol.name); !exporter.empty()) list.push_back(std::move(exporter));
             }
-            for (const auto& value : module->file.info_all("softdep")) {
-                for (auto& pre : soft_pre(value)) {
-                    if (index_.find(pre) != nullptr && std::find(path_.begin(), path_.end(), pre) == path_.end()) list.push_back(std::move(pre));
-                }
-            }
         }
         if (const auto it = wanted_.find(name); it != wanted_.end()) list.insert(list.end(), it->second.begin(), it->second.end());
+        if (module != nullptr) {
+            for (const auto& value : module->file.info_all("softdep")) {
+                for (const auto& pre : soft_names(value, "pre:")) add_soft(name, pre, list);
+            }
+            if (const auto it = extras_.soft_pre.find(name); it != extras_.soft_pre.end()) {
+                for (const auto& pre : it->second) add_soft(name, pre, list);
+            }
+        }
         return list;
     }
 
+    void add_soft(const std::string& name, const std::string& pre, std::vector<std::string>& list) {
+        if (index_.find(pre) == nullptr) {
+            if (std::find(result_.soft.begin(), result_.soft.end(), pre) == result_.soft.end()) result_.soft.push_back(pre);
+        } else if (!needs_hard(pre, name)) {
+            list.push_back(pre);
+        }
+    }
+
+    /// True if `from` cannot be loaded before `to`, or is on the way already: a softdep on it would make a circle.
+    bool needs_hard(const std::string& from, const std::string& to) const {
+        if (std::find(path_.begin(), path_.end(), from) != path_.end()) return true;
+        std::set<std::string> seen;
+        std::vector<std::string> open{from};
+        while (!open.empty()) {
+            const std::string name = open.back();
+            open.pop_back();
+            if (name == to) return true;
+            const IndexedModule* module = seen.insert(name).second ? index_.find(name) : nullptr;
+            if (module == nullptr) continue;
+            for (auto& need : module->file.depends()) open.push_back(std::move(need));
+            for (const auto& symbol : module->file.undefined) {
+                if (auto exporter = index_.exporter_of(symbol.name); !exporter.empty()) open.push_back(std::move(exporter));
+            }
+            if (const auto it = wanted_.find(name); it != wanted_.end()) open.insert(open.end(), it->second.begin(), it->second.end());
+        }
+        return false;
+    }
+
     const ModuleIndex& index_;
+    const OrderExtras& extras_;
     std::map<std::string, std::vector<std::string>> wanted_;
     std::vector<std::string> path_;
     std::set<std::string> done_, seen_external_;
@@ -139,14 +176,22 @@ private:
 ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root) {
     ModuleIndex index;
     Diagnostics faults;
+    std::uint64_t inflated = 0;
     const auto fault = [&](std::string code, std::string message, std::string hint, Exit exit) {
         faults.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), exit});
     };
     for (const auto& path : module_paths(directory)) {
         const std::string shown = cut_root(path, image_root);
         try {
-            const std::string bytes = read_module_bytes(path);
-            IndexedModule module{parse_module(bytes, shown), path, shown, sha256_hex(bytes)};
+            std::string bytes = read_module_bytes(path);
+            std::string sum = sha256_hex(bytes);
+            const bool packed = !compression_name(bytes).empty();
+            bytes = plain_module(std::move(bytes), shown);
+            if (packed && (inflated += bytes.size()) > k_inflated_max) {
+                throw Error(Exit::unsafe, "image-limit", fmt::format("the compressed modules below {} are more than {}", base::escape(cut_root(directory, image_root)),
+                                                                     base::format_bytes(k_inflated_max)));
+            }
+            IndexedModule module{parse_module(bytes, shown), path, shown, std::move(sum)};
             const std::string stem = fs::path(path).filename().native();
             const std::string file_name = normalise_name(stem.substr(0, stem.find(".ko")));
             if (file_name != module.file.name) {
@@ -185,18 +230,25 @@ std::string ModuleIndex::exporter_of(const std::string& symbol) const {
     return it == exporters_.end() ? std::string() : it->second;
 }
 
-LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::string>& loading_order) const {
-    const std::string name = normalise_name(main);
-    if (find(name) == nullptr) {
+LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::string>& loading_order, const OrderExtras& extras) const {
+    std::vector<std::string> wanted{main};
+    wanted.insert(wanted.end(), extras.also.begin(), extras.also.end());
+    for (const auto& raw : wanted) {
+        if (find(raw) != nullptr) continue;
         std::vector<std::string> names;
         for (const auto& [key, module] : modules_) names.push_back(key);
-        Error error(Exit::not_found, "module-not-in-image", fmt::format("the image has no module {}, found {}", base::escape(main),
+        Error error(Exit::not_found, "module-not-in-image", fmt::format("the image has no module {}, found {}", base::escape(raw),
                                                                        names.empty() ? "none" : base::join(names, ", ")));
-        if (const auto near = base::nearest(name, names)) error.hint(fmt::format("did you mean {}?", *near));
+        if (const auto near = base::nearest(normalise_name(raw), names)) error.hint(fmt::format("did you mean {}?", *near));
         throw error;
     }
-    Orderer orderer(*this, loading_order);
-    orderer.visit(name);
+    Orderer orderer(*this, loading_order, extras);
+    for (const auto& name : wanted) orderer.visit(normalise_name(name));
+    for (const auto& value : find(main)->file.info_all("softdep")) {
+        for (const auto& post : soft_names(value, "post:")) {
+            if (find(post) != nullptr) orderer.visit(post);
+        }
+    }
     return orderer.take();
 }
 

@@ -16,21 +16,29 @@ struct IndexedModule {
     ModuleFile file;
     std::string path;        ///< on this host
     std::string image_path;  ///< inside the image, absolute; what users are shown
-    std::string sha256;      ///< lower-case hex of the bytes that `file` was read from
+    std::string sha256;      ///< lower-case hex of the file's bytes, compressed if the file is
 };
 
 /// In which order modules have to be loaded, and what they need that the image does not hold.
 struct LoadOrder {
-    std::vector<std::string> names;     ///< of the image, dependencies first, the main module last
+    std::vector<std::string> names;     ///< of the image, dependencies first; the main module, then what is to follow it
     std::vector<std::string> external;  ///< named by depends= or the loading order but not in the image, in need order
+    std::vector<std::string> soft;      ///< named by a softdep only and not in the image: wished for, not required
+};
+
+/// What is to be ordered besides the image's own statements.
+struct OrderExtras {
+    std::vector<std::string> also;                                    ///< further modules, after the main one
+    std::map<std::string, std::vector<std::string>> soft_pre = {};    ///< softdep lines of the host's configuration
 };
 
 class ModuleIndex {
 public:
-    /// Indexes every regular *.ko file below `directory` (symbolic links are not followed; at most 64 levels, 20,000
-    /// files). `image_root` is cut from the front of paths to get image paths. File and module name must agree, `-` and
-    /// `_` being the same. All faults of all files are collected: data (65) "module-format", "module-name",
-    /// "duplicate-module", "unsupported" (compressed modules). A directory that does not exist gives an empty index.
+    /// Indexes every regular file *.ko, *.ko.gz, *.ko.xz and *.ko.zst below `directory` (symbolic links are not followed;
+    /// at most 64 levels, 20,000 files, 4 GiB of decompressed modules). `image_root` is cut from the front of paths to get
+    /// image paths. File and module name must agree, `-` and `_` being the same. All faults of all files are collected:
+    /// data (65) "module-format", "module-name", "duplicate-module"; unsafe (16) "image-limit" at once. A directory that
+    /// does not exist gives an empty index.
     [[nodiscard]] static ModuleIndex build(const std::string& directory, const std::string& image_root);
 
     /// Adds one module read elsewhere; replaces one of the same name.
@@ -42,10 +50,12 @@ public:
     /// The module of the image that exports `symbol`, "" if none; ties: first name.
     [[nodiscard]] std::string exporter_of(const std::string& symbol) const;
 
-    /// Order for `main`, by `depends=`, by undefined symbols that another module of the image exports, by softdep
-    /// "pre:" entries within the image, and by `loading_order` (KMM's modulesLoadingOrder: each entry needs the next).
+    /// Order for `main`, by `depends=`, by undefined symbols that another module of the image exports, by softdep "pre:"
+    /// and "post:" entries, and by `loading_order` (KMM's modulesLoadingOrder: each entry needs the next). All of these
+    /// count together; a softdep that contradicts a hard need is passed over. Modules of "post:" and `extras.also` come
+    /// after the main one.
     /// Errors: not_found (66) "module-not-in-image" with the nearest name; data (65) "dependency-cycle" naming the cycle.
-    [[nodiscard]] LoadOrder order(const std::string& main, const std::vector<std::string>& loading_order) const;
+    [[nodiscard]] LoadOrder order(const std::string& main, const std::vector<std::string>& loading_order, const OrderExtras& extras = {}) const;
 
 private:
     std::map<std::string, IndexedModule> modules_;     // by normalised name

@@ -25,8 +25,14 @@ Entry split_entry(const std::string& text) {
     return {text.substr(0, equals), text.substr(equals + 1), true};
 }
 
-/// Whole-text integer in the kernel's notations (decimal, 0x, leading 0 for octal) within the range.
-bool is_integer(std::string_view text, std::int64_t low, std::uint64_t high) {
+struct Integer {
+    std::uint64_t magnitude = 0;
+    bool negative = false;
+    friend bool operator==(const Integer&, const Integer&) = default;
+};
+
+/// Whole-text integer in the kernel's notations (decimal, 0x, leading 0 for octal).
+std::optional<Integer> read_integer(std::string_view text) {
     const bool negative = text.starts_with('-');
     if (negative || text.starts_with('+')) text.remove_prefix(1);
     int base = 10;
@@ -38,9 +44,25 @@ bool is_integer(std::string_view text, std::int64_t low, std::uint64_t high) {
     }
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (error != std::errc{} || end != text.data() + text.size()) return false;
-    if (negative) return low < 0 && value <= static_cast<std::uint64_t>(-(low + 1)) + 1;
-    return value <= high;
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return Integer{value, negative && value != 0};
+}
+
+bool is_integer(std::string_view text, std::int64_t low, std::uint64_t high) {
+    const auto number = read_integer(text);
+    if (!number) return false;
+    if (number->negative) return low < 0 && number->magnitude <= static_cast<std::uint64_t>(-(low + 1)) + 1;
+    return number->magnitude <= high;
+}
+
+/// 1, 0, or -1 for a text that is no boolean.
+int truth_of(const std::string& text) {
+    if (text.empty()) return 1;  // a bare key
+    const char first = text.front();
+    if (first == 'y' || first == 'Y' || first == 't' || first == 'T' || text == "1") return 1;
+    if (first == 'n' || first == 'N' || first == 'f' || first == 'F' || text == "0") return 0;
+    if (text == "on" || text == "On" || text == "ON") return 1;
+    return text == "off" || text == "Off" || text == "OFF" ? 0 : -1;
 }
 
 struct Range {
@@ -125,6 +147,21 @@ std::string parameter_text(const std::vector<std::string>& wanted) {
         }
     }
     return text;
+}
+
+bool shows_value(const std::string& type, const std::string& wanted, const std::string& shown) {
+    if (wanted == shown) return true;
+    if (type == "bool" || type == "invbool" || type == "bint" || shown == "Y" || shown == "N") return truth_of(wanted) == truth_of(shown) && truth_of(wanted) >= 0;
+    if (type == "charp" || type == "string" || type.empty()) return false;
+    const auto left = base::split(wanted, ',');
+    const auto right = base::split(shown, ',');
+    if (left.size() > right.size()) return false;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+        const auto a = read_integer(left[i]);
+        const auto b = read_integer(right[i]);
+        if (left[i] != right[i] && (!a || !b || !(*a == *b))) return false;
+    }
+    return true;
 }
 
 std::map<std::string, std::string> parameter_map(const std::vector<std::string>& wanted) {

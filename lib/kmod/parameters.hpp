@@ -21,6 +21,9 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
 /// passed `check_parameters`.
 [[nodiscard]] std::string parameter_text(const std::vector<std::string>& wanted);
 
+/// Whether the text that sysfs shows for a parameter of `type` can come from the wanted value: Y for 1, 16 for 0x10.
+[[nodiscard]] bool shows_value(const std::string& type, const std::string& wanted, const std::string& shown);
+
 /// "key" -> "value" of the entries; a key without "=" has "".
 [[nodiscard]] std::map<std::string, std::string> parameter_map(const std::vector<std::string>& wanted);
 

@@ -9,6 +9,8 @@
 
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "kmod/host_checks.hpp"
+#include "kmod/inflate.hpp"
 #include "kmod/parameters.hpp"
 
 namespace kmm::kmod {
@@ -30,7 +32,8 @@ public:
           directory_(host_module_directory(host, facts_.kernel)) {}
 
     Preflight run() {
-        out_.order = index_.order(wish_.module, wish_.loading_order);
+        out_.config = read_modprobe_config(host_);
+        out_.order = index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.soft_pre});
         check_kernel();
         resolve_external();
         reference_ = reference_module(directory_);
@@ -38,6 +41,15 @@ public:
         for (const auto& name : out_.order.names) check_file(*index_.find(name));
         check_symbols();
         check_parameters(index_.find(wish_.module)->file, wish_.parameters, out_.findings);
+        const CheckInput input{index_, wish_, host_, facts_, state_, directory_, out_};
+        check_exports(input, more_);
+        check_configuration(input, more_);
+        check_firmware_files(input, more_);
+        check_signatures(input, more_);
+        check_conflicts(input, more_);
+        check_process(input, more_);
+        out_.findings.insert(out_.findings.end(), more_.begin(), more_.end());
+        if (wish_.force.any()) pardon();
         sort_and_merge(out_.findings);
         return std::move(out_);
     }
@@ -45,6 +57,14 @@ public:
 private:
     void find(Severity severity, std::string code, std::string message, std::string hint = {}) {
         out_.findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
+    }
+
+    /// What the kernel is told to overlook is not an error any more.
+    void pardon() {
+        for (auto& finding : out_.findings) {
+            const bool pardoned = (finding.code == "vermagic-differs" && wish_.force.vermagic) || (finding.code == "symbol-version-differs" && wish_.force.modversions);
+            if (pardoned) finding.severity = Severity::warning;
+        }
     }
 
     void check_kernel() {
@@ -72,6 +92,17 @@ private:
                 out_.host_modules.push_back(module);
             }
         }
+        for (const auto& name : out_.order.soft) {
+            if (live_module(host_, name)) continue;
+            const auto need = find_host_module(directory_, name);
+            if (!need) {
+                find(Severity::warning, "soft-dependency-missing", fmt::format("module {} should be loaded before (softdep), but is neither in the image nor on this host", name));
+                continue;
+            }
+            for (const auto& module : need->modules) {
+                if (index_.find(module.name) == nullptr && seen.insert(module.name).second) out_.host_modules.push_back(module);
+            }
+        }
     }
 
     void check_file(const IndexedModule& module) {
@@ -83,15 +114,6 @@ private:
         }
         check_vermagic(module);
         check_versions(module);
-        if (const auto live = live_module(host_, file.name); live && live->state == "builtin") {
-            find(Severity::error, "builtin-module", fmt::format("module {} is built into kernel {}, the kernel would refuse a second one", file.name, facts_.kernel));
-        }
-        const bool locked = state_.lockdown == "integrity" || state_.lockdown == "confidentiality";
-        if (!file.is_signed && (state_.sig_enforce || locked)) {
-            find(Severity::error, "unsigned-module",
-                 fmt::format("module {} is not signed, and this kernel wants signatures (sig_enforce {}, lockdown {})", file.name, state_.sig_enforce ? "on" : "off", state_.lockdown),
-                 "sign the module with a key that the kernel trusts");
-        }
     }
 
     void check_vermagic(const IndexedModule& module) {
@@ -138,6 +160,12 @@ private:
              "rebuild the module against the headers of the running kernel");
     }
 
+    [[nodiscard]] std::string unknown_symbol_hint(const std::string& symbol) const {
+        const std::string exporter = host_exporter(directory_, symbol);
+        if (exporter.empty()) return "add the module that exports it to the image, or rebuild against this kernel";
+        return fmt::format("module {} of this host exports it: name it in depends= or modulesLoadingOrder, or load it before", exporter);
+    }
+
     void check_symbols() {
         std::set<std::string> wanted;
         for (const auto& name : out_.order.names) {
@@ -160,7 +188,7 @@ private:
                 if (symbol.weak || !wanted.contains(symbol.name)) continue;
                 find(Severity::error, "unknown-symbol",
                      fmt::format("module {} needs symbol {}, which neither kernel {} nor a module of the image exports", name, base::escape(symbol.name), facts_.kernel),
-                     "add the module that exports it to the image, or rebuild against this kernel");
+                     unknown_symbol_hint(symbol.name));
             }
         }
     }
@@ -175,6 +203,7 @@ private:
     std::map<std::string, std::uint32_t> expected_crcs_;
     bool headers_read_ = false;
     bool vermagic_warned_ = false;
+    Diagnostics more_;
     Preflight out_;
 };
 
@@ -200,6 +229,33 @@ std::vector<std::string> vermagic_differences(const std::string& module, const s
 }
 
 Preflight preflight(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host) { return Checker(index, wish, host).run(); }
+
+std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vector<std::string>& names) {
+    const std::string directory = host_module_directory(host, node_facts(host).kernel);
+    ModuleIndex index;
+    for (const auto& name : names) {
+        const auto need = find_host_module(directory, name);
+        if (!need || need->builtin) return std::nullopt;
+        for (const auto& module : need->modules) {
+            std::string bytes = read_module_bytes(module.path);
+            std::string sum = sha256_hex(bytes);
+            index.add({parse_module(plain_module(std::move(bytes), module.path), module.path), module.path, module.path, std::move(sum)});
+        }
+    }
+    return index;
+}
+
+std::string effective_parameters(const ModprobeConfig& config, const std::string& module, const std::vector<std::string>& own) {
+    std::string text;
+    const auto given = parameter_map(own);
+    if (const auto it = config.options.find(module); it != config.options.end()) {
+        for (const auto& option : it->second) {
+            if (!given.contains(option.text.substr(0, option.text.find('=')))) text += (text.empty() ? "" : " ") + option.text;
+        }
+    }
+    const std::string rest = parameter_text(own);
+    return text + (text.empty() || rest.empty() ? "" : " ") + rest;
+}
 
 void require_passed(const Preflight& result, const std::string& module) {
     if (!has_errors(result.findings)) return;

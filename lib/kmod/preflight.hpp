@@ -2,15 +2,23 @@
 // Everything that can be known about loading a set of modules without loading them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "kmod/host.hpp"
 #include "kmod/host_tree.hpp"
+#include "kmod/modprobe_args.hpp"
+#include "kmod/modprobe_config.hpp"
 #include "kmod/module_index.hpp"
 
 namespace kmm::kmod {
+
+/// Whether the host's `blacklist` lines, which are about aliases, stop this load too (modprobe -b).
+enum class BlacklistRule { aliases_only, honour };
+/// Whether an `install` command of the host stops this load (modprobe runs it instead), or is passed over (-i).
+enum class InstallCommands { refuse, ignore };
 
 /// What is to be loaded.
 struct LoadWish {
@@ -18,6 +26,11 @@ struct LoadWish {
     std::vector<std::string> parameters;      ///< of the main module, "key=value"
     std::vector<std::string> loading_order;   ///< KMM's modulesLoadingOrder, may be empty
     std::vector<std::string> in_tree_modules_to_remove;
+    std::vector<std::string> also = {};       ///< further modules to load after the main one
+    std::string firmware = {};                ///< directory on this host with the image's firmware, "" for none
+    Force force = {};                         ///< only with the user's long confirmation
+    BlacklistRule blacklist = BlacklistRule::aliases_only;
+    InstallCommands install_commands = InstallCommands::refuse;
 };
 
 /// How vermagic was judged.
@@ -27,6 +40,7 @@ enum class VermagicSource { module_of_the_kernel, release_only };
 struct Preflight {
     LoadOrder order;
     std::vector<HostModule> host_modules;  ///< of the host's tree, to be loaded first, in order
+    ModprobeConfig config;                 ///< of the host
     VermagicSource vermagic_source = VermagicSource::release_only;
     Diagnostics findings;                  ///< errors have exit `checks_failed`; sorted
 };
@@ -35,12 +49,20 @@ struct Preflight {
 /// it when both sides have symbol versions, but an image's directory is for one kernel only.
 [[nodiscard]] std::vector<std::string> vermagic_differences(const std::string& module, const std::string& kernel);
 
-/// Checks architecture, vermagic, symbols, symbol versions, parameters, dependencies, signature and the kernel's switches.
-/// `directory` of the host's modules as host_module_directory gives it, may be "". Codes: module-format, vermagic-differs,
-/// unknown-symbol, symbol-version-differs, unknown-parameter, bad-parameter, dependency-missing, builtin-module,
-/// no-module-support, modules-disabled, unsigned-module; warnings: symbols-not-checked, vermagic-not-checked.
+/// Checks everything that can be known before: architecture, vermagic, symbols with their versions, namespaces and
+/// licenses, parameters, dependencies, firmware, signatures and keys, the host's module configuration, conflicts, and the
+/// switches of kernel and process. Codes: module-format, vermagic-differs, unknown-symbol, symbol-version-differs,
+/// unknown-parameter, bad-parameter, dependency-missing, no-module-support, modules-disabled and those of
+/// kmod/host_checks.hpp; warnings: symbols-not-checked, vermagic-not-checked, soft-dependency-missing.
 /// Errors: as ModuleIndex::order.
 [[nodiscard]] Preflight preflight(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host);
+
+/// The modules `names` and what they need from the host's own tree, as if it were an image; nullopt if one is not there.
+/// Errors: of reading a module file.
+[[nodiscard]] std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vector<std::string>& names);
+
+/// The parameter text for a module: the host's options for it that `own` does not override, then `own`.
+[[nodiscard]] std::string effective_parameters(const ModprobeConfig& config, const std::string& module, const std::vector<std::string>& own);
 
 /// Throws the errors of `findings`, if any: exit checks_failed (10), code "check-failed", all findings attached.
 void require_passed(const Preflight& result, const std::string& module);

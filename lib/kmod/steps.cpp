@@ -8,6 +8,8 @@
 
 #include "base/text.hpp"
 #include "kmod/errno_doctor.hpp"
+#include "kmod/inflate.hpp"
+#include "kmod/users.hpp"
 
 namespace kmm::kmod {
 
@@ -15,14 +17,42 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::uint64_t k_bad_page = 1ULL << 5U;     // B
 constexpr std::uint64_t k_died = 1ULL << 7U;         // D: oops or BUG
+constexpr std::uint64_t k_warned = 1ULL << 9U;       // W
 constexpr std::uint64_t k_soft_lockup = 1ULL << 14U; // L
+constexpr std::uint64_t k_expected = 1ULL << 0U | 1ULL << 10U | 1ULL << 12U | 1ULL << 13U;  // P, C, O, E: what the module is
 constexpr milliseconds k_poll{20};
 
-/// What the kernel logged about `name`, as details of an error.
-void add_kernel_lines(Error& error, const std::string& name, KernelLog& log) {
+constexpr std::size_t k_log_lines = 8;
+
+/// The symbols that the kernel named, and who could export them.
+void add_unknown_symbols(Error& error, const std::vector<std::string>& lines, const std::string& directory) {
+    constexpr std::string_view marker = "Unknown symbol ";
+    std::vector<std::string> symbols;
+    for (const auto& line : lines) {
+        const auto at = line.find(marker);
+        if (at == std::string::npos || symbols.size() >= k_log_lines) continue;
+        const std::string rest = line.substr(at + marker.size());
+        const std::string symbol = rest.substr(0, rest.find(' '));
+        const std::string exporter = host_exporter(directory, symbol);
+        symbols.push_back(fmt::format("{} ({})", base::escape(symbol), exporter.empty() ? "exported by nothing on this host" : "exported by module " + exporter + " of this host"));
+    }
+    if (!symbols.empty()) error.detail("symbols", base::join(symbols, ", "));
+}
+
+/// What the kernel logged about `name`, as details of an error: the line that tells most, and the others.
+void add_kernel_lines(Error& error, const std::string& name, KernelLog& log, const std::string& directory) {
     const auto about = lines_about(log.lines(), name);
-    if (const std::string line = telling_line(about); !line.empty()) error.detail("kernel", base::escape(line));
+    add_unknown_symbols(error, about, directory);
+    const std::string telling = telling_line(about);
+    if (telling.empty()) return;
+    error.detail("kernel", base::escape(telling));
+    std::vector<std::string> others;
+    for (const auto& line : about) {
+        if (line != telling && others.size() < k_log_lines) others.push_back(base::escape(line));
+    }
+    if (!others.empty()) error.detail("kernel-log", base::join(others, " | "));
 }
 
 }  // namespace
@@ -41,16 +71,17 @@ std::optional<LiveModule> settled_module(const Machine& machine, const std::stri
 }
 
 void require_healthy(const Machine& machine, std::uint64_t taint_before, const std::string& what, KernelLog& log) {
-    const std::uint64_t fresh = taint_bits(machine.host) & ~taint_before & (k_died | k_soft_lockup);
+    const std::uint64_t fresh = taint_bits(machine.host) & ~taint_before & (k_died | k_soft_lockup | k_warned | k_bad_page);
     if (fresh == 0) return;
-    Error error(Exit::unhealthy, "node-unhealthy", fmt::format("the kernel {} while {}", (fresh & k_died) != 0 ? "oopsed" : "locked up", what));
+    const char* how = (fresh & k_died) != 0 ? "oopsed" : (fresh & k_soft_lockup) != 0 ? "locked up" : (fresh & k_bad_page) != 0 ? "found a bad page" : "warned";
+    Error error(Exit::unhealthy, "node-unhealthy", fmt::format("the kernel {} while {}", how, what));
     const auto lines = log.lines();
     const auto it = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
         return line.find("BUG:") != std::string::npos || line.find("Oops") != std::string::npos || line.find("general protection") != std::string::npos ||
-               line.find("lockup") != std::string::npos;
+               line.find("lockup") != std::string::npos || line.find("WARNING:") != std::string::npos || line.find("Bad page") != std::string::npos;
     });
     if (it != lines.end()) error.detail("kernel", base::escape(*it));
-    error.detail("taint", taint_letters(taint_bits(machine.host))).hint("drain and reboot this node, and do not load this build anywhere else");
+    error.detail("taint", taint_letters(taint_bits(machine.host))).detail("new-taint", taint_letters(fresh)).hint("drain and reboot this node, and do not load this build anywhere else");
     throw error;
 }
 
@@ -64,11 +95,21 @@ Error hung_error(const std::string& what, const LoaderAnswer& answer, const Mach
     return error;
 }
 
-Error refused_error(const std::string& name, int error_number, const KernelState& state, bool is_signed, KernelLog& log) {
+Error refused_error(const Machine& machine, const Candidate& candidate, int error_number, const KernelState& state, KernelLog& log) {
+    const std::string& name = candidate.file.name;
+    const auto causes = load_causes(error_number, machine.host, state, {&candidate.file, candidate.parameters});
     Error error(Exit::refused, "module-refused",
                 fmt::format("the kernel refused module {}: {} ({})", name, errno_text(error_number), errno_name(error_number)));
-    error.detail("errno", errno_name(error_number)).detail("cause", load_cause(error_number, state, is_signed));
-    add_kernel_lines(error, name, log);
+    error.detail("errno", errno_name(error_number)).detail("cause", likeliest_cause(causes, error_number));
+    const bool found = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
+    if (!found) {
+        int number = 0;
+        for (const auto& cause : causes) {
+            if (cause.evidence.empty()) continue;
+            error.detail(fmt::format("tested-{}", ++number), fmt::format("{}? {}: {}", cause.text, to_string(cause.applies), cause.evidence));
+        }
+    }
+    add_kernel_lines(error, name, log, host_module_directory(machine.host, node_facts(machine.host).kernel));
     error.hint(std::string(load_advice(error_number).hint)).cause_errno(error_number);
     return error;
 }
@@ -85,14 +126,16 @@ Error busy_error(const Machine& machine, const std::string& name) {
     const std::string refcount = live && live->refcount ? fmt::format("{}", *live->refcount) : "unknown";
     const std::string chain = holder_chain(machine.host, name);
     Error error(Exit::busy, "module-in-use", fmt::format("module {} is still in use (refcount {})", name, refcount));
+    const auto users = module_users(machine.host, name);
     if (!chain.empty()) error.detail("holders", chain);
     error.detail("refcount", refcount);
+    if (!users.empty()) error.detail("users", base::join(users, ", "));
     error.hint(chain.empty() ? "stop the processes or mounts that use it, then run the same command again"
                              : "unload the holders first, then run the same command again");
     return error;
 }
 
-bool unload_one(const Machine& machine, const std::string& name) {
+bool unload_one(const Machine& machine, const std::string& name, const Force& force) {
     const auto live = settled_module(machine, name);
     if (!live) return false;
     KernelLog log(machine.host.kmsg);
@@ -103,7 +146,7 @@ bool unload_one(const Machine& machine, const std::string& name) {
     const milliseconds end = machine.clock.monotonic() + machine.patience.busy;
     milliseconds delay{50};
     for (;;) {
-        const LoaderAnswer answer = machine.loader.unload(name, machine.patience.loader);
+        const LoaderAnswer answer = machine.loader.unload(name, force, machine.patience.loader);
         require_healthy(machine, state.tainted, fmt::format("module {} was unloaded", name), log);
         if (answer.hung) throw hung_error(fmt::format("the unload of module {}", name), answer, machine, name);
         if (answer.error == ENOENT) return false;
@@ -114,7 +157,7 @@ bool unload_one(const Machine& machine, const std::string& name) {
                         fmt::format("the kernel refused to unload module {}: {} ({})", name, errno_text(answer.error), errno_name(answer.error)));
             const ErrnoAdvice advice = unload_advice(answer.error);
             error.detail("errno", errno_name(answer.error)).detail("cause", std::string(advice.cause));
-            add_kernel_lines(error, name, log);
+            add_kernel_lines(error, name, log, host_module_directory(machine.host, node_facts(machine.host).kernel));
             throw std::move(error).hint(std::string(advice.hint)).cause_errno(answer.error);
         }
         const auto now = live_module(machine.host, name);
@@ -137,24 +180,24 @@ bool unload_one(const Machine& machine, const std::string& name) {
     return true;
 }
 
-Action load_one(const Machine& machine, const ModuleFile& file, std::string_view bytes, const std::string& parameters,
-                std::vector<std::string>& warnings) {
-    const sys::Fd fd = sealed_file(bytes, file.name);
+Action load_one(const Machine& machine, const Candidate& candidate, std::vector<std::string>& warnings) {
+    const ModuleFile& file = candidate.file;
+    const sys::Fd fd = sealed_file(candidate.bytes, file.name);
     KernelLog log(machine.host.kmsg);
     const KernelState state = kernel_state(machine.host);
     Action action = Action::loaded;
     for (int attempt = 1;; ++attempt) {
-        const LoaderAnswer answer = machine.loader.load(fd.get(), parameters, machine.patience.loader);
+        const LoaderAnswer answer = machine.loader.load(fd.get(), candidate.parameters, candidate.force, machine.patience.loader);
         require_healthy(machine, state.tainted, fmt::format("module {} was loaded", file.name), log);
         if (answer.hung) throw hung_error(fmt::format("the load of module {}", file.name), answer, machine, file.name);
         if (answer.error == 0) break;
-        if (answer.error != EEXIST && answer.error != EBUSY && answer.error != EINTR) throw refused_error(file.name, answer.error, state, file.is_signed, log);
+        if (answer.error != EEXIST && answer.error != EBUSY && answer.error != EINTR) throw refused_error(machine, candidate, answer.error, state, log);
         // somebody else may have loaded it, or the answer was lost: the module itself says what is true
         if (settled_module(machine, file.name)) {
             action = Action::already_loaded;
             break;
         }
-        if (attempt == 2) throw refused_error(file.name, answer.error, state, file.is_signed, log);
+        if (attempt == 2) throw refused_error(machine, candidate, answer.error, state, log);
     }
     const milliseconds end = machine.clock.monotonic() + machine.patience.settle;
     auto live = live_module(machine.host, file.name);
@@ -170,7 +213,30 @@ Action load_one(const Machine& machine, const ModuleFile& file, std::string_view
     if (verdict.identity == Identity::unknown) {
         warnings.push_back(fmt::format("identity-unknown: module {} has neither srcversion nor build id; only its name could be compared", file.name));
     }
+    const std::uint64_t fresh = taint_bits(machine.host) & ~state.tainted & ~k_expected;
+    if (fresh != 0) warnings.push_back(fmt::format("new-taint: the kernel got the taint {} while module {} was loaded", taint_letters(fresh), file.name));
     return action;
+}
+
+bool load_from_host(const Machine& machine, const std::string& name, std::vector<std::string>& warnings) {
+    try {
+        const auto need = find_host_module(host_module_directory(machine.host, node_facts(machine.host).kernel), name);
+        if (!need) {
+            warnings.push_back(fmt::format("not-restored: module {} is not in the host's tree", name));
+            return false;
+        }
+        const ModprobeConfig config = read_modprobe_config(machine.host);
+        for (const auto& module : need->modules) {
+            if (live_module(machine.host, module.name)) continue;
+            const std::string bytes = plain_module(read_module_bytes(module.path), module.path);
+            const ModuleFile file = parse_module(bytes, module.path);
+            (void)load_one(machine, {file, bytes, effective_parameters(config, module.name, {})}, warnings);
+        }
+        return true;
+    } catch (const Error& error) {
+        warnings.push_back(fmt::format("not-restored: {}", error.message()));
+        return false;
+    }
 }
 
 }  // namespace kmm::kmod

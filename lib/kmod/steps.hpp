@@ -16,22 +16,33 @@ namespace kmm::kmod {
 /// Errors: hung (15) "loader-hung" if it still is on its way.
 [[nodiscard]] std::optional<LiveModule> settled_module(const Machine& machine, const std::string& name);
 
-/// Throws unhealthy (17) "node-unhealthy" if the kernel oopsed or locked up since `taint_before` was read.
+/// Throws unhealthy (17) "node-unhealthy" if the kernel oopsed, locked up or warned since `taint_before` was read.
 void require_healthy(const Machine& machine, std::uint64_t taint_before, const std::string& what, KernelLog& log);
 
 [[nodiscard]] Error hung_error(const std::string& what, const LoaderAnswer& answer, const Machine& machine, const std::string& module);
-/// "module-refused" (13) with errno, cause, kernel line and hint.
-[[nodiscard]] Error refused_error(const std::string& name, int error, const KernelState& state, bool is_signed, KernelLog& log);
+/// A module on its way into the kernel.
+struct Candidate {
+    const ModuleFile& file;
+    std::string_view bytes;  ///< the plain object
+    std::string parameters;  ///< as the kernel gets them
+    Force force = {};
+};
+
+/// "module-refused" (13) with errno, cause, what was tested, kernel lines and hint.
+[[nodiscard]] Error refused_error(const Machine& machine, const Candidate& candidate, int error, const KernelState& state, KernelLog& log);
 [[nodiscard]] Error differs_error(const std::string& name, const IdentityVerdict& verdict);
-/// "module-in-use" (14) with refcount and holders.
+/// "module-in-use" (14) with refcount, holders and the users that were found.
 [[nodiscard]] Error busy_error(const Machine& machine, const std::string& name);
 
 /// Unloads one module by name, waiting for its users. False if it was not live.
-bool unload_one(const Machine& machine, const std::string& name);
+bool unload_one(const Machine& machine, const std::string& name, const Force& force = {});
 
-/// Hands `bytes` of a module to the kernel, waits for it to be live and compares its identity with `file`.
+/// Hands a module to the kernel, waits for it to be live and compares its identity with the file.
 /// Returns loaded, or already_loaded when somebody else loaded the same build meanwhile.
-[[nodiscard]] Action load_one(const Machine& machine, const ModuleFile& file, std::string_view bytes, const std::string& parameters,
-                              std::vector<std::string>& warnings);
+[[nodiscard]] Action load_one(const Machine& machine, const Candidate& candidate, std::vector<std::string>& warnings);
+
+/// Loads `name` and what it needs from the host's own tree, with the host's options. False if that does not work; the
+/// reason is a warning.
+bool load_from_host(const Machine& machine, const std::string& name, std::vector<std::string>& warnings);
 
 }  // namespace kmm::kmod

@@ -36,14 +36,58 @@ std::vector<std::string> used_by(const HostPaths& host, const std::string& name)
 }
 
 /// Puts the firmware search path back if it is still the one that was set for this module.
-void restore_firmware(const HostPaths& host, const LoadRecord& record, std::vector<std::string>& warnings) {
+void restore_firmware(const HostPaths& host, const std::string& main, const std::optional<LoadRecord>& record, const std::string& directory,
+                      std::vector<std::string>& warnings) {
     try {
-        for (const auto& path : remove_firmware(record.firmware)) warnings.push_back(fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
-        if (!record.new_firmware_path || !record.old_firmware_path) return;
-        if (firmware_search_path(host) == *record.new_firmware_path) (void)set_firmware_search_path(host, *record.old_firmware_path);
+        if (!directory.empty()) {
+            for (const auto& path : remove_firmware(directory, main)) warnings.push_back(fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
+        }
+        if (!record || !record->new_firmware_path || !record->old_firmware_path) return;
+        if (firmware_search_path(host) == *record->new_firmware_path) (void)set_firmware_search_path(host, *record->old_firmware_path);
     } catch (const Error& error) {
         warnings.push_back(fmt::format("firmware-path: {}", error.message()));
     }
+}
+
+/// Modules that use `name`, the outermost first, then `name`.
+void holders_first(const HostPaths& host, const std::string& name, std::vector<std::string>& order) {
+    if (std::find(order.begin(), order.end(), name) != order.end()) return;
+    if (const auto live = live_module(host, name)) {
+        for (const auto& holder : live->holders) holders_first(host, holder, order);
+    }
+    order.push_back(name);
+}
+
+bool is_busy(const HostPaths& host, const std::string& name) {
+    const auto live = live_module(host, name);
+    return live && (!live->holders.empty() || live->refcount.value_or(0) > 0);
+}
+
+/// The wish's names, normalised, once each, with their holders in front where that is wanted.
+std::vector<std::string> unload_order(const UnloadWish& wish, const HostPaths& host) {
+    std::vector<std::string> order;
+    for (const auto& raw : wish.names) {
+        const std::string name = normalise_name(raw);
+        if (!is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(raw)));
+        if (wish.holders_too) {
+            holders_first(host, name, order);
+        } else if (std::find(order.begin(), order.end(), name) == order.end()) {
+            order.push_back(name);
+        }
+    }
+    return order;
+}
+
+/// The report of a policy that leaves everything as it is.
+Report keep_all(const std::vector<std::string>& order, const std::string& main, const std::string& warning, const HostPaths& host) {
+    Report report;
+    for (const auto& name : order) {
+        const auto live = live_module(host, name);
+        report.modules.push_back(report_of(name, live ? Action::kept : Action::not_loaded, live));
+        if (name == main) report.modules.back().role = Role::main;
+    }
+    report.warnings.push_back(warning);
+    return report;
 }
 
 }  // namespace
@@ -70,10 +114,25 @@ std::string holder_chain(const HostPaths& host, const std::string& name) {
     return chain;
 }
 
-Report unload_modules(const std::vector<std::string>& names, const Machine& machine) {
+Report unload_modules(const UnloadWish& wish, const Machine& machine) {
     Report report;
-    if (names.empty()) throw bug("unload_modules without a name");
-    const std::string main = normalise_name(names.front());
+    if (wish.names.empty()) throw bug("unload_modules without a name");
+    const std::string main = normalise_name(wish.names.front());
+    const auto order = unload_order(wish, machine.host);
+    if (wish.policy == UnloadPolicy::never) {
+        return keep_all(order, main, fmt::format("kept: module {} stays loaded, as the policy never says; it is gone after the next reboot", main), machine.host);
+    }
+    if (wish.policy == UnloadPolicy::if_idle) {
+        const auto busy = std::find_if(order.begin(), order.end(), [&](const std::string& name) {
+            const auto live = live_module(machine.host, name);
+            if (!live) return false;
+            const bool by_others = std::any_of(live->holders.begin(), live->holders.end(), [&](const std::string& h) { return std::find(order.begin(), order.end(), h) == order.end(); });
+            return by_others || (live->holders.empty() && is_busy(machine.host, name));
+        });
+        if (busy != order.end()) {
+            return keep_all(order, main, fmt::format("kept: {}; nothing was changed, as the policy if-idle says", busy_error(machine, *busy).message()), machine.host);
+        }
+    }
     const auto record = read_record(machine.host, main);
     std::vector<std::string> candidates;
     if (record) {
@@ -82,15 +141,15 @@ Report unload_modules(const std::vector<std::string>& names, const Machine& mach
         candidates = used_by(machine.host, main);
     }
     const auto own = recorded_modules(machine.host);
+    const std::uint64_t taint_before = taint_bits(machine.host);
     ModuleReport main_report;
-    std::set<std::string> done;
-    for (const auto& raw : names) {
-        const std::string name = normalise_name(raw);
-        if (!is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(raw)));
-        if (!done.insert(name).second) continue;
+    if (wish.force.any()) report.warnings.push_back(fmt::format("forced: module {} is unloaded by force, as confirmed", main));
+    for (const auto& name : order) {
         const auto live = live_module(machine.host, name);
-        const Action action = unload_one(machine, name) ? Action::unloaded : Action::not_loaded;
+        const auto start = machine.clock.monotonic();
+        const Action action = unload_one(machine, name, wish.force) ? Action::unloaded : Action::not_loaded;
         ModuleReport entry = report_of(name, action, live);
+        entry.took = machine.clock.monotonic() - start;
         if (name == main) {
             entry.role = Role::main;
             main_report = std::move(entry);
@@ -99,19 +158,27 @@ Report unload_modules(const std::vector<std::string>& names, const Machine& mach
         }
     }
     for (const auto& name : candidates) {
-        if (done.contains(name) || std::find(own.begin(), own.end(), name) != own.end()) continue;
+        const bool done = std::find(order.begin(), order.end(), name) != order.end();
+        if (done || std::find(own.begin(), own.end(), name) != own.end()) continue;
         const auto live = live_module(machine.host, name);
         if (!live || live->state != "live" || !live->holders.empty() || live->refcount.value_or(1) != 0) continue;
         if (unload_one(machine, name)) report.modules.push_back(report_of(name, Action::unloaded, live));
     }
-    report.modules.push_back(std::move(main_report));
-    if (record) {
-        restore_firmware(machine.host, *record, report.warnings);
-        if (!record->removed_in_tree.empty()) {
-            report.warnings.push_back(fmt::format("in-tree-removed: {} stay unloaded; modprobe them to have them back", base::join(record->removed_in_tree, ", ")));
+    const std::string firmware = record ? record->firmware_directory : wish.firmware_directory;
+    restore_firmware(machine.host, main, record, firmware, report.warnings);
+    if (record && !record->removed_in_tree.empty()) {
+        if (wish.in_tree == InTree::restore) {
+            for (auto it = record->removed_in_tree.rbegin(); it != record->removed_in_tree.rend(); ++it) {
+                if (!load_from_host(machine, *it, report.warnings)) continue;
+                report.modules.push_back(report_of(*it, Action::restored, live_module(machine.host, *it)));
+            }
+        } else {
+            report.warnings.push_back(fmt::format("in-tree-removed: {} stay unloaded; --restore-in-tree or modprobe bring them back", base::join(record->removed_in_tree, ", ")));
         }
-        erase_record(machine.host, main);
     }
+    if (record) erase_record(machine.host, main);
+    report.modules.push_back(std::move(main_report));
+    report.new_taint = taint_letters(taint_bits(machine.host) & ~taint_before);
     return report;
 }
 

@@ -4,7 +4,7 @@
 
 packages_build=(
   g++ make cmake ninja-build ccache pkg-config
-  libarchive-dev libcli11-dev libcurl4-openssl-dev libfmt-dev libisal-dev libkmod-dev libre2-dev libsimdjson-dev
+  libarchive-dev libcli11-dev libcurl4-openssl-dev libfmt-dev libisal-dev libkmod-dev liblzma-dev libre2-dev libsimdjson-dev
   libssl-dev libyaml-cpp-dev libzstd-dev
 )
 packages_vm=(

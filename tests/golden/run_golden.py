@@ -36,6 +36,7 @@ BUILT_IN = [
     (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
     (re.compile(r"\bpid \d+"), "pid <n>"),
+    (re.compile(r'"durationMs": \d+'), '"durationMs": <ms>'),
 ]
 
 

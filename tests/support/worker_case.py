@@ -6,18 +6,21 @@ Usage: worker_case.py CASE.json COMMAND...     in the current directory; makes .
 
 CASE.json (all optional):
   host     {"release", "tainted", "live": {NAME: {"srcversion", "taint", "refcnt", "holders": [..], "state", ...}},
-            "files": {PATH: TEXT}}
+            "files": {PATH: TEXT}, "modules": [KO...] of the host's own tree}
   image    {"repository", "tag", "kernel", "modules": [KO...], "files": {PATH: TEXT}}
            KO = {"name", "file", "srcversion", "vermagic", "depends", "modinfo": [..], "undefined": [..], "exported": [..],
-                 "machine", "bytes"}
+                 "machine", "bytes", "compress": "gzip" or "xz"}; "links": {PATH: TARGET} in the image
+  verify_after   wait before the second look at a live module, "0s"
   kernel   {"load": {NAME: {"errno", "log": [..], "tainted", "sleep", "srcversion"}}, "unload": {NAME: {...}}}
 In COMMAND, @REGISTRY@ stands for HOST:PORT. Standard input is handed on with the same replacement if there is a file `stdin`.
 """
 
+import gzip
 import hashlib
 import http.server
 import io
 import json
+import lzma
 import os
 import pathlib
 import shutil
@@ -31,7 +34,15 @@ RELEASE = "6.1.0-99-demo"
 VERMAGIC = RELEASE + " SMP preempt mod_unload modversions "
 
 
+PACKERS = {"gzip": lambda data: gzip.compress(data, mtime=0), "xz": lzma.compress}
+
+
 def make_ko(spec):
+    """The bytes of a module file, compressed where the case says so."""
+    return PACKERS.get(spec.get("compress"), bytes)(plain_ko(spec))
+
+
+def plain_ko(spec):
     """The bytes of an ELF object as far as module loaders look."""
     if "bytes" in spec:
         return spec["bytes"].encode()
@@ -94,6 +105,8 @@ def make_host(root, spec):
             put(base / "parameters" / key, value + "\n")
         lines += f"{name} 16384 {live.get('refcnt', 0)} - Live 0x0\n"
     put(root / "proc/modules", lines)
+    for ko in spec.get("modules", []):
+        put(root / f"lib/modules/{release}/kernel" / ko.get("file", ko["name"] + ".ko"), make_ko(ko))
     for path, text in spec.get("files", {}).items():
         put(root / path, text)
 
@@ -109,6 +122,11 @@ def make_image(spec):
             info = tarfile.TarInfo(path)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
+        for path, target in sorted(spec.get("links", {}).items()):
+            info = tarfile.TarInfo(path)
+            info.type = tarfile.SYMTYPE
+            info.linkname = target
+            tar.addfile(info)
     plain = layer.getvalue()
 
     def descriptor(kind, data):
@@ -158,7 +176,7 @@ def main():
     root = pathlib.Path("host").absolute()
     make_host(root, case.get("host", {}))
     address = registry(make_image(case.get("image", {})))
-    environment = dict(os.environ, KMM_HOST_ROOT=str(root), TMPDIR=str(pathlib.Path("scratch").absolute()))
+    environment = dict(os.environ, KMM_HOST_ROOT=str(root), KMM_VERIFY_AFTER=case.get("verify_after", "0s"), TMPDIR=str(pathlib.Path("scratch").absolute()))
     pathlib.Path("scratch").mkdir()
     if "kernel" in case:
         script = ""

@@ -21,7 +21,7 @@ struct CodeRow {
     std::string_view meaning, hint;
 };
 
-constexpr std::array<CodeRow, 25> k_codes{{
+constexpr std::array<CodeRow, 44> k_codes{{
     {"check-failed", Exit::checks_failed, "the module cannot be loaded on this kernel; nothing was changed", "each finding names its reason; rebuild the image accordingly"},
     {"kernel-differs", Exit::checks_failed, "the config is for another kernel than the running one", "the node was rebooted into another kernel: plan again"},
     {"module-refused", Exit::refused, "the kernel, or the module's own init function, refused", "see errno, cause and the kernel's line; kmm-worker explain ERRNO"},
@@ -45,7 +45,26 @@ constexpr std::array<CodeRow, 25> k_codes{{
     {"unknown-symbol", Exit::checks_failed, "nothing exports a symbol that the module needs", "add the module that exports it to the image"},
     {"symbol-version-differs", Exit::checks_failed, "the kernel interface has changed since the build", "rebuild it against the headers of the running kernel"},
     {"unknown-parameter", Exit::checks_failed, "the module has no such parameter; the kernel would ignore it", "correct or remove it"},
-    {"force-refused", Exit::data, "modules are never forced", "rebuild the module for the running kernel"},
+    {"force-refused", Exit::data, "modules are not forced without the long confirmation", "rebuild the module for the running kernel"},
+    {"module-replaced", Exit::refused, "another build took the module's place right after the load", "blacklist the rival module on the node, then load again"},
+    {"blacklisted-module", Exit::checks_failed, "the kernel command line, or modprobe.d with -b, excludes the module", "remove it there; the command line takes a reboot"},
+    {"install-command", Exit::checks_failed, "modprobe.d of the host runs a command instead of loading the module", "remove that line; commands are never run"},
+    {"namespace-missing", Exit::checks_failed, "the module does not import the namespace of a symbol it needs", "add MODULE_IMPORT_NS to it and rebuild it"},
+    {"gpl-only", Exit::checks_failed, "a module of another license needs symbols for GPL modules", "the kernel treats these symbols as absent for it"},
+    {"unsigned-module", Exit::checks_failed, "the module has no signature and this kernel wants one", "sign it with a key that the kernel trusts"},
+    {"bad-signature", Exit::checks_failed, "the signature at the end of the module is damaged", "sign it again, and do not strip it afterwards"},
+    {"key-not-trusted", Exit::checks_failed, "no key of the kernel's keyrings fits the module's signature", "enrol the key (mokutil --import), or sign with a trusted one"},
+    {"builtin-module", Exit::checks_failed, "the module is part of this kernel", "leave it out for this kernel"},
+    {"dependency-missing", Exit::checks_failed, "a module that is needed is neither in the image nor on the host", "add it to the image, or install the kernel's module package"},
+    {"bad-parameter", Exit::checks_failed, "a parameter is malformed or does not fit its type", "correct it; modinfo -p shows the types"},
+    {"no-memory", Exit::checks_failed, "the modules need more memory than the node has left", "free memory on the node"},
+    {"modules-disabled", Exit::checks_failed, "loading of modules is switched off until the next boot", "reboot the node"},
+    {"no-module-support", Exit::checks_failed, "the kernel was built without loadable modules", "boot a kernel with CONFIG_MODULES=y"},
+    {"module-not-in-image", Exit::not_found, "the image has no module of that name", "correct moduleName, or add the module to the image"},
+    {"firmware-manifest", Exit::io, "the list of installed firmware is damaged", "look at the files beside it and remove it"},
+    {"bad-firmware-path", Exit::data, "the kernel cannot hold this firmware path", "an absolute path of at most 255 bytes"},
+    {"node-busy", Exit::locked, "another kmm-worker is changing modules of this node", "wait for it, then try again"},
+    {"no-permission", Exit::no_permission, "this process may not load modules", "run as root; in a Pod add SYS_MODULE"},
     {"unsupported", Exit::data, "this version cannot do what was asked", "see the message for another way"},
 }};
 
@@ -58,22 +77,41 @@ void print(const std::vector<std::pair<std::string, std::string>>& rows, value::
     context.console.out(cli::format_properties(rows));
 }
 
+/// The causes of an errno, each tested on this host, then what to do.
+void explain_errno(int number, const kmod::HostPaths& host, cli::Context& context) {
+    const kmod::ErrnoAdvice load = kmod::load_advice(number);
+    const auto causes = kmod::load_causes(number, host, kmod::kernel_state(host));
+    std::vector<std::pair<std::string, std::string>> rows{
+        {"errno", fmt::format("{} ({}): {}", errno_name(number), number, errno_text(number))}, {"when loading", std::string(load.cause)}};
+    value::Node list = value::Node::sequence();
+    int place = 0;
+    for (const auto& cause : causes) {
+        value::Node item = value::Node::mapping({{"cause", cause.text}, {"applies", std::string(kmod::to_string(cause.applies))}});
+        if (!cause.evidence.empty()) item.set("evidence", cause.evidence);
+        list.push_back(std::move(item));
+        std::string text = fmt::format("{}? {}", cause.text, kmod::to_string(cause.applies));
+        if (!cause.evidence.empty()) text += fmt::format(" ({})", cause.evidence);
+        rows.emplace_back(fmt::format("cause {}", ++place), std::move(text));
+    }
+    rows.emplace_back("hint", std::string(load.hint));
+    value::Node made = document(errno_name(number), kmod::likeliest_cause(causes, number), std::string(load.hint));
+    made.set("errno", number);
+    made.set("causes", std::move(list));
+    const auto table = kmod::unload_errnos();
+    if (std::any_of(table.begin(), table.end(), [&](const auto& row) { return row.number == number; })) {
+        const kmod::ErrnoAdvice unload = kmod::unload_advice(number);
+        rows.emplace_back("when unloading", std::string(unload.cause));
+        rows.emplace_back("hint", std::string(unload.hint));
+        made.set("unload", value::Node::mapping({{"cause", std::string(unload.cause)}, {"hint", std::string(unload.hint)}}));
+    }
+    print(rows, std::move(made), context);
+}
+
 Exit run_explain(const cli::Args& args, cli::Context& context) {
     const std::string word = args.positional("CODE");
     const kmod::HostPaths host = host_paths(args);
     if (const int number = kmod::errno_number(word); number != 0) {
-        const kmod::ErrnoAdvice load = kmod::load_advice(number);
-        const std::string here = kmod::load_cause(number, kmod::kernel_state(host), true);
-        std::vector<std::pair<std::string, std::string>> rows{
-            {"errno", fmt::format("{} ({}): {}", errno_name(number), number, errno_text(number))}, {"when loading", std::string(load.cause)}};
-        if (here != load.cause) rows.emplace_back("on this host", here);
-        rows.emplace_back("hint", std::string(load.hint));
-        const auto table = kmod::unload_errnos();
-        if (std::any_of(table.begin(), table.end(), [&](const auto& row) { return row.number == number; })) {
-            rows.emplace_back("when unloading", std::string(kmod::unload_advice(number).cause));
-            rows.emplace_back("hint", std::string(kmod::unload_advice(number).hint));
-        }
-        print(rows, document(errno_name(number), here, std::string(load.hint)), context);
+        explain_errno(number, host, context);
         return Exit::ok;
     }
     const auto row = std::find_if(k_codes.begin(), k_codes.end(), [&](const CodeRow& r) { return r.code == word; });
@@ -96,7 +134,8 @@ cli::Verb verb_explain() {
     cli::Verb verb;
     verb.name = "explain";
     verb.summary = "what a reason code or an errno means, here";
-    verb.description = "The likeliest cause of an errno of the kernel's module loader, sharpened with the state of this host where that tells more, and what to do.";
+    verb.description = "The causes of an errno of the kernel's module loader in the order in which the kernel checks them, each tested on this host where "
+        "that is possible, and what to do. Reason codes are those of the errors of this command.";
     verb.examples = {{"kmm-worker explain ENOEXEC", "an errno"}, {"kmm-worker explain module-differs", "a reason code"}};
     verb.positionals = {{"CODE", "reason code, errno name or number", true, false}};
     verb.options = host_options() + cli::common_options();

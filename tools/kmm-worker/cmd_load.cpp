@@ -41,6 +41,33 @@ cli::Option firmware_option() {
     return option;
 }
 
+cli::Option verify_option() {
+    cli::Option option;
+    option.name = "verify-after";
+    option.value_name = "DURATION";
+    option.help = "look at the live module again so long after its load; 0s not to";
+    option.environment = "KMM_VERIFY_AFTER";
+    option.default_text = "2s";
+    return option;
+}
+
+std::vector<cli::Option> unload_options() {
+    cli::Option wait;
+    wait.name = "wait";
+    wait.value_name = "DURATION";
+    wait.help = "wait so long for users of the module (default 10s)";
+    cli::Option policy;
+    policy.name = "policy";
+    policy.value_name = "POLICY";
+    policy.help = "unload always, if-idle (else leave it), or never";
+    policy.choices = {"always", "if-idle", "never"};
+    policy.default_text = "always";
+    cli::Option restore;
+    restore.name = "restore-in-tree";
+    restore.help = "load the in-tree modules again that gave way";
+    return {wait, policy, restore};
+}
+
 cli::Positional config_positional() { return {"CONFIG", "KMM's ModuleConfig as YAML or JSON, - for standard input; pull Secrets may follow as further documents", false, false}; }
 
 std::string outcome_of(const kmod::Report& report) {
@@ -58,16 +85,63 @@ WorkerResult start_result(const std::string& verb, const Job& job) {
 void take(WorkerResult& result, const PulledImage& image) {
     result.image = image.pulled.reference;
     result.digest = image.pulled.digest;
-    result.warnings = image.pulled.warnings;
+    result.warnings.insert(result.warnings.end(), image.pulled.warnings.begin(), image.pulled.warnings.end());
 }
 
 void take(WorkerResult& result, kmod::Report report) {
     result.modules = std::move(report.modules);
     result.warnings.insert(result.warnings.end(), report.warnings.begin(), report.warnings.end());
+    result.new_taint = report.new_taint;
 }
 
 /// What a refusal must say about where the module came from.
 void name_image(Error& error, const PulledImage& image) { error.detail("image", image.pulled.reference).detail("digest", image.pulled.digest); }
+
+/// What the modules come from: the image, or the host's own tree for rawArgs without -d.
+struct Modules {
+    std::optional<PulledImage> image;
+    kmod::ModuleIndex of_host;
+    [[nodiscard]] const kmod::ModuleIndex& index() const { return image ? image->index : of_host; }
+};
+
+Modules get_modules(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock, WorkerResult& result) {
+    Modules modules;
+    if (job.modules == Job::Modules::of_host_first) {
+        if (auto index = kmod::index_of_host(job.host, job.load.modules)) {
+            modules.of_host = std::move(*index);
+            result.warnings.push_back("raw-args: without -d the modules of the host are loaded, not those of the image");
+            return modules;
+        }
+        if (job.config.container_image.empty()) {
+            throw Error(Exit::not_found, "module-not-in-image", fmt::format("the host's own tree has no module {}", base::join(job.load.modules, ", ")))
+                .hint("add -d /opt to rawArgs.load and set containerImage to load it from an image");
+        }
+        result.warnings.push_back("raw-args: the host has no such module, that of the image is taken; say so with -d DIR");
+    }
+    modules.image.emplace(pull_image(job, args, context, clock));
+    take(result, *modules.image);
+    return modules;
+}
+
+void add_config_warnings(const Job& job, WorkerResult& result) { result.warnings.insert(result.warnings.end(), job.warnings.begin(), job.warnings.end()); }
+
+kmod::LoadWish full_wish(const Job& job, const Modules& modules) {
+    kmod::LoadWish wish = wish_of(job);
+    if (modules.image) wish.firmware = modules.image->firmware;
+    return wish;
+}
+
+/// --verify-after. The parser has checked it.
+milliseconds second_look(const cli::Args& args) { return base::parse_duration(args.get("verify-after").value_or("2s")).value_or(milliseconds(2000)); }
+
+/// modprobe --first-time: success without a change is an error.
+void require_first_time(bool wanted, const std::string& outcome, const std::string& module) {
+    if (!wanted || (outcome != "already-loaded" && outcome != "not-loaded")) return;
+    const bool loading = outcome == "already-loaded";
+    throw Error(Exit::refused, "module-refused", fmt::format("module {} is {}, and modprobe.args holds --first-time", module, loading ? "live already" : "not live"))
+        .detail("errno", loading ? "EEXIST" : "ENOENT")
+        .hint("leave --first-time out if that is fine");
+}
 
 WorkerResult load(const cli::Args& args, cli::Context& context) {
     sys::LinuxClock clock;
@@ -78,13 +152,13 @@ WorkerResult load(const cli::Args& args, cli::Context& context) {
     require_capability(job.host, "load");
     const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock);
     WorkerResult result = start_result("load", job);
-    const PulledImage image = pull_image(job, args, context, clock);
+    const Modules modules = get_modules(job, args, context, clock, result);
+    add_config_warnings(job, result);
     result.durations_ms["pull"] = since(clock, start);
-    take(result, image);
     try {
         const milliseconds check_start = clock.monotonic();
-        const kmod::LoadWish wish = wish_of(job.config);
-        const kmod::Preflight checked = kmod::preflight(image.index, wish, job.host);
+        const kmod::LoadWish wish = full_wish(job, modules);
+        const kmod::Preflight checked = kmod::preflight(modules.index(), wish, job.host);
         kmod::require_passed(checked, wish.module);
         result.durations_ms["check"] = since(clock, check_start);
 
@@ -92,14 +166,17 @@ WorkerResult load(const cli::Args& args, cli::Context& context) {
         kmod::LinuxModuleLoader loader;
         kmod::Patience patience;
         patience.loader = left(job, clock, start, patience.loader);
-        patience.busy = std::min(patience.busy, patience.loader);
-        const kmod::FirmwareWish firmware{image.firmware, job.host_firmware_path};
-        kmod::Report report = kmod::load_modules(image.index, checked, wish, firmware, {job.host, loader, clock, patience});
+        patience.busy = std::min(job.load.wait.value_or(patience.busy), patience.loader);
+        patience.second_look = std::min(second_look(args), patience.loader);
+        const kmod::FirmwareWish firmware{wish.firmware, job.host_firmware_path};
+        kmod::Report report = kmod::load_modules(modules.index(), checked, wish, firmware, {job.host, loader, clock, patience});
         result.durations_ms["load"] = since(clock, load_start);
         result.outcome = outcome_of(report);
+        result.forced = wish.force.any();
         take(result, std::move(report));
+        require_first_time(job.load.first_time, result.outcome, wish.module);
     } catch (Error& error) {
-        name_image(error, image);
+        if (modules.image) name_image(error, *modules.image);
         throw;
     }
     return result;
@@ -112,22 +189,38 @@ WorkerResult check(const cli::Args& args, cli::Context& context) {
     require_kernel(job);
     kmod::check_firmware_path(job.host_firmware_path);
     WorkerResult result = start_result("check", job);
-    const PulledImage image = pull_image(job, args, context, clock);
+    const Modules modules = get_modules(job, args, context, clock, result);
+    add_config_warnings(job, result);
     result.durations_ms["pull"] = since(clock, start);
-    take(result, image);
     try {
         const milliseconds check_start = clock.monotonic();
-        const kmod::LoadWish wish = wish_of(job.config);
-        const kmod::Preflight checked = kmod::preflight(image.index, wish, job.host);
+        const kmod::LoadWish wish = full_wish(job, modules);
+        const kmod::Preflight checked = kmod::preflight(modules.index(), wish, job.host);
         kmod::require_passed(checked, wish.module);
         result.durations_ms["check"] = since(clock, check_start);
         result.outcome = "passed";
-        take(result, kmod::describe(image.index, checked, wish));
+        result.forced = wish.force.any();
+        take(result, kmod::describe(modules.index(), checked, wish));
     } catch (Error& error) {
-        name_image(error, image);
+        if (modules.image) name_image(error, *modules.image);
         throw;
     }
     return result;
+}
+
+kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
+    kmod::UnloadWish wish;
+    const std::string main = kmod::normalise_name(job.config.modprobe.module_name);
+    wish.names = job.unload.modules.empty() ? job.config.modprobe.modules_loading_order : job.unload.modules;
+    std::erase_if(wish.names, [&](const std::string& name) { return kmod::normalise_name(name) == main; });
+    wish.names.insert(wish.names.begin(), main);
+    const std::string policy = args.get("policy").value_or("always");
+    wish.policy = policy == "never" ? kmod::UnloadPolicy::never : policy == "if-idle" ? kmod::UnloadPolicy::if_idle : kmod::UnloadPolicy::always;
+    if (args.flag("restore-in-tree")) wish.in_tree = kmod::InTree::restore;
+    if (!job.config.modprobe.firmware_path.empty()) wish.firmware_directory = job.host_firmware_path;
+    wish.force = job.unload.force;
+    wish.holders_too = job.unload.remove_holders;
+    return wish;
 }
 
 WorkerResult unload(const cli::Args& args) {
@@ -137,18 +230,21 @@ WorkerResult unload(const cli::Args& args) {
     require_capability(job.host, "unload");
     const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock);
     WorkerResult result = start_result("unload", job);
-    std::vector<std::string> names = job.config.modprobe.modules_loading_order;
-    const std::string main = kmod::normalise_name(job.config.modprobe.module_name);
-    std::erase_if(names, [&](const std::string& name) { return kmod::normalise_name(name) == main; });
-    names.insert(names.begin(), main);
+    add_config_warnings(job, result);
+    const kmod::UnloadWish wish = unload_wish(job, args);
     kmod::LinuxModuleLoader loader;
     kmod::Patience patience;
     patience.loader = left(job, clock, start, patience.loader);
     if (job.deadline.count() > 0) patience.busy = patience.loader;
-    kmod::Report report = kmod::unload_modules(names, {job.host, loader, clock, patience});
+    if (job.unload.wait) patience.busy = *job.unload.wait;
+    if (const auto wait = args.get("wait")) patience.busy = base::parse_duration(*wait).value_or(patience.busy);
+    if (job.deadline.count() > 0) patience.busy = std::min(patience.busy, patience.loader);
+    kmod::Report report = kmod::unload_modules(wish, {job.host, loader, clock, patience});
     result.durations_ms["unload"] = since(clock, start);
     result.outcome = outcome_of(report);
+    result.forced = wish.force.any();
     take(result, std::move(report));
+    require_first_time(job.unload.first_time, result.outcome, wish.names.front());
     return result;
 }
 
@@ -172,12 +268,14 @@ cli::Verb verb_load() {
         "dependencies and module in order, by descriptor: what was verified is what the kernel gets.\n\n"
         "Afterwards the identity of the live module (srcversion, else build id) must be the file's. A module of this name that is live "
         "already is success only if it is the same build; another build is the error module-differs, and stays as it is.\n\n"
-        "If a step fails, modules that this command loaded are unloaded again. Modules are never forced.";
+        "It is looked at again 2 s later (--verify-after), as udev may have put another build in its place.\n\n"
+        "If a step fails, modules that this command loaded are unloaded again and in-tree modules are brought back. Modules are "
+        "never forced, unless CONFIG asks for it and --i-understand-this-taints confirms it.";
     verb.examples = {{"kmm-worker load config.yaml", "as KMM's worker does"},
                      {"kmm-worker load - -o json < config.yaml", "for scripts"},
                      {"kmm-worker load --image reg/drivers:v2 --module kmm_hello", "without a config"}};
     verb.positionals = {config_positional()};
-    verb.options = module_options() + std::vector<cli::Option>{input_size_option(), firmware_option()} + pull_options() + host_options() + cli::common_options();
+    verb.options = module_options() + std::vector<cli::Option>{input_size_option(), firmware_option(), verify_option(), force_option()} + pull_options() + host_options() + cli::common_options();
     verb.run = run_load;
     return verb;
 }
@@ -189,13 +287,15 @@ cli::Verb verb_unload() {
     verb.description =
         "Unloads the module, or the modules of modulesLoadingOrder in that order, then dependencies that came with it and that nobody uses "
         "any more, and takes back its firmware. A module that is not live is no error.\n\n"
-        "A module in use is waited for (10 s, or --timeout), then named with its holders and reference count.";
-    verb.examples = {{"kmm-worker unload config.yaml", "as KMM's worker does"}, {"kmm-worker unload --module kmm_hello --timeout 30s", "wait longer for its users"}};
+        "A module in use is waited for (10 s, --wait or --timeout), then named with its holders, its reference count, and the processes, "
+        "mounts and network interfaces that use it. With --policy if-idle or never it is left as it is, outcome kept, exit code 0.";
+    verb.examples = {{"kmm-worker unload config.yaml", "as KMM's worker does"}, {"kmm-worker unload --module kmm_hello --wait 30s", "wait longer for its users"},
+                     {"kmm-worker unload config.yaml --restore-in-tree", "put in-tree modules back"}};
     verb.positionals = {config_positional()};
     for (auto& option : module_options()) {
         if (option.name == "module" || option.name == "loading-order") verb.options.push_back(option);
     }
-    verb.options = verb.options + std::vector<cli::Option>{input_size_option(), firmware_option()} + host_options() + cli::common_options();
+    verb.options = verb.options + unload_options() + std::vector<cli::Option>{input_size_option(), firmware_option(), force_option()} + host_options() + cli::common_options();
     for (auto& option : verb.options) {
         if (option.name == "firmware-path") option.hidden = true;  // KMM gives it at unload too; what is taken back is on record
     }
@@ -208,12 +308,13 @@ cli::Verb verb_check() {
     verb.name = "check";
     verb.summary = "everything that can be known without loading";
     verb.description =
-        "Pulls the image and checks it against the running kernel: architecture, vermagic, undefined symbols, symbol versions where the "
-        "host's modules or headers tell them, parameters against the module's own declaration, dependencies, signature rules, and the "
-        "switches of the kernel. All findings are reported at once, exit code 10. Nothing is loaded, nothing stays on disk. Needs no root.";
+        "Pulls the image and checks it against the running kernel: architecture, vermagic, undefined symbols with their versions, "
+        "namespaces and licenses where the host's modules or headers tell them, parameters against the module's own declaration, "
+        "dependencies, firmware, signer and keyrings, the host's modprobe.d and blacklists, built-in and rival modules, and the "
+        "switches of kernel and process. All findings are reported at once, exit code 10. Nothing is loaded, nothing stays on disk. Needs no root.";
     verb.examples = {{"kmm-worker check config.yaml", "would it load here"}, {"kmm-worker check --image reg/drivers:v2 --module kmm_hello", "without a config"}};
     verb.positionals = {config_positional()};
-    verb.options = module_options() + std::vector<cli::Option>{input_size_option(), firmware_option()} + pull_options() + host_options() + cli::common_options();
+    verb.options = module_options() + std::vector<cli::Option>{input_size_option(), firmware_option(), force_option()} + pull_options() + host_options() + cli::common_options();
     verb.run = [](const cli::Args& args, cli::Context& context) { return run_and_report(context, [&] { return check(args, context); }); };
     return verb;
 }

@@ -103,33 +103,63 @@ void config_from_flags(const cli::Args& args, api::ModuleConfig& config) {
     config.modprobe.modules_loading_order = args.all("loading-order");
 }
 
-/// modprobe arguments of KMM: forcing is refused, talkativeness is ignored, the rest is not known here.
-void check_arguments(const std::vector<std::string>& arguments) {
-    static constexpr std::string_view forcing[] = {"-f", "--force", "--force-vermagic", "--force-modversion"};
-    static constexpr std::string_view harmless[] = {"-v", "--verbose", "-q", "--quiet", "-s", "--syslog"};
-    for (const auto& argument : arguments) {
-        if (std::find(std::begin(forcing), std::end(forcing), argument) != std::end(forcing)) {
-            throw Error(Exit::data, "force-refused", fmt::format("modprobe.args holds {}: modules are never forced", argument))
-                .hint("rebuild the module for the running kernel instead");
-        }
-        if (std::find(std::begin(harmless), std::end(harmless), argument) == std::end(harmless)) {
-            throw Error(Exit::data, "unsupported", fmt::format("modprobe.args holds '{}', which this worker does not know", base::escape(argument)))
-                .hint("say it with parameters, modulesLoadingOrder or inTreeModulesToRemove");
-        }
+/// Directories of KMM's worker are below /tmp, where its image was copied to.
+std::string image_directory(const std::string& directory) {
+    if (directory == "/tmp") return "/";
+    return directory.starts_with("/tmp/") ? directory.substr(4) : directory;
+}
+
+kmod::ModprobeCommand read_arguments(const std::vector<std::string>& arguments, const std::string& field, kmod::ArgsKind kind, bool confirmed) {
+    kmod::ModprobeCommand command = kmod::read_modprobe_arguments(arguments, field, kind);
+    if (command.force.any() && !confirmed) {
+        throw Error(Exit::data, "force-refused", fmt::format("{} holds {}: modules are not forced", field, base::join(command.forcing, ", ")))
+            .hint("rebuild the module for the running kernel; --i-understand-this-taints switches the kernel's checks off");
     }
+    return command;
+}
+
+void require_direction(const kmod::ModprobeCommand& command, const char* field, Needs direction) {
+    const bool removes = direction == Needs::module_name;
+    if (command.remove == removes) return;
+    throw Error(Exit::data, "bad-value", fmt::format("{}: expected a command that {}, found one {} -r", field, removes ? "unloads" : "loads", removes ? "without" : "with"));
+}
+
+/// rawArgs as KMM's worker takes them: a whole modprobe command line, in place of everything else.
+void take_raw_arguments(const api::ModprobeArgs& raw, Needs needs, bool confirmed, Job& job) {
+    auto& modprobe = job.config.modprobe;
+    const char* field = needs == Needs::image ? "modprobe.rawArgs.load" : "modprobe.rawArgs.unload";
+    kmod::ModprobeCommand command = read_arguments(needs == Needs::image ? raw.load : raw.unload, field, kmod::ArgsKind::whole_command, confirmed);
+    require_direction(command, field, needs);
+    if (!modprobe.parameters.empty() || !modprobe.modules_loading_order.empty()) {
+        job.warnings.push_back("raw-args: parameters and modulesLoadingOrder have no effect beside rawArgs");
+    }
+    modprobe.module_name = command.modules.front();
+    modprobe.parameters = command.parameters;
+    modprobe.modules_loading_order.clear();
+    const std::string directory = image_directory(command.directory.value_or("/"));
+    if (!command.directory || *command.directory == "/") {
+        job.modules = Job::Modules::of_host_first;
+    } else {
+        modprobe.dir_name = directory;
+    }
+    (needs == Needs::image ? job.load : job.unload) = std::move(command);
+}
+
+void take_arguments(Needs needs, bool confirmed, Job& job) {
+    const auto& modprobe = job.config.modprobe;
+    if (modprobe.raw_args && (!modprobe.raw_args->load.empty() || !modprobe.raw_args->unload.empty())) {
+        take_raw_arguments(*modprobe.raw_args, needs, confirmed, job);
+        return;
+    }
+    if (!modprobe.args) return;
+    if (needs == Needs::image) job.load = read_arguments(modprobe.args->load, "modprobe.args.load", kmod::ArgsKind::options_only, confirmed);
+    job.unload = read_arguments(modprobe.args->unload, "modprobe.args.unload", kmod::ArgsKind::options_only, confirmed);
+    if (job.load.remove) require_direction(job.load, "modprobe.args.load", Needs::image);
+    if (job.load.directory) job.config.modprobe.dir_name = image_directory(*job.load.directory);
 }
 
 void check_config(const Job& job, const std::string& input, Needs needs) {
     const auto& modprobe = job.config.modprobe;
-    const auto given = [](const std::optional<api::ModprobeArgs>& a) { return a && (!a->load.empty() || !a->unload.empty()); };
-    if (given(modprobe.raw_args)) {
-        throw Error(Exit::data, "unsupported", "modprobe.rawArgs is not supported: it would bypass every check")
-            .hint("name the module with moduleName and parameters");
-    }
-    if (modprobe.args) {
-        check_arguments(modprobe.args->load);
-        check_arguments(modprobe.args->unload);
-    }
     const auto missing = [&](const char* field, const char* flag) {
         return Error(Exit::data, "missing-field", fmt::format("{}: expected {}, found none", input, field)).hint(fmt::format("set {} or {}", field, flag));
     };
@@ -137,7 +167,7 @@ void check_config(const Job& job, const std::string& input, Needs needs) {
     if (!kmod::is_module_name(modprobe.module_name)) {
         throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(modprobe.module_name)));
     }
-    if (needs == Needs::image && job.config.container_image.empty()) throw missing("containerImage", "--image");
+    if (needs == Needs::image && job.config.container_image.empty() && job.modules == Job::Modules::of_image) throw missing("containerImage", "--image");
 }
 
 struct LimitName {
@@ -190,6 +220,10 @@ std::vector<cli::Option> module_options() {
         repeatable(option("loading-order", "NAME", "modulesLoadingOrder: main module first")),
         repeatable(option("in-tree-remove", "NAME", "in-tree module to unload first")),
     };
+}
+
+cli::Option force_option() {
+    return option("i-understand-this-taints", "", "let the forcing flags of modprobe.args and rawArgs count");
 }
 
 cli::Option input_size_option() {
@@ -255,6 +289,7 @@ Job read_job(const cli::Args& args, Needs needs) {
     } else {
         read_config(file, args.get("input-size").value_or(""), job);
     }
+    take_arguments(needs, args.flag("i-understand-this-taints"), job);
     check_config(job, file.empty() ? "options" : file, needs);
     if (needs == Needs::image) {
         for (auto& credential : registry::default_credentials(args.get("authfile").value_or(""))) job.credentials.push_back(std::move(credential));
@@ -277,13 +312,18 @@ void require_capability(const kmod::HostPaths& host, const std::string& what) {
         .hint("run as root on the node; in a Pod: securityContext.capabilities.add: [SYS_MODULE]");
 }
 
-kmod::LoadWish wish_of(const api::ModuleConfig& config) {
+kmod::LoadWish wish_of(const Job& job) {
+    const auto& config = job.config;
     kmod::LoadWish wish;
     wish.module = config.modprobe.module_name;
     wish.parameters = config.modprobe.parameters;
     wish.loading_order = config.modprobe.modules_loading_order;
     wish.in_tree_modules_to_remove = config.in_tree_modules_to_remove;
     if (wish.in_tree_modules_to_remove.empty() && !config.in_tree_module_to_remove.empty()) wish.in_tree_modules_to_remove = {config.in_tree_module_to_remove};
+    if (job.load.modules.size() > 1) wish.also.assign(job.load.modules.begin() + 1, job.load.modules.end());
+    wish.force = job.load.force;
+    if (job.load.use_blacklist) wish.blacklist = kmod::BlacklistRule::honour;
+    if (job.load.ignore_install) wish.install_commands = kmod::InstallCommands::ignore;
     return wish;
 }
 

@@ -23,9 +23,16 @@ struct Job {
     kmod::HostPaths host;
     kmod::NodeFacts node;
     std::chrono::milliseconds deadline{0};          ///< --timeout; 0 for none
+    kmod::ModprobeCommand load, unload;             ///< what `args` or `rawArgs` say
+    enum class Modules { of_image, of_host_first };
+    Modules modules = Modules::of_image;            ///< rawArgs without -d name the host's own modules
+    std::vector<std::string> warnings;              ///< about the config
 };
 
 enum class Needs { image, module_name };
+
+/// --i-understand-this-taints.
+[[nodiscard]] cli::Option force_option();
 
 /// Options that describe a module when there is no CONFIG.
 [[nodiscard]] std::vector<cli::Option> module_options();
@@ -37,7 +44,8 @@ enum class Needs { image, module_name };
 [[nodiscard]] std::vector<cli::Option> host_options();
 
 /// Reads CONFIG, or the module options without it. Errors: usage (64) when there is neither or both; data (65) with all
-/// faults of the document; "unsupported" for rawArgs and unknown modprobe arguments, "force-refused" for forcing ones.
+/// faults of the document; "unsupported" for unknown modprobe arguments, "force-refused" for forcing ones without the
+/// confirmation. rawArgs replace moduleName, parameters and order, as in KMM.
 [[nodiscard]] Job read_job(const cli::Args& args, Needs needs);
 
 /// Where the host's facts are, with --host-root applied.
@@ -54,7 +62,7 @@ void require_kernel(const Job& job);
 void require_capability(const kmod::HostPaths& host, const std::string& what);
 
 /// The part of the config that decides what is loaded.
-[[nodiscard]] kmod::LoadWish wish_of(const api::ModuleConfig& config);
+[[nodiscard]] kmod::LoadWish wish_of(const Job& job);
 
 /// A request for `reference` with the pull options applied; kernels and firmware are left to the caller.
 /// Errors: usage (64) for a bad --limit or --platform.

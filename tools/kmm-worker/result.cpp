@@ -42,7 +42,10 @@ value::Node report_node(const kmod::ModuleReport& report) {
     set_text(node, "version", report.version);
     set_text(node, "vermagic", report.vermagic);
     if (!report.parameters.empty()) node.set("parameters", parameters_node(report.parameters));
+    set_text(node, "signer", report.signer);
     set_text(node, "taint", report.taint);
+    const bool changed = report.action == kmod::Action::loaded || report.action == kmod::Action::unloaded || report.action == kmod::Action::removed_in_tree;
+    if (changed) node.set("durationMs", static_cast<std::int64_t>(report.took.count()));
     return node;
 }
 
@@ -88,6 +91,17 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     for (const auto& warning : result.warnings) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
 }
 
+/// Shortens every text below `node` to `longest` bytes, on a border of UTF-8 characters.
+void cut_texts(value::Node& node, std::size_t longest) {
+    for (auto& item : node.items()) cut_texts(item, longest);
+    for (auto& member : node.members()) cut_texts(member.value, longest);
+    if (!node.is_string() || node.text().size() <= longest) return;
+    const std::string& text = node.text();
+    std::size_t end = longest;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
+    node = value::Node(text.substr(0, end) + "...");
+}
+
 }  // namespace
 
 value::Node node_node(const kmod::NodeFacts& node) {
@@ -120,6 +134,8 @@ value::Node to_node(const WorkerResult& result) {
     value::Node durations = value::Node::mapping();
     for (const auto& [step, milliseconds] : result.durations_ms) durations.set(step, milliseconds);
     if (!durations.members().empty()) node.set("durationsMs", std::move(durations));
+    set_text(node, "newTaint", result.new_taint);
+    if (result.forced) node.set("forced", true);
     if (!result.warnings.empty()) node.set("warnings", value::Node::strings(result.warnings));
     return node;
 }
@@ -160,21 +176,31 @@ void print_result(const WorkerResult& result, cli::Context& context) {
     print_for_people(result, context);
 }
 
+std::string termination_text(const value::Node& node) {
+    std::string text = value::to_json(node);
+    if (text.size() <= k_termination_bytes) return text;
+    value::Node shorter = node;  // the essence: verb, outcome and the main module, or the error without its findings
+    for (const char* key : {"warnings", "diagnostics", "files"}) shorter.erase(key);
+    if (value::Node* modules = shorter.find("modules"); modules != nullptr && modules->items().size() > 1) {
+        auto& items = modules->items();
+        const auto main = std::find_if(items.begin(), items.end(), [](const value::Node& item) { return item.find("main") != nullptr; });
+        if (main != items.end()) items = {*main};
+    }
+    shorter.set("truncated", true);
+    for (std::size_t longest = 1024; longest >= 16; longest /= 2) {
+        text = value::to_json(shorter);
+        if (text.size() <= k_termination_bytes) return text;
+        cut_texts(shorter, longest);
+    }
+    return value::to_json(value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "WorkerResult"}, {"truncated", true}}));
+}
+
 void leave_termination_message(const value::Node& node) {
     if (std::getenv("KUBERNETES_SERVICE_HOST") == nullptr) return;
     const sys::Fd fd(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
     if (!fd) return;
-    std::string text = value::to_json(node);
-    if (text.size() > k_termination_bytes) {  // the essence fits: verb, outcome and the main module
-        value::Node shorter = node;
-        shorter.erase("warnings");
-        shorter.erase("diagnostics");
-        if (value::Node* modules = shorter.find("modules"); modules != nullptr && modules->items().size() > 1) {
-            modules->items().erase(modules->items().begin(), modules->items().end() - 1);
-        }
-        text = value::to_json(shorter);
-    }
-    (void)!::write(fd.get(), text.data(), std::min(text.size(), k_termination_bytes));
+    const std::string text = termination_text(node);
+    (void)!::write(fd.get(), text.data(), text.size());
 }
 
 Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body) {

@@ -20,13 +20,15 @@ namespace kmm::tool_worker {
 /// kind WorkerResult.
 struct WorkerResult {
     std::string verb;     ///< check, load, unload, pull
-    std::string outcome;  ///< passed, loaded, already-loaded, unloaded, not-loaded, pulled
+    std::string outcome;  ///< passed, loaded, already-loaded, unloaded, not-loaded, kept, pulled
     kmod::NodeFacts node;
     std::string image, digest;
     std::vector<kmod::ModuleReport> modules;
     std::vector<registry::ExtractedFile> files;  ///< of pull
     std::map<std::string, std::uint64_t> durations_ms;
     std::vector<std::string> warnings;
+    std::string new_taint;  ///< letters that the kernel got meanwhile
+    bool forced = false;    ///< checks of the kernel were switched off, as the user confirmed
 };
 
 [[nodiscard]] value::Node to_node(const WorkerResult& result);
@@ -39,6 +41,10 @@ struct WorkerResult {
 bool print_document(const value::Node& document, cli::Context& context);
 /// Prints the result in the format of -o; warnings go to standard error for people.
 void print_result(const WorkerResult& result, cli::Context& context);
+
+/// The document as JSON of at most 4096 bytes, which is what the kubelet reads: what is too much is left out or cut, then
+/// "truncated" is true.
+[[nodiscard]] std::string termination_text(const value::Node& document);
 
 /// Leaves the result, or the error, where the kubelet looks for it (/dev/termination-log, at most 4096 bytes). Does nothing
 /// outside of a Pod; failures are ignored.

@@ -32,21 +32,51 @@ TEST_CASE("paths the kernel cannot hold are refused") {
     CHECK(kmod::set_firmware_search_path(host.paths, "/" + std::string(254, 'x')));
 }
 
-TEST_CASE("files are copied, recognised and removed only while unchanged") {
+using Paths = std::vector<std::string>;
+
+TEST_CASE("firmware is copied, owned and put back as it was") {
     sys::TempDir directory("kmm-firmware-");
     const std::string from = directory.path() + "/from";
     const std::string to = directory.path() + "/to";
     put(from + "/vendor/a.bin", "aaa");
     put(from + "/b.bin", "bbb");
+    put(from + "/same.bin", "same");
     put(to + "/b.bin", "old");
-    const auto files = kmod::copy_firmware(from, to);
-    REQUIRE(files.size() == 2);
+    put(to + "/same.bin", "same");
+    CHECK(kmod::install_firmware(from, to, "demo").size() == 3);
     CHECK(kmod::read_raw(to + "/vendor/a.bin") == "aaa");
     CHECK(kmod::read_raw(to + "/b.bin") == "bbb");
-    put(to + "/b.bin", "changed by somebody");
-    CHECK(kmod::remove_firmware(files) == std::vector<std::string>{to + "/b.bin"});
-    CHECK_FALSE(std::filesystem::exists(to + "/vendor/a.bin"));
-    CHECK(std::filesystem::exists(to + "/b.bin"));
+
+    SUBCASE("everything is as before") {
+        CHECK(kmod::remove_firmware(to, "other").empty());
+        CHECK(kmod::read_raw(to + "/b.bin") == "bbb");
+        CHECK(kmod::remove_firmware(to, "demo").empty());
+        CHECK_FALSE(std::filesystem::exists(to + "/vendor/a.bin"));
+        CHECK(kmod::read_raw(to + "/b.bin") == "old");
+        CHECK(kmod::read_raw(to + "/same.bin") == "same");
+        CHECK_FALSE(std::filesystem::exists(to + "/.kmm-worker-firmware"));
+        CHECK(kmod::remove_firmware(to, "demo").empty());
+    }
+    SUBCASE("what somebody changed stays") {
+        put(to + "/b.bin", "changed by somebody");
+        CHECK(kmod::remove_firmware(to, "demo") == Paths{to + "/b.bin"});
+        CHECK(kmod::read_raw(to + "/b.bin") == "changed by somebody");
+    }
+    SUBCASE("a second owner keeps the files") {
+        (void)kmod::install_firmware(from, to, "second");
+        CHECK(kmod::remove_firmware(to, "demo").empty());
+        CHECK(kmod::read_raw(to + "/vendor/a.bin") == "aaa");
+        CHECK(kmod::remove_firmware(to, "second").empty());
+        CHECK_FALSE(std::filesystem::exists(to + "/vendor/a.bin"));
+        CHECK(kmod::read_raw(to + "/b.bin") == "old");
+    }
+    SUBCASE("a damaged list is no empty one") {
+        put(to + "/.kmm-worker-firmware", "nonsense\n");
+        CHECK_THROWS_AS((void)kmod::remove_firmware(to, "demo"), Error);
+        CHECK_THROWS_AS((void)kmod::install_firmware(from, to, "demo"), Error);
+        put(to + "/.kmm-worker-firmware", std::string(64, 'a') + " created demo ../../etc/passwd\n");
+        CHECK_THROWS_AS((void)kmod::remove_firmware(to, "demo"), Error);
+    }
 }
 
 }

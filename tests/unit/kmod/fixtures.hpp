@@ -214,11 +214,11 @@ class FakeKernel final : public kmod::ModuleLoader {
 public:
     explicit FakeKernel(FakeHost& host) : host_(host) {}
 
-    kmod::LoaderAnswer load(int fd, const std::string& parameters, std::chrono::milliseconds) override {
+    kmod::LoaderAnswer load(int fd, const std::string& parameters, const kmod::Force& force, std::chrono::milliseconds) override {
         std::string bytes(1U << 16U, '\0');
         bytes.resize(static_cast<std::size_t>(::pread(fd, bytes.data(), bytes.size(), 0)));
         const kmod::ModuleFile file = kmod::parse_module(bytes, "fd");
-        calls.push_back("load " + file.name + (parameters.empty() ? "" : " " + parameters));
+        calls.push_back((force.any() ? "force " : "") + ("load " + file.name) + (parameters.empty() ? "" : " " + parameters));
         kmod::LoaderAnswer answer;
         if (const auto it = load_answers.find(file.name); it != load_answers.end()) {
             answer = it->second;
@@ -230,8 +230,8 @@ public:
         return answer;
     }
 
-    kmod::LoaderAnswer unload(const std::string& name, std::chrono::milliseconds) override {
-        calls.push_back("unload " + name);
+    kmod::LoaderAnswer unload(const std::string& name, const kmod::Force& force, std::chrono::milliseconds) override {
+        calls.push_back((force.any() ? "force unload " : "unload ") + name);
         kmod::LoaderAnswer answer;
         if (const auto it = unload_answers.find(name); it != unload_answers.end() && !it->second.empty()) {
             answer = it->second.front();

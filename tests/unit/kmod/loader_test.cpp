@@ -30,10 +30,10 @@ TEST_CASE("the helper process brings the kernel's answer back") {
     kmod::LinuxModuleLoader loader;
     // no kernel takes this as a module, whoever asks: ENOEXEC, EPERM or ENOSYS, depending on kernel and user
     const sys::Fd fd = kmod::sealed_file("no module at all", "demo");
-    const auto loaded = loader.load(fd.get(), "", std::chrono::seconds(30));
+    const auto loaded = loader.load(fd.get(), "", {}, std::chrono::seconds(30));
     CHECK_FALSE(loaded.hung);
     CHECK((loaded.error == ENOEXEC || loaded.error == EPERM || loaded.error == ENOSYS));
-    const auto unloaded = loader.unload("kmm_no_such_module", std::chrono::seconds(30));
+    const auto unloaded = loader.unload("kmm_no_such_module", {}, std::chrono::seconds(30));
     CHECK_FALSE(unloaded.hung);
     CHECK((unloaded.error == ENOENT || unloaded.error == EPERM || unloaded.error == ENOSYS));
 }

@@ -128,7 +128,7 @@ TEST_CASE("load order") {
         for (const char* name : {"a", "b", "c"}) other.add(name);
         CHECK(other.index().order("a", {"a", "b", "c"}).names == Names{"c", "b", "a"});
     }
-    SUBCASE("softdep pre within the image") {
+    SUBCASE("softdeps: before, after, and wished for") {
         Image other;
         KoSpec spec;
         spec.name = "soft";
@@ -136,7 +136,32 @@ TEST_CASE("load order") {
         other.add("soft.ko", spec);
         other.add("helper");
         other.add("later");
-        CHECK(other.index().order("soft", {}).names == Names{"helper", "soft"});
+        const auto order = other.index().order("soft", {});
+        CHECK(order.names == Names{"helper", "soft", "later"});
+        CHECK(order.external.empty());
+        CHECK(order.soft == Names{"missing"});
+    }
+    SUBCASE("softdep, depends= and loading order count together") {
+        Image other;
+        KoSpec spec;
+        spec.name = "main";
+        spec.modinfo = {"softdep=pre: soft ordered"};
+        other.add("main.ko", spec);
+        for (const char* name : {"soft", "ordered", "configured"}) other.add(name);
+        const kmod::OrderExtras extras{{"configured"}, {{"main", {"configured", "elsewhere"}}}};
+        const auto order = other.index().order("main", {"main", "ordered"}, extras);
+        CHECK(order.names == Names{"ordered", "soft", "configured", "main"});
+        CHECK(order.soft == Names{"elsewhere"});
+    }
+    SUBCASE("a softdep that contradicts a hard need is passed over") {
+        Image other;
+        KoSpec spec;
+        spec.name = "low";
+        spec.modinfo = {"softdep=pre: high"};
+        other.add("low.ko", spec);
+        other.add("high", "low");
+        CHECK(other.index().order("low", {}).names == Names{"low"});
+        CHECK(other.index().order("high", {}).names == Names{"low", "high"});
     }
     SUBCASE("a cycle is named") {
         Image other;

@@ -19,7 +19,7 @@ struct Rig {
     FakeClock clock;
     FakeKernel kernel{host};
 
-    kmod::Report unload(const Calls& names) { return kmod::unload_modules(names, {host.paths, kernel, clock, {}}); }
+    kmod::Report unload(const Calls& names) { return kmod::unload_modules({names}, {host.paths, kernel, clock, {}}); }
     Error refused(const Calls& names) {
         try {
             (void)unload(names);

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/host_checks.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmod/files.hpp"
+#include "kmod/firmware.hpp"
+#include "kmod/signature.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// True if the user asked for `name` to be taken out of the way.
+bool gives_way(const CheckInput& input, const std::string& name) {
+    const auto& listed = input.wish.in_tree_modules_to_remove;
+    return std::any_of(listed.begin(), listed.end(), [&](const std::string& raw) { return normalise_name(raw) == name; });
+}
+
+/// Names in modules.builtin of the host's tree.
+std::set<std::string> builtin_names(const std::string& directory) {
+    std::set<std::string> names;
+    const auto text = directory.empty() ? std::nullopt : read_text(directory + "/modules.builtin");
+    if (!text) return names;
+    for (const auto line : base::split(*text, '\n')) {
+        const std::string_view file = line.substr(line.rfind('/') + 1);
+        names.insert(normalise_name(file.substr(0, file.find(".ko"))));
+    }
+    return names;
+}
+
+void check_aliases(const CheckInput& input, Diagnostics& findings) {
+    std::map<std::string, std::string> ours;  // alias -> module
+    for (const auto& name : input.found.order.names) {
+        for (const auto& alias : input.index.find(name)->file.info_all("alias")) ours.emplace(alias, name);
+    }
+    const auto text = ours.empty() || input.directory.empty() ? std::nullopt : read_text(input.directory + "/modules.alias");
+    if (!text) return;
+    std::map<std::string, std::set<std::string>> rivals;  // module of the image -> modules of the host
+    for (const auto line : base::split(*text, '\n')) {
+        if (!line.starts_with("alias ")) continue;
+        const auto blank = line.rfind(' ');
+        if (blank <= 6) continue;
+        const auto it = ours.find(std::string(line.substr(6, blank - 6)));
+        const std::string other = normalise_name(line.substr(blank + 1));
+        if (it == ours.end() || input.index.find(other) != nullptr || gives_way(input, other) || input.found.config.blacklist.contains(other)) continue;
+        rivals[it->second].insert(other);
+    }
+    for (const auto& [name, others] : rivals) {
+        add_finding(findings, Severity::warning, "alias-conflict",
+                    fmt::format("module {} and {} of the host claim the same devices; udev may load the host's", name, first_of({others.begin(), others.end()})),
+                    "list it in inTreeModulesToRemove, and blacklist it on the node");
+    }
+}
+
+std::optional<std::uint64_t> meminfo(const HostPaths& host, std::string_view key) {
+    const std::string text = read_text(host.proc + "/meminfo").value_or("");
+    for (const auto line : base::split(text, '\n')) {
+        if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ':') continue;
+        const auto words = base::trim(line.substr(key.size() + 1));
+        std::uint64_t kilobytes = 0;
+        if (std::from_chars(words.data(), words.data() + words.size(), kilobytes).ec == std::errc{}) return kilobytes * 1024;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+void add_finding(Diagnostics& findings, Severity severity, std::string code, std::string message, std::string hint) {
+    findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
+}
+
+bool wants_signatures(const KernelState& state) { return state.sig_enforce || state.lockdown == "integrity" || state.lockdown == "confidentiality"; }
+
+std::string first_of(const std::vector<std::string>& names) {
+    const std::size_t shown = std::min<std::size_t>(names.size(), 5);
+    std::vector<std::string> first(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown));
+    for (auto& name : first) name = base::escape(name);
+    return base::join(first, ", ") + (names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "");
+}
+
+std::vector<std::string> firmware_directories(const HostPaths& host, const std::string& release) {
+    const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
+    std::vector<std::string> directories;
+    if (const std::string custom = firmware_search_path(host); !custom.empty()) directories.push_back(custom);
+    const std::string base = root + "/lib/firmware";
+    for (const std::string& below : {"/updates/" + release, std::string("/updates"), "/" + release, std::string()}) directories.push_back(base + below);
+    return directories;
+}
+
+void check_configuration(const CheckInput& input, Diagnostics& findings) {
+    const ModprobeConfig& config = input.found.config;
+    std::vector<std::string> names = input.found.order.names;
+    for (const auto& module : input.found.host_modules) names.push_back(module.name);
+    for (const auto& name : names) {
+        if (config.kernel_blacklist.contains(name)) {
+            add_finding(findings, Severity::error, "blacklisted-module", fmt::format("module {} is in module_blacklist= of the kernel command line: the kernel refuses it", name),
+                        "remove it there and reboot the node");
+        } else if (const auto it = config.blacklist.find(name); it != config.blacklist.end()) {
+            const bool counts = input.wish.blacklist == BlacklistRule::honour;
+            add_finding(findings, counts ? Severity::error : Severity::warning, "blacklisted-module",
+                        fmt::format("module {} is blacklisted in {}{}", name, base::escape(it->second.where),
+                                    counts ? "" : "; that keeps udev from loading it, and is no hindrance here"));
+        }
+        if (const auto it = config.install.find(name); it != config.install.end()) {
+            const bool ignored = input.wish.install_commands == InstallCommands::ignore;
+            add_finding(findings, ignored ? Severity::warning : Severity::error, "install-command",
+                        fmt::format("{} wants '{}' to be run instead of loading module {}; commands are never run", base::escape(it->second.where), base::escape(it->second.text), name),
+                        ignored ? "" : "remove that line on the node, or say --ignore-install in modprobe.args.load");
+        }
+        if (const auto it = config.options.find(name); it != config.options.end()) {
+            std::string text;
+            for (const auto& option : it->second) text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", base::escape(option.text), base::escape(option.where));
+            add_finding(findings, Severity::warning, "host-options", fmt::format("module {} gets options of this host: {}", name, text));
+        }
+    }
+}
+
+void check_firmware_files(const CheckInput& input, Diagnostics& findings) {
+    std::vector<std::string> directories = firmware_directories(input.host, input.facts.kernel);
+    if (!input.wish.firmware.empty()) directories.insert(directories.begin(), input.wish.firmware);
+    for (const auto& name : input.found.order.names) {
+        std::vector<std::string> missing;
+        for (const auto& file : input.index.find(name)->file.info_all("firmware")) {
+            const bool there = std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
+                std::error_code error;
+                const std::string path = directory + "/" + file;
+                return fs::exists(path, error) || fs::exists(path + ".xz", error) || fs::exists(path + ".zst", error);
+            });
+            if (!there) missing.push_back(file);
+        }
+        if (missing.empty()) continue;
+        add_finding(findings, Severity::warning, "firmware-missing",
+                    fmt::format("module {} may ask for firmware that is neither in the image nor on this host: {}", name, first_of(missing)),
+                    "put it into the image and set firmwarePath, if this node's device needs it");
+    }
+}
+
+void check_signatures(const CheckInput& input, Diagnostics& findings) {
+    const bool wanted = wants_signatures(input.state);
+    const bool known = read_text(input.host.sys + "/module/module/parameters/sig_enforce").has_value();  // CONFIG_MODULE_SIG
+    const std::string switches = fmt::format("sig_enforce {}, lockdown {}", input.state.sig_enforce ? "on" : "off", input.state.lockdown);
+    const auto keys = kernel_keys(input.host);
+    for (const auto& name : input.found.order.names) {
+        const ModuleFile& file = input.index.find(name)->file;
+        if (!file.is_signed) {
+            if (!wanted) continue;
+            add_finding(findings, Severity::error, "unsigned-module", fmt::format("module {} is not signed, and this kernel wants signatures ({})", name, switches),
+                        "sign the module with a key that the kernel trusts");
+        } else if (!file.signature.fault.empty()) {
+            if (!known && !wanted) continue;
+            add_finding(findings, Severity::error, "bad-signature", fmt::format("the signature of module {} is damaged: {}", name, file.signature.fault),
+                        "sign the module again, and do not strip it afterwards");
+        } else if (find_key(file.signature, keys) == KeyPresence::absent && (wanted || known)) {
+            const auto reference = wanted ? reference_module(input.directory) : std::nullopt;
+            if (reference && reference->signer == file.signature.signer && !reference->signer.empty()) continue;
+            add_finding(findings, wanted ? Severity::error : Severity::warning, "key-not-trusted",
+                        fmt::format("no key of this kernel's keyrings fits the signature of module {} ({}; {})", name, signature_text(file.signature), switches),
+                        wanted ? "enrol the key (mokutil --import), or sign with a trusted one" : "the module loads, and taints the kernel with E");
+        } else if (find_key(file.signature, keys) == KeyPresence::unknown && wanted) {
+            add_finding(findings, Severity::warning, "key-not-checked",
+                        fmt::format("the keys in {}/keys cannot be seen: whether this kernel trusts module {} ({}) was not checked", input.host.proc, name, signature_text(file.signature)));
+        }
+    }
+}
+
+void check_conflicts(const CheckInput& input, Diagnostics& findings) {
+    const auto builtins = builtin_names(input.directory);
+    for (const auto& name : input.found.order.names) {
+        const auto live = live_module(input.host, name);
+        if (builtins.contains(name) || (live && live->state == "builtin")) {
+            add_finding(findings, Severity::error, "builtin-module",
+                        fmt::format("module {} is built into kernel {}, the kernel would refuse a second one", name, input.facts.kernel));
+            continue;
+        }
+        const bool replaced = gives_way(input, name);
+        if (live && !replaced) {
+            const IdentityVerdict verdict = compare_identity(input.index.find(name)->file, *live);
+            if (verdict.identity == Identity::different) {
+                add_finding(findings, Severity::warning, "other-build-live",
+                            fmt::format("another build of module {} is live ({} {}, wanted {}): it has to be unloaded before", name, verdict.what, verdict.loaded, verdict.wanted));
+            }
+        }
+        if (replaced || input.found.config.blacklist.contains(name) || input.directory.empty()) continue;
+        if (const auto twin = find_host_module(input.directory, name); twin && !twin->builtin && twin->modules.back().path != input.index.find(name)->path) {
+            add_finding(findings, Severity::warning, "name-conflict",
+                        fmt::format("this host has a module {} of its own, {}; udev or modprobe may load that one", name, base::escape(twin->modules.back().path)),
+                        "list it in inTreeModulesToRemove, and blacklist it on the node");
+        }
+    }
+    check_aliases(input, findings);
+}
+
+void check_process(const CheckInput& input, Diagnostics& findings) {
+    if (!input.state.cap_sys_module) {
+        add_finding(findings, Severity::warning, "no-capability", "this process has no CAP_SYS_MODULE, which a load needs", "run load as root; in a Pod: securityContext.capabilities.add: [SYS_MODULE]");
+    }
+    if (read_text(input.host.sys + "/fs/selinux/enforce").value_or("0") == "1") {
+        std::string context = read_text(input.host.proc + "/self/attr/current").value_or("");
+        if (const auto nul = context.find('\0'); nul != std::string::npos) context.resize(nul);
+        const auto fields = base::split(context, ':');
+        static constexpr std::string_view may[] = {"spc_t", "unconfined_t", "unconfined_service_t", "init_t", "kernel_t", "sysadm_t"};
+        if (fields.size() < 3 || std::find(std::begin(may), std::end(may), fields[2]) == std::end(may)) {
+            add_finding(findings, Severity::warning, "selinux", fmt::format("SELinux is enforcing and this process runs as '{}', which may not load modules", base::escape(context)),
+                        "in a Pod: securityContext.seLinuxOptions.type: spc_t");
+        }
+    }
+    std::uint64_t needed = 0;
+    for (const auto& name : input.found.order.names) needed += input.index.find(name)->file.size;
+    if (const auto available = meminfo(input.host, "MemAvailable"); available && needed > *available) {
+        add_finding(findings, Severity::error, "no-memory", fmt::format("the modules take {}, available are {}", base::format_bytes(needed), base::format_bytes(*available)),
+                    "free memory on the node");
+    }
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adapter of ISA-L (gzip), liblzma (xz) and libzstd (zstd).
+#include "kmod/inflate.hpp"
+
+#include <isa-l/igzip_lib.h>
+#include <lzma.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+constexpr std::size_t k_plain_max = 512U << 20U;
+constexpr std::size_t k_step = 1U << 20U;
+constexpr std::uint64_t k_window_memory = 128U << 20U;
+constexpr int k_zstd_window_log = 27;  // 128 MiB
+
+[[noreturn]] void damaged_module(const std::string& file, const std::string& how, const std::string& what) {
+    throw Error(Exit::data, "module-format", fmt::format("{}: the {} data of the module is damaged: {}", base::escape(file), how, what))
+        .hint("build the image again");
+}
+
+[[noreturn]] void too_large_module(const std::string& file, const std::string& what) {
+    throw Error(Exit::unsafe, "image-limit", fmt::format("{}: {}", base::escape(file), what)).hint("no kernel module is that large; do not trust this image");
+}
+
+/// Room for another piece of output at the end of `out`; refuses to grow over the cap.
+std::size_t grow_plain(std::string& out, const std::string& file) {
+    const std::size_t have = out.size();
+    if (have >= k_plain_max) too_large_module(file, "the module is more than 512 MiB when decompressed");
+    out.resize(std::min(have + std::max(k_step, have / 2), k_plain_max));
+    return have;
+}
+
+std::string plain_of_gzip(const std::string& bytes, const std::string& file) {
+    const auto state = std::make_unique<inflate_state>();
+    isal_inflate_init(state.get());
+    state->crc_flag = ISAL_GZIP;
+    std::vector<std::uint8_t> input(bytes.begin(), bytes.end());  // the library takes no const pointer
+    state->next_in = input.data();
+    state->avail_in = static_cast<std::uint32_t>(input.size());
+    std::string out;
+    while (state->block_state != ISAL_BLOCK_FINISH) {
+        const std::size_t have = grow_plain(out, file);
+        state->next_out = reinterpret_cast<std::uint8_t*>(out.data() + have);
+        state->avail_out = static_cast<std::uint32_t>(out.size() - have);
+        const int answer = isal_inflate(state.get());
+        out.resize(out.size() - state->avail_out);
+        if (answer == ISAL_INCORRECT_CHECKSUM) damaged_module(file, "gzip", "its checksum is wrong");
+        if (answer != ISAL_DECOMP_OK) damaged_module(file, "gzip", fmt::format("code {}", answer));
+        if (state->block_state != ISAL_BLOCK_FINISH && state->avail_in == 0 && state->avail_out != 0) damaged_module(file, "gzip", "it ends early");
+    }
+    if (state->avail_in != 0) damaged_module(file, "gzip", fmt::format("{} bytes follow its end", state->avail_in));
+    return out;
+}
+
+std::string plain_of_xz(const std::string& bytes, const std::string& file) {
+    struct Stream {
+        lzma_stream raw{};
+        ~Stream() { lzma_end(&raw); }
+    } stream;
+    if (lzma_stream_decoder(&stream.raw, k_window_memory, 0) != LZMA_OK) throw bug("liblzma could not be set up");
+    stream.raw.next_in = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    stream.raw.avail_in = bytes.size();
+    std::string out;
+    for (;;) {
+        const std::size_t have = grow_plain(out, file);
+        stream.raw.next_out = reinterpret_cast<std::uint8_t*>(out.data() + have);
+        stream.raw.avail_out = out.size() - have;
+        const lzma_ret answer = lzma_code(&stream.raw, LZMA_FINISH);
+        out.resize(out.size() - stream.raw.avail_out);
+        if (answer == LZMA_STREAM_END) break;
+        if (answer == LZMA_MEMLIMIT_ERROR) too_large_module(file, "decompressing the module takes more than 128 MiB of memory");
+        if (answer == LZMA_BUF_ERROR) damaged_module(file, "xz", "it ends early");
+        if (answer != LZMA_OK) damaged_module(file, "xz", fmt::format("code {}", static_cast<int>(answer)));
+    }
+    if (stream.raw.avail_in != 0) damaged_module(file, "xz", fmt::format("{} bytes follow its end", stream.raw.avail_in));
+    return out;
+}
+
+std::string plain_of_zstd(const std::string& bytes, const std::string& file) {
+    const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(), ZSTD_freeDStream);
+    if (!stream || ZSTD_isError(ZSTD_DCtx_setParameter(stream.get(), ZSTD_d_windowLogMax, k_zstd_window_log)) != 0) throw bug("libzstd could not be set up");
+    ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};
+    std::string out;
+    std::size_t answer = 1;
+    while (answer != 0) {
+        const std::size_t have = grow_plain(out, file);
+        ZSTD_outBuffer output{out.data() + have, out.size() - have, 0};
+        answer = ZSTD_decompressStream(stream.get(), &output, &input);
+        if (ZSTD_isError(answer) != 0) damaged_module(file, "zstd", base::to_lower(ZSTD_getErrorName(answer)));
+        const bool starved = answer != 0 && input.pos == input.size && output.pos < output.size;
+        out.resize(have + output.pos);
+        if (starved) damaged_module(file, "zstd", "it ends early");
+    }
+    if (input.pos != input.size) damaged_module(file, "zstd", fmt::format("{} bytes follow its end", input.size - input.pos));
+    return out;
+}
+
+}  // namespace
+
+std::string compression_name(const std::string& bytes) {
+    const std::string_view head(bytes);
+    if (head.starts_with("\x1f\x8b")) return "gzip";
+    if (head.starts_with(std::string_view("\xfd" "7zXZ\0", 6))) return "xz";
+    if (head.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
+    return {};
+}
+
+std::string plain_module(std::string bytes, const std::string& file) {
+    const std::string how = compression_name(bytes);
+    if (how == "gzip") return plain_of_gzip(bytes, file);
+    if (how == "xz") return plain_of_xz(bytes, file);
+    if (how == "zstd") return plain_of_zstd(bytes, file);
+    return bytes;
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compressed module files: .ko.gz, .ko.xz and .ko.zst become the plain object in memory, with caps. The kernel's own
+// decompression is never used: what was checked has to be what the kernel gets.
+#pragma once
+
+#include <string>
+
+namespace kmm::kmod {
+
+/// `bytes` of a module file as a plain object: decompressed if the magic bytes say gzip, xz or zstd, else returned as
+/// they are. `file` is for messages. At most 512 MiB come out; xz and zstd get at most 128 MiB for their window.
+/// Errors: data (65) "module-format" for damaged, cut off or trailing bytes; unsafe (16) "image-limit" over a cap.
+[[nodiscard]] std::string plain_module(std::string bytes, const std::string& file);
+
+/// "gzip", "xz" or "zstd" by the magic bytes, "" for anything else.
+[[nodiscard]] std::string compression_name(const std::string& bytes);
+
+}  // namespace kmm::kmod

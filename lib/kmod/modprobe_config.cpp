@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/modprobe_config.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmod/files.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+std::vector<std::string> config_words(std::string_view line) {
+    std::vector<std::string> words;
+    std::string word;
+    bool quoted = false;
+    for (const char c : line) {
+        if (c == '"') quoted = !quoted;
+        if (!quoted && (c == ' ' || c == '\t')) {
+            if (!word.empty()) words.push_back(std::move(word));
+            word.clear();
+        } else {
+            word += c;
+        }
+    }
+    if (!word.empty()) words.push_back(std::move(word));
+    return words;
+}
+
+std::string rest_of(const std::vector<std::string>& words, std::size_t from) {
+    std::string text;
+    for (std::size_t i = from; i < words.size(); ++i) text += (text.empty() ? "" : " ") + words[i];
+    return text;
+}
+
+void take_line(const std::vector<std::string>& words, const std::string& where, ModprobeConfig& config) {
+    if (words.size() < 2) return;
+    const std::string name = normalise_name(words[1]);
+    if (words[0] == "blacklist") {
+        config.blacklist.emplace(name, HostOption{name, where});
+    } else if (words[0] == "options") {
+        for (std::size_t i = 2; i < words.size(); ++i) config.options[name].push_back({words[i], where});
+    } else if (words[0] == "install") {
+        config.install.emplace(name, HostOption{rest_of(words, 2), where});
+    } else if (words[0] == "remove") {
+        config.remove.emplace(name, HostOption{rest_of(words, 2), where});
+    } else if (words[0] == "softdep") {
+        bool pre = false;
+        for (std::size_t i = 2; i < words.size(); ++i) {
+            if (words[i].ends_with(':')) {
+                pre = words[i] == "pre:";
+            } else if (pre) {
+                config.soft_pre[name].push_back(normalise_name(words[i]));
+            }
+        }
+    }
+}
+
+void take_file(const std::string& path, const std::string& shown, ModprobeConfig& config) {
+    const auto text = read_text(path, 1U << 20U);
+    if (!text) return;
+    std::string joined;
+    std::size_t number = 0;
+    std::size_t first = 1;
+    for (const auto line : base::split(*text, '\n')) {
+        ++number;
+        if (joined.empty()) first = number;
+        if (line.ends_with('\\')) {
+            joined += std::string(line.substr(0, line.size() - 1)) + " ";
+            continue;
+        }
+        joined += line;
+        const auto words = config_words(joined);
+        joined.clear();
+        if (!words.empty() && words.front().front() != '#') take_line(words, fmt::format("{}:{}", shown, first), config);
+    }
+}
+
+void take_names(std::string_view list, const auto& add) {
+    for (const auto name : base::split(list, ',')) {
+        if (!name.empty()) add(normalise_name(name));
+    }
+}
+
+void take_command_line(const HostPaths& host, ModprobeConfig& config) {
+    const std::string text = read_text(host.proc + "/cmdline", 1U << 16U).value_or("");
+    for (const auto& word : config_words(text)) {
+        if (word == "--") break;  // what follows is for init
+        constexpr std::string_view of_modprobe = "modprobe.blacklist=";
+        constexpr std::string_view of_kernel = "module_blacklist=";
+        const std::string_view view(word);
+        if (view.starts_with(of_modprobe)) {
+            take_names(view.substr(of_modprobe.size()), [&](const std::string& name) { config.blacklist.emplace(name, HostOption{name, "/proc/cmdline"}); });
+            continue;
+        }
+        if (view.starts_with(of_kernel)) {
+            take_names(view.substr(of_kernel.size()), [&](const std::string& name) { config.kernel_blacklist.insert(name); });
+            continue;
+        }
+        const auto dot = word.find('.');
+        const auto equals = word.find('=');
+        if (dot == std::string::npos || dot == 0 || (equals != std::string::npos && equals < dot)) continue;
+        const std::string name = word.substr(0, dot);
+        if (is_module_name(name)) config.options[normalise_name(name)].push_back({word.substr(dot + 1), "/proc/cmdline"});
+    }
+}
+
+}  // namespace
+
+ModprobeConfig read_modprobe_config(const HostPaths& host) {
+    const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
+    std::map<std::string, std::pair<std::string, std::string>> files;  // name -> path, shown
+    for (const std::string below : {"/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"}) {
+        const std::string directory = (below == "/etc" ? host.etc : root + below) + "/modprobe.d";
+        std::error_code error;
+        for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+            const std::string name = it->path().filename().native();
+            if (name.size() > 5 && name.ends_with(".conf") && name.front() != '.') files.emplace(name, std::pair(it->path().native(), below + "/modprobe.d/" + name));
+        }
+    }
+    ModprobeConfig config;
+    for (const auto& [name, where] : files) take_file(where.first, where.second, config);
+    take_command_line(host, config);
+    return config;
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's own modprobe.d files and the module settings of its kernel command line. Never those of an image. Source:
+// man 5 modprobe.d; libkmod-config.c of kmod 30; Linux Documentation/admin-guide/kernel-parameters.txt.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kmod/host.hpp"
+
+namespace kmm::kmod {
+
+/// A setting and where it stands, "/etc/modprobe.d/a.conf:3" or "/proc/cmdline".
+struct HostOption {
+    std::string text;
+    std::string where;
+};
+
+/// Module names are normalised.
+struct ModprobeConfig {
+    std::map<std::string, std::vector<HostOption>> options;   ///< module -> KEY=VALUE entries, in effective order
+    std::map<std::string, HostOption> blacklist;              ///< module -> where; concerns aliases, and -b
+    std::set<std::string> kernel_blacklist;                   ///< module_blacklist=: the kernel itself refuses these
+    std::map<std::string, HostOption> install, remove;        ///< module -> command, never run
+    std::map<std::string, std::vector<std::string>> soft_pre; ///< module -> modules to load before
+};
+
+/// Reads the directories in modprobe's order (etc, run, usr/local/lib, usr/lib, lib); a file hides those of the same name in
+/// later ones. Unreadable files and unknown lines are skipped, as modprobe does.
+[[nodiscard]] ModprobeConfig read_modprobe_config(const HostPaths& host);
+
+}  // namespace kmm::kmod

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The signature that is appended to a module file: who made it and whether this kernel has the key. It is read, never
+// verified: only the kernel's own verdict counts. Source: Linux include/linux/module_signature.h, scripts/sign-file.c,
+// crypto/asymmetric_keys/x509_public_key.c.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kmod/host.hpp"
+
+namespace kmm::kmod {
+
+/// Facts of the appended signature. With a damaged one `fault` says why and the rest is empty.
+[[nodiscard]] ModuleSignature read_signature(std::string_view bytes);
+
+/// Descriptions of the asymmetric keys in /proc/keys, e.g. "Debian Secure Boot CA: 6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1: X509.rsa".
+/// nullopt when the file cannot be read or shows none (only root sees the keyrings).
+[[nodiscard]] std::optional<std::vector<std::string>> kernel_keys(const HostPaths& host);
+
+enum class KeyPresence { present, absent, unknown };
+
+/// Whether a key of `signature` is among `keys`: by its key id, else by the signer's name.
+[[nodiscard]] KeyPresence find_key(const ModuleSignature& signature, const std::optional<std::vector<std::string>>& keys);
+
+/// "signer NAME, key ID, digest sha256", with what is known.
+[[nodiscard]] std::string signature_text(const ModuleSignature& signature);
+
+}  // namespace kmm::kmod

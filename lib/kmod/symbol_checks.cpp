@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmod/files.hpp"
+#include "kmod/host_checks.hpp"
+#include "kmod/inflate.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+/// CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS=y in the kernel's configuration, where that can be read.
+bool namespaces_are_optional(const CheckInput& input) {
+    const std::string root = input.host.etc.ends_with("/etc") ? input.host.etc.substr(0, input.host.etc.size() - 4) : std::string();
+    for (const std::string& path : {input.directory + "/build/.config", input.directory + "/config", root + "/boot/config-" + input.facts.kernel}) {
+        const auto text = read_text(path, 4U << 20U);
+        if (text) return text->find("\nCONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS=y") != std::string::npos;
+    }
+    return false;
+}
+
+/// Whether `module` may use a symbol of `wanted` namespace. "module:a,b*" names modules instead.
+bool imports(const ModuleFile& module, const std::string& wanted) {
+    constexpr std::string_view for_modules = "module:";
+    if (wanted.starts_with(for_modules)) {
+        const std::string list = wanted.substr(for_modules.size());
+        const auto patterns = base::split(list, ',');
+        return std::any_of(patterns.begin(), patterns.end(), [&](std::string_view pattern) {
+            return ::fnmatch(normalise_name(pattern).c_str(), module.name.c_str(), 0) == 0;
+        });
+    }
+    const auto imported = module.info_all("import_ns");
+    return std::find(imported.begin(), imported.end(), wanted) != imported.end();
+}
+
+/// Everything known about exports outside of the image: the kernel's headers, then the host's modules that are needed.
+std::map<std::string, Export> host_exports(const CheckInput& input) {
+    std::map<std::string, Export> exports = header_exports(input.directory);
+    for (const auto& module : input.found.host_modules) {
+        try {
+            const ModuleFile file = parse_module(plain_module(read_module_bytes(module.path), module.path), module.path);
+            exports.insert(file.exports.begin(), file.exports.end());
+        } catch (const Error&) {
+            continue;  // what cannot be read here is refused when it is loaded
+        }
+    }
+    return exports;
+}
+
+}  // namespace
+
+void check_exports(const CheckInput& input, Diagnostics& findings) {
+    const auto of_host = host_exports(input);
+    const bool optional = namespaces_are_optional(input);
+    for (const auto& name : input.found.order.names) {
+        const ModuleFile& file = input.index.find(name)->file;
+        std::vector<std::string> gpl_only;
+        std::map<std::string, std::vector<std::string>> missing;  // namespace -> symbols
+        for (const auto& symbol : file.undefined) {
+            const std::string exporter = input.index.exporter_of(symbol.name);
+            const auto& table = exporter.empty() ? of_host : input.index.find(exporter)->file.exports;
+            const auto it = table.find(symbol.name);
+            if (it == table.end()) continue;
+            if (it->second.gpl_only && !file.gpl_compatible() && !symbol.weak) gpl_only.push_back(symbol.name);
+            const std::string& wanted = it->second.symbol_namespace;
+            if (!wanted.empty() && !imports(file, wanted)) missing[wanted].push_back(symbol.name);
+        }
+        if (!gpl_only.empty()) {
+            const std::string license = file.info("license");
+            add_finding(findings, Severity::error, "gpl-only",
+                        fmt::format("module {} has the license '{}' and needs symbols that are exported to GPL modules only: {}", name, base::escape(license.empty() ? "none" : license), first_of(gpl_only)),
+                        "the kernel treats these symbols as absent for it");
+        }
+        for (const auto& [wanted, symbols] : missing) {
+            add_finding(findings, optional ? Severity::warning : Severity::error, "namespace-missing",
+                        fmt::format("module {} does not import the symbol namespace {}, which it needs for {}", name, base::escape(wanted), first_of(symbols)),
+                        fmt::format("add MODULE_IMPORT_NS({}) to the module and rebuild it", base::escape(wanted)));
+        }
+    }
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/users.hpp"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmod/files.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t k_users_max = 20;
+
+using DeviceNumber = std::pair<unsigned, unsigned>;
+
+/// The devices of one kind ("char", "block") that belong to a module.
+struct DeviceSet {
+    std::set<unsigned> majors;       ///< all minors
+    std::set<DeviceNumber> numbers;
+    [[nodiscard]] bool contains(DeviceNumber n) const { return majors.contains(n.first) || numbers.contains(n); }
+    [[nodiscard]] bool empty() const { return majors.empty() && numbers.empty(); }
+};
+
+std::vector<std::string> names_below(const std::string& directory) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) names.push_back(it->path().filename().native());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+std::optional<unsigned> decimal_number(std::string_view text) {
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+std::optional<DeviceNumber> device_number(std::string_view text) {
+    const auto colon = text.find(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    const auto major_number = decimal_number(text.substr(0, colon));
+    const auto minor_number = decimal_number(text.substr(colon + 1));
+    if (!major_number || !minor_number) return std::nullopt;
+    return DeviceNumber{*major_number, *minor_number};
+}
+
+/// The module whose driver serves the device directory, "" if none.
+std::string driving_module(const fs::path& device) {
+    std::error_code error;
+    for (const char* way : {"driver/module", "device/driver/module"}) {
+        const fs::path target = fs::read_symlink(device / way, error);
+        if (!error) return normalise_name(target.filename().native());
+    }
+    return {};
+}
+
+DeviceSet devices_of(const HostPaths& host, const std::string& module, const std::string& kind) {
+    DeviceSet devices;
+    const std::string table = read_text(host.proc + "/devices").value_or("");
+    bool here = false;
+    for (const auto line : base::split(table, '\n')) {
+        if (line.ends_with("devices:")) {
+            here = base::to_lower(line).starts_with(kind.substr(0, 4));
+            continue;
+        }
+        const auto text = base::trim(line);
+        const auto blank = text.find(' ');
+        if (!here || blank == std::string_view::npos) continue;
+        const auto number = decimal_number(text.substr(0, blank));
+        if (number && normalise_name(text.substr(blank + 1)) == module) devices.majors.insert(*number);
+    }
+    const std::string below = host.sys + "/dev/" + kind;
+    for (const auto& name : names_below(below)) {
+        const auto number = device_number(name);
+        if (number && driving_module(fs::path(below) / name) == module) devices.numbers.insert(*number);
+    }
+    if (kind == "char") {
+        for (const auto& name : names_below(host.sys + "/class/misc")) {
+            if (normalise_name(name) != module) continue;
+            if (const auto number = device_number(read_text(host.sys + "/class/misc/" + name + "/dev").value_or(""))) devices.numbers.insert(*number);
+        }
+    }
+    return devices;
+}
+
+void add_open_devices(const HostPaths& host, const std::string& module, std::vector<std::string>& users) {
+    const DeviceSet characters = devices_of(host, module, "char");
+    const DeviceSet blocks = devices_of(host, module, "block");
+    if (characters.empty() && blocks.empty()) return;
+    for (const auto& pid : names_below(host.proc)) {
+        if (!decimal_number(pid)) continue;
+        const std::string directory = host.proc + "/" + pid;
+        std::set<std::string> seen;
+        for (const auto& number : names_below(directory + "/fd")) {
+            const std::string link = directory + "/fd/" + number;
+            struct stat status {};
+            if (::stat(link.c_str(), &status) != 0) continue;
+            const DeviceNumber device{major(status.st_rdev), minor(status.st_rdev)};
+            const bool ours = (S_ISCHR(status.st_mode) && characters.contains(device)) || (S_ISBLK(status.st_mode) && blocks.contains(device));
+            if (!ours) continue;
+            std::error_code error;
+            const std::string path = fs::read_symlink(link, error).native();
+            if (!seen.insert(path).second) continue;
+            users.push_back(fmt::format("process {} ({}) has {} open", pid, base::escape(read_text(directory + "/comm").value_or("?")), base::escape(path)));
+        }
+    }
+}
+
+void add_mounts(const HostPaths& host, const std::string& module, std::vector<std::string>& users) {
+    const DeviceSet blocks = devices_of(host, module, "block");
+    std::string table = read_text(host.proc + "/1/mountinfo").value_or("");
+    if (table.empty()) table = read_text(host.proc + "/self/mountinfo").value_or("");
+    for (const auto line : base::split(table, '\n')) {
+        const auto words = base::split(line, ' ');
+        const auto dash = std::find(words.begin(), words.end(), "-");
+        if (words.size() < 5 || dash == words.end() || dash + 1 == words.end()) continue;
+        const std::string_view type = *(dash + 1);
+        const auto number = device_number(words[2]);
+        if (normalise_name(type) == module || (number && blocks.contains(*number))) {
+            users.push_back(fmt::format("{} is mounted ({})", base::escape(words[4]), base::escape(type)));
+        }
+    }
+}
+
+void add_interfaces(const HostPaths& host, const std::string& module, std::vector<std::string>& users) {
+    for (const auto& name : names_below(host.sys + "/class/net")) {
+        if (driving_module(fs::path(host.sys) / "class/net" / name) == module) users.push_back(fmt::format("network interface {}", base::escape(name)));
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> module_users(const HostPaths& host, const std::string& module) {
+    std::vector<std::string> users;
+    const std::string name = normalise_name(module);
+    add_open_devices(host, name, users);
+    add_mounts(host, name, users);
+    add_interfaces(host, name, users);
+    if (users.size() > k_users_max) users.resize(k_users_max);
+    return users;
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who keeps a module busy: open device nodes, mounts and network interfaces. Source: proc(5), sysfs of Linux 6.1.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kmod/host.hpp"
+
+namespace kmm::kmod {
+
+/// One phrase a user, e.g. "process 812 (cat) has /dev/kmm0 open", "/mnt is mounted (kmmfs)", "network interface eth1".
+/// In the order processes, mounts, interfaces; at most 20. What cannot be read (other users' processes) is left out, so
+/// an empty answer proves nothing.
+[[nodiscard]] std::vector<std::string> module_users(const HostPaths& host, const std::string& module);
+
+}  // namespace kmm::kmod

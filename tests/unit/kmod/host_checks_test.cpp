@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/host_checks.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "kmod/signature.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+struct CheckRig {
+    FakeHost host;
+    kmod::ModuleIndex index;
+    kmod::LoadWish wish{"demo", {}, {}, {}};
+
+    void add(const KoSpec& spec, const std::string& tail = {}) {
+        const std::string bytes = make_ko(spec) + tail;
+        index.add({kmod::parse_module(bytes, spec.name), "/image/" + spec.name + ".ko", "/opt/" + spec.name + ".ko", kmod::sha256_hex(bytes)});
+    }
+    /// "error CODE" or "warning CODE" of every finding.
+    std::vector<std::string> found() {
+        std::vector<std::string> list;
+        for (const auto& finding : kmod::preflight(index, wish, host.paths).findings) {
+            list.push_back(std::string(to_string(finding.severity)) + " " + finding.code);
+            messages += finding.message + "\n";
+        }
+        std::sort(list.begin(), list.end());
+        return list;
+    }
+    std::string messages;
+};
+
+using Found = std::vector<std::string>;
+
+/// A signature trailer around bytes that are no PKCS#7 message.
+std::string damaged_signature() { return std::string("xxxx") + std::string("\0\0\2\0\0\0\0\0\0\0\0\4", 12) + "~Module signature appended~\n"; }
+
+TEST_CASE("blacklists, install commands and options of the host") {
+    CheckRig rig;
+    rig.add({});
+    const std::string file = rig.host.paths.etc + "/modprobe.d/x.conf";
+    SUBCASE("a blacklist is about aliases") {
+        put(file, "blacklist demo\n");
+        CHECK(rig.found() == Found{"warning blacklisted-module"});
+        rig.wish.blacklist = kmod::BlacklistRule::honour;
+        CHECK(rig.found() == Found{"error blacklisted-module"});
+    }
+    SUBCASE("the kernel's own blacklist") {
+        put(rig.host.paths.proc + "/cmdline", "module_blacklist=demo\n");
+        CHECK(rig.found() == Found{"error blacklisted-module"});
+    }
+    SUBCASE("install commands are never run") {
+        put(file, "install demo /bin/false\n");
+        CHECK(rig.found() == Found{"error install-command"});
+        rig.wish.install_commands = kmod::InstallCommands::ignore;
+        CHECK(rig.found() == Found{"warning install-command"});
+    }
+    SUBCASE("options are shown") {
+        put(file, "options demo answer=1\n");
+        CHECK(rig.found() == Found{"warning host-options"});
+        CHECK(rig.messages.find("answer=1 (/etc/modprobe.d/x.conf:1)") != std::string::npos);
+    }
+}
+
+TEST_CASE("exports: licenses and namespaces") {
+    CheckRig rig;
+    put(rig.host.paths.proc + "/kallsyms", "0 r __ksymtab_core_call\n0 r __ksymtab_spaced\n");
+    put(rig.host.paths.lib_modules + "/" + k_release + "/build/Module.symvers",
+        "0x00000001\tcore_call\tvmlinux\tEXPORT_SYMBOL_GPL\t\n0x00000002\tspaced\tvmlinux\tEXPORT_SYMBOL\tCORE_NS\n");
+    KoSpec spec;
+    spec.undefined = {"core_call", "spaced"};
+    SUBCASE("neither license nor import") {
+        spec.modinfo = {"license=Proprietary"};
+        rig.add(spec);
+        CHECK(rig.found() == Found{"error gpl-only", "error namespace-missing"});
+        CHECK(rig.messages.find("has the license 'Proprietary' and needs symbols that are exported to GPL modules only: core_call") != std::string::npos);
+    }
+    SUBCASE("both") {
+        spec.modinfo = {"license=Dual BSD/GPL", "import_ns=OTHER", "import_ns=CORE_NS"};
+        rig.add(spec);
+        CHECK(rig.found().empty());
+    }
+    SUBCASE("a kernel that does not insist") {
+        put(rig.host.directory.path() + "/boot/config-" + k_release, "A=y\nCONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS=y\n");
+        spec.modinfo = {"license=GPL"};
+        rig.add(spec);
+        CHECK(rig.found() == Found{"warning namespace-missing"});
+    }
+}
+
+TEST_CASE("firmware files that are nowhere") {
+    CheckRig rig;
+    KoSpec spec;
+    spec.modinfo = {"firmware=vendor/a.bin", "firmware=vendor/b.bin", "firmware=c.bin"};
+    rig.add(spec);
+    put(rig.host.directory.path() + "/lib/firmware/vendor/a.bin.xz", "x");
+    rig.wish.firmware = rig.host.directory.path() + "/image-fw";
+    put(rig.wish.firmware + "/c.bin", "x");
+    CHECK(rig.found() == Found{"warning firmware-missing"});
+    CHECK(rig.messages.find(": vendor/b.bin\n") != std::string::npos);
+}
+
+TEST_CASE("signatures and keys") {
+    CheckRig rig;
+    const std::string enforce = rig.host.paths.sys + "/module/module/parameters/sig_enforce";
+    SUBCASE("unsigned") {
+        rig.add({});
+        put(enforce, "N\n");
+        CHECK(rig.found().empty());
+        put(enforce, "Y\n");
+        CHECK(rig.found() == Found{"error unsigned-module"});
+    }
+    SUBCASE("damaged") {
+        rig.add({}, damaged_signature());
+        CHECK(rig.index.find("demo")->file.signature.fault == "it is no PKCS#7 message");
+        CHECK(rig.found().empty());  // a kernel without CONFIG_MODULE_SIG does not look
+        put(enforce, "N\n");
+        CHECK(rig.found() == Found{"error bad-signature"});
+    }
+}
+
+TEST_CASE("the keyrings are searched by id and by name") {
+    FakeHost host;
+    CHECK_FALSE(kmod::kernel_keys(host.paths));
+    put(host.paths.proc + "/keys",
+        "1f I------ 1 perm 1f030000 0 0 asymmetri Lab CA: 00aabb: X509.rsa 00aabb []\n20 I--Q--- 1 perm 1f3f0000 0 65534 keyring _uid.0: empty\n");
+    const auto keys = kmod::kernel_keys(host.paths);
+    REQUIRE(keys);
+    CHECK(keys->size() == 1);
+    CHECK(kmod::find_key({"Somebody", "00aabb", "sha256", ""}, keys) == kmod::KeyPresence::present);
+    CHECK(kmod::find_key({"Lab CA", "77", "sha256", ""}, keys) == kmod::KeyPresence::present);
+    CHECK(kmod::find_key({"Somebody", "77", "sha256", ""}, keys) == kmod::KeyPresence::absent);
+    CHECK(kmod::find_key({"Somebody", "77", "sha256", ""}, std::nullopt) == kmod::KeyPresence::unknown);
+    CHECK(kmod::signature_text({"Lab CA", "77", "sha256", ""}) == "signer Lab CA, key 77, digest sha256");
+}
+
+TEST_CASE("rivals on the host") {
+    CheckRig rig;
+    KoSpec spec;
+    spec.modinfo = {"alias=pci:v1d2"};
+    rig.add(spec);
+    const std::string tree = rig.host.paths.lib_modules + "/" + k_release;
+    SUBCASE("another build is live") {
+        rig.host.make_live("demo", "OTHER");
+        CHECK(rig.found() == Found{"warning other-build-live"});
+        rig.wish.in_tree_modules_to_remove = {"demo"};
+        CHECK(rig.found().empty());
+    }
+    SUBCASE("the same name in the host's tree") {
+        put(tree + "/kernel/demo.ko", make_ko({}));
+        CHECK(rig.found() == Found{"warning name-conflict"});
+    }
+    SUBCASE("the same alias") {
+        put(tree + "/modules.alias", "alias pci:v1d2 rival\nalias pci:v9 unrelated\n");
+        CHECK(rig.found() == Found{"warning alias-conflict"});
+        rig.wish.in_tree_modules_to_remove = {"rival"};
+        CHECK(rig.found().empty());
+    }
+    SUBCASE("built in") {
+        put(tree + "/modules.builtin", "kernel/fs/demo.ko\n");
+        CHECK(rig.found() == Found{"error builtin-module"});
+    }
+}
+
+TEST_CASE("the process and the memory") {
+    CheckRig rig;
+    rig.add({});
+    put(rig.host.paths.proc + "/self/status", "CapEff:\t0000000000000000\n");
+    put(rig.host.paths.proc + "/meminfo", "MemTotal: 2 kB\nMemAvailable:       1 kB\n");
+    put(rig.host.paths.sys + "/fs/selinux/enforce", "1");
+    put(rig.host.paths.proc + "/self/attr/current", "system_u:system_r:container_t:s0");
+    CHECK(rig.found() == Found{"error no-memory", "warning no-capability", "warning selinux"});
+    put(rig.host.paths.proc + "/self/attr/current", "system_u:system_r:spc_t:s0");
+    put(rig.host.paths.proc + "/meminfo", "MemAvailable:  100000 kB\n");
+    CHECK(rig.found() == Found{"warning no-capability"});
+}
+
+TEST_CASE("forcing turns what it overrules into warnings") {
+    CheckRig rig;
+    KoSpec spec;
+    spec.vermagic = "6.1.0-1-amd64 SMP ";
+    rig.add(spec);
+    CHECK(rig.found() == Found{"error vermagic-differs"});
+    rig.wish.force.vermagic = true;
+    CHECK(rig.found() == Found{"warning vermagic-differs"});
+}
+
+}

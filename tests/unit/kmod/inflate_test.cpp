@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/inflate.hpp"
+
+#include <doctest/doctest.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kmod/module_index.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+std::string unhex(const std::string& text) {
+    const auto bytes = base::from_hex(text);
+    return std::string(bytes->begin(), bytes->end());
+}
+
+/// "hello", as gzip -n, xz and zstd write it.
+const std::string k_gzip = unhex("1f8b0800000000000003cb48cdc9c9070086a6103605000000");
+const std::string k_xz = unhex("fd377a585a000004e6d6b4460200210116000000742fe5a301000468656c6c6f00000000b137b9dbe5da1e9b00011d05"
+                               "b82d80af1fb6f37d010000000004595a");
+const std::string k_zstd = unhex("28b52ffd045829000068656c6c6fa36d9f88");
+
+std::string code_for(const std::string& bytes) {
+    try {
+        (void)kmod::plain_module(bytes, "/opt/demo.ko.x");
+    } catch (const Error& error) {
+        CHECK(error.message().find("/opt/demo.ko.x: ") == 0);
+        return error.code();
+    }
+    return "";
+}
+
+TEST_CASE("the three kinds of compressed modules") {
+    CHECK(kmod::plain_module(k_gzip, "a") == "hello");
+    CHECK(kmod::plain_module(k_xz, "a") == "hello");
+    CHECK(kmod::plain_module(k_zstd, "a") == "hello");
+    CHECK(kmod::plain_module("\x7f" "ELF", "a") == "\x7f" "ELF");
+    CHECK(kmod::compression_name(k_xz) == "xz");
+    CHECK(kmod::compression_name("plain").empty());
+}
+
+TEST_CASE("damaged, cut off and trailing bytes") {
+    for (const auto& whole : {k_gzip, k_xz, k_zstd}) {
+        CAPTURE(kmod::compression_name(whole));
+        CHECK(code_for(whole + "x") == "module-format");
+        for (std::size_t length = 6; length < whole.size(); ++length) CHECK(code_for(whole.substr(0, length)) == "module-format");
+        std::string flipped = whole;
+        flipped[whole.size() - 3] = static_cast<char>(flipped[whole.size() - 3] ^ 0x55);
+        CHECK(code_for(flipped) == "module-format");
+    }
+}
+
+TEST_CASE("an image with compressed modules is indexed by the plain ones") {
+    sys::TempDir directory("kmm-inflate-");
+    put(directory.path() + "/demo.ko.gz", k_gzip);
+    try {
+        (void)kmod::ModuleIndex::build(directory.path(), directory.path());
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.code() == "module-format");
+        CHECK(error.message() == "/demo.ko.gz: not a loadable kernel module: no ELF magic");
+    }
+}
+
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "base/error.hpp"
+#include "kmod/modprobe_args.hpp"
+#include "kmod/modprobe_config.hpp"
+#include "kmod/preflight.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+using Words = std::vector<std::string>;
+
+namespace {
+
+kmod::ModprobeCommand whole(const Words& words) { return kmod::read_modprobe_arguments(words, "modprobe.rawArgs.load", kmod::ArgsKind::whole_command); }
+kmod::ModprobeCommand options(const Words& words) { return kmod::read_modprobe_arguments(words, "modprobe.args.load", kmod::ArgsKind::options_only); }
+
+std::string code_of_words(const Words& words, kmod::ArgsKind kind) {
+    try {
+        (void)kmod::read_modprobe_arguments(words, "modprobe.args.load", kind);
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::data);
+        return error.code();
+    }
+    return "";
+}
+
+TEST_CASE("whole modprobe commands") {
+    const auto one = whole({"-vd", "/opt", "demo", "answer=7", "who=you"});
+    CHECK(one.modules == Words{"demo"});
+    CHECK(one.parameters == Words{"answer=7", "who=you"});
+    CHECK(one.directory == "/opt");
+    CHECK_FALSE(one.force.any());
+    const auto many = whole({"-a", "--dirname=/opt", "one", "two"});
+    CHECK(many.modules == Words{"one", "two"});
+    const auto gone = whole({"-r", "-w", "500", "--remove-holders", "demo", "dep"});
+    CHECK(gone.remove);
+    CHECK(gone.remove_holders);
+    CHECK(gone.wait == std::chrono::milliseconds(500));
+    CHECK(gone.modules == Words{"demo", "dep"});
+    CHECK(whole({"--", "demo"}).modules == Words{"demo"});
+    const auto forced = whole({"--force-vermagic", "demo"});
+    CHECK(forced.force.vermagic);
+    CHECK_FALSE(forced.force.modversions);
+    CHECK(forced.forcing == Words{"--force-vermagic"});
+}
+
+TEST_CASE("options beside a module name") {
+    CHECK(options({"-v", "--first-time", "-b", "-i"}).first_time);
+    CHECK(options({"-f"}).force.vermagic);
+    CHECK(options({"-w100"}).wait == std::chrono::milliseconds(100));
+    struct Row {
+        Words words;
+        kmod::ArgsKind kind;
+        const char* code;
+    };
+    const Row rows[] = {
+        {{"--show-depends"}, kmod::ArgsKind::options_only, "unsupported"}, {{"-C", "/x"}, kmod::ArgsKind::options_only, "unsupported"},
+        {{"demo"}, kmod::ArgsKind::options_only, "unsupported"},           {{"-S", "6.1"}, kmod::ArgsKind::options_only, "unsupported"},
+        {{"-w"}, kmod::ArgsKind::options_only, "bad-value"},               {{"-w", "soon"}, kmod::ArgsKind::options_only, "bad-value"},
+        {{"--all=yes"}, kmod::ArgsKind::options_only, "bad-value"},        {{}, kmod::ArgsKind::whole_command, "missing-field"},
+        {{"-d", "/opt"}, kmod::ArgsKind::whole_command, "missing-field"},  {{"-a", "a b"}, kmod::ArgsKind::whole_command, "bad-value"},
+        {{"../demo"}, kmod::ArgsKind::whole_command, "bad-value"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.code);
+        CHECK(code_of_words(row.words, row.kind) == row.code);
+    }
+}
+
+TEST_CASE("the host's modprobe.d and command line") {
+    FakeHost host;
+    put(host.paths.etc + "/modprobe.d/a.conf", "# options demo no=1\noptions demo answer=7 \\\n  who=\"a b\"\nblacklist other-one\ninstall dep /bin/false\nsoftdep demo pre: x-y z post: late\n");
+    put(host.directory.path() + "/usr/lib/modprobe.d/a.conf", "options demo hidden=1\n");
+    put(host.directory.path() + "/lib/modprobe.d/b.conf", "options demo from=lib\nnonsense\n");
+    put(host.paths.proc + "/cmdline", "quiet root=/dev/sda1 demo.level=3 modprobe.blacklist=p,q module_blacklist=k -- demo.not=1\n");
+    const auto config = kmod::read_modprobe_config(host.paths);
+    Words texts;
+    for (const auto& option : config.options.at("demo")) texts.push_back(option.text + " " + option.where);
+    CHECK(texts == Words{"answer=7 /etc/modprobe.d/a.conf:2", "who=\"a b\" /etc/modprobe.d/a.conf:2", "from=lib /lib/modprobe.d/b.conf:1", "level=3 /proc/cmdline"});
+    CHECK(config.blacklist.at("other_one").where == "/etc/modprobe.d/a.conf:4");
+    CHECK(config.blacklist.contains("p"));
+    CHECK(config.kernel_blacklist == std::set<std::string>{"k"});
+    CHECK(config.install.at("dep").text == "/bin/false");
+    CHECK(config.soft_pre.at("demo") == Words{"x_y", "z"});
+    CHECK(kmod::effective_parameters(config, "demo", {"answer=8"}) == "who=\"a b\" from=lib level=3 answer=8");
+    CHECK(kmod::effective_parameters(config, "dep", {}).empty());
+}
+
+}
