@@ -7,15 +7,18 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 56> k_names = {
+    static constexpr std::array<std::string_view, 60> k_names = {
         "authfile",
+        "baseline",
         "ca-file",
         "canary",
+        "ci",
         "cluster",
         "color",
         "context",
         "dir-name",
         "dry-run",
+        "fail-on",
         "filename",
         "firmware-host-path",
         "firmware-path",
@@ -48,6 +51,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "policy",
         "quiet",
         "reason",
+        "report",
         "restore-in-tree",
         "rollback",
         "runner",
