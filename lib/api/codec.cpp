@@ -34,6 +34,8 @@ constexpr std::array k_kinds{
     KnownKind{"ConfigMap", "v1", read_into<decode_config_map, &Objects::config_maps>},
     KnownKind{"ManagedClusterModule", "hub.kmm.sigs.x-k8s.io/v1beta1",
               read_into<decode_managed_cluster_module, &Objects::managed_cluster_modules>},
+    KnownKind{"CustomResourceDefinition", "apiextensions.k8s.io/v1",
+              read_into<decode_custom_resource_definition, &Objects::custom_resource_definitions>},
     KnownKind{"Module", k_group_version, read_into<decode_module, &Objects::modules>},
     KnownKind{"Namespace", "v1", read_into<decode_namespace, &Objects::namespaces>},
     KnownKind{"Node", "v1", read_into<decode_node, &Objects::nodes>},
@@ -41,6 +43,7 @@ constexpr std::array k_kinds{
               read_into<decode_node_modules_config, &Objects::node_modules_configs>},
     KnownKind{"PreflightValidation", "kmm.sigs.x-k8s.io/v1beta2",
               read_into<decode_preflight_validation, &Objects::preflight_validations>, k_group_version},
+    KnownKind{"Pod", "v1", read_into<decode_pod, &Objects::pods>},
     KnownKind{"Secret", "v1", read_into<decode_secret, &Objects::secrets>},
 };
 
@@ -174,6 +177,8 @@ void finish(Objects& objects, Diagnostics& diagnostics) {
     sort_and_check(objects.managed_cluster_modules, "ManagedClusterModule", diagnostics);
     sort_and_check(objects.preflight_validations, "PreflightValidation", diagnostics);
     sort_and_check(objects.namespaces, "Namespace", diagnostics);
+    sort_and_check(objects.pods, "Pod", diagnostics);
+    sort_and_check(objects.custom_resource_definitions, "CustomResourceDefinition", diagnostics);
 }
 
 }  // namespace kmm::api

@@ -34,5 +34,8 @@ void decode_module_spec(Fields& spec, Module& module);
 [[nodiscard]] Namespace decode_namespace(Scope& scope, const value::Node& root);
 [[nodiscard]] Secret decode_secret(Scope& scope, const value::Node& root);
 [[nodiscard]] ConfigMap decode_config_map(Scope& scope, const value::Node& root);
+/// Pods and CustomResourceDefinitions are not ours to check: fields that are not needed are not looked at.
+[[nodiscard]] Pod decode_pod(Scope& scope, const value::Node& root);
+[[nodiscard]] CustomResourceDefinition decode_custom_resource_definition(Scope& scope, const value::Node& root);
 
 }  // namespace kmm::api

@@ -207,6 +207,21 @@ struct Namespace {
     ObjectMeta meta;
 };
 
+/// core/v1 Pod, as far as KMM's decisions look at one: worker Pods and those of device plugins and DRA drivers.
+struct Pod {
+    ObjectMeta meta;
+    std::string node_name;
+    std::string phase;                 ///< "Pending", "Running", "Succeeded", "Failed", "Unknown" or ""
+    std::int64_t worker_restarts = 0;  ///< restartCount of the container "worker", 0 if there is none
+};
+
+/// apiextensions.k8s.io/v1 CustomResourceDefinition: which fields `spec` of the kind has, over all versions. They tell
+/// which KMM a cluster has.
+struct CustomResourceDefinition {
+    ObjectMeta meta;
+    std::vector<std::string> spec_fields;  ///< sorted, unique
+};
+
 /// Everything read from a source, sorted by (namespace, name) within each kind.
 struct Objects {
     std::vector<Node> nodes;
@@ -217,6 +232,8 @@ struct Objects {
     std::vector<ManagedClusterModule> managed_cluster_modules;
     std::vector<PreflightValidation> preflight_validations;
     std::vector<Namespace> namespaces;
+    std::vector<Pod> pods;
+    std::vector<CustomResourceDefinition> custom_resource_definitions;
 };
 
 }  // namespace kmm::api

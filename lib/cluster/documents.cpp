@@ -148,6 +148,8 @@ void overlay(api::Objects& base, api::Objects over) {
     overlay_kind(base.managed_cluster_modules, std::move(over.managed_cluster_modules));
     overlay_kind(base.preflight_validations, std::move(over.preflight_validations));
     overlay_kind(base.namespaces, std::move(over.namespaces));
+    overlay_kind(base.pods, std::move(over.pods));
+    overlay_kind(base.custom_resource_definitions, std::move(over.custom_resource_definitions));
 }
 
 }  // namespace kmm::cluster

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/labels.hpp"
 #include "api/types.hpp"
 #include "base/error.hpp"
 
@@ -90,7 +91,14 @@ struct Plan {
 
 struct Options {
     bool next = false;  ///< only what the very next pass does, instead of the settled state
+    /// Images that are not in their registry, as globs ("*" and "?" match any characters). Others are taken to exist.
+    std::vector<std::string> missing_images;
+    /// The label key of the cluster's KMM; nullopt: detected from the objects (see detect_schedule_key).
+    std::optional<api::ScheduleKey> schedule_key;
 };
+
+/// `options` with everything that is to be detected filled in. O(nodes).
+[[nodiscard]] Options complete(Options options, const api::Objects& objects);
 
 /// The plan over everything in `objects`. Tables: facts KMM 4.1, 4.2.
 [[nodiscard]] Plan make_plan(const api::Objects& objects, const Options& options);

@@ -17,6 +17,7 @@ constexpr std::array k_reasons{
     Reason{"config-changed", "the module is loaded with another configuration", ""},
     Reason{"entry-for-other-kernel", "the held configuration is for another kernel than the node runs",
            "set the node's version label to the Module's version"},
+    Reason{"image-missing", "the image is not in its registry", "push the image, or correct containerImage"},
     Reason{"kernel-changed", "the node runs another kernel than the module was loaded for", ""},
     Reason{"kernel-unknown", "the node does not say which kernel it runs",
            "set status.nodeInfo.kernelVersion of the Node"},
@@ -36,6 +37,8 @@ constexpr std::array k_reasons{
     Reason{"taint-not-tolerated", "the node has a taint that the Module does not tolerate",
            "remove the taint (kubectl uncordon, if it is a cordon), or add a toleration to the Module"},
     Reason{"unknown-template-variable", "the image template uses an unknown variable", "correct containerImage"},
+    Reason{"unload-policy", "the Module's annotation kmmtools.dev/unload-policy keeps what is loaded",
+           "change the annotation, or reboot the node"},
     Reason{"up-to-date", "the module is loaded as configured", ""},
     Reason{"version-changed", "the node's version label moves the module to another version", ""},
     Reason{"version-held", "the node's version label holds the module at another version",
@@ -44,8 +47,13 @@ constexpr std::array k_reasons{
            "set the node's version label to the Module's version"},
     Reason{"version-label-missing", "the Module has a version and the node has no version label",
            "set the node's version label to the Module's version"},
+    Reason{"version-labels-misread", "KMM misreads the version labels of the Module and never moves them",
+           "give the Module a name without dots"},
     Reason{"version-labels-stuck", "the node's version labels are in a state that KMM never leaves",
-           "remove the beta.kmm.node.kubernetes.io/version-* labels of the module from the node"},
+           "remove the schedule label of the module from the node"},
+    Reason{"version-relabelled", "the version labels take the module out and put it back", ""},
+    Reason{"worker-running", "a worker Pod is at work on the module", ""},
+    Reason{"worker-stale", "a worker Pod is deleted since it works on what is no longer wanted", ""},
 };
 
 }  // namespace

@@ -2,26 +2,19 @@
 #include "plan/verdict.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "plan/observe.hpp"
+#include "plan/policy.hpp"
 #include "plan/reasons.hpp"
-#include "plan/template.hpp"
 
 namespace kmm::plan {
 
 namespace {
 
 constexpr std::string_view k_default_service_account = "default";
-
-/// KMM looks at the boot id only while the node is Ready. The settled state lets it become Ready; a Node without
-/// conditions, as people write them, counts as Ready.
-bool rebooted(const api::Node& node, const api::NodeModule& status, const Options& options) {
-    if (options.next && node.ready.value_or("True") != "True") { return false; }
-    return !status.boot_id.empty() && !node.boot_id.empty() && status.boot_id != node.boot_id;
-}
 
 api::NodeModule wanted_entry(const api::Module& module, const Resolved& resolved) {
     api::NodeModule entry;
@@ -34,12 +27,6 @@ api::NodeModule wanted_entry(const api::Module& module, const Resolved& resolved
     entry.tolerations = loader_tolerations(module);
     entry.version = module.module_loader->container.version;
     return entry;
-}
-
-WorkerLabel worker_label(const std::string& version, const std::string& label) {
-    if (version.empty()) { return WorkerLabel::unversioned; }
-    if (label.empty()) { return WorkerLabel::missing; }
-    return label == version ? WorkerLabel::equal : WorkerLabel::differs;
 }
 
 MappingState mapping_state(const Resolution& resolution) {
@@ -58,212 +45,330 @@ Resolution resolve_for(const api::Node& node, const Resolver& resolver) {
     return MappingFault{std::move(diagnostic)};
 }
 
-void conclude(Entry& entry, Action action, std::string_view code, const std::string& detail = "") {
-    const Reason& why = reason(code);
-    entry.action = action;
-    entry.reason = why.code;
-    entry.message = detail.empty() ? std::string(why.text) : fmt::format("{}: {}", why.text, detail);
+bool is_missing(const Options& options, const std::string& image) {
+    return std::any_of(options.missing_images.begin(), options.missing_images.end(),
+                       [&](const std::string& pattern) { return glob_matches(pattern, image); });
 }
 
-/// Why the entry is not, or no longer, wanted.
-std::pair<std::string_view, std::string> absence(const Verdict& verdict, const api::Module& module,
-                                                 const std::string& kernel) {
-    const std::string& version = module.module_loader ? module.module_loader->container.version : std::string();
-    if (module.meta.deleting) { return {"module-deleting", ""}; }
-    if (!verdict.selected) { return {"selector-mismatch", ""}; }
-    if (!verdict.tolerated) {
-        const api::Taint& taint = verdict.blocking;
-        return {"taint-not-tolerated",
-                taint.value.empty() ? fmt::format("{}:{}", taint.key, taint.effect)
-                                    : fmt::format("{}={}:{}", taint.key, taint.value, taint.effect)};
+/// Turns what the passes did into the line of the plan.
+class Judgement {
+public:
+    Judgement(const NodeView& view, const Resolver& resolver, const Options& options)
+        : view_(view), node_(*view.node), module_(resolver.module()), options_(options) {
+        observe();
+        decide_inputs(resolver);
     }
-    if (std::holds_alternative<NoMapping>(verdict.resolution)) { return {"no-kernel-mapping", kernel}; }
-    const std::string& worker = verdict.labels_after.labels.worker;
-    if (worker.empty()) { return {"version-label-missing", fmt::format("the Module has {}", version)}; }
-    return {"version-label-differs", fmt::format("label {}, Module {}", worker, version)};
-}
 
-/// From what is wanted and what is loaded to the action. `verdict.wanted` is set.
-void compare(Verdict& verdict, const api::Node& node, const std::string& module_version, const Options& options) {
-    const api::NodeModule& wanted = *verdict.wanted;
-    const auto& status = verdict.observed_status;
-    Entry& entry = verdict.entry;
-    entry.config = wanted.config;
-    entry.version = wanted.version;
-    const bool held = verdict.row->want == Want::leave;
-    if (held && wanted.config.kernel_version != api::trim_kernel(node.kernel_version)) {
-        conclude(entry, Action::blocked, "entry-for-other-kernel",
-                 fmt::format("configured for {}, running {}", wanted.config.kernel_version, node.kernel_version));
-    } else if (!status) {
-        conclude(entry, Action::load, "not-loaded");
-    } else if (status->config.kernel_version != wanted.config.kernel_version) {
-        conclude(entry, Action::load, "kernel-changed",
-                 fmt::format("{} to {}", status->config.kernel_version, wanted.config.kernel_version));
-    } else if (rebooted(node, *status, options)) {
-        conclude(entry, Action::load, "node-rebooted");
-    } else if (verdict.labels_after.worker_removed) {
-        conclude(entry, Action::reload, "version-changed",
-                 fmt::format("{} to {}", status->version.empty() ? "unversioned" : status->version, wanted.version));
-    } else if (status->config != wanted.config) {
-        const bool image = status->config.container_image != wanted.config.container_image;
-        conclude(entry, options.next ? Action::unload : Action::reload, "config-changed",
-                 fmt::format("{}{}", image ? "another image" : "same image, other settings",
-                             options.next ? "; the load follows in a later pass" : ""));
-        if (options.next) {
-            entry.config = status->config;
-            entry.version = status->version;
+    Verdict run() {
+        if (options_.next) {
+            last_ = run_pass(state_, now_);
+            verdict_.labels_after.stuck = last_.label == LabelStep::stuck;
+        } else {
+            Settling settling = settle(state_, now_);
+            state_ = std::move(settling.state);
+            last_ = settling.last;
+            taken_out_ = settling.orphan_cause != nullptr;
+            loads_ = settling.loads;
+            unloads_ = settling.unloads;
+            verdict_.labels_after = SettledLabels{state_.labels, std::move(settling.label_steps),
+                                                  last_.label == LabelStep::stuck, settling.worker_removed};
         }
-    } else if (held) {
-        conclude(entry, Action::keep, "version-held",
-                 fmt::format("label {}, Module {}", verdict.labels_after.labels.worker, module_version));
-    } else {
-        conclude(entry, Action::keep, "up-to-date");
+        if (last_.decision != nullptr) {
+            const std::string& worker = options_.next ? verdict_.labels_before.worker : state_.labels.worker;
+            verdict_.row = &decision_row(now_, verdict_.observed_spec ? Configured::yes : Configured::no, worker);
+        }
+        if (state_.spec != nullptr) { verdict_.wanted = *state_.spec; }
+        conclude_all();
+        if (verdict_.entry.config) { verdict_.entry.image = verdict_.entry.config->container_image; }
+        return std::move(verdict_);
     }
-}
 
-void conclude_absent(Verdict& verdict, const api::Node& node, const api::Module& module, const Options& options) {
-    auto [code, detail] = absence(verdict, module, node.kernel_version);
-    const auto& status = verdict.observed_status;
-    if (!status) {
-        conclude(verdict.entry, Action::none, code, detail);
-    } else if (rebooted(node, *status, options)) {
-        conclude(verdict.entry, Action::none, code, detail.empty() ? "gone with the reboot" : detail + "; gone with the reboot");
-    } else {
-        conclude(verdict.entry, Action::unload, code, detail);
-        verdict.entry.config = status->config;
-        verdict.entry.version = status->version;
+private:
+    void observe() {
+        const std::string& ns = module_.meta.namespace_;
+        const std::string& name = module_.meta.name;
+        Entry& entry = verdict_.entry;
+        entry.node = node_.meta.name;
+        entry.kernel = node_.kernel_version;
+        entry.boot_id = node_.boot_id;
+        entry.namespace_ = ns;
+        entry.module = name;
+        if (view_.config != nullptr) {
+            state_.spec = find_entry(view_.config->spec, ns, name);
+            state_.status = find_entry(view_.config->status, ns, name);
+        }
+        if (state_.spec != nullptr) { verdict_.observed_spec = *state_.spec; }
+        if (state_.status != nullptr) { verdict_.observed_status = *state_.status; }
+        verdict_.schedule_key = options_.schedule_key.value_or(api::ScheduleKey::schedule_pod);
+        state_.labels = version_labels(node_.meta.labels, ns, name, verdict_.schedule_key);
+        state_.ready_label = node_.meta.labels.contains(api::label_ready(ns, name));
+        verdict_.labels_before = state_.labels;
+        verdict_.labels_after.labels = state_.labels;
+        if (const api::Pod* pod = find_worker_pod(view_, ns, name); pod != nullptr) {
+            verdict_.worker_pod = pod->meta.name;
+            pod_entry_ = loader_entry(*pod, name);
+            state_.pod = worker_pod(*pod, pod_entry_ ? &*pod_entry_ : state_.spec, state_.spec);
+        }
     }
-}
 
-void conclude_without_loader(Verdict& verdict) {
-    verdict.wanted = verdict.observed_spec;
-    const auto& loaded = verdict.observed_status ? verdict.observed_status : verdict.observed_spec;
-    conclude(verdict.entry, loaded ? Action::keep : Action::none, "no-module-loader");
-    if (loaded) {
-        verdict.entry.config = loaded->config;
-        verdict.entry.version = loaded->version;
+    void decide_inputs(const Resolver& resolver) {
+        verdict_.selected = selects(module_.selector, node_.meta.labels);
+        verdict_.tolerated = tolerates(loader_tolerations(module_), node_.taints, &verdict_.blocking);
+        verdict_.policy = unload_policy(module_);
+        now_.node = &node_;
+        now_.policy = verdict_.policy;
+        now_.deleting = module_.meta.deleting;
+        now_.has_loader = module_.module_loader.has_value();
+        now_.node_ready = node_.ready.value_or("True") == "True";
+        now_.labels_walked = module_.meta.name.find('.') == std::string::npos;
+        now_.eligibility =
+            verdict_.selected && verdict_.tolerated ? Eligibility::eligible : Eligibility::not_eligible;
+        if (!module_.module_loader) { return; }
+        verdict_.entry.version = module_.module_loader->container.version;
+        now_.version = module_.module_loader->container.version;
+        verdict_.resolution = resolve_for(node_, resolver);
+        now_.mapping = mapping_state(verdict_.resolution);
+        const auto* resolved = std::get_if<Resolved>(&verdict_.resolution);
+        if (resolved == nullptr) { return; }
+        verdict_.entry.mapping_index = resolved->mapping_index;
+        verdict_.entry.mapping_literal = resolved->literal;
+        verdict_.entry.mapping_text = resolved->matcher;
+        asked_ = wanted_entry(module_, *resolved);
+        now_.wanted = &*asked_;
+        verdict_.image_missing = is_missing(options_, resolved->config.container_image);
+        // What can be built or signed exists in the end.
+        now_.image_missing = verdict_.image_missing && (options_.next || (!resolved->build && !resolved->sign));
     }
-}
 
-/// Stuck labels matter while they keep W from becoming M.
-bool stuck_short_of_goal(const SettledLabels& settled) {
-    return settled.stuck && !settled.labels.module.empty() && settled.labels.worker != settled.labels.module;
-}
+    void conclude(Action action, std::string_view code, const std::string& detail = "") {
+        const Reason& why = reason(code);
+        verdict_.entry.action = action;
+        verdict_.entry.reason = why.code;
+        verdict_.entry.message = detail.empty() ? std::string(why.text) : fmt::format("{}: {}", why.text, detail);
+    }
 
-void apply_table(Verdict& verdict, const api::Node& node, const api::Module& module, const Options& options) {
-    const std::string& version = module.module_loader->container.version;
-    Situation situation;
-    situation.eligibility = verdict.selected && verdict.tolerated ? Eligibility::eligible : Eligibility::not_eligible;
-    situation.mapping = mapping_state(verdict.resolution);
-    situation.configured = verdict.observed_spec ? Configured::yes : Configured::no;
-    situation.worker = worker_label(version, verdict.labels_after.labels.worker);
-    verdict.row = &decide(situation);
+    void show(const api::NodeModule& entry) {
+        verdict_.entry.config = entry.config;
+        verdict_.entry.version = entry.version;
+    }
 
-    if (situation.eligibility == Eligibility::eligible) {
-        if (const auto* bad = std::get_if<MappingFault>(&verdict.resolution)) {
-            verdict.wanted = verdict.observed_spec;
-            verdict.entry.action = Action::blocked;
-            verdict.entry.reason = bad->diagnostic.code;
-            verdict.entry.message = bad->diagnostic.message;
+    void conclude_all() {
+        const bool eligible = now_.eligibility == Eligibility::eligible;
+        const bool counts = eligible && now_.has_loader && !now_.deleting;
+        if (const auto* bad = std::get_if<MappingFault>(&verdict_.resolution); bad != nullptr && counts) {
+            verdict_.entry.action = Action::blocked;
+            verdict_.entry.reason = bad->diagnostic.code;
+            verdict_.entry.message = bad->diagnostic.message;
+        } else if (counts && now_.mapping == MappingState::found && labels_stuck()) {
+            conclude_stuck();
+        } else if (last_.image_held) {
+            conclude_image_missing();
+        } else if (last_.policy_held) {
+            conclude_policy();
+        } else if (state_.spec != nullptr) {
+            conclude_wanted();
+        } else {
+            conclude_absent();
+        }
+    }
+
+    /// Stuck labels matter while they keep W from becoming M.
+    bool labels_stuck() const {
+        if (now_.version.empty() || state_.labels.module.empty()) { return false; }
+        const bool dead = verdict_.labels_after.stuck || !now_.labels_walked;
+        return dead && state_.labels.worker != state_.labels.module;
+    }
+
+    void conclude_stuck() {
+        if (!now_.labels_walked) {
+            conclude(Action::blocked, "version-labels-misread", "the name of the Module has a dot");
             return;
         }
-        if (situation.mapping == MappingState::found && stuck_short_of_goal(verdict.labels_after)) {
-            const VersionLabels& labels = verdict.labels_after.labels;
-            verdict.wanted = verdict.observed_spec;
-            conclude(verdict.entry, Action::blocked, "version-labels-stuck",
-                     fmt::format("version-module {}, version-worker-pod {}, version-schedule-pod {}", labels.module,
-                                 labels.worker.empty() ? "missing" : labels.worker,
-                                 labels.schedule.empty() ? "missing" : labels.schedule));
+        const LabelRow& row = label_row(state_.labels);
+        const auto shown = [](const std::string& text) { return text.empty() ? "missing" : text; };
+        conclude(Action::blocked, "version-labels-stuck",
+                 fmt::format("{} {}: version-module {}, version-worker-pod {}, {} {}", row.name, to_string(row),
+                             shown(state_.labels.module), shown(state_.labels.worker),
+                             api::to_string(verdict_.schedule_key), shown(state_.labels.schedule)));
+    }
+
+    void conclude_image_missing() {
+        const std::string& image = asked_->config.container_image;
+        const bool lost = verdict_.observed_status && state_.status == nullptr && unloads_;
+        if (!lost) {
+            conclude(Action::blocked, "image-missing", image);
             return;
         }
+        conclude(Action::unload, "image-missing",
+                 fmt::format("{}; the version labels unload {} before KMM looks for it", image,
+                             verdict_.observed_status->version.empty() ? "the old one" : verdict_.observed_status->version));
+        show(*verdict_.observed_status);
     }
-    if (verdict.row->want == Want::put) {
-        verdict.wanted = wanted_entry(module, std::get<Resolved>(verdict.resolution));
-    } else if (verdict.row->want == Want::leave && !verdict.labels_after.worker_removed) {
-        verdict.wanted = verdict.observed_spec;
-    }
-    if (verdict.wanted) {
-        compare(verdict, node, version, options);
-    } else {
-        conclude_absent(verdict, node, module, options);
-    }
-}
 
-std::optional<api::NodeModule> copy_of(const api::NodeModule* entry) {
-    return entry == nullptr ? std::nullopt : std::optional(*entry);
-}
+    /// The annotation kept something from being unloaded.
+    void conclude_policy() {
+        const bool replaces = state_.spec != nullptr && state_.status != nullptr && state_.spec->config != state_.status->config;
+        const auto* kept = state_.status != nullptr ? state_.status : state_.spec;
+        if (kept != nullptr) { show(*kept); }
+        const auto [code, detail] = absence();
+        const std::string policy(to_string(now_.policy));
+        if (replaces) {
+            conclude(Action::blocked, "unload-policy", policy + ": the other configuration waits for a reboot");
+        } else if (loads_ || last_.step == PodStep::create_loader) {
+            conclude(Action::load, "unload-policy", fmt::format("{}: still configured", policy));
+        } else {
+            conclude(kept == nullptr ? Action::none : Action::keep, "unload-policy",
+                     fmt::format("{}; KMM would unload: {}", policy, detail.empty() ? reason(code).text : detail));
+        }
+    }
+
+    /// Why the entry is not, or no longer, wanted.
+    std::pair<std::string_view, std::string> absence() const {
+        if (module_.meta.deleting) { return {"module-deleting", ""}; }
+        if (!now_.has_loader) { return {"no-module-loader", ""}; }
+        if (!verdict_.selected) { return {"selector-mismatch", ""}; }
+        if (!verdict_.tolerated) {
+            const api::Taint& taint = verdict_.blocking;
+            return {"taint-not-tolerated",
+                    taint.value.empty() ? fmt::format("{}:{}", taint.key, taint.effect)
+                                        : fmt::format("{}={}:{}", taint.key, taint.value, taint.effect)};
+        }
+        if (std::holds_alternative<NoMapping>(verdict_.resolution)) { return {"no-kernel-mapping", node_.kernel_version}; }
+        // What the last pass saw: a label that it adds counts in the pass after it.
+        const std::string& worker = options_.next ? verdict_.labels_before.worker : state_.labels.worker;
+        if (worker.empty()) { return {"version-label-missing", fmt::format("the Module has {}", now_.version)}; }
+        return {"version-label-differs", fmt::format("label {}, Module {}", worker, now_.version)};
+    }
+
+    bool pod_is_at_work() const {
+        return state_.pod.state != PodState::none && last_.step == PodStep::nothing && last_.sync != nullptr;
+    }
+
+    std::string pod_text() const {
+        const bool loads = state_.pod.state == PodState::loader || state_.pod.state == PodState::loader_restarted;
+        const bool restarted =
+            state_.pod.state == PodState::loader_restarted || state_.pod.state == PodState::unloader_restarted;
+        return fmt::format("{} {}{}", loads ? "loader" : "unloader", verdict_.worker_pod,
+                           restarted ? ", which fails and is tried again" : "");
+    }
+
+    void conclude_wanted() {
+        show(*state_.spec);
+        const bool held = last_.decision == nullptr || last_.decision->want == Want::leave;
+        const std::string& configured = state_.spec->config.kernel_version;
+        if (held && configured != api::trim_kernel(node_.kernel_version)) {
+            conclude(Action::blocked, "entry-for-other-kernel",
+                     fmt::format("configured for {}, running {}", configured, node_.kernel_version));
+        } else if (last_.tolerations_held && (state_.status == nullptr || state_.status->config != state_.spec->config)) {
+            conclude(state_.status == nullptr ? Action::none : Action::keep, "taint-not-tolerated",
+                     "the tolerations of the entry keep KMM from acting on it");
+            if (state_.status != nullptr) { show(*state_.status); }
+        } else if (options_.next && pod_is_at_work()) {
+            conclude(Action::none, "worker-running", pod_text());
+        } else if (options_.next && last_.step == PodStep::delete_pod) {
+            conclude(Action::none, "worker-stale", verdict_.worker_pod);
+        } else if (options_.next ? last_.step == PodStep::create_unloader : loads_ && unloads_) {
+            conclude_replaced();
+        } else if (options_.next ? last_.step == PodStep::create_loader : loads_) {
+            conclude_load();
+        } else if (!now_.has_loader) {
+            conclude(Action::keep, "no-module-loader");
+        } else if (held) {
+            conclude(Action::keep, "version-held",
+                     fmt::format("label {}, Module {}",
+                                 options_.next ? verdict_.labels_before.worker : state_.labels.worker, now_.version));
+        } else {
+            conclude(Action::keep, "up-to-date");
+        }
+    }
+
+    /// Unloaded and loaded; in the next pass only unloaded.
+    void conclude_replaced() {
+        const auto& status = verdict_.observed_status;
+        if (!status) {
+            conclude(Action::reload, "worker-running", "an unloader at work is never cancelled");
+            return;
+        }
+        if (taken_out_ && status->version != state_.spec->version) {
+            conclude(Action::reload, "version-changed",
+                     fmt::format("{} to {}", status->version.empty() ? "unversioned" : status->version, state_.spec->version));
+        } else if (taken_out_) {
+            conclude(Action::reload, "version-relabelled", state_.spec->version);
+        } else if (!options_.next && status->config == state_.spec->config) {
+            conclude(Action::reload, "worker-running", "an unloader at work is never cancelled");
+        } else {
+            const bool image = status->config.container_image != state_.spec->config.container_image;
+            conclude(options_.next ? Action::unload : Action::reload, "config-changed",
+                     fmt::format("{}{}", image ? "another image" : "same image, other settings",
+                                 options_.next ? "; the load follows in a later pass" : ""));
+            if (options_.next) { show(*status); }
+        }
+    }
+
+    void conclude_load() {
+        const auto& status = verdict_.observed_status;
+        if (!status) {
+            conclude(Action::load, "not-loaded");
+        } else if (status->config.kernel_version != state_.spec->config.kernel_version) {
+            conclude(Action::load, "kernel-changed",
+                     fmt::format("{} to {}", status->config.kernel_version, state_.spec->config.kernel_version));
+        } else if (status->boot_id != node_.boot_id && !node_.boot_id.empty()) {
+            conclude(Action::load, "node-rebooted");
+        } else {
+            conclude(Action::load, "worker-running", "a loader at work ends before anything else happens");
+        }
+    }
+
+    void conclude_absent() {
+        auto [code, detail] = absence();
+        const auto& status = verdict_.observed_status;
+        if (options_.next && pod_is_at_work()) {
+            conclude(Action::none, "worker-running", pod_text());
+        } else if (options_.next && last_.step == PodStep::delete_pod) {
+            conclude(Action::none, "worker-stale", verdict_.worker_pod);
+        } else if (!status && !unloads_) {
+            conclude(Action::none, code, detail);
+        } else if (options_.next ? last_.step == PodStep::create_unloader : unloads_) {
+            conclude(Action::unload, code, detail);
+            if (status) { show(*status); }
+        } else {
+            conclude(Action::none, code, detail.empty() ? "gone with the reboot" : detail + "; gone with the reboot");
+        }
+    }
+
+    const NodeView& view_;
+    const api::Node& node_;
+    const api::Module& module_;
+    const Options& options_;
+    std::optional<api::NodeModule> asked_, pod_entry_;
+    Circumstances now_;
+    PairState state_;
+    Pass last_;
+    bool loads_ = false, unloads_ = false;
+    bool taken_out_ = false;  ///< the first Pod was made since spec had lost its entry
+    Verdict verdict_;
+};
 
 }  // namespace
 
-const api::NodeModule* find_entry(const std::vector<api::NodeModule>& entries, std::string_view ns, std::string_view name) {
-    const auto found = std::find_if(entries.begin(), entries.end(), [&](const api::NodeModule& entry) {
-        return entry.namespace_ == ns && entry.name == name;
-    });
-    return found == entries.end() ? nullptr : &*found;
+Options complete(Options options, const api::Objects& objects) {
+    if (!options.schedule_key) { options.schedule_key = detect_schedule_key(objects); }
+    return options;
 }
 
 Verdict judge(const NodeView& view, const Resolver& resolver, const Options& options) {
-    const api::Node& node = *view.node;
-    const api::Module& module = resolver.module();
-    const std::string& ns = module.meta.namespace_;
-    const std::string& name = module.meta.name;
-
-    Verdict verdict;
-    verdict.entry.node = node.meta.name;
-    verdict.entry.kernel = node.kernel_version;
-    verdict.entry.boot_id = node.boot_id;
-    verdict.entry.namespace_ = ns;
-    verdict.entry.module = name;
-    if (view.config != nullptr) {
-        verdict.observed_spec = copy_of(find_entry(view.config->spec, ns, name));
-        verdict.observed_status = copy_of(find_entry(view.config->status, ns, name));
-    }
-    verdict.selected = selects(module.selector, node.meta.labels);
-    verdict.tolerated = tolerates(loader_tolerations(module), node.taints, &verdict.blocking);
-    verdict.labels_before = version_labels(node.meta.labels, ns, name);
-    verdict.labels_after.labels = verdict.labels_before;
-    if (module.module_loader) {
-        verdict.entry.version = module.module_loader->container.version;
-        verdict.resolution = resolve_for(node, resolver);
-        if (!verdict.entry.version.empty() && !options.next) { verdict.labels_after = settle(verdict.labels_before); }
-        if (options.next) { verdict.labels_after.stuck = next_step(verdict.labels_before) == LabelStep::stuck; }
-    }
-    if (const auto* resolved = std::get_if<Resolved>(&verdict.resolution)) {
-        verdict.entry.mapping_index = resolved->mapping_index;
-        verdict.entry.mapping_literal = resolved->literal;
-        verdict.entry.mapping_text = resolved->matcher;
-    }
-    if (module.meta.deleting) {
-        conclude_absent(verdict, node, module, options);
-    } else if (!module.module_loader) {
-        conclude_without_loader(verdict);
-    } else {
-        apply_table(verdict, node, module, options);
-    }
-    if (verdict.entry.config) { verdict.entry.image = verdict.entry.config->container_image; }
-    return verdict;
-}
-
-std::vector<NodeView> views(const api::Objects& objects) {
-    std::map<std::string_view, const api::NodeModulesConfig*> configs;
-    for (const auto& config : objects.node_modules_configs) { configs.emplace(config.meta.name, &config); }
-    std::vector<NodeView> result;
-    result.reserve(objects.nodes.size());
-    for (const auto& node : objects.nodes) {
-        const auto found = configs.find(node.meta.name);
-        result.push_back(NodeView{&node, found == configs.end() ? nullptr : found->second});
-    }
-    return result;
+    return Judgement(view, resolver, options).run();
 }
 
 std::vector<Verdict> judge_all(const api::Objects& objects, const Options& options) {
+    const Options full = complete(options, objects);
     std::vector<Resolver> resolvers;
     resolvers.reserve(objects.modules.size());
     for (const auto& module : objects.modules) { resolvers.emplace_back(module); }
     std::vector<Verdict> result;
     result.reserve(objects.nodes.size() * resolvers.size());
     for (const auto& view : views(objects)) {
-        for (const auto& resolver : resolvers) { result.push_back(judge(view, resolver, options)); }
+        for (const auto& resolver : resolvers) { result.push_back(judge(view, resolver, full)); }
     }
     std::stable_sort(result.begin(), result.end(), [](const Verdict& a, const Verdict& b) {
         return std::tie(a.entry.node, a.entry.namespace_, a.entry.module) <

@@ -1,95 +1,145 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/version_labels.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 
-#include "api/labels.hpp"
+#include <fmt/format.h>
+
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace kmm::plan {
 
 namespace {
 
-/// missing (or empty); present and equal to M, or M is missing; differs from M.
-enum class State { missing, present, differs };
+using S = LabelState;
 
-struct Row {
-    State module, worker, schedule;
-    LabelStep step;
+constexpr std::array k_label_rows{
+    LabelRow{S::missing, S::missing, S::missing, LabelStep::none, "", ""},
+    LabelRow{S::missing, S::present, S::present, LabelStep::delete_schedule, "", ""},
+    LabelRow{S::missing, S::present, S::missing, LabelStep::delete_worker, "", ""},
+    LabelRow{S::present, S::missing, S::missing, LabelStep::add_worker, "", ""},
+    LabelRow{S::present, S::present, S::missing, LabelStep::add_schedule, "", ""},
+    LabelRow{S::present, S::present, S::present, LabelStep::none, "", ""},
+    LabelRow{S::present, S::differs, S::differs, LabelStep::delete_schedule, "", ""},
+    LabelRow{S::present, S::differs, S::missing, LabelStep::delete_worker, "", ""},
+    LabelRow{S::missing, S::missing, S::present, LabelStep::stuck, "schedule-orphaned",
+             "version-module and the worker label are gone, the schedule label is left"},
+    LabelRow{S::present, S::missing, S::present, LabelStep::stuck, "worker-lost",
+             "the worker label is gone although the schedule label has the wanted version"},
+    LabelRow{S::present, S::missing, S::differs, LabelStep::stuck, "worker-lost-in-move",
+             "the worker label is gone while the schedule label still has another version"},
+    LabelRow{S::present, S::present, S::differs, LabelStep::stuck, "schedule-behind",
+             "the worker label has the wanted version, the schedule label another one"},
+    LabelRow{S::present, S::differs, S::present, LabelStep::stuck, "schedule-ahead",
+             "the schedule label has the wanted version, the worker label another one"},
 };
 
-/// Every combination that is not here is stuck.
-constexpr std::array k_rows{
-    Row{State::missing, State::missing, State::missing, LabelStep::none},
-    Row{State::missing, State::present, State::present, LabelStep::delete_schedule},
-    Row{State::missing, State::present, State::missing, LabelStep::delete_worker},
-    Row{State::present, State::missing, State::missing, LabelStep::add_worker},
-    Row{State::present, State::present, State::missing, LabelStep::add_schedule},
-    Row{State::present, State::present, State::present, LabelStep::none},
-    Row{State::present, State::differs, State::differs, LabelStep::delete_schedule},
-    Row{State::present, State::differs, State::missing, LabelStep::delete_worker},
-};
+S state_of(const std::string& label, const std::string& module) {
+    if (label.empty()) { return S::missing; }
+    return module.empty() || label == module ? S::present : S::differs;
+}
 
-State state_of(const std::string& label, const std::string& module) {
-    if (label.empty()) { return State::missing; }
-    return module.empty() || label == module ? State::present : State::differs;
+bool has_key_starting(const api::Labels& labels, const std::string& prefix) {
+    const auto found = labels.lower_bound(prefix);
+    return found != labels.end() && found->first.starts_with(prefix);
+}
+
+bool any_node_has(const api::Objects& objects, api::ScheduleKey key) {
+    // A key without names is the prefix of all keys, but for the dot between the names.
+    std::string prefix = api::label_version_schedule(key, "", "");
+    prefix.pop_back();
+    return std::any_of(objects.nodes.begin(), objects.nodes.end(),
+                       [&](const api::Node& node) { return has_key_starting(node.meta.labels, prefix); });
 }
 
 }  // namespace
 
-VersionLabels version_labels(const api::Labels& labels, std::string_view ns, std::string_view name) {
-    const auto value = [&](const std::string& key) {
-        const auto found = labels.find(key);
+VersionLabels version_labels(const api::Labels& labels, std::string_view ns, std::string_view name,
+                             api::ScheduleKey key) {
+    const auto value = [&](const std::string& label) {
+        const auto found = labels.find(label);
         return found == labels.end() ? std::string() : found->second;
     };
-    VersionLabels result;
-    result.module = value(api::label_version_module(ns, name));
-    result.worker = value(api::label_version_worker_pod(ns, name));
-    result.schedule = value(api::label_version_schedule_pod(ns, name));
-    if (result.schedule.empty()) { result.schedule = value(api::label_version_device_plugin(ns, name)); }
-    return result;
+    return VersionLabels{value(api::label_version_module(ns, name)), value(api::label_version_worker_pod(ns, name)),
+                         value(api::label_version_schedule(key, ns, name))};
 }
 
-std::string_view to_string(LabelStep step) noexcept {
+api::ScheduleKey detect_schedule_key(const api::Objects& objects) {
+    for (const auto key : {api::ScheduleKey::schedule_pod, api::ScheduleKey::device_plugin}) {
+        if (any_node_has(objects, key)) { return key; }
+    }
+    for (const auto& definition : objects.custom_resource_definitions) {
+        if (definition.meta.name != "modules.kmm.sigs.x-k8s.io" || definition.spec_fields.empty()) { continue; }
+        const auto& fields = definition.spec_fields;
+        return std::binary_search(fields.begin(), fields.end(), "dra") ? api::ScheduleKey::schedule_pod
+                                                                        : api::ScheduleKey::device_plugin;
+    }
+    return api::ScheduleKey::schedule_pod;
+}
+
+std::optional<api::ScheduleKey> schedule_key_of(std::string_view version) {
+    if (version == "main") { return api::ScheduleKey::schedule_pod; }
+    if (version.starts_with('v')) { version.remove_prefix(1); }
+    const auto pieces = base::split(version, '.');
+    if (pieces.size() < 2 || pieces.size() > 3) { return std::nullopt; }
+    std::vector<int> numbers;
+    for (const auto piece : pieces) {
+        int number = 0;
+        const auto* end = piece.data() + piece.size();
+        const auto [stop, fault] = std::from_chars(piece.data(), end, number);
+        if (piece.empty() || fault != std::errc() || stop != end || number < 0) { return std::nullopt; }
+        numbers.push_back(number);
+    }
+    if (numbers[0] < 2) { return std::nullopt; }
+    return numbers[0] == 2 && numbers[1] <= 6 ? api::ScheduleKey::device_plugin : api::ScheduleKey::schedule_pod;
+}
+
+std::string to_string(LabelStep step, api::ScheduleKey key) {
     switch (step) {
         case LabelStep::none: return "none";
         case LabelStep::add_worker: return "add version-worker-pod";
-        case LabelStep::add_schedule: return "add version-schedule-pod";
-        case LabelStep::delete_schedule: return "delete version-schedule-pod";
+        case LabelStep::add_schedule: return fmt::format("add {}", api::to_string(key));
+        case LabelStep::delete_schedule: return fmt::format("delete {}", api::to_string(key));
         case LabelStep::delete_worker: return "delete version-worker-pod";
         case LabelStep::stuck: return "stuck";
     }
     return "none";
 }
 
-LabelStep next_step(const VersionLabels& labels) {
-    const State module = labels.module.empty() ? State::missing : State::present;
-    const State worker = state_of(labels.worker, labels.module);
-    const State schedule = state_of(labels.schedule, labels.module);
-    for (const auto& row : k_rows) {
-        if (row.module == module && row.worker == worker && row.schedule == schedule) { return row.step; }
-    }
-    return LabelStep::stuck;
+std::span<const LabelRow> label_table() noexcept { return k_label_rows; }
+
+std::string to_string(const LabelRow& row) {
+    constexpr std::string_view letters = "-PD";
+    return fmt::format("({},{},{})", letters[static_cast<std::size_t>(row.module)],
+                       letters[static_cast<std::size_t>(row.worker)], letters[static_cast<std::size_t>(row.schedule)]);
 }
 
-SettledLabels settle(VersionLabels labels) {
-    SettledLabels result;
-    result.labels = std::move(labels);
-    constexpr int k_steps_max = 8;  // the longest walk, from (P,D,D) to (P,P,P), has four
-    for (int i = 0; i < k_steps_max; ++i) {
-        const LabelStep step = next_step(result.labels);
-        result.stuck = step == LabelStep::stuck;
-        if (step == LabelStep::none || result.stuck) { return result; }
-        result.steps.push_back(step);
-        if (step == LabelStep::add_worker) { result.labels.worker = result.labels.module; }
-        if (step == LabelStep::add_schedule) { result.labels.schedule = result.labels.module; }
-        if (step == LabelStep::delete_schedule) { result.labels.schedule.clear(); }
-        if (step == LabelStep::delete_worker) {
-            result.labels.worker.clear();
-            result.worker_removed = true;
-        }
+const LabelRow& label_row(const VersionLabels& labels) {
+    const S module = labels.module.empty() ? S::missing : S::present;
+    const S worker = state_of(labels.worker, labels.module);
+    const S schedule = state_of(labels.schedule, labels.module);
+    const auto* row = std::find_if(k_label_rows.begin(), k_label_rows.end(), [&](const LabelRow& candidate) {
+        return candidate.module == module && candidate.worker == worker && candidate.schedule == schedule;
+    });
+    if (row == k_label_rows.end()) { throw bug("no row of the label table fits"); }
+    return *row;
+}
+
+LabelStep next_step(const VersionLabels& labels) { return label_row(labels).step; }
+
+VersionLabels after(LabelStep step, VersionLabels labels) {
+    switch (step) {
+        case LabelStep::add_worker: labels.worker = labels.module; break;
+        case LabelStep::add_schedule: labels.schedule = labels.module; break;
+        case LabelStep::delete_schedule: labels.schedule.clear(); break;
+        case LabelStep::delete_worker: labels.worker.clear(); break;
+        case LabelStep::none:
+        case LabelStep::stuck: break;
     }
-    throw bug("version labels do not settle");
+    return labels;
 }
 
 }  // namespace kmm::plan

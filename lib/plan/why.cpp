@@ -5,6 +5,7 @@
 
 #include "api/labels.hpp"
 #include "api/names.hpp"
+#include "plan/policy.hpp"
 #include "plan/reasons.hpp"
 #include "plan/template.hpp"
 
@@ -14,11 +15,13 @@ namespace {
 
 class Explainer {
 public:
-    Explainer(const NodeView& view, const api::Module& module)
-        : node_(*view.node), module_(module), resolver_(module), settled_(judge(view, resolver_, Options{})) {
-        Options next;
-        next.next = true;
-        next_ = judge(view, resolver_, next);
+    Explainer(const NodeView& view, const api::Module& module, Options options)
+        : node_(*view.node), module_(module), resolver_(module) {
+        why_.about_next = options.next;
+        options.next = false;
+        settled_ = judge(view, resolver_, options);
+        options.next = true;
+        next_ = judge(view, resolver_, options);
     }
 
     Why run() {
@@ -27,8 +30,10 @@ public:
         if (module_.module_loader) {
             mappings();
             image_template();
+            image();
             labels();
         }
+        policy();
         observed();
         decision();
         changes();
@@ -125,6 +130,15 @@ private:
         line("template", Mark::fact, fmt::format("image {}", expansion.text));
     }
 
+    void image() {
+        if (!settled_.image_missing) { return; }
+        const auto& resolved = std::get<Resolved>(settled_.resolution);
+        line("image", Mark::failed, resolved.config.container_image + " is not in its registry");
+        if (resolved.build || resolved.sign) {
+            line("image", Mark::fact, fmt::format("KMM will {} it first", resolved.build ? "build" : "sign"));
+        }
+    }
+
     void labels() {
         const std::string& version = module_.module_loader->container.version;
         if (version.empty()) {
@@ -133,19 +147,40 @@ private:
         }
         line("label", Mark::fact, fmt::format("the Module has version {}", version));
         const VersionLabels& now = settled_.labels_before;
-        for (const auto& [name, text] : {std::pair{"version-module", &now.module}, {"version-worker-pod", &now.worker},
-                                         {"version-schedule-pod", &now.schedule}}) {
-            line("label", Mark::fact, fmt::format("{} {}", name, text->empty() ? "is missing" : "is " + *text));
-        }
+        const auto label_line = [this](std::string_view name, const std::string& text) {
+            line("label", Mark::fact, fmt::format("{} {}", name, text.empty() ? "is missing" : "is " + text));
+        };
+        label_line("version-module", now.module);
+        label_line("version-worker-pod", now.worker);
+        label_line(api::to_string(settled_.schedule_key), now.schedule);
+        ignored_label();
         for (const auto step : settled_.labels_after.steps) {
-            line("label", Mark::fact, fmt::format("KMM will {}", to_string(step)));
+            line("label", Mark::fact, fmt::format("KMM will {}", to_string(step, settled_.schedule_key)));
         }
+        const VersionLabels& then = settled_.labels_after.labels;
         if (settled_.labels_after.stuck) {
+            const LabelRow& row = label_row(then);
+            line("label", Mark::failed, fmt::format("{} {}: {}", row.name, to_string(row), row.text));
             line("label", Mark::failed, "KMM has no step for this combination and leaves it as it is");
         }
-        const std::string& worker = settled_.labels_after.labels.worker;
-        line("label", worker == version ? Mark::passed : Mark::failed,
-             fmt::format("settled version-worker-pod {}, wanted {}", worker.empty() ? "is missing" : "is " + worker, version));
+        line("label", then.worker == version ? Mark::passed : Mark::failed,
+             fmt::format("settled version-worker-pod {}, wanted {}", then.worker.empty() ? "is missing" : "is " + then.worker,
+                         version));
+    }
+
+    void ignored_label() {
+        const auto other = settled_.schedule_key == api::ScheduleKey::schedule_pod ? api::ScheduleKey::device_plugin
+                                                                                   : api::ScheduleKey::schedule_pod;
+        const auto found = node_.meta.labels.find(
+            api::label_version_schedule(other, module_.meta.namespace_, module_.meta.name));
+        if (found == node_.meta.labels.end()) { return; }
+        line("label", Mark::fact,
+             fmt::format("{} is {}: of another KMM version, does not count", api::to_string(other), found->second));
+    }
+
+    void policy() {
+        if (settled_.policy == UnloadPolicy::always) { return; }
+        line("policy", Mark::fact, fmt::format("{} is {}", k_annotation_unload_policy, to_string(settled_.policy)));
     }
 
     void observe(const char* what, const std::optional<api::NodeModule>& entry) {
@@ -162,26 +197,40 @@ private:
     void observed() {
         observe("configured", settled_.observed_spec);
         observe("loaded", settled_.observed_status);
+        if (!settled_.worker_pod.empty()) { line("observed", Mark::fact, "worker Pod " + settled_.worker_pod); }
         line("observed", Mark::fact, fmt::format("node boot {}", node_.boot_id.empty() ? "unknown" : node_.boot_id));
     }
 
+    std::string_view module_version() const {
+        return module_.module_loader ? std::string_view(module_.module_loader->container.version) : std::string_view();
+    }
+
+    const Verdict& verdict() const { return why_.about_next ? next_ : settled_; }
+
     void decision() {
-        if (settled_.row != nullptr) {
+        const Verdict& chosen = verdict();
+        if (chosen.row != nullptr) {
             line("decision", Mark::fact,
-                 settled_.row->number == 0 ? std::string(settled_.row->text)
-                                           : fmt::format("row {}: {}", settled_.row->number, settled_.row->text));
+                 chosen.row->number == 0 ? std::string(chosen.row->text)
+                                         : fmt::format("row {}: {}", chosen.row->number, chosen.row->text));
         }
-        if (settled_.observed_status && !settled_.observed_spec && !settled_.wanted) {
+        if (chosen.observed_status && !chosen.observed_spec && !chosen.wanted) {
             line("decision", Mark::fact, "what is loaded but not configured is unloaded");
         }
-        line("decision", Mark::fact, settled_.entry.message);
+        line("decision", Mark::fact, chosen.entry.message);
     }
 
     void change(std::string text) { why_.changes.push_back(std::move(text)); }
 
     void changes() {
-        const std::string& code = settled_.entry.reason;
+        const Entry& entry = verdict().entry;
+        const std::string& code = entry.reason;
         const std::string& name = node_.meta.name;
+        if (settled_.labels_after.stuck && !module_version().empty()) {
+            change(fmt::format("kubectl label node {} {}-", name,
+                               api::label_version_schedule(settled_.schedule_key, module_.meta.namespace_,
+                                                           module_.meta.name)));
+        }
         if (code == "selector-mismatch") {
             for (const auto& [key, wanted] : module_.selector) {
                 const auto found = node_.meta.labels.find(key);
@@ -196,18 +245,23 @@ private:
             change(fmt::format("or add a toleration for {} to spec.tolerations of the Module", taint.key));
         } else if (code == "no-kernel-mapping") {
             change(fmt::format("add a kernel mapping that matches {} to the Module", api::trim_kernel(node_.kernel_version)));
-        } else if (code.starts_with("version-") && code != "version-changed" && code != "version-labels-stuck") {
+        } else if (code == "version-labels-stuck") {
+            return;  // said already
+        } else if (why_.about_next && code.starts_with("version-") && settled_.labels_before.module == module_version() &&
+                   settled_.labels_after.labels.module == settled_.labels_after.labels.worker) {
+            change("wait: KMM's label controller moves the node's labels step by step");
+        } else if (code == "version-held" || code == "version-label-differs" || code == "version-label-missing") {
             change(fmt::format("label node {} with {}={}", name,
                                api::label_version_module(module_.meta.namespace_, module_.meta.name),
                                module_.module_loader->container.version));
-        } else if (settled_.entry.action == Action::keep) {
+        } else if (entry.action == Action::keep && reason(code).remedy.empty()) {
             change("another image or other modprobe settings in the Module reload it");
             change("a reboot, another kernel or a taint on the node load or unload it");
         } else if (!reason(code).remedy.empty()) {
             change(std::string(reason(code).remedy));
         } else {
             change(fmt::format("nothing is missing: {} is what the Module and the node ask for",
-                               to_string(settled_.entry.action)));
+                               to_string(entry.action)));
         }
     }
 
@@ -229,6 +283,8 @@ std::string_view to_string(Mark mark) noexcept {
     return "-";
 }
 
-Why explain(const NodeView& view, const api::Module& module) { return Explainer(view, module).run(); }
+Why explain(const NodeView& view, const api::Module& module, const Options& options) {
+    return Explainer(view, module, options).run();
+}
 
 }  // namespace kmm::plan

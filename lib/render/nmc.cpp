@@ -29,7 +29,7 @@ void add_node_labels(const plan::Verdict& verdict, api::Labels& labels) {
     const plan::VersionLabels& versions = verdict.labels_after.labels;
     set_unless_empty(labels, api::label_version_module(ns, name), versions.module);
     set_unless_empty(labels, api::label_version_worker_pod(ns, name), versions.worker);
-    set_unless_empty(labels, api::label_version_schedule_pod(ns, name), versions.schedule);
+    set_unless_empty(labels, api::label_version_schedule(verdict.schedule_key, ns, name), versions.schedule);
     if (!ends_loaded(verdict.entry.action) || !verdict.wanted) { return; }
     labels[api::label_ready(ns, name)] = "";
     set_unless_empty(labels, api::label_version_ready(ns, name), verdict.wanted->version);

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kmm-plan/documents.hpp"
+#include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "value/writer.hpp"
 
@@ -87,8 +88,7 @@ void print(const Source& source, const plan::Plan& plan, const plan::Options& op
 
 Exit run_show(const cli::Args& args, cli::Context& context) {
     const Source source = read_valid_source(args, context);
-    plan::Options options;
-    options.next = args.flag("next");
+    const plan::Options options = plan_options(args, source);
     plan::Plan plan = plan::make_plan(source.objects, options);
     if (context.verbosity >= 0) {
         for (const auto& diagnostic : plan.diagnostics) {
@@ -119,10 +119,7 @@ cli::Verb show_verb() {
         {"kmm-plan show --cluster ./fleet -o json", "the plan file"},
     };
     verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
-    cli::Option next;
-    next.name = "next";
-    next.help = "only what the very next pass does";
-    verb.options = std::vector<cli::Option>{next} + source_options() + cli::common_options();
+    verb.options = plan_option_list() + source_options() + cli::common_options();
     verb.run = run_show;
     return verb;
 }

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "kmm-plan/documents.hpp"
+#include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
 
 namespace kmm::tool_plan {
@@ -28,12 +29,13 @@ std::string shown(const std::string& text) {
 }
 
 std::string text_of(const plan::Why& why) {
-    const plan::Entry& entry = why.settled;
+    const plan::Entry& entry = why.about_next ? why.next : why.settled;
+    const plan::Entry& other = why.about_next ? why.settled : why.next;
     std::string text = fmt::format("node    {}\nmodule  {}/{}\naction  {} ({})\n        {}\n", entry.node, entry.namespace_,
                                    entry.module, plan::to_string(entry.action), entry.reason, shown(entry.message));
-    if (why.next.action != entry.action || why.next.reason != entry.reason) {
-        text += fmt::format("next    {} ({})\n        {}\n", plan::to_string(why.next.action), why.next.reason,
-                            shown(why.next.message));
+    if (other.action != entry.action || other.reason != entry.reason) {
+        text += fmt::format("{:<8}{} ({})\n        {}\n", why.about_next ? "settled" : "next",
+                            plan::to_string(other.action), other.reason, shown(other.message));
     }
     std::string topic;
     for (const auto& line : why.lines) {
@@ -55,12 +57,13 @@ Exit run_why(const cli::Args& args, cli::Context& context) {
         throw Error(Exit::not_found, "node-not-found",
                     fmt::format("node {} does not match the selector", args.positional("NODE")));
     }
+    const plan::Options options = plan_options(args, source);
     for (const auto& view : plan::views(source.objects)) {
         if (view.node != nodes.front()) { continue; }
-        const plan::Why why = plan::explain(view, module);
+        const plan::Why why = plan::explain(view, module, options);
         const bool for_people = context.output == "table" || context.output == "wide";
         if (context.output == "name") {
-            context.console.out(why.settled.reason + "\n");
+            context.console.out((why.about_next ? why.next : why.settled).reason + "\n");
         } else {
             context.console.out(for_people ? text_of(why) : machine_text(why_node(why), context.output));
         }
@@ -76,13 +79,14 @@ cli::Verb why_verb() {
     verb.summary = "the facts behind one line of the plan, and what would change it";
     verb.description =
         "Shows each selector term, each taint, each kernel mapping in the order in which it was tried, each template variable, "
-        "the version labels, what is observed and the decision. With -o name only the reason code.";
+        "the version labels, what is observed and the decision. With --next about the very next pass. With -o name only the "
+        "reason code.";
     verb.examples = {
         {"kmm-plan why node-a drivers/kmm-hello --cluster ./fleet", "explain one pair"},
         {"kmm-plan why node-a kmm-hello -n drivers --cluster ./fleet -o json", "the same as data"},
     };
     verb.positionals = {{"NODE", "name of a node"}, {"MODULE", "NAMESPACE/NAME, or NAME if it is unique"}};
-    verb.options = source_options() + cli::common_options();
+    verb.options = plan_option_list() + source_options() + cli::common_options();
     verb.run = run_why;
     return verb;
 }

@@ -201,3 +201,146 @@ TEST_SUITE("plan::unit") {
         }
     }
 }
+
+TEST_SUITE("plan::unit") {
+    TEST_CASE("a missing image leaves the entry, and takes the module out when the labels have moved") {
+        api::Node node = build::node();
+        const api::Module old = build::module();
+        const auto config = build::loaded(old, node);
+        api::Module module = build::module();
+        module.module_loader->container.modprobe.parameters = {"debug=1"};
+        plan::Options options;
+        options.missing_images = {"registry.example/kmm-hello:*"};
+        const auto judged = [&](const api::NodeModulesConfig* there) {
+            return plan::judge(plan::NodeView{&node, there}, plan::Resolver(module), options);
+        };
+        auto verdict = judged(&config);
+        check(verdict, 4, Action::blocked, "image-missing");
+        CHECK(verdict.wanted == config.spec[0]);
+        CHECK(judged(nullptr).wanted == std::nullopt);
+        options.missing_images = {"registry.example/kmm-hello"};
+        check(judged(&config), 4, Action::reload, "config-changed");
+
+        options.missing_images = {"*:v2-?.1.0-*"};
+        module = build::module("v2");
+        const auto first = build::loaded(build::module("v1"), node);
+        build::set_labels(node, "v2", "v1", "v1");
+        verdict = judged(&first);
+        check(verdict, 5, Action::unload, "image-missing");
+        CHECK(verdict.entry.version == "v1");
+        CHECK(verdict.entry.message.find("unload v1") != std::string::npos);
+    }
+
+    TEST_CASE("an image that can be built is there in the end, not in the next pass") {
+        const api::Node node = build::node();
+        api::Module module = build::module();
+        module.module_loader->container.build.emplace();
+        plan::Options options;
+        options.missing_images = {"*"};
+        check(plan::judge(plan::NodeView{&node, nullptr}, plan::Resolver(module), options), 4, Action::load, "not-loaded");
+        options.next = true;
+        check(plan::judge(plan::NodeView{&node, nullptr}, plan::Resolver(module), options), 4, Action::blocked,
+              "image-missing");
+    }
+
+    TEST_CASE("the unload policy: a cordon does not unload") {
+        api::Node node = build::node();
+        node.taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+        api::Module module = build::module();
+        const auto config = build::loaded(module, node);
+        const auto judged = [&] { return judge(node, module, &config); };
+        check(judged(), 8, Action::unload, "taint-not-tolerated");
+        for (const auto* policy : {"on-delete", "never"}) {
+            CAPTURE(policy);
+            module.meta.annotations = {{"kmmtools.dev/unload-policy", policy}};
+            check(judged(), 8, Action::keep, "unload-policy");
+            CHECK(judged().entry.message.find("node.kubernetes.io/unschedulable:NoSchedule") != std::string::npos);
+            CHECK(judged().wanted == config.spec[0]);
+        }
+        module.meta.annotations = {{"kmmtools.dev/unload-policy", "always"}};
+        check(judged(), 8, Action::unload, "taint-not-tolerated");
+    }
+
+    TEST_CASE("the unload policy: on-delete lets a deletion and a replacement through, never nothing") {
+        const api::Node node = build::node();
+        api::Module module = build::module();
+        const auto config = build::loaded(module, node);
+        const auto judged = [&] { return judge(node, module, &config).entry; };
+        module.meta.annotations = {{"kmmtools.dev/unload-policy", "on-delete"}};
+        module.module_loader->container.modprobe.parameters = {"debug=1"};
+        CHECK(judged().action == Action::reload);
+        module.meta.deleting = true;
+        CHECK(judged().action == Action::unload);
+        module.meta.annotations = {{"kmmtools.dev/unload-policy", "never"}};
+        CHECK(judged().reason == "unload-policy");
+        CHECK(judged().action == Action::keep);
+        module.meta.deleting = false;
+        CHECK(judged().action == Action::blocked);
+        CHECK(judged().reason == "unload-policy");
+        CHECK(judged().config == config.status[0].config);
+    }
+
+    TEST_CASE("the unload policy: on-delete lets the version labels move, but not take out") {
+        api::Node node = build::node();
+        build::set_labels(node, "v2", "v1", "v1");
+        const auto config = build::loaded(build::module("v1"), node);
+        api::Module module = build::module("v2");
+        module.meta.annotations = {{"kmmtools.dev/unload-policy", "on-delete"}};
+        check(judge(node, module, &config), 5, Action::reload, "version-changed");
+        node.meta.labels = {{"kmm", "yes"}};
+        build::set_labels(node, "", "v1", "v1");
+        check(judge(node, module, &config), 7, Action::keep, "unload-policy");
+    }
+
+    TEST_CASE("a worker Pod at work is what the next pass waits for") {
+        const api::Node node = build::node();
+        const api::Module module = build::module();
+        const auto config = build::loaded(module, node);
+        api::Pod pod;
+        pod.meta.name = "kmm-worker-node-a-kmm-hello";
+        pod.meta.namespace_ = "drivers";
+        pod.meta.labels = {{"kmm.node.kubernetes.io/module.name", "kmm-hello"},
+                           {"kmm.node.kubernetes.io/worker-action", "Unload"}};
+        pod.node_name = "node-a";
+        pod.phase = "Running";
+        api::Objects objects;
+        objects.nodes = {node};
+        objects.modules = {module};
+        objects.node_modules_configs = {config};
+        objects.pods = {pod};
+        const auto entry = [&](bool next) {
+            plan::Options options;
+            options.next = next;
+            return plan::make_plan(objects, options).entries.at(0);
+        };
+        CHECK(entry(true).action == Action::none);
+        CHECK(entry(true).reason == "worker-running");
+        CHECK(entry(true).message.find("unloader kmm-worker-node-a-kmm-hello") != std::string::npos);
+        CHECK(entry(false).action == Action::reload);  // an unloader is never cancelled: KMM 1333
+        CHECK(entry(false).reason == "worker-running");
+        objects.pods[0].phase = "Succeeded";
+        CHECK(entry(true).action == Action::load);
+        objects.pods[0].meta.labels["kmm.node.kubernetes.io/worker-action"] = "Load";
+        objects.node_modules_configs[0].status.clear();
+        CHECK(entry(true).action == Action::keep);
+        objects.pods[0].worker_restarts = 3;
+        objects.pods[0].phase = "Running";
+        CHECK(entry(true).reason == "worker-running");
+        CHECK(entry(true).message.find("fails") != std::string::npos);
+        objects.pods[0].meta.annotations["kmm.node.kubernetes.io/worker-config"] =
+            "containerImage: old\ninsecurePull: false\nkernelVersion: 6.1.0-56-amd64\nmodprobe: {moduleName: kmm_hello}\n";
+        CHECK(entry(true).reason == "worker-stale");
+        objects.pods[0].node_name = "node-b";
+        CHECK(entry(true).action == Action::load);
+    }
+
+    TEST_CASE("a dotted name keeps the label controller away") {
+        api::Node node = build::node();
+        api::Module module = build::module("v1");
+        module.meta.name = "a.b";
+        node.meta.labels[api::label_version_module("drivers", "a.b")] = "v1";
+        check(judge(node, module, nullptr), 7, Action::blocked, "version-labels-misread");
+        node.meta.labels[api::label_version_worker_pod("drivers", "a.b")] = "v1";
+        check(judge(node, module, nullptr), 5, Action::load, "not-loaded");
+    }
+}

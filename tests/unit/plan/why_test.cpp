@@ -27,7 +27,7 @@ TEST_SUITE("plan::unit") {
         api::Module module = build::module("v2");
         module.selector = {{"kmm", "yes"}, {"zone", "b"}, {"rack", "1"}};
         module.module_loader->container.kernel_mappings = {build::literal("5.10"), build::regexp("^6"), build::regexp("x")};
-        const plan::Why why = plan::explain(plan::NodeView{&node, nullptr}, module);
+        const plan::Why why = plan::explain(plan::NodeView{&node, nullptr}, module, {});
         using plan::Mark;
         CHECK(has(why, "selector", Mark::passed, "kmm=yes"));
         CHECK(has(why, "selector", Mark::failed, "zone=b: the node has \"a\""));
@@ -49,22 +49,22 @@ TEST_SUITE("plan::unit") {
     TEST_CASE("every answer says what would change it") {
         const api::Module module = build::module("v1");
         api::Node node = build::node();
-        CHECK(plan::explain(plan::NodeView{&node, nullptr}, module).changes ==
+        CHECK(plan::explain(plan::NodeView{&node, nullptr}, module, {}).changes ==
               std::vector<std::string>{
                   "label node node-a with kmm.node.kubernetes.io/version-module.drivers.kmm-hello=v1"});
         build::set_labels(node, "v1", "v1", "v1");
-        CHECK_FALSE(plan::explain(plan::NodeView{&node, nullptr}, module).changes.empty());
+        CHECK_FALSE(plan::explain(plan::NodeView{&node, nullptr}, module, {}).changes.empty());
         const auto config = build::loaded(module, node);
-        CHECK_FALSE(plan::explain(plan::NodeView{&node, &config}, module).changes.empty());
+        CHECK_FALSE(plan::explain(plan::NodeView{&node, &config}, module, {}).changes.empty());
         node.taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
-        CHECK(plan::explain(plan::NodeView{&node, &config}, module).changes.at(0).find("uncordon") != std::string::npos);
+        CHECK(plan::explain(plan::NodeView{&node, &config}, module, {}).changes.at(0).find("uncordon") != std::string::npos);
     }
 
     TEST_CASE("a fault is part of the chain") {
         api::Module module = build::module();
         module.module_loader->container.kernel_mappings = {build::regexp("(")};
         const api::Node node = build::node();
-        const plan::Why why = plan::explain(plan::NodeView{&node, nullptr}, module);
+        const plan::Why why = plan::explain(plan::NodeView{&node, nullptr}, module, {});
         CHECK(has(why, "mapping", plan::Mark::failed, "missing"));
         CHECK(why.settled.action == plan::Action::blocked);
     }
