@@ -17,6 +17,9 @@ constexpr std::array k_reason_texts{
              "runs the same kernel since. KMM unloads with the old configuration and loads with the new one.", ""},
     CodeText{"entry-for-other-kernel", "reason", "", "A version label holds the node's entry as it is, and the entry was made for the kernel "
              "before a reboot. KMM would start a worker that cannot succeed.", ""},
+    CodeText{"image-missing", "reason", "", "KMM writes an entry only when the image is known to exist; until then the old entry stays. Version "
+             "labels do not wait for it: they take the old version out first. Images are taken to exist unless --missing names "
+             "them.", ""},
     CodeText{"kernel-changed", "reason", "", "The node was booted into another kernel, so nothing of the old build is live any more. The module "
              "is loaded anew from the image of the new kernel.", ""},
     CodeText{"module-deleting", "reason", "", "metadata.deletionTimestamp is set: the entry leaves every node and what is loaded is unloaded.", ""},
@@ -40,6 +43,15 @@ constexpr std::array k_reason_texts{
              "kmm.node.kubernetes.io/version-module.", ""},
     CodeText{"version-labels-stuck", "reason", "", "Five of the thirteen combinations of the three version labels have no way out in KMM's table; "
              "changing version-module does not help there.", ""},
+    CodeText{"version-relabelled", "reason", "", "The worker label was missing or of another version on the way, so the entry leaves the node "
+             "and comes back with the same version.", ""},
+    CodeText{"version-labels-misread", "reason", "", "KMM splits the label keys at dots and takes the last two parts as namespace and name.", ""},
+    CodeText{"unload-policy", "reason", "", "With on-delete a module leaves a node only when its Module is deleted or another version or "
+             "configuration replaces it; with never it stays until the node reboots. KMM itself does not read the annotation.", ""},
+    CodeText{"worker-running", "reason", "", "KMM waits for a worker Pod that it has made and never cancels an unloader, even if the module is "
+             "wanted again.", ""},
+    CodeText{"worker-stale", "reason", "", "KMM deletes a failing worker Pod whose template has changed, and a loader of a module that is no "
+             "longer configured.", ""},
 };
 
 /// Failures of the command itself.
@@ -51,6 +63,8 @@ constexpr std::array k_error_texts{
              "restore .kmm-cluster-id from a backup, or remove it if no upgrade is recorded for it"},
     CodeText{"bad-configuration", "error", "a configuration file cannot be used", "Keys are long option names; unknown ones are refused.",
              "correct the file that the message names"},
+    CodeText{"bad-kmm-version", "error", "--kmm-version names no KMM version", "KMM has ordered upgrades since v2.0.0; up to v2.6.0 "
+             "its schedule label is version-device-plugin, after that version-schedule-pod.", "give main, v2.6.0 or the like, or auto"},
     CodeText{"bug", "error", "something that cannot happen has happened", "", "report it with the command line"},
     CodeText{"cluster-not-found", "error", "there is no such cluster directory", "", "correct --cluster or KMM_CLUSTER"},
     CodeText{"firmware-host-path-missing", "error", "a Module has firmware and nobody said where the hosts look for it", "",

@@ -104,6 +104,8 @@ constexpr std::array k_finding_texts{
     CodeText{"module-conflict", "finding", "two Modules load the same kernel module on a node",
              "The second finds it loaded and reports success, whatever build that is; one being deleted takes it from the other.",
              "let their selectors exclude each other"},
+    CodeText{"bad-unload-policy", "finding", "the annotation kmmtools.dev/unload-policy has an unknown value", "",
+             "write always, on-delete or never"},
     CodeText{"kernel-unknown", "finding", "a Node does not say which kernel it runs", "Nothing can be decided for it.", "set status.nodeInfo.kernelVersion"},
     CodeText{"kernel-unparsable", "finding", "a kernel version has fewer than three parts", "Template variables cannot be made from it.",
              "correct status.nodeInfo.kernelVersion"},
