@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/mirrors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "base/text.hpp"
+#include "value/reader.hpp"
+#include "value/toml_reader.hpp"
+
+namespace kmm::image {
+
+namespace {
+
+using value::Node;
+
+constexpr std::string_view k_wildcard = "*.";
+constexpr std::size_t k_config_bytes = 4U << 20U;
+
+/// Members of one mapping by name; what nobody asked for is a fault at done().
+class MirrorFields {
+public:
+    MirrorFields(const value::Document& document, const Node& node, std::string what, Diagnostics& faults)
+        : document_(document), node_(node), what_(std::move(what)), faults_(faults) {
+        if (!node.is_mapping()) {
+            fault("bad-value", fmt::format("{}: expected a mapping, found a {}", what_, value::kind_name(node.kind())), node.mark());
+        }
+    }
+
+    const Node* get(std::string_view key) {
+        known_.emplace_back(key);
+        const Node* found = node_.find(key);
+        return found != nullptr && found->is_null() ? nullptr : found;
+    }
+
+    std::string string(std::string_view key) {
+        const Node* found = get(key);
+        if (found != nullptr && !found->is_string()) {
+            wrong(key, *found, "a string");
+            return {};
+        }
+        return found == nullptr ? std::string() : found->text();
+    }
+
+    bool boolean(std::string_view key) {
+        const Node* found = get(key);
+        const auto flag = found == nullptr ? std::optional(false) : found->as_bool();
+        if (!flag) {
+            wrong(key, *found, "true or false");
+        }
+        return flag.value_or(false);
+    }
+
+    /// One of `words`, the index of it; 0 if absent.
+    std::size_t choice(std::string_view key, const std::vector<std::string>& words) {
+        const Node* found = get(key);
+        if (found == nullptr) {
+            return 0;
+        }
+        const auto word = std::find(words.begin(), words.end(), found->text());
+        if (word == words.end()) {
+            wrong(key, *found, "one of " + base::join(words, ", "));
+            return 0;
+        }
+        return static_cast<std::size_t>(word - words.begin());
+    }
+
+    /// "HOST[:PORT][/PATH]" in its normal form, "*.DOMAIN" where that may be; "" after a fault.
+    std::string location(std::string_view key, bool wildcard_allowed) {
+        const std::string text = string(key);
+        if (text.empty()) {
+            return {};
+        }
+        if (const auto normal = normal_location(text, wildcard_allowed)) {
+            return *normal;
+        }
+        const Node* found = node_.find(key);
+        fault("bad-value",
+              fmt::format("{}: expected HOST[:PORT][/PATH]{}, found \"{}\"", key, wildcard_allowed ? " or *.DOMAIN" : "", base::escape(text)),
+              found->mark());
+        return {};
+    }
+
+    [[nodiscard]] static std::optional<std::string> normal_location(const std::string& text, bool wildcard_allowed) {
+        const bool wildcard = wildcard_allowed && text.starts_with(k_wildcard);
+        static constexpr std::string_view k_tail = "/x/y";
+        try {
+            const Reference parsed = parse_reference((wildcard ? "any." + text.substr(k_wildcard.size()) : text) + std::string(k_tail));
+            const std::string first = base::to_lower(std::string_view(text).substr(0, text.find('/')));
+            const bool hub = first == "docker.io" || first == "registry-1.docker.io" || first == "index.docker.io";
+            if (parsed.registry == "index.docker.io" && !hub) {
+                return std::nullopt;  // without a registry host
+            }
+            std::string normal = parsed.name();
+            normal.resize(normal.size() - k_tail.size());
+            return wildcard ? std::string(k_wildcard) + normal.substr(4) : normal;
+        } catch (const Error&) {
+            return std::nullopt;
+        }
+    }
+
+    void missing(std::string_view key) { fault("missing-field", fmt::format("{}: expected {}, found none", what_, key), node_.mark()); }
+    void wrong(std::string_view key, const Node& found, const std::string& expected) {
+        const std::string text = found.text().empty() ? "a " + std::string(value::kind_name(found.kind())) : "\"" + base::escape(found.text()) + "\"";
+        fault("bad-value", fmt::format("{}: expected {}, found {}", key, expected, text), found.mark());
+    }
+    void fault(std::string code, std::string message, value::Mark mark, std::string hint = {}) {
+        faults_.push_back({Severity::error, std::move(code), std::move(message), document_.position(mark), std::move(hint), Exit::data});
+    }
+    void allow(std::string_view key) { known_.emplace_back(key); }
+    void done() {
+        for (const value::Member& member : node_.members()) {
+            if (std::find(known_.begin(), known_.end(), member.key) != known_.end()) {
+                continue;
+            }
+            const auto near = base::nearest(member.key, known_);
+            fault("unknown-field", fmt::format("{}: unknown key {}", what_, base::escape(member.key)), member.key_mark,
+                  near ? fmt::format("did you mean {}?", *near) : "known are " + base::join(known_, ", "));
+        }
+    }
+
+private:
+    const value::Document& document_;
+    const Node& node_;
+    std::string what_;
+    Diagnostics& faults_;
+    std::vector<std::string> known_;
+};
+
+/// The items of a list; a fault for anything else.
+std::vector<const Node*> items_of(MirrorFields& fields, std::string_view key) {
+    std::vector<const Node*> result;
+    const Node* found = fields.get(key);
+    if (found != nullptr && !found->is_sequence()) {
+        fields.wrong(key, *found, "a list");
+    } else if (found != nullptr) {
+        for (const Node& item : found->items()) {
+            result.push_back(&item);
+        }
+    }
+    return result;
+}
+
+/// Adds a rule, joined with the one of the same prefix.
+void add_rule(std::vector<MirrorRule>& rules, MirrorRule rule) {
+    const auto same = std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
+    if (same == rules.end()) {
+        rules.push_back(std::move(rule));
+        return;
+    }
+    same->blocked = same->blocked || rule.blocked;
+    std::move(rule.mirrors.begin(), rule.mirrors.end(), std::back_inserter(same->mirrors));
+}
+
+void read_registry(const value::Document& document, const Node& node, std::vector<MirrorRule>& rules, Diagnostics& faults) {
+    MirrorFields fields(document, node, "registry", faults);
+    MirrorRule rule;
+    rule.prefix = fields.location("prefix", true);
+    rule.location = fields.location("location", false);
+    rule.insecure = fields.boolean("insecure");
+    rule.blocked = fields.boolean("blocked");
+    const bool digest_only = fields.boolean("mirror-by-digest-only");
+    for (const Node* item : items_of(fields, "mirror")) {
+        MirrorFields mirror(document, *item, "registry.mirror", faults);
+        Mirror made;
+        made.location = mirror.location("location", false);
+        made.insecure = mirror.boolean("insecure");
+        made.use = static_cast<MirrorUse>(mirror.choice("pull-from-mirror", {"all", "digest-only", "tag-only"}));
+        if (digest_only && made.use == MirrorUse::all) {
+            made.use = MirrorUse::digest_only;
+        }
+        if (item->is_mapping() && item->find("location") == nullptr) {
+            mirror.missing("location");
+        }
+        mirror.done();
+        rule.mirrors.push_back(std::move(made));
+    }
+    fields.done();
+    if (rule.prefix.empty()) {
+        rule.prefix = rule.location;
+    }
+    if (rule.prefix.empty() && node.is_mapping() && node.find("prefix") == nullptr && node.find("location") == nullptr) {
+        fields.missing("prefix or location");
+    }
+    if (rule.prefix.starts_with(k_wildcard) && (!rule.location.empty() || !rule.mirrors.empty())) {
+        // What a wildcard stands for has no fixed length that a location could take the place of in a readable way.
+        fields.fault("bad-value", "prefix: expected a prefix without \"*.\" where there is a location or a mirror", node.mark(),
+                     "write one [[registry]] for each host");
+    }
+    add_rule(rules, std::move(rule));
+}
+
+void read_toml_rules(const value::Document& document, std::vector<MirrorRule>& rules, Diagnostics& faults) {
+    MirrorFields fields(document, document.root, "registries.conf", faults);
+    for (const Node* item : items_of(fields, "registry")) {
+        read_registry(document, *item, rules, faults);
+    }
+    fields.allow("unqualified-search-registries");
+    fields.allow("short-name-mode");
+    fields.done();
+}
+
+struct MirrorKind {
+    std::string_view kind, list;
+    MirrorUse use;
+};
+
+constexpr MirrorKind k_kinds[] = {
+    {"ImageDigestMirrorSet", "imageDigestMirrors", MirrorUse::digest_only},
+    {"ImageTagMirrorSet", "imageTagMirrors", MirrorUse::tag_only},
+    {"ImageContentSourcePolicy", "repositoryDigestMirrors", MirrorUse::digest_only},
+};
+
+void read_set(const value::Document& document, const Node& root, std::vector<MirrorRule>& rules, Diagnostics& faults) {
+    const std::string kind = root.get_string({"kind"});
+    if (kind == "List") {
+        MirrorFields fields(document, root, "List", faults);
+        for (const Node* item : items_of(fields, "items")) {
+            read_set(document, *item, rules, faults);
+        }
+        return;
+    }
+    const auto row = std::find_if(std::begin(k_kinds), std::end(k_kinds), [&](const MirrorKind& r) { return r.kind == kind; });
+    MirrorFields top(document, root, kind.empty() ? "document" : base::escape(kind), faults);
+    if (row == std::end(k_kinds)) {
+        if (root.is_mapping()) {
+            top.fault("unknown-kind",
+                      fmt::format("expected an ImageDigestMirrorSet, ImageTagMirrorSet or ImageContentSourcePolicy, found {}",
+                                  kind.empty() ? "no kind" : "kind " + base::escape(kind)),
+                      root.mark());
+        }
+        return;
+    }
+    for (const char* key : {"apiVersion", "kind", "metadata", "status"}) {
+        top.allow(key);
+    }
+    const Node* spec = top.get("spec");
+    top.done();
+    if (spec == nullptr) {
+        top.missing("spec");
+        return;
+    }
+    MirrorFields fields(document, *spec, "spec", faults);
+    for (const Node* item : items_of(fields, row->list)) {
+        MirrorFields entry(document, *item, std::string(row->list), faults);
+        MirrorRule rule;
+        rule.prefix = entry.location("source", true);
+        if (item->is_mapping() && item->find("source") == nullptr) {
+            entry.missing("source");
+        }
+        for (const Node* mirror : items_of(entry, "mirrors")) {
+            const auto normal = mirror->is_string() ? MirrorFields::normal_location(mirror->text(), false) : std::nullopt;
+            if (!normal) {
+                entry.wrong("mirrors", *mirror, "HOST[:PORT][/PATH]");
+            } else {
+                rule.mirrors.push_back({*normal, false, row->use});
+            }
+        }
+        if (row->kind != "ImageContentSourcePolicy") {
+            rule.blocked = entry.choice("mirrorSourcePolicy", {"AllowContactingSource", "NeverContactSource"}) == 1;
+        }
+        entry.done();
+        add_rule(rules, std::move(rule));
+    }
+    fields.done();
+}
+
+/// TOML begins with a key and "=", or with a table; YAML and JSON documents of Kubernetes never do.
+bool is_toml(std::string_view text) {
+    for (const std::string_view line : base::split(text, '\n')) {
+        const std::string_view words = base::trim(line);
+        if (!words.empty() && !words.starts_with('#')) {
+            const std::size_t colon = words.find(':');
+            return words.starts_with('[') || (words.find('=') < colon && !words.starts_with('{'));
+        }
+    }
+    return true;
+}
+
+/// What of `name` follows `prefix`: "" or "/…"; nullopt if the prefix is not one.
+std::optional<std::string> rest_of(const std::string& name, const std::string& prefix) {
+    if (prefix.starts_with(k_wildcard)) {
+        const std::size_t slash = name.find('/');
+        const bool inside = std::string_view(name).substr(0, slash).ends_with(std::string_view(prefix).substr(1));
+        return inside && prefix.find('/') == std::string::npos ? std::optional(name.substr(slash)) : std::nullopt;
+    }
+    if (!name.starts_with(prefix) || (name.size() > prefix.size() && name[prefix.size()] != '/')) {
+        return std::nullopt;
+    }
+    return name.substr(prefix.size());
+}
+
+Reference moved(const Reference& reference, const std::string& name) {
+    Reference result = reference;
+    const std::size_t slash = name.find('/');
+    result.registry = name.substr(0, slash);
+    result.repository = slash == std::string::npos ? std::string() : name.substr(slash + 1);
+    return result;
+}
+
+}  // namespace
+
+std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view file) {
+    Diagnostics faults;
+    std::vector<MirrorRule> rules;
+    value::ReadLimits limits;
+    limits.bytes_max = k_config_bytes;
+    if (is_toml(text)) {
+        if (const auto document = value::read_toml(text, file, faults, limits)) {
+            read_toml_rules(*document, rules, faults);
+        }
+    } else {
+        for (const value::Document& document : value::read_any(text, file, faults, limits)) {
+            read_set(document, document.root, rules, faults);
+        }
+    }
+    if (has_errors(faults)) {
+        throw Error::from_diagnostics(std::move(faults));
+    }
+    return rules;
+}
+
+std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules) {
+    const MirrorRule* rule = nullptr;
+    std::string rest;
+    for (const MirrorRule& candidate : rules) {
+        const auto tail = rest_of(reference.name(), candidate.prefix);
+        if (tail && (rule == nullptr || candidate.prefix.size() > rule->prefix.size())) {
+            rule = &candidate;
+            rest = *tail;
+        }
+    }
+    if (rule == nullptr) {
+        return {{reference, false, false}};
+    }
+    std::vector<Endpoint> result;
+    for (const Mirror& mirror : rule->mirrors) {
+        if (mirror.use == MirrorUse::all || (mirror.use == MirrorUse::digest_only) == reference.digest.has_value()) {
+            result.push_back({moved(reference, mirror.location + rest), mirror.insecure, true});
+        }
+    }
+    if (!rule->blocked) {
+        result.push_back({rule->location.empty() ? reference : moved(reference, rule->location + rest), rule->insecure, false});
+    }
+    return result;
+}
+
+}  // namespace kmm::image

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mirrors: which registries to ask for an image, in which order. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "image/reference.hpp"
+
+namespace kmm::image {
+
+/// Which references a mirror serves.
+enum class MirrorUse { all, digest_only, tag_only };
+
+struct Mirror {
+    std::string location;  ///< "HOST[:PORT][/PATH]": takes the place of the rule's prefix
+    bool insecure = false;
+    MirrorUse use = MirrorUse::all;
+};
+
+/// One [[registry]] of registries.conf, or one entry of an ImageDigestMirrorSet and its kin.
+struct MirrorRule {
+    std::string prefix;    ///< "HOST[:PORT][/PATH]" or "*.DOMAIN"
+    std::string location;  ///< takes the place of the prefix when the source itself is asked; "" for the prefix
+    bool insecure = false;
+    bool blocked = false;  ///< the source itself is never asked
+    std::vector<Mirror> mirrors;
+};
+
+/// Reads a mirror configuration. TOML (containers-registries.conf(5)): [[registry]] with prefix, location, insecure, blocked,
+/// mirror-by-digest-only, and [[registry.mirror]] with location, insecure, pull-from-mirror; the keys that only concern
+/// short names (unqualified-search-registries, short-name-mode) are accepted and mean nothing here. YAML or JSON:
+/// ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy, or a List of them. Rules of one prefix are joined.
+/// Errors: all faults with their places: data "unknown-field", "bad-value", "missing-field", "unknown-kind", and those of
+/// the readers.
+[[nodiscard]] std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view file);
+
+/// One place to ask for an image.
+struct Endpoint {
+    Reference reference;  ///< what the image is called there
+    bool insecure = false;
+    bool mirror = false;  ///< false for the source itself, which comes last
+};
+
+/// Mirrors in their order, then the source. The rule with the longest prefix applies. Empty if the source is blocked and no
+/// mirror serves this reference.
+[[nodiscard]] std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules);
+
+}  // namespace kmm::image

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "image/mirrors.hpp"
+
+using namespace kmm;
+
+namespace {
+
+/// "HOST/REPOSITORY[:TAG][@DIGEST]" of every endpoint in order, with "!" behind insecure ones.
+std::string endpoints_text(const std::string& reference, const std::string& config) {
+    std::string result;
+    for (const auto& endpoint : image::endpoints_of(image::parse_reference(reference), image::read_mirrors(config, "m.conf"))) {
+        result += (result.empty() ? "" : " ") + endpoint.reference.to_string() + (endpoint.insecure ? "!" : "");
+    }
+    return result;
+}
+
+/// "LINE:COLUMN CODE" of every fault, and the first message.
+std::string mirror_faults(const std::string& config) {
+    try {
+        static_cast<void>(image::read_mirrors(config, "m.conf"));
+    } catch (const Error& error) {
+        std::string result;
+        for (const Diagnostic& fault : error.diagnostics()) {
+            result += (result.empty() ? "" : " ") + fault.position->to_string() + " " + fault.code;
+        }
+        return result + ": " + error.diagnostics().front().message;
+    }
+    return "none";
+}
+
+const std::string k_pinned = "@sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+}  // namespace
+
+TEST_SUITE("image::unit") {
+
+TEST_CASE("registries.conf: the longest prefix, mirrors in order, the source last") {
+    const std::string config =
+        "unqualified-search-registries = [\"docker.io\"]\nshort-name-mode = \"enforcing\"\n"
+        "[[registry]]\nprefix = \"quay.io\"\nlocation = \"quay.io\"\ninsecure = true\n"
+        "[[registry]]\nlocation = \"quay.io/team\"\n"
+        "[[registry.mirror]]\nlocation = \"m1.example.com:5000/quay\"\n"
+        "[[registry.mirror]]\nlocation = \"m2.example.com\"\ninsecure = true\n"
+        "[[registry]]\nprefix = \"old.example.com/a\"\nlocation = \"new.example.com\"\n"
+        "[[registry]]\nprefix = \"docker.io\"\n[[registry.mirror]]\nlocation = \"hub.example.com\"\n"
+        "[[registry]]\nprefix = \"*.blocked.com\"\nblocked = true\n";
+    CHECK(endpoints_text("quay.io/team/driver:v1", config) ==
+          "m1.example.com:5000/quay/driver:v1 m2.example.com/driver:v1! quay.io/team/driver:v1");
+    CHECK(endpoints_text("quay.io/teams/driver:v1", config) == "quay.io/teams/driver:v1!");
+    CHECK(endpoints_text("quay.io:443/team/driver:v1", config) == "quay.io:443/team/driver:v1");
+    CHECK(endpoints_text("old.example.com/a/b" + k_pinned, config) == "new.example.com/b" + k_pinned);
+    CHECK(endpoints_text("alpine", config) == "hub.example.com/library/alpine:latest index.docker.io/library/alpine:latest");
+    CHECK(endpoints_text("x.blocked.com/a:1", config).empty());
+    CHECK(endpoints_text("x.y.blocked.com/a:1", config).empty());
+    CHECK(endpoints_text("blocked.com/a:1", config) == "blocked.com/a:1");
+}
+
+TEST_CASE("registries.conf: mirrors only for digests or only for tags") {
+    const std::string config =
+        "[[registry]]\nprefix = \"q.io\"\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = \"d.io\"\n"
+        "[[registry]]\nprefix = \"t.io\"\n[[registry.mirror]]\nlocation = \"m.io\"\npull-from-mirror = \"tag-only\"\n";
+    CHECK(endpoints_text("q.io/a:1", config) == "q.io/a:1");
+    CHECK(endpoints_text("q.io/a:1" + k_pinned, config) == "d.io/a:1" + k_pinned + " q.io/a:1" + k_pinned);
+    CHECK(endpoints_text("t.io/a:1", config) == "m.io/a:1 t.io/a:1");
+    CHECK(endpoints_text("t.io/a" + k_pinned, config) == "t.io/a" + k_pinned);
+}
+
+TEST_CASE("the documents of OpenShift") {
+    const std::string config =
+        "apiVersion: config.openshift.io/v1\nkind: ImageDigestMirrorSet\nmetadata: {name: d}\nspec:\n  imageDigestMirrors:\n"
+        "  - source: q.io/team\n    mirrors: [m.io/a, m.io/b]\n    mirrorSourcePolicy: NeverContactSource\n"
+        "---\napiVersion: config.openshift.io/v1\nkind: ImageTagMirrorSet\nmetadata: {name: t}\nspec:\n  imageTagMirrors:\n"
+        "  - source: t.io\n    mirrors: [m.io/t]\n"
+        "---\napiVersion: operator.openshift.io/v1alpha1\nkind: ImageContentSourcePolicy\nmetadata: {name: c}\nspec:\n"
+        "  repositoryDigestMirrors:\n  - source: t.io\n    mirrors: [m.io/c]\n";
+    CHECK(endpoints_text("q.io/team/x" + k_pinned, config) == "m.io/a/x" + k_pinned + " m.io/b/x" + k_pinned);
+    CHECK(endpoints_text("q.io/team/x:1", config).empty());
+    CHECK(endpoints_text("t.io/x:1", config) == "m.io/t/x:1 t.io/x:1");
+    CHECK(endpoints_text("t.io/x" + k_pinned, config) == "m.io/c/x" + k_pinned + " t.io/x" + k_pinned);
+    CHECK(endpoints_text("t.io/x:1", R"({"kind":"List","items":[{"kind":"ImageTagMirrorSet","spec":{"imageTagMirrors":[]}}]})") ==
+          "t.io/x:1");
+}
+
+TEST_CASE("faults of a mirror configuration are all named with their places") {
+    CHECK(mirror_faults("[[registry]]\nlocaton = \"a.io\"\nblocked = \"yes\"\n").starts_with(
+        "m.conf:1:1 missing-field m.conf:2:1 unknown-field m.conf:3:11 bad-value: registry: expected prefix or location"));
+    CHECK(mirror_faults("[[registry]]\nprefix = \"a.io:tag\"\n").starts_with("m.conf:2:10 bad-value: prefix: expected HOST[:PORT]"));
+    CHECK(mirror_faults("[[registry]]\nprefix = \"team/x\"\n").starts_with("m.conf:2:10 bad-value"));
+    CHECK(mirror_faults("[[registry]]\nprefix = \"*.a.io\"\nlocation = \"b.io\"\n").starts_with("m.conf:1:1 bad-value"));
+    CHECK(mirror_faults("[[registry]]\nprefix = \"a.io\"\n[[registry.mirror]]\ninsecure = true\n").starts_with("m.conf:3:1 missing-field"));
+    CHECK(mirror_faults("[[registry]]\nprefix = \"a.io\"\n[[registry.mirror]]\nlocation = \"b.io\"\npull-from-mirror = \"never\"\n")
+              .starts_with("m.conf:5:20 bad-value: pull-from-mirror: expected one of all, digest-only, tag-only, found \"never\""));
+    CHECK(mirror_faults("[aliases]\nx = \"y\"\n").starts_with("m.conf:1:1 unknown-field"));
+    CHECK(mirror_faults("registry = 1\n").starts_with("m.conf:1:12 bad-value"));
+    CHECK(mirror_faults("kind: Pod\n").starts_with("m.conf:1:1 unknown-kind"));
+    CHECK(mirror_faults("kind: ImageTagMirrorSet\n").starts_with("m.conf:1:1 missing-field"));
+    CHECK(mirror_faults("kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: a.io, mirrors: [x, y.io], extra: 1}]}\n").starts_with(
+        "m.conf:2:51 bad-value m.conf:2:61 unknown-field"));
+}
+
+}
