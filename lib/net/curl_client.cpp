@@ -24,7 +24,6 @@ namespace kmm::net {
 namespace {
 
 constexpr std::size_t k_header_bytes_max = 256U << 10U;
-constexpr long k_stall_seconds = 30;
 
 struct EasyDeleter {
     void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
@@ -116,11 +115,21 @@ curl_socket_t on_open_socket(void* user, curlsocktype /*purpose*/, curl_sockaddr
     return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
+/// Files with authorities besides the system's.
+std::vector<std::string> authorities(const TlsSettings& tls) {
+    std::vector<std::string> files = tls.more_ca_files;
+    if (!tls.ca_file.empty()) {
+        files.push_back(tls.ca_file);
+    }
+    return files;
+}
+
 CURLcode on_ssl_context(CURL* /*handle*/, void* context, void* user) {
     const auto& exchange = *static_cast<const Exchange*>(user);
-    const std::string& file = exchange.request.tls.ca_file;
-    if (!file.empty() && SSL_CTX_load_verify_locations(static_cast<SSL_CTX*>(context), file.c_str(), nullptr) != 1) {
-        return CURLE_SSL_CACERT_BADFILE;
+    for (const std::string& file : authorities(exchange.request.tls)) {
+        if (SSL_CTX_load_verify_locations(static_cast<SSL_CTX*>(context), file.c_str(), nullptr) != 1) {
+            return CURLE_SSL_CACERT_BADFILE;
+        }
     }
     return CURLE_OK;
 }
@@ -212,8 +221,7 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
 
 struct CurlHttpClient::Impl {
     EasyHandle handle;
-    std::string ca_file;  ///< the handle's connections were made with
-    bool insecure = false;
+    TlsSettings tls;  ///< the handle's connections were made with
 };
 
 CurlHttpClient::CurlHttpClient() : impl_(new Impl) {
@@ -229,16 +237,17 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         throw Error(Exit::data, "bad-url", "expected an http or https URL without user name, found \"" +
                                                redact_url(request.url) + "\"");
     }
-    const std::string& ca_file = request.tls.ca_file;
-    if (!ca_file.empty() && ::access(ca_file.c_str(), R_OK) != 0) {
-        const int saved = errno;
-        throw from_errno(saved, "CA file " + ca_file, "ca-file");
+    const std::vector<std::string> ca_files = authorities(request.tls);
+    for (const std::string& file : ca_files) {
+        if (::access(file.c_str(), R_OK) != 0) {
+            const int saved = errno;
+            throw from_errno(saved, "CA file " + file, "ca-file");
+        }
     }
     // Connections are only reused under the same trust settings.
-    if (!impl_->handle || impl_->ca_file != ca_file || impl_->insecure != request.tls.insecure) {
+    if (!impl_->handle || impl_->tls != request.tls) {
         impl_->handle.reset(curl_easy_init());
-        impl_->ca_file = ca_file;
-        impl_->insecure = request.tls.insecure;
+        impl_->tls = request.tls;
         if (!impl_->handle) {
             throw bug("libcurl gave no handle");
         }
@@ -280,11 +289,15 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     set(curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count())));
     set(curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count())));
     set(curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.stall_bytes_per_second)));
-    set(curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, k_stall_seconds));
+    set(curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_window.count())));
     set(curl_easy_setopt(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2)));
     set(curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, request.tls.insecure ? 0L : 1L));
     set(curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, request.tls.insecure ? 0L : 2L));
-    if (!ca_file.empty()) {
+    if (!request.tls.client_certificate.empty()) {
+        set(curl_easy_setopt(handle, CURLOPT_SSLCERT, request.tls.client_certificate.c_str()));
+        set(curl_easy_setopt(handle, CURLOPT_SSLKEY, request.tls.client_key.c_str()));
+    }
+    if (!ca_files.empty()) {
         set(curl_easy_setopt(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L));
         set(curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context));
         set(curl_easy_setopt(handle, CURLOPT_SSL_CTX_DATA, &exchange));

@@ -18,6 +18,9 @@ namespace kmm::net {
 struct TlsSettings {
     bool insecure = false;   ///< plain HTTP and unverified TLS are acceptable for this request
     std::string ca_file;     ///< PEM, in addition to the system's; "" for none
+    std::vector<std::string> more_ca_files;  ///< likewise
+    std::string client_certificate, client_key;  ///< PEM files to show who we are; "" for none
+    friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
 struct Request {
@@ -28,7 +31,8 @@ struct Request {
     TlsSettings tls;
     std::chrono::milliseconds connect_timeout{15'000};
     std::chrono::milliseconds timeout{600'000};  ///< whole exchange
-    std::uint64_t stall_bytes_per_second = 1024; ///< slower than this for 30 s is a failure
+    std::uint64_t stall_bytes_per_second = 1024; ///< slower than this for stall_window is a failure
+    std::chrono::seconds stall_window{30};
     /// The least public kind of address that the connection may go to, checked on the address really connected to (so that
     /// a DNS answer cannot point a request inwards). Not checked when a proxy variable is set: the proxy connects then.
     AddressScope scope_max = AddressScope::link_local;

@@ -276,6 +276,10 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
     const net::Url first = url;
     for (int hop = 0;; ++hop) {
         request.url = url.to_string();
+        if (url.host != boundary.host) {
+            request.tls.client_certificate.clear();
+            request.tls.client_key.clear();
+        }
         request.scope_max = scope_max_for(url, boundary);
         body.clear();
         response = http_.send(request, [&](const net::Response&, std::string_view piece) {

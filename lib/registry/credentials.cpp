@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/puller.hpp"
+#include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
 #include "value/reader.hpp"
 
@@ -17,6 +18,7 @@ namespace kmm::registry {
 namespace {
 
 constexpr std::size_t k_file_max = 1U << 20U;
+constexpr int k_mount_depth_max = 3;
 
 Error bad_file(const std::string& file, const std::string& what) {
     return Error(Exit::data, "bad-auth-file", what)
@@ -83,15 +85,16 @@ std::string variable(const char* name) {
     return value == nullptr ? std::string() : std::string(value);
 }
 
-}  // namespace
-
-std::vector<Credential> parse_credentials(const std::string& text, const std::string& file) {
+value::Node read_config(const std::string& text, const std::string& file) {
     Diagnostics faults;
-    const auto documents = value::read_json(text, file, faults);
+    auto documents = value::read_json(text, file, faults);
     if (has_errors(faults) || documents.size() != 1 || !documents.front().root.is_mapping()) {
         throw bad_file(file, "expected one JSON mapping with registry credentials");
     }
-    const value::Node& root = documents.front().root;
+    return std::move(documents.front().root);
+}
+
+std::vector<Credential> credentials_in(const value::Node& root, const std::string& file) {
     std::vector<Credential> result;
     if (const value::Node* auths = root.find("auths"); auths != nullptr) {
         if (!auths->is_mapping() && !auths->is_null()) {
@@ -105,9 +108,49 @@ std::vector<Credential> parse_credentials(const std::string& text, const std::st
     return result;
 }
 
-std::vector<Credential> default_credentials(const std::string& authfile) {
+void add_file(const std::string& file, std::vector<Credential>& result, std::vector<std::string>& warnings) {
+    const value::Node root = read_config(sys::read_file(file, k_file_max), file);
+    for (Credential& credential : credentials_in(root, file)) {
+        result.push_back(std::move(credential));
+    }
+    const value::Node* helpers = root.find("credHelpers");
+    if (!root.get_string({"credsStore"}).empty() || (helpers != nullptr && !helpers->members().empty())) {
+        warnings.push_back("credential-helper-ignored: " + base::escape(file) + ": programs are never run for credentials");
+    }
+}
+
+void add_mounted(const std::string& directory, int depth, std::vector<Credential>& result, std::vector<std::string>& warnings) {
+    for (const sys::DirectoryEntry& entry : sys::list_directory(directory)) {
+        const std::string path = directory + "/" + entry.name;
+        if (entry.type == sys::EntryType::directory && !entry.name.starts_with("..") && depth < k_mount_depth_max) {
+            add_mounted(path, depth + 1, result, warnings);
+        } else if (entry.type != sys::EntryType::directory && (entry.name == ".dockerconfigjson" || entry.name == ".dockercfg")) {
+            try {
+                add_file(path, result, warnings);  // the kubelet makes these names links into the directory ..data
+            } catch (const Error& error) {
+                warnings.push_back("pull-secret-skipped: " + base::escape(path) + ": " + error.message());
+            }
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<Credential> parse_credentials(const std::string& text, const std::string& file) {
+    return credentials_in(read_config(text, file), file);
+}
+
+std::vector<Credential> mounted_credentials(const std::string& directory, std::vector<std::string>& warnings) {
+    std::vector<Credential> result;
+    add_mounted(directory, 0, result, warnings);
+    return result;
+}
+
+std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings) {
+    std::vector<Credential> result;
     if (!authfile.empty()) {
-        return parse_credentials(sys::read_file(authfile, k_file_max), authfile);
+        add_file(authfile, result, warnings);
+        return result;
     }
     std::vector<std::string> places;
     if (const std::string file = variable("REGISTRY_AUTH_FILE"); !file.empty()) {
@@ -122,14 +165,10 @@ std::vector<Credential> default_credentials(const std::string& authfile) {
     if (const std::string runtime = variable("XDG_RUNTIME_DIR"); !runtime.empty()) {
         places.push_back(runtime + "/containers/auth.json");
     }
-    std::vector<Credential> result;
     for (const std::string& place : places) {
         std::error_code fault;
-        if (!std::filesystem::exists(place, fault)) {
-            continue;
-        }
-        for (Credential& credential : parse_credentials(sys::read_file(place, k_file_max), place)) {
-            result.push_back(std::move(credential));
+        if (std::filesystem::exists(place, fault)) {
+            add_file(place, result, warnings);
         }
     }
     return result;

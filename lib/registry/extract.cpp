@@ -43,7 +43,7 @@ std::size_t command_lines(std::string_view text) {
 }
 
 /// Reads the current entry, up to a cap, only to tell the user what is ignored.
-void scan_for_commands(TarReader& tar, const std::string& path, Extraction& into) {
+void scan_for_commands(EntryReader& tar, const std::string& path, Extraction& into) {
     std::string text;
     for (std::string_view piece = tar.content(); !piece.empty() && text.size() < k_config_scan_max;
          piece = tar.content()) {
@@ -55,7 +55,7 @@ void scan_for_commands(TarReader& tar, const std::string& path, Extraction& into
     }
 }
 
-void store(TarReader& tar, ContentId id, const LayerEntry& entry, Extraction& into) {
+void store(EntryReader& tar, ContentId id, const LayerEntry& entry, Extraction& into) {
     Hasher hasher;
     StoredFile stored;
     into.staging.begin_file(id);
@@ -83,27 +83,27 @@ void store(TarReader& tar, ContentId id, const LayerEntry& entry, Extraction& in
     into.staging.end_file(std::move(stored));
 }
 
-void read_entries(TarReader& tar, Extraction& into) {
+}  // namespace
+
+void add_entries(EntryReader& reader, Extraction& into) {
     LayerEntry entry;
-    while (tar.next(entry)) {
+    while (reader.next(entry)) {
         const bool maybe_config = entry.kind == EntryKind::file && entry.name.find("mod") != std::string::npos;
         if (maybe_config) {
             const std::string path = normalise_entry(entry.name, into.limits);
             const bool metadata = is_module_metadata(path, into.view.wanted());
             if (metadata || is_modprobe_config(path)) {
-                scan_for_commands(tar, path, into);
+                scan_for_commands(reader, path, into);
             }
             if (metadata) {
                 continue;
             }
         }
         if (const auto id = into.view.add(entry)) {
-            store(tar, *id, entry, into);
+            store(reader, *id, entry, into);
         }
     }
 }
-
-}  // namespace
 
 void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into) {
     FileSource file(fd);
@@ -112,7 +112,7 @@ void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& 
     into.view.begin_layer();
     {
         TarReader tar(checked);
-        read_entries(tar, into);
+        add_entries(tar, into);
     }
     const image::Digest found = checked.drain();
     if (found != diff_id) {

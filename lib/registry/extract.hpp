@@ -7,7 +7,7 @@
 #include <string>
 
 #include "image/manifest.hpp"
-#include "registry/layer_view.hpp"
+#include "registry/entry_reader.hpp"
 #include "registry/source.hpp"
 #include "registry/staging.hpp"
 
@@ -22,6 +22,9 @@ struct Extraction {
     std::set<std::string>& warnings;
     std::function<void()> on_piece;  ///< called often; may throw (deadline)
 };
+
+/// Adds every entry of `reader` to the view and stores the wanted contents. Errors: those of the parts.
+void add_entries(EntryReader& reader, Extraction& into);
 
 /// Reads the blob in `fd` (already verified against `layer`), adds its entries, and compares the digest of the inflated bytes
 /// with `diff_id`. Errors: those of the parts; integrity 76 "digest-mismatch" for the diff id (M31).

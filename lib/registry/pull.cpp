@@ -2,14 +2,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "registry/blob.hpp"
 #include "registry/extract.hpp"
 #include "registry/puller.hpp"
+#include "registry/hash.hpp"
+#include "registry/local.hpp"
 #include "registry/resolve.hpp"
+#include "registry/session.hpp"
 
 namespace kmm::registry {
 
@@ -44,7 +48,7 @@ std::uint64_t check_layers(const ResolvedImage& image, const Limits& limits) {
 }
 
 void check_kernels(const PullRequest& request, const std::vector<std::string>& found,
-                   const image::Reference& reference) {
+                   const std::string& reference) {
     for (const std::string& kernel : request.kernels) {
         if (std::binary_search(found.begin(), found.end(), kernel)) {
             continue;
@@ -53,79 +57,128 @@ void check_kernels(const PullRequest& request, const std::vector<std::string>& f
                     fmt::format("expected the directory {}/lib/modules/{} in the image, found {}",
                                 request.dir_name == "/" ? "" : request.dir_name, kernel,
                                 found.empty() ? std::string("no kernel at all") : "other kernels"))
-            .detail("image", reference.to_string())
+            .detail("image", base::escape(reference))
             .detail("kernels", found.empty() ? "none" : base::escape(base::join(found, ", ")))
             .hint("build the image for this kernel, or correct the kernel mapping or dirName of the Module");
     }
     if (request.all_kernels && found.empty()) {
         throw Error(Exit::not_found, "kernel-not-in-image",
                     fmt::format("expected kernel directories below {}/lib/modules, found none", request.dir_name))
-            .detail("image", reference.to_string());
+            .detail("image", base::escape(reference));
     }
 }
 
-/// Images that are not in a registry are another transport: said clearly instead of being taken for a repository name.
-void refuse_other_transports(const std::string& reference) {
-    for (const char* prefix : {"oci:", "oci-archive:", "docker-archive:", "docker-daemon:", "containers-storage:"}) {
-        if (reference.starts_with(prefix)) {
-            throw Error(Exit::usage, "unsupported",
-                        fmt::format("expected an image in a registry, found the transport \"{}\"", prefix))
-                .hint("push the image to a registry that the node reaches, for example with skopeo copy");
+/// The identity of files that have no manifest: the digest of their list, as sha256sum writes it.
+std::string digest_of_files(const std::vector<ExtractedFile>& files) {
+    Hasher hasher;
+    for (const ExtractedFile& file : files) {
+        hasher.update(file.sha256 + "  " + file.path + "\n");
+    }
+    return hasher.finish().to_string();
+}
+
+/// One pull: what is known of it while it runs.
+class Pull {
+public:
+    Pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& http, sys::Clock& clock)
+        : request_(request), http_(http), clock_(clock), deadline_(clock.monotonic() + request.deadline),
+          view_(wanted_from(request), request.limits), staging_(out_dir) {}
+
+    PullResult run() {
+        const auto local = parse_local_reference(request_.reference);
+        result_.reference = request_.reference;
+        if (local && local->transport == Transport::directory) {
+            take_directory(*local);
+        } else {
+            const auto store = with_context([&] { return "image " + base::escape(request_.reference); }, [&] { return open(local); });
+            take_image(*store);
+        }
+        view_.finish();
+        result_.kernels_found = view_.kernels();
+        check_kernels(request_, result_.kernels_found, result_.reference);
+        warnings_.insert(view_.warnings().begin(), view_.warnings().end());
+        warnings_.insert(notes_.begin(), notes_.end());
+        result_.warnings.assign(warnings_.begin(), warnings_.end());
+        result_.files = staging_.publish(view_);
+        if (result_.digest.empty()) {
+            result_.digest = digest_of_files(result_.files);
+        }
+        return std::move(result_);
+    }
+
+private:
+    void check_deadline() const {
+        if (clock_.monotonic() >= deadline_) {
+            throw pull_timeout(request_.deadline);
         }
     }
-}
+
+    std::unique_ptr<ImageStore> open(const std::optional<LocalReference>& local) {
+        if (local) {
+            return open_local(*local, request_.limits, [this] { check_deadline(); });
+        }
+        const image::Reference reference = image::parse_reference(request_.reference);
+        result_.reference = reference.to_string();
+        return open_registry(reference, request_, http_, clock_, notes_);
+    }
+
+    void take_directory(const LocalReference& local) {
+        const auto reader = read_module_directory(local, view_.wanted(), request_.limits);
+        Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [this] { check_deadline(); }};
+        view_.begin_layer();
+        with_context([&] { return "directory " + base::escape(local.path); }, [&] { add_entries(*reader, extraction); });
+    }
+
+    void take_image(ImageStore& store) {
+        const ResolvedImage image = with_context([&] { return "image " + result_.reference; },
+                                                 [&] { return resolve_image(store, request_, notes_); });
+        result_.digest = store.identity().value_or(image.digest).to_string();
+        result_.index_digest = image.index_digest;
+        const std::uint64_t total = check_layers(image, request_.limits);
+        Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [&] { store.check_deadline(); }};
+        std::uint64_t done = 0;
+        for (std::size_t i = 0; i < image.manifest.layers.size(); ++i) {
+            const image::Descriptor& layer = image.manifest.layers[i];
+            with_context(
+                [&] {
+                    return fmt::format("image {}: layer {} of {} ({})", result_.reference, i + 1,
+                                       image.manifest.layers.size(), layer.digest.short_text());
+                },
+                [&] {
+                    staging_.need_space(layer.size);
+                    const sys::Fd blob = staging_.unnamed_file();
+                    FileTarget target(blob.get());
+                    store.blob(layer, target, notes_, [&](std::uint64_t have) {
+                        if (request_.progress) {
+                            request_.progress(done + have, total);
+                        }
+                    });
+                    extract_layer(blob.get(), layer, image.config.diff_ids[i], extraction);
+                });
+            done += layer.size;
+        }
+        result_.bytes_downloaded = done;
+    }
+
+    const PullRequest& request_;
+    net::HttpClient& http_;
+    sys::Clock& clock_;
+    std::chrono::milliseconds deadline_;
+    LayerView view_;
+    Staging staging_;
+    InflateBudget budget_;
+    PullResult result_;
+    std::set<std::string> warnings_;
+    std::vector<std::string> notes_;
+};
 
 }  // namespace
 
 PullResult pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& http, sys::Clock& clock) {
-    refuse_other_transports(request.reference);
-    const image::Reference reference = image::parse_reference(request.reference);
-    LayerView view(wanted_from(request), request.limits);
-    Staging staging(out_dir);
-    Session session(http, clock, reference, request);
-    PullResult result;
-    result.reference = reference.to_string();
-    std::vector<std::string> notes;
-
-    const ResolvedImage image = with_context([&] { return "image " + result.reference; },
-                                             [&] { return resolve_image(session, reference, request, notes); });
-    result.digest = image.digest.to_string();
-    result.index_digest = image.index_digest;
-
-    const std::uint64_t total = check_layers(image, request.limits);
-    std::set<std::string> warnings;
-    InflateBudget budget;
-    Extraction extraction{view, staging, budget, request.limits, warnings, [&] { session.check_deadline(); }};
-    std::uint64_t done = 0;
-    for (std::size_t i = 0; i < image.manifest.layers.size(); ++i) {
-        const image::Descriptor& layer = image.manifest.layers[i];
-        with_context(
-            [&] {
-                return fmt::format("image {}: layer {} of {} ({})", result.reference, i + 1,
-                                   image.manifest.layers.size(), layer.digest.short_text());
-            },
-            [&] {
-                staging.need_space(layer.size);
-                const sys::Fd blob = staging.unnamed_file();
-                FileTarget target(blob.get());
-                fetch_blob(session, layer, target, notes, [&](std::uint64_t have) {
-                    if (request.progress) {
-                        request.progress(done + have, total);
-                    }
-                });
-                extract_layer(blob.get(), layer, image.config.diff_ids[i], extraction);
-            });
-        done += layer.size;
+    if (!parse_local_reference(request.reference)) {
+        static_cast<void>(image::parse_reference(request.reference));  // before anything is looked at
     }
-    result.bytes_downloaded = done;
-    view.finish();
-    result.kernels_found = view.kernels();
-    check_kernels(request, result.kernels_found, reference);
-    warnings.insert(view.warnings().begin(), view.warnings().end());
-    warnings.insert(notes.begin(), notes.end());
-    result.warnings.assign(warnings.begin(), warnings.end());
-    result.files = staging.publish(view);
-    return result;
+    return Pull(request, out_dir, http, clock).run();
 }
 
 }  // namespace kmm::registry

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "image/mirrors.hpp"
 #include "net/http.hpp"
 #include "sys/clock.hpp"
 
@@ -46,7 +47,9 @@ struct PullRequest {
     std::string firmware_path;             ///< directory inside the image, "" for none
     std::string architecture = "amd64", os = "linux", variant;
     std::vector<Credential> credentials;
-    net::TlsSettings tls;
+    net::TlsSettings tls;                  ///< of the registry itself; a mirror has its own
+    std::vector<image::MirrorRule> mirrors;
+    std::vector<std::string> certs_dirs;   ///< as /etc/docker/certs.d, the first that knows the host counts
     Limits limits;
     std::chrono::milliseconds deadline{600'000};
     int attempts = 5;
@@ -70,18 +73,27 @@ struct PullResult {
     std::uint64_t bytes_downloaded = 0;
 };
 
-/// Pulls into `out_dir` (an existing, empty, private directory): files land at OUT + their path in the image, modes 0644
+/// Pulls into `out_dir` (an existing, private directory, empty or with what a killed pull left): files land at OUT + their path in the image, modes 0644
 /// and 0755, nothing else is written. On any Error everything below `out_dir` that was written has been removed again.
 /// Errors: facts reliability-ux 2.8: integrity 76, unsafe 16 ("image-unsafe", "image-limit"), data 65, not_found 66
 /// ("no-platform", "image-not-found", "kernel-not-in-image"), no_permission 77 ("registry-auth"), unavailable 69, io 74,
-/// timeout 124; usage "unsupported" for images outside a registry ("oci:DIR").
+/// timeout 124; usage "unsupported" for the transports of container engines. `reference` may also be "oci:DIR[:TAG]",
+/// "oci-archive:FILE[:TAG]", "docker-archive:FILE[:NAME:TAG]" or "dir:DIR": the same rules, limits and digests apply.
 [[nodiscard]] PullResult
 pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& http, sys::Clock& clock);
+
+/// True if `directory` holds what a pull into it that was killed has left: pull() removes that first.
+[[nodiscard]] bool has_unfinished_pull(const std::string& directory);
 
 /// Reads Docker's config.json / .dockerconfigjson or legacy .dockercfg text. Errors: data "bad-auth-file" with `file`'s
 /// name and never its content.
 [[nodiscard]] std::vector<Credential> parse_credentials(const std::string& text, const std::string& file);
-/// Credentials of the usual places in order of precedence (facts: reliability-ux 2.6); `authfile` "" for none given.
-[[nodiscard]] std::vector<Credential> default_credentials(const std::string& authfile);
+/// Credentials of `authfile`, or, if it is "", of the usual places in order of precedence (facts: reliability-ux 2.6). `warnings`
+/// names files that rely on credential helpers: those are programs, and none is run. Errors: as parse_credentials; io.
+[[nodiscard]] std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings);
+/// Credentials of every .dockerconfigjson and .dockercfg below `directory`, as the kubelet mounts Secrets and as KMM's worker read
+/// them; other names are passed over. A file that cannot be read or understood is named in `warnings` and passed over.
+/// Errors: from_errno if there is no such directory.
+[[nodiscard]] std::vector<Credential> mounted_credentials(const std::string& directory, std::vector<std::string>& warnings);
 
 }  // namespace kmm::registry

@@ -8,30 +8,11 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "registry/blob.hpp"
-#include "registry/hash.hpp"
 #include "registry/source.hpp"
-#include "value/reader.hpp"
 
 namespace kmm::registry {
 
 namespace {
-
-value::Node read_document(const std::string& text, const char* what) {
-    Diagnostics faults;
-    value::ReadLimits limits;
-    limits.bytes_max = text.size() + 1;
-    auto documents = value::read_json(text, what, faults, limits);
-    if (has_errors(faults) || documents.size() != 1) {
-        const std::string reason = faults.empty() ? "it is empty" : faults.front().message;
-        Error error(Exit::data, "bad-manifest", fmt::format("the {} is not a JSON document: {}", what, reason));
-        if (!faults.empty() && faults.front().position) {
-            error.detail("at", faults.front().position->to_string());
-        }
-        throw error;
-    }
-    return std::move(documents.front().root);
-}
 
 struct FetchedManifest {
     value::Node root;
@@ -41,13 +22,12 @@ struct FetchedManifest {
 
 class Resolver {
 public:
-    Resolver(Session& session, const image::Reference& reference, const PullRequest& request,
-             std::vector<std::string>& warnings)
-        : session_(session), reference_(reference), request_(request), warnings_(warnings),
+    Resolver(ImageStore& store, const PullRequest& request, std::vector<std::string>& warnings)
+        : store_(store), request_(request), warnings_(warnings),
           platform_{request.os, request.architecture, request.variant} {}
 
     ResolvedImage run() {
-        const FetchedManifest top = fetch(reference_.manifest_name(), reference_.digest, std::nullopt);
+        const FetchedManifest top = fetch(store_.first_name(), store_.first_digest(), std::nullopt);
         if (top.kind == image::DocumentKind::manifest) {
             ResolvedImage image = complete(top);
             check_platform(image.config.platform);
@@ -74,50 +54,25 @@ private:
         if (size && *size > cap) {
             throw limit_error("the size of the manifest", "manifest_bytes", cap);
         }
-        std::string body;
-        const net::Response response = get_with_retries(name, body, cap);
-        if (body.size() > cap) {
+        const ManifestText text = store_.manifest(name, digest, cap);
+        if (text.body.size() > cap) {
             throw limit_error("the size of the manifest", "manifest_bytes", cap);
         }
-        if (size && body.size() != *size) {
+        if (size && text.body.size() != *size) {
             throw Error(Exit::integrity, "size-mismatch",
-                        fmt::format("expected a manifest of {} bytes, found {}", *size, body.size()))
+                        fmt::format("expected a manifest of {} bytes, found {}", *size, text.body.size()))
                 .detail("manifest", name);
         }
         FetchedManifest result;
-        result.digest = digest_of(body, digest ? digest->algorithm : image::DigestAlgorithm::sha256);
-        if (digest && result.digest != *digest) {
-            throw Error(Exit::integrity, "digest-mismatch", "the registry sent another manifest than asked for")
-                .detail("expected", digest->to_string())
-                .detail("found", result.digest.to_string())
-                .hint("the registry's storage is damaged or the image was tampered with: push the image again");
-        }
-        const auto header = response.header("docker-content-digest");
-        if (header && *header != result.digest.to_string() && header->starts_with("sha256:")) {
+        result.digest = verified_manifest(text.body, digest);
+        const std::string& announced = text.announced_digest;
+        if (announced != result.digest.to_string() && announced.starts_with("sha256:")) {
             warnings_.push_back(fmt::format("content-digest: the registry announced {}, its bytes are {}",
-                                            base::escape(header->substr(0, 80)), result.digest.to_string()));
+                                            base::escape(announced.substr(0, 80)), result.digest.to_string()));
         }
-        result.root = read_document(body, "manifest");
-        result.kind = image::document_kind(result.root, response.header("content-type").value_or(""));
+        result.root = read_image_document(text.body, "manifest", "bad-manifest");
+        result.kind = image::document_kind(result.root, text.content_type);
         return result;
-    }
-
-    net::Response get_with_retries(const std::string& name, std::string& body, std::uint64_t cap) {
-        const Headers headers{{"Accept", image::manifest_accept_header()}};
-        for (int failures = 1;; ++failures) {
-            body.clear();
-            try {
-                return session_.get("manifests/" + name, headers, [&](const net::Response&, std::string_view piece) {
-                    body += piece.substr(0, cap + 1 - body.size());
-                    return body.size() <= cap;
-                });
-            } catch (const Error& error) {
-                if (!error.is_retryable() || failures >= session_.policy().attempts) {
-                    throw;
-                }
-                session_.wait_before_retry(failures);
-            }
-        }
     }
 
     /// Depth first, in document order: the first match wins (image-spec, "Image Index").
@@ -178,8 +133,8 @@ private:
             throw limit_error("the size of the image configuration", "config_bytes", request_.limits.config_bytes);
         }
         TextTarget text;
-        fetch_blob(session_, config, text, warnings_, nullptr);
-        image.config = image::decode_config(read_document(text.text(), "image configuration"));
+        store_.blob(config, text, warnings_, nullptr);
+        image.config = image::decode_config(read_image_document(text.text(), "image configuration", "bad-manifest"));
         return image;
     }
 
@@ -199,8 +154,7 @@ private:
             .hint("build and push the image for the nodes' architecture");
     }
 
-    Session& session_;
-    const image::Reference& reference_;
+    ImageStore& store_;
     const PullRequest& request_;
     std::vector<std::string>& warnings_;
     image::Platform platform_;
@@ -210,9 +164,8 @@ private:
 
 }  // namespace
 
-ResolvedImage resolve_image(Session& session, const image::Reference& reference, const PullRequest& request,
-                            std::vector<std::string>& warnings) {
-    return Resolver(session, reference, request, warnings).run();
+ResolvedImage resolve_image(ImageStore& store, const PullRequest& request, std::vector<std::string>& warnings) {
+    return Resolver(store, request, warnings).run();
 }
 
 }  // namespace kmm::registry

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "image/manifest.hpp"
-#include "image/reference.hpp"
-#include "registry/session.hpp"
+#include "registry/store.hpp"
 
 namespace kmm::registry {
 
@@ -20,8 +19,8 @@ struct ResolvedImage {
 
 /// Fetches the manifest, walks indexes to the first entry of the wanted platform, fetches and checks the configuration.
 /// Errors: integrity "digest-mismatch", "size-mismatch"; data "bad-manifest", "unsupported-image", "platform-mismatch";
-/// not_found "no-platform", "image-not-found"; unsafe "image-limit"; those of Session::get.
-[[nodiscard]] ResolvedImage resolve_image(Session& session, const image::Reference& reference,
-                                          const PullRequest& request, std::vector<std::string>& warnings);
+/// not_found "no-platform", "image-not-found"; unsafe "image-limit"; those of the store.
+[[nodiscard]] ResolvedImage resolve_image(ImageStore& store, const PullRequest& request,
+                                          std::vector<std::string>& warnings);
 
 }  // namespace kmm::registry

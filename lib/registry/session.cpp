@@ -43,6 +43,12 @@ std::string registry_words(const std::string& body) {
 
 }  // namespace
 
+Error pull_timeout(milliseconds allowed) {
+    return Error(Exit::timeout, "pull-timeout",
+                 fmt::format("the image was not pulled within {}", base::format_duration(allowed)))
+        .hint("--timeout allows more; the next try starts anew");
+}
+
 Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference,
                  const PullRequest& request)
     : http_(http), clock_(clock), reference_(reference), tls_(request.tls), authenticator_(http, reference, request),
@@ -62,15 +68,9 @@ Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Referenc
 
 milliseconds Session::remaining() const { return deadline_ - clock_.monotonic(); }
 
-Error Session::deadline_error() const {
-    return Error(Exit::timeout, "pull-timeout",
-                 fmt::format("the image was not pulled within {}", base::format_duration(allowed_)))
-        .hint("--timeout allows more; the next try starts anew");
-}
-
 void Session::check_deadline() const {
     if (remaining() <= milliseconds(0)) {
-        throw deadline_error();
+        throw pull_timeout(allowed_);
     }
 }
 
@@ -125,6 +125,10 @@ net::Response Session::follow(const net::Url& start, const Headers& headers, con
         request.timeout = remaining();
         request.scope_max = scope_max_for(url, boundary_);
         left_origin = !url.same_origin(origin_);
+        if (left_origin) {
+            request.tls.client_certificate.clear();
+            request.tls.client_key.clear();
+        }
         if (!left_origin && !authenticator_.authorization().empty()) {
             request.headers.emplace_back("Authorization", authenticator_.authorization());
         }
@@ -140,7 +144,7 @@ net::Response Session::follow(const net::Url& start, const Headers& headers, con
             });
         } catch (const Error& error) {
             if (error.code() == "network-timeout" && remaining() <= milliseconds(0)) {
-                throw deadline_error();
+                throw pull_timeout(allowed_);
             }
             throw;
         }

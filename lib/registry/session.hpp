@@ -19,6 +19,9 @@ namespace kmm::registry {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+/// timeout "pull-timeout": the image was not pulled within `allowed`.
+[[nodiscard]] Error pull_timeout(std::chrono::milliseconds allowed);
+
 class Session {
 public:
     Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference, const PullRequest& request);
@@ -40,7 +43,6 @@ public:
 
 private:
     [[nodiscard]] std::chrono::milliseconds remaining() const;
-    [[nodiscard]] Error deadline_error() const;
     void choose_scheme();
     [[nodiscard]] net::Response follow(const net::Url& start, const Headers& headers, const net::BodySink& sink,
                                        std::string& error_body, bool& left_origin);

@@ -3,39 +3,41 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <map>
-#include <optional>
+#include <set>
 #include <system_error>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "registry/beneath.hpp"
+#include "sys/directory.hpp"
+#include "sys/file_ops.hpp"
 
 namespace kmm::registry {
 
 namespace {
 
 constexpr const char* k_work = ".kmm-pull";
+constexpr const char* k_tree = "tree";    ///< in it: the files at their paths
+constexpr const char* k_names = "names";  ///< in it: the top-level names that are moved out
+constexpr std::size_t k_names_max = 1U << 20U;
 constexpr mode_t k_directory_mode = 0755;
 
 std::string work_name(ContentId id) { return std::to_string(id); }
 
-/// openat2 that stays beneath `root` and passes through no link; -1 with errno otherwise.
-int open_beneath(int root, const std::string& path, int flags) {
-    open_how how{};
-    how.flags = static_cast<unsigned>(flags | O_CLOEXEC);
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    return static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how));
-}
-
 }  // namespace
+
+bool has_unfinished_pull(const std::string& directory) {
+    struct stat facts {};
+    return ::lstat((directory + "/" + k_work).c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
+}
 
 Staging::Staging(std::string out_dir) : out_dir_(std::move(out_dir)) {
     root_.reset(::open(out_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
@@ -43,6 +45,7 @@ Staging::Staging(std::string out_dir) : out_dir_(std::move(out_dir)) {
         const int saved = errno;
         throw from_errno(saved, "directory " + out_dir_, "out-dir");
     }
+    remove_unfinished();
     std::error_code fault;
     if (!std::filesystem::is_empty(out_dir_, fault) || fault) {
         throw Error(Exit::io, "out-dir", "expected an empty directory, found files in " + out_dir_);
@@ -52,12 +55,38 @@ Staging::Staging(std::string out_dir) : out_dir_(std::move(out_dir)) {
         const int saved = errno;
         throw from_errno(saved, "making a directory in " + out_dir_);
     }
-    work_.reset(::openat(root_.get(), k_work, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!work_) {
+    const bool ready = [&] {
+        work_.reset(::openat(root_.get(), k_work, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+        if (!work_ || ::flock(work_.get(), LOCK_EX | LOCK_NB) != 0 || ::mkdirat(work_.get(), k_tree, k_directory_mode) != 0) {
+            return false;
+        }
+        tree_.reset(::openat(work_.get(), k_tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+        return static_cast<bool>(tree_);
+    }();
+    if (!ready) {
         const int saved = errno;
         remove_everything();
         throw from_errno(saved, "opening a directory in " + out_dir_);
     }
+}
+
+/// What a pull that was killed left: its work directory, and of the finished tree what had been moved out of it.
+void Staging::remove_unfinished() const {
+    const sys::Fd work(::openat(root_.get(), k_work, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!work) {
+        return;
+    }
+    if (::flock(work.get(), LOCK_EX | LOCK_NB) != 0) {
+        throw Error(Exit::io, "out-dir", "expected nobody else at work in " + out_dir_ + ", found another pull");
+    }
+    const sys::Fd names(::openat(work.get(), k_names, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    const std::string moved = names ? sys::read_fd(names.get(), k_names, k_names_max) : std::string();
+    for (const std::string_view name : base::split(moved, '\n')) {
+        if (!name.empty() && name.find('/') == std::string_view::npos && name != "." && name != "..") {
+            sys::remove_tree(out_dir_ + "/" + std::string(name));
+        }
+    }
+    sys::remove_tree(out_dir_ + "/" + k_work);
 }
 
 Staging::~Staging() {
@@ -68,6 +97,8 @@ Staging::~Staging() {
 
 void Staging::remove_everything() noexcept {
     file_.reset();
+    tree_.reset();
+    work_.reset();
     std::error_code fault;
     for (std::filesystem::directory_iterator item(out_dir_, fault), end; !fault && item != end; item.increment(fault)) {
         std::error_code ignored;
@@ -139,14 +170,14 @@ void Staging::end_file(StoredFile stored) {
 
 sys::Fd Staging::open_directory(const std::string& path, bool create) const {
     if (path.empty()) {
-        return sys::Fd(::openat(root_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        return sys::Fd(::openat(tree_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     }
-    sys::Fd fd(open_beneath(root_.get(), path, O_RDONLY | O_DIRECTORY));
+    sys::Fd fd = open_beneath(tree_.get(), path, O_RDONLY | O_DIRECTORY);
     if (fd || (errno == ENOENT && !create)) {
         return fd;
     }
-    // Kernels before 5.6 and some seccomp filters have no openat2; and directories may have to be made: step by step.
-    sys::Fd at(::openat(root_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    // Directories may have to be made: step by step.
+    sys::Fd at(::openat(tree_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     for (const std::string_view piece : base::split(path, '/')) {
         const std::string name(piece);
         const bool made = create && ::mkdirat(at.get(), name.c_str(), k_directory_mode) == 0;
@@ -211,14 +242,32 @@ std::vector<ExtractedFile> Staging::publish(const LayerView& view) {
         const StoredFile& stored = stored_.at(node.content);
         result.push_back(ExtractedFile{"/" + path, stored.size, stored.sha256});
     }
-    work_.reset();
-    std::error_code fault;
-    std::filesystem::remove_all(std::filesystem::path(out_dir_) / k_work, fault);
-    if (fault) {
-        throw from_errno(fault.value(), "removing temporary files in " + out_dir_);
-    }
+    move_out(view);
+    sys::remove_tree(out_dir_ + "/" + k_work);
     owned_ = false;
     return result;
+}
+
+/// The finished tree becomes visible: a rename for each top-level name, which is on record before.
+void Staging::move_out(const LayerView& view) {
+    std::set<std::string> tops;
+    for (const auto& [path, node] : view.nodes()) {
+        tops.insert(path.substr(0, path.find('/')));
+    }
+    const std::vector<std::string> names(tops.begin(), tops.end());
+    sys::LinuxFileOps ops;
+    const sys::Fd list(::openat(work_.get(), k_names, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!list) {
+        const int saved = errno;
+        throw from_errno(saved, "making a file in " + out_dir_);
+    }
+    ops.write(list.get(), base::join(names, "\n"));
+    for (const std::string& name : names) {
+        if (::renameat(tree_.get(), name.c_str(), root_.get(), name.c_str()) != 0) {
+            const int saved = errno;
+            throw from_errno(saved, "making /" + base::escape(name) + " in " + out_dir_);
+        }
+    }
 }
 
 }  // namespace kmm::registry

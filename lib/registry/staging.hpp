@@ -23,7 +23,8 @@ struct StoredFile {
 /// relative to the descriptor of the directory, beneath it, through no link.
 class Staging {
 public:
-    /// Errors: io "out-dir" unless `out_dir` is an existing, empty directory.
+    /// First removes what a pull into `out_dir` that was killed left behind. Errors: io "out-dir" unless `out_dir` is then an
+    /// existing, empty directory, and while another pull is at work in it.
     explicit Staging(std::string out_dir);
     ~Staging();
     Staging(const Staging&) = delete;
@@ -45,11 +46,14 @@ public:
 
 private:
     [[nodiscard]] sys::Fd open_directory(const std::string& path, bool create) const;
+    void remove_unfinished() const;
+    void move_out(const LayerView& view);
     void remove_everything() noexcept;
 
     std::string out_dir_;
     sys::Fd root_;
-    sys::Fd work_;
+    sys::Fd work_;  ///< locked as long as this lives
+    sys::Fd tree_;  ///< in it: where the finished tree is built up
     sys::Fd file_;
     std::vector<StoredFile> stored_;
     bool owned_ = false;

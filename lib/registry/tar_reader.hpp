@@ -8,26 +8,25 @@
 #include <string_view>
 #include <vector>
 
-#include "registry/layer_view.hpp"
+#include "registry/entry_reader.hpp"
 #include "registry/source.hpp"
 
 namespace kmm::registry {
 
 /// A tar (ustar, GNU, pax) out of a byte source, entry by entry. Owners, times, extended attributes and access lists are not
 /// even looked at. Reads no further than the end-of-archive mark.
-class TarReader {
+class TarReader final : public EntryReader {
 public:
     /// `input` must outlive the reader.
     explicit TarReader(ByteSource& input);
-    ~TarReader();
+    ~TarReader() override;
     TarReader(const TarReader&) = delete;
     TarReader& operator=(const TarReader&) = delete;
 
     /// The next entry; false at the end. An empty stream has no entries. Errors: data "bad-layer" for anything that is not
     /// a tar, damaged or cut short; what the source throws.
-    [[nodiscard]] bool next(LayerEntry& entry);
-    /// The next piece of the current entry's content, holes filled with zeros; empty at its end.
-    [[nodiscard]] std::string_view content();
+    [[nodiscard]] bool next(LayerEntry& entry) override;
+    [[nodiscard]] std::string_view content() override;
 
 private:
     struct Impl;

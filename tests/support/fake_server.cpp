@@ -96,6 +96,21 @@ struct FakeServer::Tls {
         EVP_PKEY* key = PEM_read_bio_PrivateKey(memory, nullptr, nullptr, nullptr);
         BIO_free(memory);
         require(SSL_CTX_use_certificate(context, certificate) == 1 && SSL_CTX_use_PrivateKey(context, key) == 1, "no TLS");
+        if (identity.old_tls) {
+            SSL_CTX_set_security_level(context, 0);
+            SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
+            SSL_CTX_set_max_proto_version(context, TLS1_1_VERSION);
+        }
+        if (!identity.client_ca_pem.empty()) {
+            memory = BIO_new_mem_buf(identity.client_ca_pem.data(), static_cast<int>(identity.client_ca_pem.size()));
+            X509* authority = PEM_read_bio_X509(memory, nullptr, nullptr, nullptr);
+            BIO_free(memory);
+            X509_STORE_add_cert(SSL_CTX_get_cert_store(context), authority);
+            X509_free(authority);
+            SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+            SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+            SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+        }
         X509_free(certificate);
         EVP_PKEY_free(key);
     }
@@ -242,7 +257,14 @@ void FakeServer::answer(int fd) {
         const bool reset = reply.reset_after.has_value();
         const std::string_view body =
             std::string_view(reply.body).substr(0, reply.reset_after.value_or(reply.body.size()));
-        stream.write(head) && (request->method == "HEAD" || stream.write(body));
+        if (reply.drip_ms != 0) {
+            stream.write(head);
+            for (std::size_t i = 0; i < body.size() && stream.write(body.substr(i, 1)); ++i) {
+                ::usleep(reply.drip_ms * 1000);
+            }
+        } else {
+            stream.write(head) && (request->method == "HEAD" || stream.write(body));
+        }
         if (reset) {
             ::usleep(30'000);  // let the bytes arrive: a reset discards what is unread
             const linger hard{1, 0};

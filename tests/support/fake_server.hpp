@@ -28,11 +28,14 @@ struct FakeReply {
     std::string body;
     std::optional<std::uint64_t> announced_length;  ///< Content-Length if it is to lie
     std::optional<std::size_t> reset_after;         ///< bytes of the body, then the connection is reset
+    unsigned drip_ms = 0;                           ///< the body byte by byte, this long apart
 };
 
 /// Key and certificate of a server, made for one test.
 struct Identity {
     std::string certificate_pem, key_pem;
+    bool old_tls = false;      ///< the server speaks nothing newer than TLS 1.1
+    std::string client_ca_pem; ///< clients must show a certificate of this authority
 };
 struct IdentityOptions {
     std::string name = "localhost";  ///< DNS name; 127.0.0.1 is always added unless `wrong_host`

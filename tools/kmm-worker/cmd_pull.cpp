@@ -24,7 +24,7 @@ bool prepare(const std::string& directory) {
     const int error = errno;
     if (error != EEXIST) throw from_errno(error, fmt::format("cannot create {}", base::escape(directory)));
     std::error_code failed;
-    const bool empty = fs::is_empty(directory, failed);
+    const bool empty = fs::is_empty(directory, failed) || registry::has_unfinished_pull(directory);
     if (failed) throw from_errno(failed.value(), fmt::format("cannot look into {}", base::escape(directory)));
     if (!empty || !fs::is_directory(directory, failed)) {
         throw Error(Exit::io, "not-empty", fmt::format("--out {}: expected an empty or absent directory", base::escape(directory)));
@@ -41,8 +41,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     WorkerResult result;
     result.verb = "pull";
     result.node = this_node(host);
-    registry::PullRequest request = pull_request(args, args.positional("REF"), timeout_of(args));
-    request.credentials = registry::default_credentials(args.get("authfile").value_or(""));
+    registry::PullRequest request = prepare_request(args, args.positional("REF"), timeout_of(args), host, {}, result.warnings);
     request.dir_name = args.get("dir-name").value_or("/opt");
     request.firmware_path = args.get("image-firmware").value_or("");
     if (!args.get("platform")) request.architecture = result.node.architecture;
@@ -58,7 +57,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
         result.image = pulled.reference;
         result.digest = pulled.digest;
         result.files = std::move(pulled.files);
-        result.warnings = std::move(pulled.warnings);
+        result.warnings.insert(result.warnings.end(), pulled.warnings.begin(), pulled.warnings.end());
     } catch (...) {
         std::error_code ignored;
         if (created) fs::remove(*out, ignored);
@@ -79,8 +78,9 @@ cli::Verb verb_pull() {
         "Takes the running kernel's directory, or those of --kernel, and the firmware of --image-firmware. Files land below --out at the "
         "image's own paths; nothing else does, and after an error nothing at all. Needs no root.";
     verb.examples = {{"kmm-worker pull reg/drivers:v2 --out drivers", "for the running kernel"},
-                     {"kmm-worker pull reg/drivers:v2 --out drivers --kernel all", "whatever is in it"}};
-    verb.positionals = {{"REF", "image reference", true, false}};
+                     {"kmm-worker pull reg/drivers:v2 --out drivers --kernel all", "whatever is in it"},
+                     {"kmm-worker pull oci-archive:drivers.tar --out drivers", "from a file, without a registry"}};
+    verb.positionals = {{"REF", "image reference; or oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], dir:DIR with .ko files", true, false}};
     cli::Option out;
     out.name = "out";
     out.value_name = "DIR";

@@ -13,6 +13,8 @@
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
+#include "image/mirrors.hpp"
+#include "sys/file_ops.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::tool_worker {
@@ -20,6 +22,7 @@ namespace kmm::tool_worker {
 namespace {
 
 constexpr const char* k_prefix = "kmm-pull-";
+constexpr std::size_t k_mirror_config_bytes = 4U << 20U;
 
 /// $TMPDIR; for root a directory of our own below /run; else the system's default.
 std::string scratch_base(const kmod::HostPaths& host) {
@@ -31,7 +34,31 @@ std::string scratch_base(const kmod::HostPaths& host) {
     return ours ? host.run : "";
 }
 
+constexpr const char* k_pull_secrets = "/var/run/kmm/pull-secrets";
+
+void add_credentials(const cli::Args& args, const std::vector<registry::Credential>& input, std::vector<registry::Credential>& credentials,
+                     std::vector<std::string>& warnings) {
+    const auto add = [&](const std::vector<registry::Credential>& more) { credentials.insert(credentials.end(), more.begin(), more.end()); };
+    const std::string authfile = args.get("authfile").value_or("");
+    if (!authfile.empty()) add(registry::default_credentials(authfile, warnings));
+    add(input);
+    const auto secrets = args.get("pull-secrets");
+    if (secrets || ::access(k_pull_secrets, R_OK | X_OK) == 0) add(registry::mounted_credentials(secrets.value_or(k_pull_secrets), warnings));
+    if (authfile.empty()) add(registry::default_credentials("", warnings));
+}
+
 }  // namespace
+
+registry::PullRequest prepare_request(const cli::Args& args, const std::string& reference, std::chrono::milliseconds deadline, const kmod::HostPaths& host,
+                                      const std::vector<registry::Credential>& input, std::vector<std::string>& warnings) {
+    registry::PullRequest request = pull_request(args, reference, deadline);
+    add_credentials(args, input, request.credentials, warnings);
+    for (const auto& file : args.all("mirror-config")) {
+        for (auto& rule : image::read_mirrors(sys::read_file(file, k_mirror_config_bytes), file)) request.mirrors.push_back(std::move(rule));
+    }
+    request.certs_dirs = {host.etc + "/containers/certs.d", host.etc + "/docker/certs.d"};
+    return request;
+}
 
 registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock) {
     cli::LiveArea area(context.console);
@@ -53,10 +80,10 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     (void)sys::remove_stale_temp_dirs(k_prefix, base);
     PulledImage image{sys::TempDir(k_prefix, base), {}, {}, {}};
 
-    registry::PullRequest request = pull_request(args, job.config.container_image, job.deadline);
+    std::vector<std::string> warnings;
+    registry::PullRequest request = prepare_request(args, job.config.container_image, job.deadline, job.host, job.credentials, warnings);
     request.dir_name = job.config.modprobe.dir_name.empty() ? "/opt" : job.config.modprobe.dir_name;
     request.firmware_path = job.config.modprobe.firmware_path;
-    request.credentials = job.credentials;
     if (job.config.insecure_pull) request.tls.insecure = true;
     if (!args.get("platform")) request.architecture = job.node.architecture;
     std::string kernel = job.node.kernel;
@@ -70,6 +97,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
         request.kernels = {kernel};
         image.pulled = run_pull(request, image.directory.path(), context, clock);
     }
+    image.pulled.warnings.insert(image.pulled.warnings.begin(), warnings.begin(), warnings.end());
     const std::string& root = image.directory.path();
     const std::string directory = (std::filesystem::path(root + "/" + request.dir_name).lexically_normal() / "lib/modules" / kernel).native();
     image.index = with_context([&] { return "image " + image.pulled.reference; }, [&] { return kmod::ModuleIndex::build(directory, root); });

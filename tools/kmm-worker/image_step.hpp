@@ -25,6 +25,13 @@ struct PulledImage {
 /// Errors: of registry::pull and kmod::ModuleIndex::build; interrupted (130).
 [[nodiscard]] PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock);
 
+/// A request for `reference` with everything that the pull options say: limits, platform, credentials (those of `input` after
+/// --authfile), mirrors, certificates. `warnings` is added to. Kernels, dirName and firmware are left to the caller.
+/// Errors: usage (64) for bad options; those of the files named.
+[[nodiscard]] registry::PullRequest prepare_request(const cli::Args& args, const std::string& reference, std::chrono::milliseconds deadline,
+                                                    const kmod::HostPaths& host, const std::vector<registry::Credential>& input,
+                                                    std::vector<std::string>& warnings);
+
 /// Runs registry::pull with progress on a terminal.
 [[nodiscard]] registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock);
 

@@ -34,6 +34,11 @@ cli::Option repeatable(cli::Option made) {
     return made;
 }
 
+cli::Option environment(cli::Option made, std::string variable) {
+    made.environment = std::move(variable);
+    return made;
+}
+
 std::string read_standard_input() {
     std::string text;
     char buffer[65536];
@@ -235,8 +240,10 @@ cli::Option input_size_option() {
 std::vector<cli::Option> pull_options() {
     return {
         option("authfile", "FILE", "registry credentials, as docker's config.json"),
+        environment(option("pull-secrets", "DIR", "mounted pull Secrets (default /var/run/kmm/pull-secrets)"), "KMM_PULL_SECRETS"),
         option("ca-file", "FILE", "certificates to trust besides the system's"),
         option("insecure", "", "allow plain HTTP and unverified TLS"),
+        environment(repeatable(option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP")), "KMM_MIRROR_CONFIG"),
         option("platform", "OS/ARCH", "platform to take from a manifest list"),
         repeatable(option("limit", "NAME=VALUE", "raise or lower a cap against hostile images")),
     };
@@ -291,9 +298,6 @@ Job read_job(const cli::Args& args, Needs needs) {
     }
     take_arguments(needs, args.flag("i-understand-this-taints"), job);
     check_config(job, file.empty() ? "options" : file, needs);
-    if (needs == Needs::image) {
-        for (auto& credential : registry::default_credentials(args.get("authfile").value_or(""))) job.credentials.push_back(std::move(credential));
-    }
     return job;
 }
 

@@ -18,7 +18,7 @@ namespace kmm::tool_worker {
 /// Everything a verb needs.
 struct Job {
     api::ModuleConfig config;
-    std::vector<registry::Credential> credentials;  ///< pull secrets of the input, then the usual places
+    std::vector<registry::Credential> credentials;  ///< pull secrets of the input
     std::string host_firmware_path;                 ///< --firmware-path, "" leaves the kernel's search path alone
     kmod::HostPaths host;
     kmod::NodeFacts node;

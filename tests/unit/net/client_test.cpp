@@ -139,4 +139,20 @@ TEST_CASE("the whole exchange has a limit in time") {
     CHECK(error.exit() == Exit::timeout);
 }
 
+TEST_CASE("M60 a server that sends a byte now and then is given up") {
+    FakeServer slow([](const FakeRequest&) {
+        FakeReply reply;
+        reply.body = std::string(40, 'x');
+        reply.drip_ms = 100;
+        return reply;
+    });
+    net::CurlHttpClient http;
+    net::Request request = request_to(slow);
+    request.stall_window = std::chrono::seconds(1);
+    const Error error = error_of(http, request, [](const net::Response&, std::string_view) { return true; });
+    CHECK(error.code() == "network");
+    CHECK(error.is_retryable());
+    CHECK(request_to(slow).stall_window == std::chrono::seconds(30));
+}
+
 }

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "registry/auth.hpp"
+#include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;
@@ -376,6 +377,35 @@ TEST_CASE("M63 credential files") {
             CHECK(error.message().find("secret") == std::string::npos);
         }
     }
+}
+
+TEST_CASE("M63 pull secrets in a directory, as the kubelet mounts them") {
+    const sys::TempDir top("kmm-test-");
+    const auto secret = [&](const std::string& name, const std::string& file, const std::string& text) {
+        const std::string directory = top.path() + "/" + name + "/..2026_01_01";
+        std::filesystem::create_directories(directory);
+        std::ofstream(directory + "/" + file) << text;
+        std::filesystem::create_directory_symlink("..2026_01_01", top.path() + "/" + name + "/..data");
+        std::filesystem::create_symlink("..data/" + file, top.path() + "/" + name + "/" + file);
+    };
+    secret("a", ".dockerconfigjson", R"({"auths":{"r.example.com":{"auth":"dTpw"}}})");
+    secret("b", ".dockercfg", R"({"r.example.com/team":{"username":"v","password":"q"}})");
+    secret("c", ".dockerconfigjson", "canary-secret");
+    secret("d", "tls.crt", "not credentials");
+    secret("e", ".dockerconfigjson", R"({"credsStore":"desktop"})");
+    std::vector<std::string> warnings;
+    const auto found = registry::mounted_credentials(top.path(), warnings);
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].user == "u");
+    CHECK(found[1].key == "r.example.com/team");
+    REQUIRE(warnings.size() == 2);
+    CHECK(warnings[0].starts_with("pull-secret-skipped: " + top.path() + "/c/.dockerconfigjson: expected one JSON"));
+    CHECK(warnings[0].find("canary") == std::string::npos);
+    CHECK(warnings[1].starts_with("credential-helper-ignored: " + top.path() + "/e/.dockerconfigjson"));
+    const auto matching = registry::matching_credentials(found, image::parse_reference("r.example.com/team/driver:v1"));
+    REQUIRE(matching.size() == 2);
+    CHECK(matching[0].user == "v");  // the longest key first, then the others
+    CHECK_THROWS_AS(static_cast<void>(registry::mounted_credentials(top.path() + "/none", warnings)), Error);
 }
 
 }

@@ -296,4 +296,21 @@ TEST_CASE("M51 modules.dep and its kin never reach the disk") {
                                {k_modules + "/extra/modules.ko", "a module that is called modules"}});
 }
 
+TEST_CASE("M67 firmware that climbs out, and a firmware directory that is a link") {
+    const auto firmware = [](auto& request) { request.firmware_path = "/firmware"; };
+    const auto code = [&](const TarBuilder& tar) {
+        TarBuilder all = tar;
+        return pull_tar(all.file(k_modules + "/a.ko", "a").finish(), firmware).code();
+    };
+    CHECK(code(TarBuilder().file("firmware/vendor/x.bin", "x")) == "ok");
+    CHECK(code(TarBuilder().file("firmware/../x", "x")) == "image-unsafe");
+    CHECK(code(TarBuilder().symlink("firmware", "etc").file("etc/x", "x")) == "image-unsafe");
+    CHECK(code(TarBuilder().symlink("firmware/x", "../../etc/shadow")) == "image-unsafe");
+    CHECK(code(TarBuilder().file("firmware/a\nb", "x")) == "image-unsafe");
+    for (const char* path : {"/firmware/../..", "/", ".."}) {
+        CHECK(pull_tar(TarBuilder().file(k_modules + "/a.ko", "a").finish(), [&](auto& request) { request.firmware_path = path; }).code() ==
+              "bad-path");
+    }
+}
+
 }

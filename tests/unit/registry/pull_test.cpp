@@ -44,15 +44,6 @@ TEST_CASE("a kernel that the image does not have is named, with those it has") {
     CHECK(outcome.detail("kernels") == "5.10");
 }
 
-TEST_CASE("images outside a registry are not supported, and that is said") {
-    FakeRegistry registry;
-    for (const char* reference : {"oci:/images/driver:v1", "oci-archive:driver.tar"}) {
-        const Outcome outcome = pull_from(registry, [&](auto& request) { request.reference = reference; });
-        CHECK(outcome.code() == "unsupported");
-        CHECK(outcome.exit() == Exit::usage);
-    }
-}
-
 TEST_CASE("M65 a disk that fills up while files are written") {
     // The process may write files of one mebibyte at most: the blob itself fits, the inflated module does not.
     const std::string tar = TarBuilder().file(k_modules + "/big.ko", std::string(3U << 20U, 'x')).finish();

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of an image in a directory or in a tar.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "registry/beneath.hpp"
+#include "registry/local.hpp"
+#include "registry/tar_reader.hpp"
+#include "sys/fd.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+Error bad_archive(std::string message) { return Error(Exit::data, "bad-layout", std::move(message)); }
+
+/// A file that is closed with its source.
+class OwnedFile final : public ByteSource {
+public:
+    explicit OwnedFile(sys::Fd fd) : fd_(std::move(fd)), source_(fd_.get()) {}
+    std::string_view next() override { return source_.next(); }
+
+private:
+    sys::Fd fd_;
+    FileSource source_;
+};
+
+sys::Fd open_image_path(const std::string& path, int flags) {
+    sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
+    if (!fd) {
+        const int saved = errno;
+        throw from_errno(saved, "opening " + base::escape(path), saved == ENOENT || saved == ENOTDIR ? "image-not-found" : "io");
+    }
+    return fd;
+}
+
+class DirectoryFiles final : public FileSet {
+public:
+    explicit DirectoryFiles(const std::string& directory) : root_(open_image_path(directory, O_DIRECTORY)) {}
+
+    std::unique_ptr<ByteSource> open(const std::string& name) override {
+        sys::Fd fd = open_beneath(root_.get(), name, O_RDONLY | O_NONBLOCK);
+        if (!fd) {
+            const int saved = errno;
+            if (saved == ENOENT || saved == ENOTDIR) {
+                return nullptr;
+            }
+            throw from_errno(saved, base::escape(name) + " of the image");
+        }
+        struct stat facts {};
+        if (::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+            throw bad_archive("expected a regular file in the image, found another kind: " + base::escape(name));
+        }
+        return std::make_unique<OwnedFile>(std::move(fd));
+    }
+
+private:
+    sys::Fd root_;
+};
+
+/// Holds an archive's inflated size to the limit.
+class CappedSource final : public ByteSource {
+public:
+    CappedSource(ByteSource& input, const Limits& limits, const std::function<void()>& on_piece)
+        : input_(input), limits_(limits), on_piece_(on_piece) {}
+    std::string_view next() override {
+        const std::string_view piece = input_.next();
+        bytes_ += piece.size();
+        if (bytes_ > limits_.image_bytes) {
+            throw limit_error("the size of the archive", "image_bytes", limits_.image_bytes);
+        }
+        on_piece_();
+        return piece;
+    }
+
+private:
+    ByteSource& input_;
+    const Limits& limits_;
+    const std::function<void()>& on_piece_;
+    std::uint64_t bytes_ = 0;
+};
+
+/// One walk through an archive from its start.
+struct ArchiveWalk {
+    FileSource file;
+    std::unique_ptr<ByteSource> plain;
+    CappedSource capped;
+    TarReader tar;
+    std::size_t next_entry = 0;  ///< number of the entry that tar.next() gives next
+
+    ArchiveWalk(int fd, image::Compression compression, const Limits& limits, const std::function<void()>& on_piece)
+        : file(fd), plain(make_inflater(compression, file)), capped(*plain, limits, on_piece), tar(capped) {}
+};
+
+class ArchiveFiles final : public FileSet {
+public:
+    ArchiveFiles(const std::string& file, const Limits& limits, std::function<void()> on_piece)
+        : fd_(open_image_path(file, 0)), limits_(limits), on_piece_(std::move(on_piece)) {
+        struct stat facts {};
+        if (::fstat(fd_.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+            throw bad_archive("expected a regular file as the image's archive, found another kind: " + base::escape(file));
+        }
+        unsigned char head[4] = {};
+        const ssize_t got = ::pread(fd_.get(), head, sizeof head, 0);
+        if (got >= 2 && head[0] == 0x1F && head[1] == 0x8B) {
+            compression_ = image::Compression::gzip;
+        } else if (got == 4 && head[0] == 0x28 && head[1] == 0xB5 && head[2] == 0x2F && head[3] == 0xFD) {
+            compression_ = image::Compression::zstd;
+        }
+        read_names();
+    }
+
+    std::unique_ptr<ByteSource> open(const std::string& name) override;
+
+    /// The entry that `name` means, over at most one link.
+    [[nodiscard]] std::optional<std::size_t> find(const std::string& name) const {
+        const auto direct = files_.find(name);
+        if (direct != files_.end()) {
+            return direct->second;
+        }
+        const auto link = links_.find(name);
+        const auto target = link == links_.end() ? files_.end() : files_.find(link->second);
+        return target == files_.end() ? std::nullopt : std::optional(target->second);
+    }
+
+    /// Content of the entry opened last.
+    [[nodiscard]] std::string_view content() { return walk_->tar.content(); }
+
+private:
+    void start() { walk_ = std::make_unique<ArchiveWalk>(fd_.get(), compression_, limits_, on_piece_); }
+
+    /// Moves to the next entry; false at the end.
+    bool step(LayerEntry& entry) {
+        if (!walk_->tar.next(entry)) {
+            return false;
+        }
+        ++walk_->next_entry;
+        return true;
+    }
+
+    void read_names() {
+        start();
+        LayerEntry entry;
+        while (step(entry)) {
+            if (walk_->next_entry > limits_.entries) {
+                throw limit_error("the number of entries of the archive", "entries", limits_.entries);
+            }
+            const std::string path = normalise_entry(entry.name, limits_);
+            const bool link = entry.kind == EntryKind::symlink || entry.kind == EntryKind::hardlink;
+            if (link) {
+                const std::filesystem::path from = entry.kind == EntryKind::symlink ? std::string(parent_of(path)) : std::string();
+                links_[path] = (from / entry.target).lexically_normal().native();
+            } else if (entry.kind == EntryKind::file && !files_.emplace(path, walk_->next_entry - 1).second) {
+                throw bad_archive("expected one entry for each path of the archive, found two for " + base::escape(path));
+            }
+        }
+    }
+
+    sys::Fd fd_;
+    const Limits& limits_;
+    std::function<void()> on_piece_;
+    image::Compression compression_ = image::Compression::none;
+    std::map<std::string, std::size_t> files_;
+    std::map<std::string, std::string> links_;
+    std::unique_ptr<ArchiveWalk> walk_;
+};
+
+class ArchiveMember final : public ByteSource {
+public:
+    explicit ArchiveMember(ArchiveFiles& files) : files_(files) {}
+    std::string_view next() override { return files_.content(); }
+
+private:
+    ArchiveFiles& files_;
+};
+
+std::unique_ptr<ByteSource> ArchiveFiles::open(const std::string& name) {
+    const auto wanted = find(name);
+    if (!wanted) {
+        return nullptr;
+    }
+    if (walk_->next_entry > *wanted) {
+        start();
+    }
+    LayerEntry entry;
+    while (walk_->next_entry <= *wanted) {
+        if (!step(entry)) {
+            throw bad_archive("the archive became shorter while it was read");
+        }
+    }
+    return std::make_unique<ArchiveMember>(*this);
+}
+
+}  // namespace
+
+std::unique_ptr<FileSet> open_directory_files(const std::string& directory) { return std::make_unique<DirectoryFiles>(directory); }
+
+std::unique_ptr<FileSet> open_archive_files(const std::string& file, const Limits& limits, std::function<void()> on_piece) {
+    return std::make_unique<ArchiveFiles>(file, limits, std::move(on_piece));
+}
+
+std::optional<std::string> read_named(FileSet& files, const std::string& name, std::uint64_t cap) {
+    const auto source = files.open(name);
+    if (!source) {
+        return std::nullopt;
+    }
+    std::string text;
+    for (std::string_view piece = source->next(); !piece.empty(); piece = source->next()) {
+        text += piece.substr(0, cap + 1 - text.size());
+        if (text.size() > cap) {
+            throw limit_error("the size of " + base::escape(name), "manifest_bytes", cap);
+        }
+    }
+    return text;
+}
+
+}  // namespace kmm::registry

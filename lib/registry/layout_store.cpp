@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "registry/hash.hpp"
+#include "registry/local.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+constexpr std::string_view k_ref_name = "org.opencontainers.image.ref.name";
+
+Error bad_layout(std::string message) { return Error(Exit::data, "bad-layout", std::move(message)); }
+
+/// Copies a file of the layout into `target`, held to what `wanted` says.
+void copy_blob(ByteSource& source, const image::Descriptor& wanted, BlobTarget& target, const ByteCount& on_bytes,
+               const std::function<void()>& check_deadline) {
+    Hasher hasher(wanted.digest.algorithm);
+    std::uint64_t have = 0;
+    for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) {
+        check_deadline();
+        if (piece.size() > wanted.size - have) {
+            throw Error(Exit::integrity, "size-mismatch", fmt::format("expected {} bytes, found more", wanted.size))
+                .detail("blob", wanted.digest.to_string());
+        }
+        hasher.update(piece);
+        target.put(piece);
+        have += piece.size();
+        if (on_bytes) {
+            on_bytes(have);
+        }
+    }
+    if (have != wanted.size) {
+        throw Error(Exit::integrity, "size-mismatch", fmt::format("expected {} bytes, found only {}", wanted.size, have))
+            .detail("blob", wanted.digest.to_string());
+    }
+    const image::Digest found = hasher.finish();
+    if (found != wanted.digest) {
+        throw Error(Exit::integrity, "digest-mismatch", "the stored bytes are others than the image names")
+            .detail("expected", wanted.digest.to_string())
+            .detail("found", found.to_string())
+            .hint("the image is damaged or was tampered with: copy it again");
+    }
+}
+
+/// What index.json offers: the descriptors, and the tag of each.
+struct Offer {
+    std::vector<image::Descriptor> descriptors;
+    std::vector<std::string> tags;
+};
+
+Offer read_offer(FileSet& files, const Limits& limits) {
+    const auto marker = read_named(files, "oci-layout", limits.manifest_bytes);
+    const auto text = read_named(files, "index.json", limits.manifest_bytes);
+    if (!marker || !text) {
+        throw bad_layout(fmt::format("expected an OCI image layout, found no file {}", marker ? "index.json" : "oci-layout"))
+            .hint("docker save writes docker-archive:FILE; skopeo copy ... oci:DIR:TAG writes a layout");
+    }
+    const std::string version = read_image_document(*marker, "file oci-layout", "bad-layout").get_string({"imageLayoutVersion"});
+    if (version != "1.0.0") {
+        throw bad_layout(fmt::format("expected the image layout version 1.0.0, found \"{}\"", base::escape(version)));
+    }
+    const value::Node root = read_image_document(*text, "file index.json", "bad-layout");
+    Offer offer;
+    offer.descriptors = image::decode_index(root).manifests;
+    if (offer.descriptors.size() > limits.index_entries) {
+        throw limit_error("the number of entries of the index", "index_entries", limits.index_entries);
+    }
+    for (const value::Node& item : root.find("manifests")->items()) {
+        offer.tags.push_back(item.get_string({"annotations", k_ref_name}));
+    }
+    return offer;
+}
+
+/// True if `name` ("v1" or "reg.example.com/team/driver:v1") is what the user calls `tag`.
+bool is_tag(const std::string& name, const std::string& tag) { return name == tag || name.ends_with(":" + tag); }
+
+std::string index_text(const std::vector<image::Descriptor>& descriptors) {
+    std::string list;
+    for (const image::Descriptor& d : descriptors) {
+        const std::string platform =
+            d.platform ? fmt::format(R"(,"platform":{{"os":"{}","architecture":"{}","variant":"{}"}})", d.platform->os,
+                                     d.platform->architecture, d.platform->variant)
+                       : std::string();
+        list += fmt::format(R"({}{{"mediaType":"{}","digest":"{}","size":{}{}}})", list.empty() ? "" : ",", d.media_type,
+                            d.digest.to_string(), d.size, platform);
+    }
+    return fmt::format(R"({{"schemaVersion":2,"mediaType":"{}","manifests":[{}]}})", image::k_oci_index, list);
+}
+
+class LayoutStore final : public ImageStore {
+public:
+    LayoutStore(const LocalReference& reference, std::unique_ptr<FileSet> files, const Limits& limits,
+                std::function<void()> check_deadline)
+        : files_(std::move(files)), check_deadline_(std::move(check_deadline)) {
+        const Offer offer = read_offer(*files_, limits);
+        choose(offer, reference);
+    }
+
+    std::string first_name() const override { return first_ ? first_->to_string() : "index"; }
+    std::optional<image::Digest> first_digest() const override { return first_; }
+    void check_deadline() const override { check_deadline_(); }
+
+    ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected, std::uint64_t cap) override {
+        if (!first_ && name == "index") {
+            return {index_text(several_), std::string(image::k_oci_index), {}};
+        }
+        const auto digest = image::parse_digest(name);
+        if (!digest) {
+            throw bug("a layout was asked for a manifest without digest");
+        }
+        auto text = read_named(*files_, path_of(*digest), cap);
+        if (!text) {
+            throw Error(Exit::not_found, "image-not-found", "the layout has no " + path_of(*digest)).hint("copy the image again");
+        }
+        static_cast<void>(verified_manifest(*text, expected));
+        return {std::move(*text), {}, {}};
+    }
+
+    void blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& /*warnings*/,
+              const ByteCount& on_bytes) override {
+        const auto source = files_->open(path_of(wanted.digest));
+        if (!source) {
+            throw Error(Exit::not_found, "image-not-found", "the layout has the manifest and not " + path_of(wanted.digest))
+                .hint("copy the image again");
+        }
+        copy_blob(*source, wanted, target, on_bytes, check_deadline_);
+    }
+
+private:
+    static std::string path_of(const image::Digest& digest) {
+        return fmt::format("blobs/{}/{}", image::to_string(digest.algorithm), digest.hex);
+    }
+
+    void choose(const Offer& offer, const LocalReference& reference) {
+        std::set<std::string> tags;
+        for (std::size_t i = 0; i < offer.descriptors.size(); ++i) {
+            const std::string& name = offer.tags[i];
+            if (!name.empty()) {
+                tags.insert(base::escape(name));
+            }
+            if (reference.digest ? offer.descriptors[i].digest == *reference.digest
+                                 : reference.tag.empty() || is_tag(name, reference.tag)) {
+                several_.push_back(offer.descriptors[i]);
+            }
+        }
+        const std::vector<std::string> names(tags.begin(), tags.end());
+        const std::string known = names.empty() ? "none with a name" : base::join(names, ", ");
+        if (reference.digest) {
+            first_ = reference.digest;  // also one that only an index below mentions
+        } else if (several_.empty()) {
+            throw Error(Exit::not_found, "image-not-found",
+                        reference.tag.empty() ? "the layout holds no image"
+                                              : fmt::format("expected the tag {} in the layout, found {}", base::escape(reference.tag), known));
+        } else if (several_.size() == 1) {
+            first_ = several_.front().digest;
+        } else if (std::any_of(several_.begin(), several_.end(), [](const auto& d) { return !d.platform; })) {
+            throw Error(Exit::data, "ambiguous-image", fmt::format("expected one image, found {} in the layout: {}", several_.size(), known))
+                .hint("name one: oci:DIR:TAG or oci:DIR@sha256:...");
+        }
+    }
+
+    std::unique_ptr<FileSet> files_;
+    std::function<void()> check_deadline_;
+    std::optional<image::Digest> first_;
+    std::vector<image::Descriptor> several_;  ///< images of several platforms under one name
+};
+
+/// One image of manifest.json.
+struct SavedImage {
+    std::string config;
+    std::vector<std::string> names, layers;
+};
+
+std::vector<std::string> strings_of(const value::Node& node, std::string_view key) {
+    std::vector<std::string> result;
+    const value::Node* list = node.find(key);
+    if (list != nullptr) {
+        for (const value::Node& item : list->items()) {
+            if (!item.is_string()) {
+                throw bad_layout(fmt::format("manifest.json: {}: expected strings, found a {}", key, value::kind_name(item.kind())));
+            }
+            result.push_back(item.text());
+        }
+    }
+    return result;
+}
+
+SavedImage saved_image(FileSet& files, const LocalReference& reference, const Limits& limits) {
+    const auto text = read_named(files, "manifest.json", limits.manifest_bytes);
+    if (!text) {
+        throw bad_layout("expected an archive of docker save, found no file manifest.json").hint("an OCI layout is read with oci-archive:FILE");
+    }
+    const value::Node root = read_image_document(*text, "file manifest.json", "bad-layout");
+    std::vector<SavedImage> matches;
+    std::vector<std::string> known;
+    for (const value::Node& item : root.items()) {
+        SavedImage image{item.get_string({"Config"}), strings_of(item, "RepoTags"), strings_of(item, "Layers")};
+        known.insert(known.end(), image.names.begin(), image.names.end());
+        const bool named = std::any_of(image.names.begin(), image.names.end(), [&](const std::string& name) { return is_tag(name, reference.tag); });
+        if (reference.tag.empty() || named) {
+            matches.push_back(std::move(image));
+        }
+    }
+    const std::string shown = known.empty() ? "none with a name" : base::escape(base::join(known, ", "));
+    if (matches.empty()) {
+        throw Error(Exit::not_found, "image-not-found",
+                    fmt::format("expected {} in the archive, found {}", reference.tag.empty() ? "an image" : base::escape(reference.tag), shown));
+    }
+    if (matches.size() > 1) {
+        throw Error(Exit::data, "ambiguous-image", fmt::format("expected one image, found {} in the archive: {}", matches.size(), shown))
+            .hint("name one: docker-archive:FILE:NAME:TAG");
+    }
+    return std::move(matches.front());
+}
+
+class DockerArchiveStore final : public ImageStore {
+public:
+    DockerArchiveStore(const LocalReference& reference, std::unique_ptr<FileSet> files, const Limits& limits,
+                       std::function<void()> check_deadline)
+        : files_(std::move(files)), check_deadline_(std::move(check_deadline)) {
+        const SavedImage saved = saved_image(*files_, reference, limits);
+        auto config = read_named(*files_, saved.config, limits.config_bytes);
+        if (!config) {
+            throw bad_layout("expected the image configuration in the archive, found no file " + base::escape(saved.config));
+        }
+        config_digest_ = digest_of(*config);
+        check_named_digest(saved.config);
+        if (reference.digest) {
+            static_cast<void>(verified_manifest(*config, reference.digest));
+        }
+        config_ = std::move(*config);
+        if (saved.layers.size() > limits.layers) {
+            throw limit_error("the number of layers", "layers", limits.layers);
+        }
+        std::string layers;
+        for (const std::string& name : saved.layers) {
+            layers += (layers.empty() ? "" : ",") + describe_layer(name, limits);
+        }
+        manifest_ = fmt::format(R"({{"schemaVersion":2,"mediaType":"{}","config":{{"mediaType":"{}","digest":"{}","size":{}}},"layers":[{}]}})",
+                                image::k_oci_manifest, image::k_oci_config, config_digest_.to_string(), config_.size(), layers);
+    }
+
+    std::string first_name() const override { return "manifest"; }
+    std::optional<image::Digest> first_digest() const override { return std::nullopt; }
+    std::optional<image::Digest> identity() const override { return config_digest_; }
+    void check_deadline() const override { check_deadline_(); }
+
+    ManifestText manifest(const std::string& /*name*/, const std::optional<image::Digest>& /*expected*/, std::uint64_t /*cap*/) override {
+        return {manifest_, {}, {}};
+    }
+
+    void blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& /*warnings*/,
+              const ByteCount& on_bytes) override {
+        if (wanted.digest == config_digest_) {
+            target.put(config_);
+            return;
+        }
+        const auto source = files_->open(names_.at(wanted.digest.to_string()));
+        if (!source) {
+            throw bug("a layer of the archive is gone");
+        }
+        copy_blob(*source, wanted, target, on_bytes, check_deadline_);
+    }
+
+private:
+    /// "HEX.json" and "blobs/sha256/HEX" say which digest the configuration has.
+    void check_named_digest(const std::string& name) const {
+        std::string hex(name_of(name));
+        if (hex.ends_with(".json")) {
+            hex.resize(hex.size() - 5);
+        }
+        const auto named = image::parse_digest("sha256:" + hex);
+        if (named && *named != config_digest_) {
+            throw Error(Exit::integrity, "digest-mismatch", "the image configuration in the archive is another than its name says")
+                .detail("expected", named->to_string())
+                .detail("found", config_digest_.to_string());
+        }
+    }
+
+    std::string describe_layer(const std::string& name, const Limits& limits) {
+        const auto source = files_->open(name);
+        if (!source) {
+            throw bad_layout("expected a layer in the archive, found no file " + base::escape(name));
+        }
+        Hasher hasher;
+        std::uint64_t size = 0;
+        std::string_view type = "application/vnd.oci.image.layer.v1.tar";
+        for (std::string_view piece = source->next(); !piece.empty(); piece = source->next()) {
+            if (size == 0 && piece.starts_with("\x1f\x8b")) {
+                type = "application/vnd.oci.image.layer.v1.tar+gzip";
+            } else if (size == 0 && piece.starts_with("\x28\xb5\x2f\xfd")) {
+                type = "application/vnd.oci.image.layer.v1.tar+zstd";
+            }
+            hasher.update(piece);
+            size += piece.size();
+            if (size > limits.blob_bytes) {
+                throw limit_error("the size of the layer " + base::escape(name), "blob_bytes", limits.blob_bytes);
+            }
+        }
+        const std::string digest = hasher.finish().to_string();
+        names_[digest] = name;
+        return fmt::format(R"({{"mediaType":"{}","digest":"{}","size":{}}})", type, digest, size);
+    }
+
+    std::unique_ptr<FileSet> files_;
+    std::function<void()> check_deadline_;
+    image::Digest config_digest_;
+    std::string config_, manifest_;
+    std::map<std::string, std::string> names_;  ///< digest of a layer -> its file
+};
+
+}  // namespace
+
+std::unique_ptr<ImageStore> open_layout(const LocalReference& reference, std::unique_ptr<FileSet> files, const Limits& limits,
+                                        std::function<void()> check_deadline) {
+    return std::make_unique<LayoutStore>(reference, std::move(files), limits, std::move(check_deadline));
+}
+
+std::unique_ptr<ImageStore> open_docker_archive(const LocalReference& reference, std::unique_ptr<FileSet> files,
+                                                const Limits& limits, std::function<void()> check_deadline) {
+    return std::make_unique<DockerArchiveStore>(reference, std::move(files), limits, std::move(check_deadline));
+}
+
+}  // namespace kmm::registry

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <list>
+#include <type_traits>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "registry/certs.hpp"
+#include "registry/hash.hpp"
+#include "registry/session.hpp"
+#include "registry/store.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+/// True for faults of the one who was asked: somebody else may do better. What our own disk or user says is none.
+bool is_theirs(const Error& error) {
+    switch (error.exit()) {
+        case Exit::io:
+        case Exit::interrupted:
+        case Exit::terminated: return false;
+        default: return error.code() != "pull-timeout";
+    }
+}
+
+class RegistryStore final : public ImageStore {
+public:
+    RegistryStore(const image::Reference& reference, const PullRequest& request, net::HttpClient& http, sys::Clock& clock,
+                  std::vector<std::string>& warnings)
+        : reference_(reference), warnings_(warnings) {
+        for (const image::Endpoint& endpoint : image::endpoints_of(reference, request.mirrors)) {
+            PullRequest own = request;
+            own.tls.insecure = endpoint.insecure || (!endpoint.mirror && request.tls.insecure);
+            add_certificates(own.tls, request.certs_dirs, endpoint.reference.registry);
+            places_.emplace_back(endpoint.reference.name(), Session(http, clock, endpoint.reference, own));
+        }
+        if (places_.empty()) {
+            throw Error(Exit::no_permission, "registry-blocked",
+                        fmt::format("the mirror configuration blocks {} and names no mirror for {}", reference.registry,
+                                    reference.digest ? "digests" : "tags"))
+                .detail("image", reference.to_string())
+                .hint("refer to the image by digest, or correct the file of --mirror-config");
+        }
+    }
+
+    std::string first_name() const override { return reference_.manifest_name(); }
+    std::optional<image::Digest> first_digest() const override { return reference_.digest; }
+    void check_deadline() const override { places_.front().session.check_deadline(); }
+
+    ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected, std::uint64_t cap) override {
+        return from_somewhere([&](Session& session) {
+            ManifestText text = manifest_of(session, name, cap);
+            if (text.body.size() <= cap) {
+                static_cast<void>(verified_manifest(text.body, expected));
+            }
+            return text;
+        });
+    }
+
+    void blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& warnings,
+              const ByteCount& on_bytes) override {
+        bool again = false;
+        from_somewhere([&](Session& session) {
+            if (again) {
+                target.restart();
+            }
+            again = true;
+            fetch_blob(session, wanted, target, warnings, on_bytes);
+            return 0;
+        });
+    }
+
+private:
+    struct Place {
+        Place(std::string its_name, Session its_session) : name(std::move(its_name)), session(std::move(its_session)) {}
+        std::string name;
+        Session session;
+        bool given_up = false;
+    };
+
+    static ManifestText manifest_of(Session& session, const std::string& name, std::uint64_t cap) {
+        const Headers headers{{"Accept", image::manifest_accept_header()}};
+        for (int failures = 1;; ++failures) {
+            ManifestText text;
+            try {
+                const net::Response response =
+                    session.get("manifests/" + name, headers, [&](const net::Response&, std::string_view piece) {
+                        text.body += piece.substr(0, cap + 1 - text.body.size());
+                        return text.body.size() <= cap;
+                    });
+                text.content_type = response.header("content-type").value_or("");
+                text.announced_digest = response.header("docker-content-digest").value_or("");
+                return text;
+            } catch (const Error& error) {
+                if (!error.is_retryable() || failures >= session.policy().attempts) {
+                    throw;
+                }
+                session.wait_before_retry(failures);
+            }
+        }
+    }
+
+    /// Asks one after the other. A place that failed otherwise than by not having the thing is not asked again.
+    template <typename Ask>
+    std::invoke_result_t<Ask, Session&> from_somewhere(const Ask& ask) {
+        for (Place& place : places_) {
+            const bool last = &place == &places_.back();
+            if (place.given_up && !last) {
+                continue;
+            }
+            try {
+                return ask(place.session);
+            } catch (Error& error) {
+                if (last || !is_theirs(error)) {
+                    if (!said_.empty()) {
+                        error.detail("mirrors", base::join(said_, "; "));
+                    }
+                    throw;
+                }
+                place.given_up = error.code() != "image-not-found";
+                said_.push_back(place.name + ": " + error.message());
+                warnings_.push_back("mirror-failed: " + said_.back());
+            }
+        }
+        throw bug("no registry was asked");
+    }
+
+    image::Reference reference_;
+    std::vector<std::string>& warnings_;
+    std::vector<std::string> said_;  ///< by the mirrors that failed
+    std::list<Place> places_;        ///< mirrors in their order, then the source
+};
+
+}  // namespace
+
+value::Node read_image_document(const std::string& text, const std::string& what, const char* code) {
+    Diagnostics faults;
+    value::ReadLimits limits;
+    limits.bytes_max = text.size() + 1;
+    auto documents = value::read_json(text, what, faults, limits);
+    if (has_errors(faults) || documents.size() != 1) {
+        const std::string reason = faults.empty() ? "it is empty" : faults.front().message;
+        Error error(Exit::data, code, fmt::format("the {} is not a JSON document: {}", what, reason));
+        if (!faults.empty() && faults.front().position) {
+            error.detail("at", faults.front().position->to_string());
+        }
+        throw error;
+    }
+    return std::move(documents.front().root);
+}
+
+image::Digest verified_manifest(std::string_view body, const std::optional<image::Digest>& expected) {
+    const image::Digest found = digest_of(body, expected ? expected->algorithm : image::DigestAlgorithm::sha256);
+    if (expected && found != *expected) {
+        throw Error(Exit::integrity, "digest-mismatch", "the manifest is another than asked for")
+            .detail("expected", expected->to_string())
+            .detail("found", found.to_string())
+            .hint("the stored image is damaged or was tampered with: push the image again");
+    }
+    return found;
+}
+
+std::unique_ptr<ImageStore> open_registry(const image::Reference& reference, const PullRequest& request,
+                                          net::HttpClient& http, sys::Clock& clock, std::vector<std::string>& warnings) {
+    return std::make_unique<RegistryStore>(reference, request, http, clock, warnings);
+}
+
+}  // namespace kmm::registry

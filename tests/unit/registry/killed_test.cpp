@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row M66 of docs/hostile-images.md: a pull that is killed leaves nothing that the next one stumbles over.
+#include <doctest/doctest.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "sys/fd.hpp"
+#include "sys/temp_dir.hpp"
+#include "unit/registry/pull_fixture.hpp"
+
+#include <fcntl.h>
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void pull_into(const std::string& directory, const std::string& reference, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+    registry::PullRequest request;
+    request.reference = reference;
+    request.kernels = {k_kernel};
+    request.progress = progress;
+    net::CurlHttpClient http;
+    TestClock clock;
+    static_cast<void>(registry::pull(request, directory, http, clock));
+}
+
+/// A docker archive of one plain layer with one module.
+std::string write_archive(const std::string& path, const std::string& module) {
+    const TestLayer layer = plain_layer(TarBuilder().file(k_modules + "/a.ko", module).finish());
+    const std::string config = R"({"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[")" + layer.diff_id + R"("]}})";
+    std::ofstream(path, std::ios::binary)
+        << TarBuilder().file("l.tar", layer.bytes).file("c.json", config).file("manifest.json", R"([{"Config":"c.json","Layers":["l.tar"]}])").finish();
+    return "docker-archive:" + path;
+}
+
+}  // namespace
+
+TEST_SUITE("registry::unit") {
+
+TEST_CASE("M66 the next pull into the same directory clears what a killed one left") {
+    const sys::TempDir top("kmm-test-");
+    const std::string reference = write_archive(top.path() + "/image.tar", std::string(900'000, 'm'));
+    const std::string out = top.path() + "/out";
+    for (int at = 1; at <= 3; ++at) {
+        fs::remove_all(out);
+        fs::create_directory(out);
+        const pid_t child = ::fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            int pieces = 0;
+            pull_into(out, reference, [&](std::uint64_t, std::uint64_t) {
+                if (++pieces == at) {
+                    static_cast<void>(::raise(SIGKILL));
+                }
+            });
+            ::_exit(0);
+        }
+        int status = 0;
+        REQUIRE(::waitpid(child, &status, 0) == child);
+        REQUIRE(WIFSIGNALED(status));
+        CHECK_FALSE(fs::is_empty(out));
+        CHECK_FALSE(fs::exists(out + "/opt"));  // nothing half-done is visible
+        pull_into(out, reference, nullptr);
+        CHECK(fs::file_size(out + "/" + k_modules + "/a.ko") == 900'000);
+        CHECK(std::distance(fs::directory_iterator(out), fs::directory_iterator()) == 1);
+    }
+}
+
+TEST_CASE("M66 what had been moved into place when the kill came is cleared too; nothing else is") {
+    const sys::TempDir top("kmm-test-");
+    const std::string reference = write_archive(top.path() + "/image.tar", "m");
+    const std::string out = top.path() + "/out";
+    fs::create_directories(out + "/.kmm-pull/tree");
+    fs::create_directories(out + "/opt/half");
+    std::ofstream(out + "/.kmm-pull/names") << "../victim\n..\nopt";
+    std::ofstream(top.path() + "/victim") << "stays";
+    pull_into(out, reference, nullptr);
+    CHECK(fs::exists(out + "/" + k_modules + "/a.ko"));
+    CHECK_FALSE(fs::exists(out + "/opt/half"));
+    CHECK(fs::exists(top.path() + "/victim"));
+
+    const std::string foreign = top.path() + "/foreign";
+    fs::create_directories(foreign + "/.kmm-pull");
+    std::ofstream(foreign + "/mine") << "stays";
+    CHECK_THROWS_AS(pull_into(foreign, reference, nullptr), Error);
+    CHECK(fs::exists(foreign + "/mine"));
+}
+
+TEST_CASE("M66 a directory where another pull is at work is left alone") {
+    const sys::TempDir top("kmm-test-");
+    const std::string reference = write_archive(top.path() + "/image.tar", "m");
+    const std::string out = top.path() + "/out";
+    fs::create_directories(out + "/.kmm-pull/tree");
+    const sys::Fd owner(::open((out + "/.kmm-pull").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    REQUIRE(::flock(owner.get(), LOCK_EX) == 0);
+    try {
+        pull_into(out, reference, nullptr);
+        FAIL("expected a refusal");
+    } catch (const Error& error) {
+        CHECK(error.code() == "out-dir");
+        CHECK(error.message().find("another pull") != std::string::npos);
+    }
+    CHECK(fs::exists(out + "/.kmm-pull/tree"));
+}
+
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mirrors, and the certificates of one registry: rows M61 and M62 of docs/hostile-images.md.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.hpp"
+#include "sys/temp_dir.hpp"
+#include "unit/registry/pull_fixture.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+const TestLayer& mirrored_layer() {
+    static const TestLayer layer = gzip_layer(TarBuilder().file(k_modules + "/m.ko", "mirrored").finish());
+    return layer;
+}
+
+/// A registry and its mirror.
+struct MirrorScene {
+    FakeRegistry origin;
+    FakeRegistry mirror;
+
+    MirrorScene() { origin.add_image("v1", {mirrored_layer()}); }
+
+    [[nodiscard]] Outcome pull(const std::string& reference_tail = ":v1", bool blocked = false,
+                               const std::function<void(registry::PullRequest&)>& tweak = nullptr) {
+        return pull_from(origin, [&](registry::PullRequest& request) {
+            request.reference = origin.reference(reference_tail);
+            image::MirrorRule rule;
+            rule.prefix = origin.host() + "/team";
+            rule.blocked = blocked;
+            rule.mirrors = {{mirror.host() + "/team", true, image::MirrorUse::all}};
+            request.mirrors = {rule};
+            if (tweak) {
+                tweak(request);
+            }
+        });
+    }
+    [[nodiscard]] std::size_t asked_of(FakeRegistry& registry) const { return registry.server().count("/v2/team/"); }
+};
+
+}  // namespace
+
+TEST_SUITE("registry::unit") {
+
+TEST_CASE("M62 a mirror that has the image is asked alone; one that has it not is passed over") {
+    MirrorScene scene;
+    const Outcome without = scene.pull();
+    REQUIRE_MESSAGE(!without.error, without.message());
+    CHECK(without.warned("mirror-failed: " + scene.mirror.host() + "/team/driver: the registry has no"));
+    CHECK(scene.asked_of(scene.origin) == 3);  // manifest, configuration, layer
+
+    MirrorScene full;
+    full.mirror.add_image("v1", {mirrored_layer()});
+    const Outcome with = full.pull();
+    CHECK(with.files.at(k_modules + "/m.ko") == "mirrored");
+    CHECK(with.result.warnings.empty());
+    CHECK(full.asked_of(full.origin) == 0);
+    CHECK(full.asked_of(full.mirror) == 3);
+}
+
+TEST_CASE("M62 wrong bytes of a mirror are refused, and the next one is asked") {
+    MirrorScene blob;
+    blob.mirror.add_image("v1", {mirrored_layer()});
+    blob.mirror.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.target.find(sha256(mirrored_layer().bytes)) == std::string::npos) {
+            return std::nullopt;
+        }
+        FakeReply reply = blob.mirror.usual(request);
+        reply.body[7] ^= 1;
+        return reply;
+    };
+    const Outcome outcome = blob.pull();
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files.at(k_modules + "/m.ko") == "mirrored");
+    CHECK(outcome.warned("mirror-failed"));
+    CHECK(blob.asked_of(blob.origin) == 1);
+
+    MirrorScene manifest;
+    const std::string digest = manifest.origin.add_image("v2", {mirrored_layer()});
+    manifest.mirror.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        FakeReply reply = manifest.origin.usual(request);
+        reply.body += " ";
+        return reply;
+    };
+    CHECK(manifest.pull("@" + digest).code() == "ok");
+    const Outcome nobody = manifest.pull("@" + digest, true);
+    CHECK(nobody.code() == "digest-mismatch");
+    CHECK(nobody.exit() == Exit::integrity);
+}
+
+TEST_CASE("M62 a mirror that wants a login never sees the source's credentials") {
+    MirrorScene scene;
+    scene.mirror.intercept = [](const FakeRequest&) {
+        FakeReply reply;
+        reply.status = 401;
+        reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"m\"");
+        return std::optional(reply);
+    };
+    registry::Credential secret;
+    secret.key = scene.origin.host();
+    secret.user = "u";
+    secret.password = "canary-secret";
+    const Outcome outcome = scene.pull(":v1", false, [&](auto& request) { request.credentials = {secret}; });
+    CHECK(outcome.code() == "ok");
+    CHECK(outcome.warned("mirror-failed"));
+    for (const FakeRequest& request : scene.mirror.server().requests()) {
+        CHECK(request.header("authorization").empty());
+    }
+    CHECK(scene.mirror.server().count("/v2/team/") == 1);  // given up at once
+}
+
+TEST_CASE("M62 a dead mirror is tried as often as any registry, then given up; a blocked source is never asked") {
+    MirrorScene scene;
+    scene.mirror.intercept = [](const FakeRequest&) {
+        FakeReply reply;
+        reply.status = 503;
+        return std::optional(reply);
+    };
+    const Outcome outcome = scene.pull(":v1", false, [](auto& request) { request.attempts = 2; });
+    CHECK(outcome.code() == "ok");
+    CHECK(scene.asked_of(scene.mirror) == 2);
+    const Outcome blocked = scene.pull(":v1", true);
+    CHECK(blocked.code() == "registry-error");
+    CHECK(scene.asked_of(scene.origin) == 3);
+    const Outcome nobody = pull_from(scene.origin, [&](auto& request) {
+        image::MirrorRule rule;
+        rule.prefix = scene.origin.host();
+        rule.blocked = true;
+        request.mirrors = {rule};
+    });
+    CHECK(nobody.code() == "registry-blocked");
+    CHECK(nobody.exit() == Exit::no_permission);
+}
+
+TEST_CASE("the certificates of one registry, as certs.d has them") {
+    Identity identity = make_identity();
+    const Identity client = make_identity();
+    identity.client_ca_pem = client.certificate_pem;
+    FakeRegistry registry(identity);
+    registry.add_image("v1", {mirrored_layer()});
+    const sys::TempDir top("kmm-test-");
+    const std::string own = top.path() + "/second/" + registry.host();
+    std::filesystem::create_directories(own);
+    const auto pull = [&] {
+        return pull_from(registry, [&](auto& request) {
+            request.tls.insecure = false;
+            request.certs_dirs = {top.path() + "/first", top.path() + "/second"};
+        });
+    };
+    CHECK(pull().code() == "tls");
+    std::ofstream(own + "/ca.crt") << identity.certificate_pem;
+    CHECK(pull().error.has_value());  // it does not know us
+    std::ofstream(own + "/client.cert") << client.certificate_pem;
+    CHECK(pull().code() == "ca-file");
+    std::ofstream(own + "/client.key") << client.key_pem;
+    const Outcome outcome = pull();
+    CHECK_MESSAGE(!outcome.error, outcome.message());
+}
+
+TEST_CASE("M61 TLS before 1.2 is refused") {
+    Identity identity = make_identity();
+    identity.old_tls = true;
+    FakeRegistry registry(identity);
+    const sys::TempDir top("kmm-test-");
+    std::ofstream(top.path() + "/ca.pem") << identity.certificate_pem;
+    const Outcome outcome = pull_from(registry, [&](auto& request) {
+        request.tls.insecure = false;
+        request.tls.ca_file = top.path() + "/ca.pem";
+    });
+    CHECK(outcome.code() == "tls");
+    CHECK(outcome.exit() == Exit::integrity);
+    CHECK(registry.server().requests().empty());
+}
+
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images without a registry: layouts, archives, directories. The rules are those of a registry's images.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sys/temp_dir.hpp"
+#include "unit/registry/pull_fixture.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void put_file(const std::string& path, const std::string& text) {
+    fs::create_directories(fs::path(path).parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+}
+
+/// The files of an OCI layout, to be written into a directory or a tar.
+struct Layout {
+    std::map<std::string, std::string> files{{"oci-layout", R"({"imageLayoutVersion":"1.0.0"})"}};
+    std::string entries;
+
+    std::string add_blob(const std::string& bytes) {
+        const std::string digest = sha256(bytes);
+        files["blobs/sha256/" + digest.substr(7)] = bytes;
+        return digest;
+    }
+    /// `more` is put behind the descriptor's members, "" for none: annotations, platform.
+    std::string add_image(const std::vector<TestLayer>& layers, const std::string& more, const std::string& architecture = "amd64") {
+        FakeRegistry registry;  // only for its manifests
+        const std::string manifest = registry.image_manifest(layers, architecture);
+        std::string ids;
+        for (const TestLayer& layer : layers) {
+            add_blob(layer.bytes);
+            ids += (ids.empty() ? "\"" : ",\"") + layer.diff_id + "\"";
+        }
+        add_blob(R"({"architecture":")" + architecture + R"(","os":"linux","rootfs":{"type":"layers","diff_ids":[)" + ids + "]}}");
+        entries += (entries.empty() ? "" : ",") + descriptor("application/vnd.oci.image.manifest.v1+json", manifest, more);
+        files["index.json"] = R"({"schemaVersion":2,"manifests":[)" + entries + "]}";
+        return add_blob(manifest);
+    }
+    void write(const std::string& directory) const {
+        for (const auto& [name, text] : files) {
+            put_file(directory + "/" + name, text);
+        }
+    }
+    [[nodiscard]] std::string tar() const {
+        TarBuilder builder;
+        for (const auto& [name, text] : files) {
+            builder.file("./" + name, text);
+        }
+        return builder.finish();
+    }
+};
+
+std::string tag_of(const std::string& tag) { return R"(,"annotations":{"org.opencontainers.image.ref.name":")" + tag + "\"}"; }
+
+TestLayer one_module(const std::string& text) { return gzip_layer(TarBuilder().file(k_modules + "/a.ko", text).finish()); }
+
+Outcome pull_local(const std::string& reference, const std::function<void(registry::PullRequest&)>& tweak = nullptr) {
+    static FakeRegistry unused;
+    return pull_from(unused, [&](auto& request) {
+        request.reference = reference;
+        if (tweak) {
+            tweak(request);
+        }
+    });
+}
+
+/// What `docker save` writes for one image.
+std::string docker_archive(const std::vector<TestLayer>& layers, const std::string& name, bool old_names) {
+    TarBuilder builder;
+    std::string ids;
+    std::string list;
+    for (const TestLayer& layer : layers) {
+        ids += (ids.empty() ? "\"" : ",\"") + layer.diff_id + "\"";
+        const std::string file = old_names ? layer.diff_id.substr(7, 12) + "/layer.tar" : "blobs/sha256/" + sha256(layer.bytes).substr(7);
+        list += (list.empty() ? "\"" : ",\"") + file + "\"";
+        builder.file(file, layer.bytes);
+    }
+    const std::string config = R"({"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[)" + ids + "]}}";
+    builder.file(sha256(config).substr(7) + ".json", config);
+    builder.file("manifest.json", R"([{"Config":")" + sha256(config).substr(7) + R"(.json","RepoTags":[")" + name + R"("],"Layers":[)" + list + "]}]");
+    return builder.finish();
+}
+
+}  // namespace
+
+TEST_SUITE("registry::unit") {
+
+TEST_CASE("an OCI layout and its archive, by tag, by digest and alone") {
+    const sys::TempDir top("kmm-test-");
+    Layout layout;
+    const std::string first = layout.add_image({one_module("one")}, tag_of("v1"));
+    layout.write(top.path() + "/single");
+    put_file(top.path() + "/single.tar", layout.tar());
+    put_file(top.path() + "/single.tar.gz", gzip(layout.tar()));
+    layout.add_image({one_module("two"), zstd_layer(TarBuilder().file(k_modules + "/b.ko", "b").finish())}, tag_of("reg.example.com/team/driver:v2"));
+    layout.write(top.path() + "/several");
+    put_file(top.path() + "/several.tar.zst", zstd(layout.tar()));
+
+    for (const char* reference : {"oci:single", "oci:single:v1", "oci-archive:single.tar", "oci-archive:single.tar.gz:v1", "oci:several:v1",
+                                  "oci-archive:several.tar.zst:v1"}) {
+        CAPTURE(reference);
+        const std::string text = reference;
+        const std::size_t colon = text.find(':') + 1;
+        const Outcome outcome = pull_local(text.substr(0, colon) + top.path() + "/" + text.substr(colon));
+        REQUIRE_MESSAGE(!outcome.error, outcome.message());
+        CHECK(outcome.result.digest == first);
+        CHECK(outcome.files == std::map<std::string, std::string>{{k_modules + "/a.ko", "one"}});
+    }
+    const Outcome second = pull_local("oci:" + top.path() + "/several:v2");
+    CHECK(second.files.at(k_modules + "/a.ko") == "two");
+    CHECK(second.files.at(k_modules + "/b.ko") == "b");
+    CHECK(pull_local("oci:" + top.path() + "/several@" + first).result.digest == first);
+
+    const Outcome absent = pull_local("oci:" + top.path() + "/several:v3");
+    CHECK(absent.code() == "image-not-found");
+    CHECK(absent.exit() == Exit::not_found);
+    CHECK(absent.message() == "expected the tag v3 in the layout, found reg.example.com/team/driver:v2, v1");
+    const Outcome unclear = pull_local("oci:" + top.path() + "/several");
+    CHECK(unclear.code() == "ambiguous-image");
+    CHECK(unclear.exit() == Exit::data);
+}
+
+TEST_CASE("a layout with one name for several platforms") {
+    const sys::TempDir top("kmm-test-");
+    Layout layout;
+    const auto platform = [](const std::string& name) { return R"(,"platform":{"os":"linux","architecture":")" + name + "\"}"; };
+    layout.add_image({one_module("arm")}, platform("arm64"), "arm64");
+    layout.add_image({one_module("amd")}, platform("amd64"));
+    layout.write(top.path());
+    CHECK(pull_local("oci:" + top.path()).files.at(k_modules + "/a.ko") == "amd");
+    CHECK(pull_local("oci:" + top.path(), [](auto& request) { request.architecture = "arm64"; }).files.at(k_modules + "/a.ko") == "arm");
+    CHECK(pull_local("oci:" + top.path(), [](auto& request) { request.architecture = "s390x"; }).code() == "no-platform");
+}
+
+TEST_CASE("layouts that are none, or hold other bytes than they say") {
+    const sys::TempDir top("kmm-test-");
+    const TestLayer layer = one_module("x");
+    const auto spoilt = [&](const std::function<void(Layout&)>& spoil) {
+        Layout layout;
+        layout.add_image({layer}, "");
+        spoil(layout);
+        fs::remove_all(top.path() + "/l");
+        layout.write(top.path() + "/l");
+        put_file(top.path() + "/l.tar", layout.tar());
+        const Outcome directory = pull_local("oci:" + top.path() + "/l");
+        const Outcome archive = pull_local("oci-archive:" + top.path() + "/l.tar");
+        CHECK(directory.code() == archive.code());
+        return directory;
+    };
+    const std::string blob = "blobs/sha256/" + sha256(layer.bytes).substr(7);
+    CHECK(spoilt([](Layout&) {}).code() == "ok");
+    CHECK(spoilt([](Layout& l) { l.files.erase("oci-layout"); }).code() == "bad-layout");
+    CHECK(spoilt([](Layout& l) { l.files.erase("index.json"); }).code() == "bad-layout");
+    CHECK(spoilt([](Layout& l) { l.files["oci-layout"] = R"({"imageLayoutVersion":"2"})"; }).code() == "bad-layout");
+    CHECK(spoilt([](Layout& l) { l.files["index.json"] = "{"; }).code() == "bad-layout");
+    CHECK(spoilt([](Layout& l) { l.files["index.json"] = R"({"schemaVersion":2,"manifests":[]})"; }).code() == "image-not-found");
+    CHECK(spoilt([&](Layout& l) { l.files.erase(blob); }).code() == "image-not-found");
+    const Outcome other = spoilt([&](Layout& l) { l.files[blob][5] ^= 1; });
+    CHECK(other.code() == "digest-mismatch");
+    CHECK(other.exit() == Exit::integrity);
+    CHECK(spoilt([&](Layout& l) { l.files[blob] += "x"; }).code() == "size-mismatch");
+    CHECK(spoilt([&](Layout& l) { l.files[blob].pop_back(); }).code() == "size-mismatch");
+    CHECK(pull_local("oci:" + top.path() + "/nothing").code() == "image-not-found");
+    CHECK(pull_local("oci-archive:" + top.path() + "/nothing.tar").code() == "image-not-found");
+    put_file(top.path() + "/text.tar", "this is not a tar");
+    CHECK(pull_local("oci-archive:" + top.path() + "/text.tar").code() == "bad-layer");
+}
+
+TEST_CASE("links in a layout are not followed") {
+    const sys::TempDir top("kmm-test-");
+    Layout layout;
+    const TestLayer layer = one_module("x");
+    layout.add_image({layer}, "");
+    layout.write(top.path() + "/l");
+    const std::string blob = top.path() + "/l/blobs/sha256/" + sha256(layer.bytes).substr(7);
+    fs::rename(blob, top.path() + "/elsewhere");
+    fs::create_symlink(top.path() + "/elsewhere", blob);
+    const Outcome outcome = pull_local("oci:" + top.path() + "/l");
+    CHECK(outcome.exit() == Exit::io);
+    CHECK(outcome.message().find("ELOOP") != std::string::npos);
+}
+
+TEST_CASE("what docker save writes, old and new") {
+    const sys::TempDir top("kmm-test-");
+    const std::string tar = TarBuilder().file(k_modules + "/a.ko", "module").finish();
+    const std::string upper = TarBuilder().file(k_modules + "/b.ko", "b").finish();
+    for (const bool old_names : {true, false}) {
+        const TestLayer lower = old_names ? plain_layer(tar) : gzip_layer(tar);
+        const std::string file = top.path() + "/saved.tar";
+        put_file(file, docker_archive({lower, plain_layer(upper)}, "reg.example.com:5000/team/driver:v1", old_names));
+        const Outcome outcome = pull_local("docker-archive:" + file);
+        REQUIRE_MESSAGE(!outcome.error, outcome.message());
+        CHECK(outcome.files.size() == 2);
+        CHECK(outcome.result.digest.starts_with("sha256:"));
+        CHECK(pull_local("docker-archive:" + file + ":reg.example.com:5000/team/driver:v1").code() == "ok");
+        CHECK(pull_local("docker-archive:" + file + ":v1").code() == "ok");
+        CHECK(pull_local("docker-archive:" + file + ":v2").code() == "image-not-found");
+        CHECK(pull_local("docker-archive:" + file + "@" + outcome.result.digest).code() == "ok");
+        CHECK(pull_local("docker-archive:" + file + "@" + sha256("other")).code() == "digest-mismatch");
+        CHECK(pull_local("oci-archive:" + file).code() == "bad-layout");
+        put_file(file, docker_archive({{lower.bytes, sha256("other"), {}}}, "a:1", old_names));
+        CHECK(pull_local("docker-archive:" + file).code() == "digest-mismatch");
+    }
+}
+
+TEST_CASE("hostile layers are refused wherever they come from") {
+    const sys::TempDir top("kmm-test-");
+    const struct {
+        std::string tar;
+        const char* code;
+    } table[] = {
+        {TarBuilder().file("../victim", "x").finish(), "image-unsafe"},
+        {TarBuilder().symlink(k_modules + "/l", "/etc/passwd").finish(), "image-unsafe"},
+        {TarBuilder().file(k_modules + "/z.ko", std::string(40U << 20U, '\0')).finish(), "image-limit"},
+        {sparse_entry(k_modules + "/s.ko", 8ULL << 40U), "image-limit"},
+    };
+    for (const auto& row : table) {
+        CAPTURE(row.code);
+        Layout layout;
+        layout.add_image({gzip_layer(row.tar)}, "");
+        fs::remove_all(top.path() + "/l");
+        layout.write(top.path() + "/l");
+        CHECK(pull_local("oci:" + top.path() + "/l").code() == row.code);
+        put_file(top.path() + "/s.tar", docker_archive({gzip_layer(row.tar)}, "a:1", false));
+        CHECK(pull_local("docker-archive:" + top.path() + "/s.tar").code() == row.code);
+    }
+}
+
+TEST_CASE("a directory of modules, flat or as an unpacked image") {
+    const sys::TempDir top("kmm-test-");
+    const std::string flat = top.path() + "/flat";
+    put_file(flat + "/a.ko", "module a");
+    put_file(flat + "/sub/b.ko.xz", "module b");
+    put_file(flat + "/README", "not a module");
+    put_file(flat + "/firmware/x.bin", "firmware");
+    const Outcome outcome = pull_local("dir:" + flat, [](auto& request) { request.firmware_path = "/firmware"; });
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files == std::map<std::string, std::string>{
+                               {k_modules + "/a.ko", "module a"}, {k_modules + "/sub/b.ko.xz", "module b"}, {"firmware/x.bin", "firmware"}});
+    CHECK(outcome.result.digest == sha256(sha256("firmware").substr(7) + "  /firmware/x.bin\n" + sha256("module a").substr(7) + "  /" + k_modules +
+                                          "/a.ko\n" + sha256("module b").substr(7) + "  /" + k_modules + "/sub/b.ko.xz\n"));
+
+    const std::string image = top.path() + "/image";
+    put_file(image + "/" + k_modules + "/c.ko", "module c");
+    put_file(image + "/" + k_modules + "/modules.dep", "ignored");
+    put_file(image + "/opt/lib/modules/5.10/d.ko", "other kernel");
+    put_file(image + "/etc/shadow", "not wanted");
+    fs::create_symlink("c.ko", image + "/" + k_modules + "/link.ko");
+    const Outcome unpacked = pull_local("dir:" + image);
+    CHECK(unpacked.files == std::map<std::string, std::string>{{k_modules + "/c.ko", "module c"}, {k_modules + "/link.ko", "-> c.ko"}});
+    CHECK(unpacked.result.kernels_found == std::vector<std::string>{"5.10", k_kernel});
+    CHECK(pull_local("dir:" + image, [](auto& request) { request.kernels = {"4.19"}; }).code() == "kernel-not-in-image");
+}
+
+TEST_CASE("directories of modules that are refused") {
+    const sys::TempDir top("kmm-test-");
+    CHECK(pull_local("dir:" + top.path() + "/none").code() == "image-not-found");
+    put_file(top.path() + "/empty/README", "nothing here");
+    CHECK(pull_local("dir:" + top.path() + "/empty").code() == "kernel-not-in-image");
+    put_file(top.path() + "/flat/a.ko", "x");
+    CHECK(pull_local("dir:" + top.path() + "/flat", [](auto& request) {
+              request.kernels.clear();
+              request.all_kernels = true;
+          }).exit() == Exit::usage);
+    fs::create_symlink("/etc/passwd", top.path() + "/flat/b.ko");
+    CHECK(pull_local("dir:" + top.path() + "/flat").code() == "image-unsafe");
+    fs::remove(top.path() + "/flat/b.ko");
+    REQUIRE(::mkfifo((top.path() + "/flat/c.ko").c_str(), 0600) == 0);
+    CHECK(pull_local("dir:" + top.path() + "/flat").code() == "image-unsafe");
+}
+
+TEST_CASE("references to nothing on this host") {
+    for (const char* reference : {"oci:", "dir:", "oci-archive::v1", "oci:x:", "oci:x@sha256:12"}) {
+        CAPTURE(reference);
+        CHECK(pull_local(reference).code() == "bad-reference");
+    }
+    for (const char* reference : {"docker-daemon:x:1", "containers-storage:x", "docker://reg.example.com/x:1"}) {
+        const Outcome outcome = pull_local(reference);
+        CHECK(outcome.code() == "unsupported");
+        CHECK(outcome.exit() == Exit::usage);
+    }
+}
+
+}
