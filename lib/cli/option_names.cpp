@@ -7,15 +7,18 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 52> k_names = {
+    static constexpr std::array<std::string_view, 57> k_names = {
         "authfile",
+        "baseline",
         "ca-file",
         "canary",
+        "ci",
         "cluster",
         "color",
         "context",
         "dir-name",
         "dry-run",
+        "fail-on",
         "filename",
         "firmware-host-path",
         "firmware-path",
@@ -27,6 +30,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "insecure",
         "kernel",
         "kubeconfig",
+        "kubernetes-version",
         "limit",
         "loading-order",
         "manual",
@@ -47,6 +51,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "pull-secrets",
         "quiet",
         "reason",
+        "report",
         "rollback",
         "runner",
         "selector",
