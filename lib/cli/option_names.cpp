@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 57> k_names = {
+    static constexpr std::array<std::string_view, 64> k_names = {
         "authfile",
         "baseline",
         "ca-file",
@@ -23,12 +23,14 @@ std::span<const std::string_view> all_option_names() noexcept {
         "firmware-host-path",
         "firmware-path",
         "host-root",
+        "i-understand-this-taints",
         "image",
         "image-firmware",
         "in-tree-remove",
         "input-size",
         "insecure",
         "kernel",
+        "kmm-version",
         "kubeconfig",
         "kubernetes-version",
         "limit",
@@ -36,6 +38,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "manual",
         "max-unavailable",
         "mirror-config",
+        "missing",
         "module",
         "namespace",
         "next",
@@ -48,10 +51,12 @@ std::span<const std::string_view> all_option_names() noexcept {
         "parameter",
         "pause-after",
         "platform",
+        "policy",
         "pull-secrets",
         "quiet",
         "reason",
         "report",
+        "restore-in-tree",
         "rollback",
         "runner",
         "selector",
@@ -61,6 +66,8 @@ std::span<const std::string_view> all_option_names() noexcept {
         "timeout",
         "to",
         "verbose",
+        "verify-after",
+        "wait",
         "watch",
         "worker",
         "worker-image",
