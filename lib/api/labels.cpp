@@ -41,5 +41,8 @@ std::string label_module_configured(std::string_view ns, std::string_view name) 
 std::string label_module_in_use(std::string_view ns, std::string_view name) {
     return fmt::format("beta.kmm.node.kubernetes.io/{}.{}.module-in-use", ns, name);
 }
+std::string label_device_plugin_target(std::string_view ns, std::string_view name) {
+    return fmt::format("kmm.node.kubernetes.io/{}.{}.device-plugin-target", ns, name);
+}
 
 }  // namespace kmm::api

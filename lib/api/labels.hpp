@@ -37,6 +37,8 @@ enum class ScheduleKey {
 [[nodiscard]] std::string label_module_configured(std::string_view ns, std::string_view name);
 /// beta.kmm.node.kubernetes.io/<ns>.<name>.module-in-use, on NodeModulesConfig
 [[nodiscard]] std::string label_module_in_use(std::string_view ns, std::string_view name);
+/// kmm.node.kubernetes.io/<ns>.<name>.device-plugin-target, on Nodes that a device plugin may go to
+[[nodiscard]] std::string label_device_plugin_target(std::string_view ns, std::string_view name);
 
 inline constexpr std::string_view k_group_version = "kmm.sigs.x-k8s.io/v1beta1";
 inline constexpr std::string_view k_group = "kmm.sigs.x-k8s.io";

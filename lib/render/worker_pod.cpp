@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker Pod. Source: KMM worker pod manager; facts: KMM 6. Deviations: the worker pulls the image itself, so there is no
-// init container, the pull Secret is mounted and the loading order is read from the configuration; there is no
-// finalizer and no hash, which only KMM's operator uses.
+// The worker Pod in both styles. Source: KMM worker pod manager; facts: KMM 6.
+// Style pull differs from the operator's Pod where the worker does the work itself: no init container; the pull Secret and
+// the worker's own state directory are mounted; the loading order is read from the configuration; unloading takes firmware
+// back, and so may write where loading may; no finalizer, since nobody would take it away.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
 #include "api/labels.hpp"
-#include "plan/verdict.hpp"
-#include "render/manifests.hpp"
+#include "base/text.hpp"
+#include "render/parts.hpp"
+#include "render/quote.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::render {
@@ -18,157 +22,259 @@ using value::Node;
 
 enum class WorkerAction { load, unload };
 
+constexpr std::size_t k_name_length_max = 253;
 constexpr std::string_view k_config_file = "/etc/kmm-worker/config.yaml";
 constexpr std::string_view k_secrets_directory = "/var/run/kmm/pull-secrets";
+constexpr std::string_view k_state_directory = "/run/kmm-worker";
+constexpr std::string_view k_config_annotation = "kmm.node.kubernetes.io/worker-config";
+constexpr std::string_view k_order_annotation = "kmm.node.kubernetes.io/modules-order";
 
-struct Job {
-    const api::Objects* objects;
-    const plan::Verdict* verdict;
+struct WorkerJob {
+    Scene* scene;
+    std::string node;
+    const api::NodeModulesConfig* owner;  ///< null if the node has none yet
     const api::NodeModule* entry;
     WorkerAction action;
-    const WorkerOptions* options;
 
-    /// Only loading copies firmware to the host.
-    [[nodiscard]] bool with_firmware() const {
-        return action == WorkerAction::load && !entry->config.modprobe.firmware_path.empty();
+    [[nodiscard]] bool pulls() const { return scene->options.worker_style == WorkerStyle::pull; }
+    [[nodiscard]] bool loads() const { return action == WorkerAction::load; }
+    [[nodiscard]] bool with_firmware() const { return !entry->config.modprobe.firmware_path.empty(); }
+    [[nodiscard]] bool with_order() const { return loads() && !entry->config.modprobe.modules_loading_order.empty(); }
+    [[nodiscard]] const std::string& host_firmware() const { return scene->options.operator_config.worker_firmware_host_path; }
+    [[nodiscard]] std::string secret_directory() const {
+        return fmt::format("{}/{}", k_secrets_directory, entry->image_repo_secret);
     }
 };
 
-Node mount(std::string_view name, std::string_view path, bool read_only) {
-    Node node = Node::mapping({{"name", name}, {"mountPath", path}});
-    if (read_only) { node.set("readOnly", true); }
-    return node;
-}
-
-Node host_path(std::string_view name, std::string_view path, std::string_view type) {
-    return Node::mapping({{"name", name}, {"hostPath", Node::mapping({{"path", path}, {"type", type}})}});
-}
-
 /// The file in a mounted pull Secret; decided by its type, dockerconfigjson if the Secret was not read.
-std::string auth_file(const Job& job) {
+std::string auth_file(const WorkerJob& job) {
     std::string_view key = ".dockerconfigjson";
-    for (const auto& secret : job.objects->secrets) {
+    for (const auto& secret : job.scene->objects.secrets) {
         if (secret.meta.namespace_ == job.entry->namespace_ && secret.meta.name == job.entry->image_repo_secret &&
             secret.type == "kubernetes.io/dockercfg") {
             key = ".dockercfg";
         }
     }
-    return fmt::format("{}/{}/{}", k_secrets_directory, job.entry->image_repo_secret, key);
+    return fmt::format("{}/{}", job.secret_directory(), key);
 }
 
-Node arguments(const Job& job) {
-    std::vector<std::string> args{job.action == WorkerAction::load ? "load" : "unload", std::string(k_config_file), "-o",
-                                  "json"};
-    if (!job.entry->image_repo_secret.empty()) {
-        args.insert(args.end(), {"--authfile", auth_file(job)});
+Node worker_arguments(const WorkerJob& job) {
+    const std::string verb = job.loads() ? "load" : "unload";
+    std::vector<std::string> args;
+    if (job.pulls()) {
+        args = {verb, std::string(k_config_file), "-o", "json"};
+        if (!job.entry->image_repo_secret.empty()) { args.insert(args.end(), {"--authfile", auth_file(job)}); }
+    } else {
+        args = {"kmod", verb, std::string(k_config_file)};
     }
-    if (job.with_firmware()) { args.insert(args.end(), {"--firmware-path", job.options->firmware_host_path}); }
+    if (job.with_firmware()) { args.insert(args.end(), {"--firmware-path", job.host_firmware()}); }
     return Node::strings(args);
 }
 
-Node security_context(const Job& job) {
-    if (job.with_firmware()) { return Node::mapping({{"privileged", true}}); }
-    return Node::mapping({{"capabilities", Node::mapping({{"add", Node::strings({"SYS_MODULE"})}})},
-                          {"runAsUser", 0},
-                          {"seLinuxOptions", Node::mapping({{"type", "spc_t"}})}});
+Node worker_security_context(const WorkerJob& job) {
+    if (job.with_firmware() && (job.pulls() || job.loads())) { return Node::mapping({{"privileged", true}}); }
+    const OperatorConfig& config = job.scene->options.operator_config;
+    Node context = Node::mapping({{"capabilities", Node::mapping({{"add", Node::strings({"SYS_MODULE"})}})},
+                                  {"runAsUser", config.worker_run_as_user}});
+    if (!config.worker_se_linux_type.empty()) {
+        context.set("seLinuxOptions", Node::mapping({{"type", config.worker_se_linux_type}}));
+    }
+    return context;
 }
 
-Node resources() {
+Node worker_resources() {
     return Node::mapping({{"limits", Node::mapping({{"cpu", "1"}, {"memory", "128Mi"}})},
                           {"requests", Node::mapping({{"cpu", "500m"}, {"memory", "64Mi"}})}});
 }
 
-Node container(const Job& job) {
-    Node mounts = Node::sequence({mount("config", "/etc/kmm-worker", true), mount("lib-modules", "/lib/modules", true),
-                                  mount("tmp", "/tmp", false)});
-    if (!job.entry->image_repo_secret.empty()) {
-        mounts.push_back(mount("pull-secret", fmt::format("{}/{}", k_secrets_directory, job.entry->image_repo_secret), true));
+Node worker_container(const WorkerJob& job) {
+    Node mounts = Node::sequence({mount("config", "/etc/kmm-worker", Access::read_only),
+                                  mount("lib-modules", "/lib/modules", Access::read_only)});
+    if (job.pulls()) {
+        mounts.push_back(mount("tmp", "/tmp"));
+        mounts.push_back(mount("state", k_state_directory));
+        if (!job.entry->image_repo_secret.empty()) {
+            mounts.push_back(mount("pull-secret", job.secret_directory(), Access::read_only));
+        }
+    } else {
+        mounts.push_back(mount("lib-modules", "/host/lib/modules", Access::read_only));
+        mounts.push_back(mount("tmp", "/tmp", Access::read_only));
+        if (job.with_order()) { mounts.push_back(mount("modules-order", "/etc/modprobe.d", Access::read_only)); }
     }
-    if (job.with_firmware()) { mounts.push_back(mount("lib-firmware", job.options->firmware_host_path, false)); }
-    return Node::mapping({{"name", "worker"},
-                          {"image", job.options->image},
-                          {"args", arguments(job)},
-                          {"resources", resources()},
-                          {"securityContext", security_context(job)},
-                          {"volumeMounts", std::move(mounts)}});
+    if (job.with_firmware()) { mounts.push_back(mount("lib-firmware", job.host_firmware())); }
+    Node container = Node::mapping({{"args", worker_arguments(job)},
+                                    {"image", job.scene->options.worker_image},
+                                    {"name", "worker"},
+                                    {"resources", worker_resources()},
+                                    {"securityContext", worker_security_context(job)},
+                                    {"volumeMounts", std::move(mounts)}});
+    if (job.pulls()) { container.set("env", Node::sequence({env_field("NODE_NAME", "spec.nodeName")})); }
+    return container;
 }
 
-Node volumes(const Job& job) {
-    const Node field = Node::mapping({{"fieldPath", "metadata.annotations['kmm.node.kubernetes.io/worker-config']"}});
-    const Node items = Node::sequence({Node::mapping({{"path", "config.yaml"}, {"fieldRef", field}})});
-    Node list = Node::sequence({Node::mapping({{"name", "config"}, {"downwardAPI", Node::mapping({{"items", items}})}}),
-                                host_path("lib-modules", "/lib/modules", "Directory"),
-                                Node::mapping({{"name", "tmp"}, {"emptyDir", Node::mapping()}})});
-    if (!job.entry->image_repo_secret.empty()) {
-        const Node secret = Node::mapping({{"secretName", job.entry->image_repo_secret}});
-        list.push_back(Node::mapping({{"name", "pull-secret"}, {"secret", secret}}));
-    }
+/// KMM's commands; for words that KMM does not quote and should, quoted.
+std::string extract_script(const WorkerJob& job) {
+    const auto& modprobe = job.entry->config.modprobe;
+    const std::string modules = modprobe.dir_name + "/lib/modules";
+    std::string script = fmt::format("\nmkdir -p {0};\ncp -R {1} {0};\n", shell_word("/tmp" + modules),
+                                     shell_word(fmt::format("{}/{}", modules, job.entry->config.kernel_version)));
     if (job.with_firmware()) {
-        list.push_back(host_path("lib-firmware", job.options->firmware_host_path, "DirectoryOrCreate"));
+        const std::string target = shell_word("/tmp" + modprobe.firmware_path);
+        script += fmt::format("\nmkdir -p {0};\ncp -R {1}/* {0};\n", target, shell_word(modprobe.firmware_path));
     }
+    return script;
+}
+
+Node extract_container(const WorkerJob& job) {
+    const auto& config = job.entry->config;
+    Node container = Node::mapping({{"args", Node::strings({extract_script(job)})},
+                                    {"command", Node::strings({"/bin/sh", "-c"})},
+                                    {"image", config.container_image},
+                                    {"name", "image-extractor"},
+                                    {"resources", worker_resources()},
+                                    {"volumeMounts", Node::sequence({mount("tmp", "/tmp")})}});
+    if (!config.image_pull_policy.empty()) { container.set("imagePullPolicy", config.image_pull_policy); }
+    return container;
+}
+
+Node worker_volumes(const WorkerJob& job) {
+    Node list = Node::sequence({annotation_volume("config", k_config_annotation, "config.yaml"),
+                                host_path("lib-modules", "/lib/modules", "Directory"),
+                                Node::mapping({{"emptyDir", Node::mapping()}, {"name", "tmp"}})});
+    if (job.pulls()) {
+        list.push_back(host_path("state", k_state_directory, "DirectoryOrCreate"));
+        if (!job.entry->image_repo_secret.empty()) {
+            list.push_back(secret_volume("pull-secret", job.entry->image_repo_secret));
+        }
+    } else if (job.with_order()) {
+        list.push_back(annotation_volume("modules-order", k_order_annotation, "softdep.conf"));
+    }
+    if (job.with_firmware()) { list.push_back(host_path("lib-firmware", job.host_firmware(), "DirectoryOrCreate")); }
     return list;
 }
 
-Node tolerations(const Job& job) {
-    Node list = Node::sequence();
-    for (const auto& toleration : job.entry->tolerations) { list.push_back(api::encode(toleration)); }
-    return list;
+/// Facts: KMM 7.4.
+std::string softdep_text(const std::vector<std::string>& order) {
+    std::string text;
+    for (std::size_t i = 0; i + 1 < order.size(); ++i) { text += fmt::format("softdep {} pre: {}\n", order[i], order[i + 1]); }
+    return text;
 }
 
-Node metadata(const Job& job) {
+std::string worker_name(const WorkerJob& job) {
+    const std::string name = fmt::format("kmm-worker-{}-{}", job.node, job.entry->name);
+    if (name.size() <= k_name_length_max) { return name; }
+    job.scene->warn(job.scene->find_module(job.entry->namespace_, job.entry->name), "metadata.name", "name-too-long",
+                    fmt::format("the worker Pod's name on Node {} would have {} characters, expected at most {}", job.node,
+                                name.size(), k_name_length_max),
+                    "KMM cannot create that Pod; here it got a shorter name");
+    return shortened(name, k_name_length_max);
+}
+
+Node worker_metadata(const WorkerJob& job, const Node& spec) {
     Node annotations = Node::mapping();
-    annotations.set("kmm.node.kubernetes.io/worker-config", value::to_yaml(api::encode(job.entry->config)));
-    if (job.action == WorkerAction::load && !job.entry->version.empty()) {
+    annotations.set(std::string(k_config_annotation), value::to_yaml(api::encode(job.entry->config)));
+    if (job.with_order()) {
+        annotations.set(std::string(k_order_annotation), softdep_text(job.entry->config.modprobe.modules_loading_order));
+    }
+    if (job.loads() && !job.entry->version.empty()) {
         annotations.set("kmm.node.kubernetes.io/worker-module-version", job.entry->version);
     }
     if (!job.entry->tolerations.empty()) {
-        annotations.set("kmm.node.kubernetes.io/worker-tolerations", value::to_yaml(tolerations(job)));
+        annotations.set("kmm.node.kubernetes.io/worker-tolerations",
+                        value::to_yaml(toleration_list(job.entry->tolerations)));
     }
     const Node labels = Node::mapping({{"app.kubernetes.io/component", "worker"},
                                        {"app.kubernetes.io/name", "kmm"},
                                        {"app.kubernetes.io/part-of", "kmm"},
                                        {std::string(api::k_label_module_name), job.entry->name},
-                                       {std::string(api::k_label_worker_action),
-                                        job.action == WorkerAction::load ? "Load" : "Unload"}});
-    return Node::mapping({{"name", fmt::format("kmm-worker-{}-{}", job.verdict->entry.node, job.entry->name)},
-                          {"namespace", job.entry->namespace_},
-                          {"labels", labels},
-                          {"annotations", std::move(annotations)}});
+                                       {std::string(api::k_label_worker_action), job.loads() ? "Load" : "Unload"}});
+    Node metadata = Node::mapping({{"annotations", annotations},
+                                   {"labels", labels},
+                                   {"name", worker_name(job)},
+                                   {"namespace", job.entry->namespace_}});
+    annotations.set("kmm.node.kubernetes.io/worker-hash",
+                    tree_hash(Node::mapping({{"metadata", metadata}, {"spec", spec}})));
+    metadata.set("annotations", std::move(annotations));
+    if (!job.pulls()) { set_finalizers(metadata, job.scene->finalizers({std::string(k_worker_finalizer)})); }
+    if (job.owner != nullptr && !job.owner->meta.uid.empty()) {
+        set_owner(metadata, controller_reference(api::k_group_version, "NodeModulesConfig", job.owner->meta.name,
+                                                 job.owner->meta.uid));
+    }
+    return metadata;
 }
 
-Node pod(const Job& job) {
-    if (job.with_firmware() && job.options->firmware_host_path.empty()) {
+void check_paths(const WorkerJob& job) {
+    const auto& modprobe = job.entry->config.modprobe;
+    const api::Module* module = job.scene->find_module(job.entry->namespace_, job.entry->name);
+    const auto check = [&](const std::string& path, const char* field) {
+        if (path.empty() || is_plain_word(path)) { return; }
+        job.scene->warn(module, fmt::format("spec.moduleLoader.container.modprobe.{}", field), "unsafe-path",
+                        fmt::format("KMM puts {} \"{}\" into a shell command without quotes", field, base::escape(path)),
+                        job.pulls() ? "kmm-worker uses no shell; with KMM's operator use plain characters"
+                                    : "here it is quoted; with KMM's operator use plain characters");
+    };
+    check(modprobe.dir_name, "dirName");
+    check(modprobe.firmware_path, "firmwarePath");
+}
+
+Node worker_pod(const WorkerJob& job) {
+    if (job.with_firmware() && job.host_firmware().empty()) {
         throw Error(Exit::usage, "firmware-host-path-missing",
                     fmt::format("Module {}/{} has firmware, expected the hosts' firmware directory", job.entry->namespace_,
                                 job.entry->name))
             .hint("--firmware-host-path /lib/firmware");
     }
-    Node spec = Node::mapping({{"nodeName", job.verdict->entry.node},
+    check_paths(job);
+    Node spec = Node::mapping({{"containers", Node::sequence({worker_container(job)})},
+                               {"nodeName", job.node},
                                {"restartPolicy", "OnFailure"},
-                               {"serviceAccountName", job.entry->service_account_name}});
-    if (!job.entry->tolerations.empty()) { spec.set("tolerations", tolerations(job)); }
-    spec.set("containers", Node::sequence({container(job)}));
-    spec.set("volumes", volumes(job));
-    return Node::mapping({{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata(job)}, {"spec", std::move(spec)}});
+                               {"serviceAccountName", job.entry->service_account_name},
+                               {"volumes", worker_volumes(job)}});
+    if (job.pulls()) { spec.set("automountServiceAccountToken", false); }
+    if (!job.pulls()) { spec.set("initContainers", Node::sequence({extract_container(job)})); }
+    set_pull_secret(spec, job.entry->image_repo_secret);
+    set_tolerations(spec, job.entry->tolerations);
+    Node metadata = worker_metadata(job, spec);
+    return object("v1", "Pod", std::move(metadata), std::move(spec));
+}
+
+bool loaded_before_boot(const api::Node& node, const api::NodeModule& status) {
+    return !status.boot_id.empty() && !node.boot_id.empty() && status.boot_id != node.boot_id;
+}
+
+/// Modules that are only in a status and are no Module's any more: KMM unloads them.
+void add_orphans(Scene& scene, const plan::NodeView& view, std::vector<Node>& out) {
+    if (view.config == nullptr) { return; }
+    for (const auto& status : view.config->status) {
+        const bool known = scene.find_module(status.namespace_, status.name) != nullptr;
+        const bool wanted = plan::find_entry(view.config->spec, status.namespace_, status.name) != nullptr;
+        if (known || wanted || loaded_before_boot(*view.node, status)) { continue; }
+        out.push_back(worker_pod({&scene, view.node->meta.name, view.config, &status, WorkerAction::unload}));
+    }
 }
 
 }  // namespace
 
-std::vector<value::Node> worker_pods(const api::Objects& objects, const plan::Options& plan_options,
-                                     const WorkerOptions& options) {
-    std::vector<value::Node> result;
-    for (const auto& verdict : plan::judge_all(objects, plan_options)) {
-        const plan::Action action = verdict.entry.action;
-        const bool unloads = action == plan::Action::unload || action == plan::Action::reload;
-        const bool loads = action == plan::Action::load || action == plan::Action::reload;
-        if (unloads && verdict.observed_status) {
-            result.push_back(pod(Job{&objects, &verdict, &*verdict.observed_status, WorkerAction::unload, &options}));
+void add_worker_pods(Scene& scene, std::vector<Node>& out) {
+    auto verdict = scene.verdicts.begin();
+    auto by_name = plan::views(scene.objects);
+    std::sort(by_name.begin(), by_name.end(),
+              [](const plan::NodeView& a, const plan::NodeView& b) { return a.node->meta.name < b.node->meta.name; });
+    for (const auto& view : by_name) {
+        const std::string& node = view.node->meta.name;
+        for (; verdict != scene.verdicts.end() && verdict->entry.node == node; ++verdict) {
+            const plan::Action action = verdict->entry.action;
+            const bool unloads = action == plan::Action::unload || action == plan::Action::reload;
+            const bool loads = action == plan::Action::load || action == plan::Action::reload;
+            if (unloads && verdict->observed_status) {
+                out.push_back(worker_pod({&scene, node, view.config, &*verdict->observed_status, WorkerAction::unload}));
+            }
+            if (loads && verdict->wanted) {
+                out.push_back(worker_pod({&scene, node, view.config, &*verdict->wanted, WorkerAction::load}));
+            }
         }
-        if (loads && verdict.wanted) {
-            result.push_back(pod(Job{&objects, &verdict, &*verdict.wanted, WorkerAction::load, &options}));
-        }
+        add_orphans(scene, view, out);
     }
-    return result;
 }
 
 }  // namespace kmm::render

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+
 #include <doctest/doctest.h>
 
 #include "api/codec.hpp"
@@ -29,7 +31,17 @@ std::vector<std::string> actions(const std::vector<value::Node>& pods) {
     return result;
 }
 
-render::WorkerOptions worker() { return render::WorkerOptions{"kmm-worker:test", ""}; }
+render::Options worker(render::WorkerStyle style = render::WorkerStyle::pull) {
+    render::Options options;
+    options.worker_style = style;
+    options.worker_image = "kmm-worker:test";
+    return options;
+}
+
+std::vector<value::Node> worker_pods(const api::Objects& objects, const render::Options& options = worker()) {
+    constexpr std::array what{render::What::worker_pods};
+    return render::render(objects, options, what).objects;
+}
 
 }  // namespace
 
@@ -59,7 +71,7 @@ TEST_SUITE("render::unit") {
     }
 
     TEST_CASE("a reload is an unload Pod with the old configuration and a load Pod with the new") {
-        const auto pods = render::worker_pods(upgrade(), {}, worker());
+        const auto pods = worker_pods(upgrade());
         CHECK(actions(pods) == std::vector<std::string>{"Unload", "Load"});
         std::vector<std::string> images;
         for (const auto& pod : pods) {
@@ -78,9 +90,9 @@ TEST_SUITE("render::unit") {
     }
 
     TEST_CASE("the next pass only moves labels") {
-        plan::Options next;
-        next.next = true;
-        CHECK(render::worker_pods(upgrade(), next, worker()).empty());
+        render::Options next = worker();
+        next.plan.next = true;
+        CHECK(worker_pods(upgrade(), next).empty());
     }
 
     TEST_CASE("a Module that is loaded needs no Pod") {
@@ -88,14 +100,14 @@ TEST_SUITE("render::unit") {
         objects.nodes = {build::node()};
         build::set_labels(objects.nodes[0], "v1", "v1", "v1");
         objects.modules = {build::module("v1")};
-        CHECK(render::worker_pods(objects, {}, worker()).empty());
+        CHECK(worker_pods(objects).empty());
     }
 
     TEST_CASE("the pull Secret is mounted, and its file is named by its type") {
         api::Objects objects = upgrade();
         objects.node_modules_configs.clear();
         objects.modules[0].image_repo_secret = "pull";
-        const auto text = [&] { return value::to_yaml(render::worker_pods(objects, {}, worker()).at(0)); };
+        const auto text = [&] { return value::to_yaml(worker_pods(objects).at(0)); };
         CHECK(text().find("/var/run/kmm/pull-secrets/pull/.dockerconfigjson") != std::string::npos);
         objects.secrets.resize(1);
         objects.secrets[0].meta.namespace_ = "drivers";
@@ -110,8 +122,10 @@ TEST_SUITE("render::unit") {
         api::Objects objects = upgrade();
         objects.node_modules_configs.clear();
         objects.modules[0].module_loader->container.modprobe.firmware_path = "/firmware";
-        CHECK_THROWS_AS(static_cast<void>(render::worker_pods(objects, {}, worker())), Error);
-        const auto pods = render::worker_pods(objects, {}, render::WorkerOptions{"w:1", "/lib/firmware"});
+        render::Options options = worker();
+        options.operator_config.worker_firmware_host_path = "";
+        CHECK_THROWS_AS(static_cast<void>(worker_pods(objects, options)), Error);
+        const auto pods = worker_pods(objects);
         REQUIRE(pods.size() == 1);
         const value::Node& container = pods[0].find_path({"spec", "containers"})->items().at(0);
         CHECK(container.find_path({"securityContext", "privileged"})->as_bool() == true);
