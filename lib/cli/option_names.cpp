@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 56> k_names = {
+    static constexpr std::array<std::string_view, 57> k_names = {
         "authfile",
         "build-image",
         "ca-file",
@@ -28,6 +28,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "insecure",
         "kernel",
         "kubeconfig",
+        "kubernetes-version",
         "limit",
         "loading-order",
         "manual",
