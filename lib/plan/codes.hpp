@@ -32,5 +32,7 @@ struct CodeText {
 
 /// What documents and clusters are found to have. Static storage, in no order.
 [[nodiscard]] std::span<const CodeText> finding_texts() noexcept;
+/// What rendering finds and refuses. Static storage, in no order.
+[[nodiscard]] std::span<const CodeText> render_texts() noexcept;
 
 }  // namespace kmm::plan

@@ -15,7 +15,6 @@ using value::Node;
 constexpr std::string_view k_rbac_version = "rbac.authorization.k8s.io/v1";
 constexpr std::string_view k_rbac_group = "rbac.authorization.k8s.io";
 constexpr std::string_view k_core_group;
-constexpr std::string_view k_kmm_group = "kmm.sigs.x-k8s.io";
 constexpr std::string_view k_tools_namespace = "kmm-tools";
 constexpr std::string_view k_plan_name = "kmm-plan";
 constexpr std::string_view k_upgrade_name = "kmm-upgrade";
@@ -96,7 +95,7 @@ std::map<std::string, NamespaceUse> uses_of(const api::Objects& objects) {
 void add_namespaces(Scene& scene, std::vector<Node>& out) {
     for (const auto& [ns, use] : uses_of(scene.objects)) {
         // worker and plugin Pods are privileged or add a capability: the default of a cluster may refuse them
-        const Node labels = Node::mapping({{"kmm.node.k8s.io/contains-modules", ""},
+        const Node labels = Node::mapping({{std::string(api::k_label_contains_modules), ""},
                                            {"kubernetes.io/metadata.name", ns},
                                            {"pod-security.kubernetes.io/enforce", "privileged"}});
         out.push_back(Node::mapping({{"apiVersion", "v1"},
@@ -115,11 +114,11 @@ void add_rbac(Scene& scene, std::vector<Node>& out) {
         for (const auto& account : use.accounts) { out.push_back(service_account(account, ns)); }
     }
     out.push_back(cluster_role(k_plan_name, {rule(k_core_group, {"nodes"}, read),
-                                             rule(k_kmm_group, {"modules", "nodemodulesconfigs"}, read)}));
+                                             rule(api::k_group, {"modules", "nodemodulesconfigs"}, read)}));
     out.push_back(cluster_role(k_upgrade_name, {rule(k_core_group, {"nodes"}, {"get", "list", "patch"}),
-                                                rule(k_kmm_group, {"modules"}, read),
-                                                rule(k_kmm_group, {"nodemodulesconfigs"}, {"create", "get", "list", "patch"}),
-                                                rule(k_kmm_group, {"nodemodulesconfigs/status"}, {"patch"})}));
+                                                rule(api::k_group, {"modules"}, read),
+                                                rule(api::k_group, {"nodemodulesconfigs"}, {"create", "get", "list", "patch"}),
+                                                rule(api::k_group, {"nodemodulesconfigs/status"}, {"patch"})}));
     out.push_back(cluster_role_binding(k_plan_name));
     out.push_back(cluster_role_binding(k_upgrade_name));
     for (const auto& [ns, use] : uses) {

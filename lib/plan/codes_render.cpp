@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What render finds and refuses. Facts about the operator: KMM 6, 9, 11.
+#include <array>
+
+#include "plan/codes.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+constexpr std::array k_render_texts{
+    CodeText{"bad-path", "error", "a path cannot be written into a Dockerfile", "Sign Pods copy dirName and sign files by a Dockerfile, which cannot "
+             "name paths with control characters, and no dirName with a pattern.", "use plain characters"},
+    CodeText{"damaged-list", "error", "the list of files that render wrote cannot be read", "DIR/.kmm-render.json says which files of --out DIR may be "
+             "replaced and removed. Without it nothing is.", "restore it, or render into an empty directory"},
+    CodeText{"device-class-conflict", "finding", "two Modules have a DeviceClass of the same name", "DeviceClasses have no namespace: each Module's "
+             "controller takes the object over from the other. Only the first is rendered.", "rename one of them"},
+    CodeText{"kaniko-tag", "finding", "kanikoParams.tag with a builder image that has a port", "KMM cuts the image at its first ':', which is that of "
+             "the port, and so asks for an image that does not exist. render replaces the tag.", "use a builder image without a port"},
+    CodeText{"no-unsigned-image", "finding", "there is nothing to sign", "sign needs either build or sign.unsignedImage; KMM fails on every pass.",
+             "set sign.unsignedImage"},
+    CodeText{"not-ours", "error", "a file that render would write is there already and is not its own", "--out replaces only files that an earlier run "
+             "wrote.", "move the file away, or render into another directory"},
+    CodeText{"out-in-input", "finding", "the manifests are written into a directory that is read", "The next run takes them for objects of the cluster, "
+             "beside those that are there.", "write them beside it"},
+    CodeText{"same-name", "finding", "two different objects have the same name", "KMM makes names of parts that are joined with '-', so that a-b and c "
+             "meet a and b-c.", "rename one of the Modules"},
+    CodeText{"unsafe-path", "finding", "a path with characters that a shell takes for something else", "KMM puts dirName, firmwarePath and filesToSign "
+             "into shell commands without quotes: the Pod breaks, or runs what the path says. render quotes them.", "use plain characters"},
+    CodeText{"volume-name", "finding", "a Secret whose name KMM cannot name a volume after", "KMM calls the volume secret-NAME: names with dots or more "
+             "than 56 characters, and one Secret used twice in a Pod, give a Pod that the API server refuses. render names it otherwise.",
+             "use other Secrets"},
+};
+
+}  // namespace
+
+std::span<const CodeText> render_texts() noexcept { return k_render_texts; }
+
+}  // namespace kmm::plan
