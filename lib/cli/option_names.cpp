@@ -7,16 +7,19 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 57> k_names = {
+    static constexpr std::array<std::string_view, 61> k_names = {
         "authfile",
+        "baseline",
         "build-image",
         "ca-file",
         "canary",
+        "ci",
         "cluster",
         "color",
         "context",
         "dir-name",
         "dry-run",
+        "fail-on",
         "filename",
         "firmware-host-path",
         "firmware-path",
@@ -51,6 +54,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "prune",
         "quiet",
         "reason",
+        "report",
         "rollback",
         "runner",
         "selector",
