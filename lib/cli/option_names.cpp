@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 61> k_names = {
+    static constexpr std::array<std::string_view, 67> k_names = {
         "authfile",
         "baseline",
         "build-image",
@@ -24,12 +24,14 @@ std::span<const std::string_view> all_option_names() noexcept {
         "firmware-host-path",
         "firmware-path",
         "host-root",
+        "i-understand-this-taints",
         "image",
         "image-firmware",
         "in-tree-remove",
         "input-size",
         "insecure",
         "kernel",
+        "kmm-version",
         "kubeconfig",
         "kubernetes-version",
         "limit",
@@ -51,10 +53,12 @@ std::span<const std::string_view> all_option_names() noexcept {
         "parameter",
         "pause-after",
         "platform",
+        "policy",
         "prune",
         "quiet",
         "reason",
         "report",
+        "restore-in-tree",
         "rollback",
         "runner",
         "selector",
@@ -65,6 +69,8 @@ std::span<const std::string_view> all_option_names() noexcept {
         "timeout",
         "to",
         "verbose",
+        "verify-after",
+        "wait",
         "watch",
         "worker",
         "worker-image",

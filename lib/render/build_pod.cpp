@@ -27,35 +27,32 @@ constexpr std::size_t k_name_length_max = 253;
 struct WantedImage {
     const api::Module* module;
     plan::Resolved resolved;
+    bool missing = false;  ///< in its registry
 
     [[nodiscard]] const std::string& image() const { return resolved.config.container_image; }
 };
 
 /// By Module, then kernel; each image of a Module once, as in KMM's ModuleImagesConfig.
 std::vector<WantedImage> wanted_images(const Scene& scene) {
-    std::map<std::tuple<std::string, std::string, std::string>, const plan::Resolved*> by_kernel;
+    std::map<std::tuple<std::string, std::string, std::string>, const plan::Verdict*> by_kernel;
     for (const auto& verdict : scene.verdicts) {
         const auto* resolved = std::get_if<plan::Resolved>(&verdict.resolution);
         if (resolved == nullptr || !verdict.selected || !verdict.tolerated) { continue; }
-        by_kernel.emplace(std::tuple{verdict.entry.namespace_, verdict.entry.module, resolved->kernel}, resolved);
+        by_kernel.emplace(std::tuple{verdict.entry.namespace_, verdict.entry.module, resolved->kernel}, &verdict);
     }
     std::vector<WantedImage> result;
     std::set<std::tuple<std::string, std::string, std::string>> seen;
-    for (const auto& [key, resolved] : by_kernel) {
+    for (const auto& [key, verdict] : by_kernel) {
         const auto& [ns, name, kernel] = key;
+        const auto& resolved = std::get<plan::Resolved>(verdict->resolution);
         const api::Module* module = scene.find_module(ns, name);
         if (module == nullptr || module->meta.deleting) { continue; }
-        if (seen.emplace(ns, name, resolved->config.container_image).second) { result.push_back({module, *resolved}); }
+        if (seen.emplace(ns, name, resolved.config.container_image).second) { result.push_back({module, resolved, verdict->image_missing}); }
     }
     return result;
 }
 
-bool is_asked_for(const Scene& scene, const WantedImage& wanted, Images images) {
-    const auto& missing = scene.options.missing_images;
-    return images == Images::all || std::any_of(missing.begin(), missing.end(), [&](const std::string& pattern) {
-               return matches_pattern(pattern, wanted.image());
-           });
-}
+bool is_asked_for(const WantedImage& wanted, Images images) { return images == Images::all || wanted.missing; }
 
 void append_tls(std::vector<std::string>& args, const api::TlsOptions& tls, std::string_view insecure, std::string_view skip) {
     if (tls.insecure) { args.emplace_back(insecure); }
@@ -296,13 +293,13 @@ Node pull_pod(Scene& scene, const WantedImage& wanted) {
 
 void add_build_pods(Scene& scene, Images images, std::vector<Node>& out) {
     for (const auto& wanted : wanted_images(scene)) {
-        if (wanted.resolved.build && is_asked_for(scene, wanted, images)) { out.push_back(build_pod(scene, wanted)); }
+        if (wanted.resolved.build && is_asked_for(wanted, images)) { out.push_back(build_pod(scene, wanted)); }
     }
 }
 
 void add_sign_pods(Scene& scene, Images images, std::vector<Node>& out) {
     for (const auto& wanted : wanted_images(scene)) {
-        if (!wanted.resolved.sign || !is_asked_for(scene, wanted, images)) { continue; }
+        if (!wanted.resolved.sign || !is_asked_for(wanted, images)) { continue; }
         if (auto pod = sign_pod(scene, wanted)) { out.push_back(std::move(*pod)); }
     }
 }

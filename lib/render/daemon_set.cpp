@@ -14,7 +14,6 @@ namespace {
 
 using value::Node;
 
-constexpr std::string_view k_role_label = "kmm.node.kubernetes.io/role";
 constexpr std::string_view k_namespace_label = "kmm.node.kubernetes.io/module.namespace";
 constexpr std::string_view k_plugins_directory = "/var/lib/kubelet/plugins/";
 constexpr std::string_view k_registry_directory = "/var/lib/kubelet/plugins_registry/";
@@ -88,27 +87,34 @@ const std::string& loader_version(const api::Module& module) {
     return module.module_loader ? module.module_loader->container.version : none;
 }
 
-api::Labels plugin_labels(const api::Module& module, const PluginRole& role) {
+/// KMM up to v2.6.0 knows neither the label of the role nor that of the target. A DaemonSet's selector never changes.
+bool is_released(const Scene& scene) { return scene.schedule_key == api::ScheduleKey::device_plugin; }
+
+void set_version_label(const Scene& scene, const api::Module& module, api::Labels& labels) {
     const std::string& version = loader_version(module);
-    api::Labels labels{{std::string(api::k_label_module_name), module.meta.name},
-                       {std::string(k_role_label), std::string(role.name)}};
-    if (!version.empty()) { labels[api::label_version_schedule_pod(module.meta.namespace_, module.meta.name)] = version; }
+    if (version.empty()) { return; }
+    labels[api::label_version_schedule(scene.schedule_key, module.meta.namespace_, module.meta.name)] = version;
+}
+
+api::Labels plugin_labels(const Scene& scene, const api::Module& module, const PluginRole& role) {
+    api::Labels labels{{std::string(api::k_label_module_name), module.meta.name}};
+    if (!is_released(scene)) { labels[std::string(api::k_label_role)] = role.name; }
+    set_version_label(scene, module, labels);
     return labels;
 }
 
 /// Where the Pods go. Without moduleLoader nothing is loaded, so nothing is waited for.
-api::Labels plugin_node_selector(const api::Module& module, const PluginRole& role) {
+api::Labels plugin_node_selector(const Scene& scene, const api::Module& module, const PluginRole& role) {
     if (!module.module_loader) { return module.selector; }
     const std::string& ns = module.meta.namespace_;
     const std::string& name = module.meta.name;
     api::Labels labels{{api::label_ready(ns, name), ""}};
-    if (role.name == "device-plugin") { labels[api::label_device_plugin_target(ns, name)] = ""; }
-    const std::string& version = loader_version(module);
-    if (!version.empty()) { labels[api::label_version_schedule_pod(ns, name)] = version; }
+    if (role.name == "device-plugin" && !is_released(scene)) { labels[api::label_device_plugin_target(ns, name)] = ""; }
+    set_version_label(scene, module, labels);
     return labels;
 }
 
-Node plugin_pod_spec(const api::Module& module, const Node& plugin, const PluginRole& role) {
+Node plugin_pod_spec(const Scene& scene, const api::Module& module, const Node& plugin, const PluginRole& role) {
     const Node none = Node::sequence();
     Node container = plugin_container(*plugin.find("container"), std::string(role.name), role.preset_env, role.preset_mounts);
     if (role.name == "dra") { container.set("livenessProbe", liveness_probe()); }
@@ -121,7 +127,7 @@ Node plugin_pod_spec(const api::Module& module, const Node& plugin, const Plugin
         spec.set("initContainers", Node::sequence({plugin_container(*init, fmt::format("{}-init", role.name), none, none)}));
     }
     if (role.name == "dra") { spec.set("hostNetwork", true); }
-    const api::Labels selector = plugin_node_selector(module, role);
+    const api::Labels selector = plugin_node_selector(scene, module, role);
     if (!selector.empty()) { spec.set("nodeSelector", label_tree(selector)); }
     const std::string account = plugin.get_string({"serviceAccountName"});
     if (!account.empty()) { spec.set("serviceAccountName", account); }
@@ -134,12 +140,12 @@ Node plugin_pod_spec(const api::Module& module, const Node& plugin, const Plugin
 }
 
 Node daemon_set(const Scene& scene, const api::Module& module, const Node& plugin, const PluginRole& role) {
-    const Node labels = label_tree(plugin_labels(module, role));
+    const Node labels = label_tree(plugin_labels(scene, module, role));
     Node pod_metadata = Node::mapping({{"labels", labels}});
     set_finalizers(pod_metadata, scene.finalizers({std::string(k_plugin_finalizer)}));
     Node spec = Node::mapping({{"selector", Node::mapping({{"matchLabels", labels}})},
                                {"template", Node::mapping({{"metadata", std::move(pod_metadata)},
-                                                           {"spec", plugin_pod_spec(module, plugin, role)}})}});
+                                                           {"spec", plugin_pod_spec(scene, module, plugin, role)}})}});
     // KMM lets the API server make the name from generateName; here it is made from the same and what tells the
     // DaemonSets of a Module apart, so that applying twice gives one object.
     Node metadata = Node::mapping({{"generateName", fmt::format("{}-{}-", module.meta.name, role.name)},

@@ -39,14 +39,13 @@ enum class Finalizers { as_operator, none };
 
 /// What manifests need beyond the plan. The images are those that KMM's operator reads from RELATED_IMAGE_*.
 struct Options {
-    plan::Options plan;  ///< `next` counts for worker Pods alone
+    plan::Options plan;  ///< `next` counts for worker Pods alone; missing images are those to build and sign
     WorkerStyle worker_style = WorkerStyle::pull;
     Finalizers finalizers = Finalizers::as_operator;
     std::string worker_image;
     std::string build_image = "gcr.io/kaniko-project/executor:latest";
     std::string sign_image = "gcr.io/k8s-staging-kmm/kernel-module-management-signimage:latest";
     OperatorConfig operator_config;
-    std::vector<std::string> missing_images;  ///< patterns ("*" is any text) of images that the registry does not have
 };
 
 /// Manifests, and what a reader of them should know.

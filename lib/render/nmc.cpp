@@ -53,6 +53,10 @@ void add_plugin_labels(const plan::Verdict& verdict, const api::Module& module, 
                         (module.module_loader ? ready && labelled : verdict.selected);
     if (module.dra && placed) { labels[api::label_dra_ready(ns, name)] = ""; }
     if (!module.device_plugin) { return; }
+    if (verdict.schedule_key == api::ScheduleKey::device_plugin) {  // KMM up to v2.6.0 has no such label
+        if (placed) { labels[api::label_device_plugin_ready(ns, name)] = ""; }
+        return;
+    }
     // a node that leaves the selector keeps the label
     const bool stays = !verdict.selected && node.meta.labels.count(target) != 0;
     const bool is_target = stays || (verdict.selected && plan::tolerates(module.tolerations, node.taints));

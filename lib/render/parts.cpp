@@ -98,25 +98,6 @@ std::string dns_safe_kernel(std::string_view kernel) {
     return result;
 }
 
-bool matches_pattern(std::string_view pattern, std::string_view text) noexcept {
-    std::size_t p = 0, t = 0, star = std::string_view::npos, retry = 0;
-    while (t < text.size()) {
-        if (p < pattern.size() && pattern[p] == '*') {
-            star = p++;
-            retry = t;
-        } else if (p < pattern.size() && pattern[p] == text[t]) {
-            ++p;
-            ++t;
-        } else if (star != std::string_view::npos) {
-            p = star + 1;
-            t = ++retry;
-        } else {
-            return false;
-        }
-    }
-    return pattern.find_first_not_of('*', p) == std::string_view::npos;
-}
-
 Node mount(std::string_view name, std::string_view path, Access access) {
     Node node = Node::mapping({{"mountPath", path}, {"name", name}});
     if (access == Access::read_only) { node.set("readOnly", true); }

@@ -20,6 +20,7 @@ inline constexpr std::string_view k_job_event_finalizer = "kmm.node.kubernetes.i
 struct Scene {
     const api::Objects& objects;
     const Options& options;
+    api::ScheduleKey schedule_key = api::ScheduleKey::schedule_pod;
     std::vector<plan::Verdict> verdicts{};  ///< of options.plan
     Diagnostics findings{};
 
@@ -41,8 +42,6 @@ struct Scene {
 [[nodiscard]] std::string shortened(const std::string& name, std::size_t length_max);
 /// Lower case, '_' and '.' as '-', without '-' at the ends: KMM's form of a kernel version in names. Facts: KMM 3.1.
 [[nodiscard]] std::string dns_safe_kernel(std::string_view kernel);
-/// True if `text` matches `pattern`, in which "*" stands for any text and every other character for itself.
-[[nodiscard]] bool matches_pattern(std::string_view pattern, std::string_view text) noexcept;
 
 enum class Access { read_only, read_write };
 [[nodiscard]] value::Node mount(std::string_view name, std::string_view path, Access access = Access::read_write);

@@ -28,6 +28,7 @@ constexpr std::array k_whats{
 
 Scene make_scene(const api::Objects& objects, const Options& options) {
     Scene scene{objects, options};
+    scene.schedule_key = plan::complete(options.plan, objects).schedule_key.value_or(scene.schedule_key);
     scene.verdicts = plan::judge_all(objects, options.plan);
     return scene;
 }

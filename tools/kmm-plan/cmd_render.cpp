@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/render_output.hpp"
 #include "kmm-plan/source.hpp"
 #include "kmm-plan/verbs.hpp"
@@ -101,17 +102,16 @@ render::OperatorConfig operator_config(const cli::Args& args, const api::Objects
     return config;
 }
 
-render::Options render_options(const cli::Args& args, const api::Objects& objects) {
+render::Options render_options(const cli::Args& args, const Source& source) {
     render::Options options;
-    options.plan.next = args.flag("next");
+    options.plan = plan_options(args, source);
     options.worker_style = args.get("worker-style").value_or("pull") == "extract" ? render::WorkerStyle::extract
                                                                                   : render::WorkerStyle::pull;
     options.finalizers = args.flag("no-finalizers") ? render::Finalizers::none : render::Finalizers::as_operator;
     options.worker_image = args.get("worker-image").value_or("kmm-worker:" KMM_VERSION);
     options.build_image = args.get("build-image").value_or(options.build_image);
     options.sign_image = args.get("sign-image").value_or(options.sign_image);
-    options.missing_images = args.all("missing");
-    options.operator_config = operator_config(args, objects);
+    options.operator_config = operator_config(args, source.objects);
     return options;
 }
 
@@ -182,7 +182,7 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
     if (out) { warn_about_out(*out, args, context); }
     const Source source = read_valid_source(args, context);
     const api::Objects objects = selected_objects(source, args);
-    const render::Options options = render_options(args, source.objects);
+    const render::Options options = render_options(args, source);
     render::Rendered rendered =
         whats.empty() ? render::render_needed(objects, options) : render::render(objects, options, whats);
     if (context.verbosity >= 0) {
@@ -229,14 +229,12 @@ std::vector<cli::Option> own_options() {
     style.default_text = "pull";
     return {
         repeatable(option("node", "NODE", "only this node")),
-        option("next", "", "Pods of the very next pass only"),
         option("out", "DIR", "one file per object in this directory"),
         option("prune", "", "with --out: remove our files that are no longer wanted"),
         style,
         image_option("worker-image", "image of the worker", "kmm-worker:" KMM_VERSION, "RELATED_IMAGE_WORKER"),
         image_option("build-image", "image of kaniko", defaults.build_image, "RELATED_IMAGE_BUILD"),
         image_option("sign-image", "image with sign-file; default: that of KMM", "", "RELATED_IMAGE_SIGN"),
-        repeatable(option("missing", "REF", "image that no registry has; * is any text")),
         option("operator-config", "FILE", "controller_config.yaml of KMM's operator, or its ConfigMap"),
         option("firmware-host-path", "DIR", "the hosts' firmware directory, over the operator's"),
         option("no-finalizers", "", "leave out finalizers that only KMM's operator removes"),
@@ -260,6 +258,7 @@ cli::Verb render_verb() {
         "has succeeded and is deleted.\n\n"
         "DaemonSets, build and sign Pods and worker Pods of style extract bear KMM's finalizers. Where no operator runs, nothing "
         "takes these away: use --no-finalizers.\n\n"
+        "With --next, worker Pods are those of the very next pass; everything else is the settled state.\n\n"
         "--out keeps the list of its files in DIR/.kmm-render.json. Files that are not on it are neither replaced nor removed. One "
         "directory belongs to one choice of WHAT, nodes and namespace: --prune removes what this run did not make.";
     verb.examples = {
@@ -271,7 +270,7 @@ cli::Verb render_verb() {
     std::string names;
     for (const auto& row : render::whats()) { names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name); }
     verb.positionals = {{"WHAT", names, false, true}};
-    verb.options = own_options() + source_options() + cli::common_options();
+    verb.options = own_options() + plan_option_list() + source_options() + cli::common_options();
     verb.run = run_render;
     return verb;
 }

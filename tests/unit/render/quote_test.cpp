@@ -61,12 +61,5 @@ TEST_SUITE("render::unit") {
         CHECK(render::shortened("short", 10) == "short");
         CHECK(render::shortened(std::string(300, 'x'), 253).size() == 253);
         CHECK(render::shortened("aaaa-bbbbbbbb", 11).starts_with("aaaa-"));
-        CHECK(render::matches_pattern("*", ""));
-        CHECK(render::matches_pattern("a*c", "abbc"));
-        CHECK(render::matches_pattern("a*b*c", "axbxbc"));
-        CHECK_FALSE(render::matches_pattern("a*c", "abb"));
-        CHECK_FALSE(render::matches_pattern("a", "ab"));
-        CHECK(render::matches_pattern("reg/x:?", "reg/x:?"));
-        CHECK_FALSE(render::matches_pattern("reg/x:?", "reg/x:1"));
     }
 }
