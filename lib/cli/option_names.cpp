@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 67> k_names = {
+    static constexpr std::array<std::string_view, 69> k_names = {
         "authfile",
         "baseline",
         "build-image",
@@ -38,6 +38,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "loading-order",
         "manual",
         "max-unavailable",
+        "mirror-config",
         "missing",
         "module",
         "namespace",
@@ -55,6 +56,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "platform",
         "policy",
         "prune",
+        "pull-secrets",
         "quiet",
         "reason",
         "report",
