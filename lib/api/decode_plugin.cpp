@@ -141,7 +141,7 @@ void check_device_class(Fields device_class) {
         Fields config(device_class.scope(), *item.node, item.path);
         if (auto opaque = config.child("opaque")) {
             static_cast<void>(opaque->string("driver", Need::required));
-            static_cast<void>(opaque->get("parameters", Need::required));
+            static_cast<void>(opaque->child("parameters", Need::required));
             opaque->done();
         }
         config.done();

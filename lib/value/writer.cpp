@@ -161,12 +161,21 @@ void append_inline(std::string& out, const Node& node, std::size_t indent) {
     }
 }
 
+/// YAML 1.2, 7.4.2: a key on one line with its value has at most 1024 characters.
+constexpr std::size_t k_simple_key_max = 1000;
+
 void append_members(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent) {
     std::size_t width = first_indent;
     for (const auto& member : node.members()) {
         out.append(width, ' ');
         width = indent;
+        const std::size_t start = out.size();
         append_text_yaml(out, member.key);
+        if (out.size() - start > k_simple_key_max) {
+            out.insert(start, "? ");
+            out += '\n';
+            out.append(indent, ' ');
+        }
         out += ':';
         if (!member.value.members().empty()) {
             out += '\n';

@@ -103,6 +103,14 @@ TEST_SUITE("value::writer") {
         }
     }
 
+    TEST_CASE("keys too long to stand before a colon come back") {
+        const std::string key(2000, 'k');
+        for (const Node& value : {Node("v"), Node::strings({"a", "b"}), Node::mapping({{"c", "d"}}), Node::sequence()}) {
+            const Node tree = Node::mapping({{"x", Node::sequence({Node::mapping({{"first", 1}, {key, value}})})}, {key, value}});
+            CHECK(read_back(read_yaml, to_yaml(tree)).same_value(tree));
+        }
+    }
+
     TEST_CASE("random trees come back") {
         std::mt19937 random(7);
         for (int round = 0; round < 600; ++round) {
