@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "api/names.hpp"
+#include "base/text.hpp"
 #include "plan/reasons.hpp"
 #include "plan/verdict.hpp"
 
@@ -62,8 +64,35 @@ bool stays_loaded(Action action) {
     return action == Action::load || action == Action::keep || action == Action::reload;
 }
 
+/// Where the Module `full_name` names its kernel module, or where the Module stands.
+std::optional<Position> place_of_kernel_module(const api::Objects& objects, const std::string& full_name) {
+    for (const auto& module : objects.modules) {
+        if (module.full_name() != full_name || module.meta.origin.file.empty()) { continue; }
+        const auto place = module.places.find("spec.moduleLoader.container.modprobe.moduleName");
+        return place == module.places.end() ? module.meta.origin : place->second;
+    }
+    return std::nullopt;
+}
+
+/// A kernel version that cannot be used is told once, at the first Node that has it.
+void place_kernel_faults(const api::Objects& objects, Plan& plan) {
+    std::map<std::string, Position> first;
+    for (const auto& node : objects.nodes) {
+        if (!node.meta.origin.file.empty()) { first.emplace(node.kernel_version, node.meta.origin); }
+    }
+    for (auto& diagnostic : plan.diagnostics) {
+        if (diagnostic.code != "kernel-unparsable" || diagnostic.position) { continue; }
+        for (const auto& [kernel, origin] : first) {
+            if (diagnostic.message.find(fmt::format("\"{}\"", base::escape(api::trim_kernel(kernel)))) != std::string::npos) {
+                diagnostic.position = origin;
+                break;
+            }
+        }
+    }
+}
+
 /// Two Modules that put the same kernel module on one node: each undoes the other's work, and KMM does not notice.
-void report_conflicts(Plan& plan) {
+void report_conflicts(const api::Objects& objects, Plan& plan) {
     std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>> conflicts;
     std::map<std::pair<std::string, std::string>, std::string> owners;
     for (const auto& entry : plan.entries) {
@@ -82,6 +111,7 @@ void report_conflicts(Plan& plan) {
         diagnostic.message = fmt::format("Modules {} and {} both load the kernel module {} on {} node{}, first {}", first,
                                          second, kernel_module, nodes.size(), nodes.size() == 1 ? "" : "s", *nodes.begin());
         diagnostic.hint = "let their selectors exclude each other";
+        diagnostic.position = place_of_kernel_module(objects, second);
         plan.diagnostics.push_back(std::move(diagnostic));
     }
 }
@@ -114,7 +144,9 @@ Plan make_plan(const api::Objects& objects, const Options& options) {
         return std::tie(a.node, a.namespace_, a.module) < std::tie(b.node, b.namespace_, b.module);
     });
     report_missing_nodes(objects, plan);
-    report_conflicts(plan);
+    report_conflicts(objects, plan);
+    sort_and_merge(plan.diagnostics);
+    place_kernel_faults(objects, plan);
     sort_and_merge(plan.diagnostics);
     return plan;
 }
