@@ -17,37 +17,6 @@ constexpr std::string_view k_ref_name = "org.opencontainers.image.ref.name";
 
 Error bad_layout(std::string message) { return Error(Exit::data, "bad-layout", std::move(message)); }
 
-/// Copies a file of the layout into `target`, held to what `wanted` says.
-void copy_blob(ByteSource& source, const image::Descriptor& wanted, BlobTarget& target, const ByteCount& on_bytes,
-               const std::function<void()>& check_deadline) {
-    Hasher hasher(wanted.digest.algorithm);
-    std::uint64_t have = 0;
-    for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) {
-        check_deadline();
-        if (piece.size() > wanted.size - have) {
-            throw Error(Exit::integrity, "size-mismatch", fmt::format("expected {} bytes, found more", wanted.size))
-                .detail("blob", wanted.digest.to_string());
-        }
-        hasher.update(piece);
-        target.put(piece);
-        have += piece.size();
-        if (on_bytes) {
-            on_bytes(have);
-        }
-    }
-    if (have != wanted.size) {
-        throw Error(Exit::integrity, "size-mismatch", fmt::format("expected {} bytes, found only {}", wanted.size, have))
-            .detail("blob", wanted.digest.to_string());
-    }
-    const image::Digest found = hasher.finish();
-    if (found != wanted.digest) {
-        throw Error(Exit::integrity, "digest-mismatch", "the stored bytes are others than the image names")
-            .detail("expected", wanted.digest.to_string())
-            .detail("found", found.to_string())
-            .hint("the image is damaged or was tampered with: copy it again");
-    }
-}
-
 /// What index.json offers: the descriptors, and the tag of each.
 struct Offer {
     std::vector<image::Descriptor> descriptors;
@@ -129,7 +98,7 @@ public:
             throw Error(Exit::not_found, "image-not-found", "the layout has the manifest and not " + path_of(wanted.digest))
                 .hint("copy the image again");
         }
-        copy_blob(*source, wanted, target, on_bytes, check_deadline_);
+        copy_verified(*source, wanted, target, on_bytes, check_deadline_);
     }
 
 private:
@@ -265,7 +234,7 @@ public:
         if (!source) {
             throw bug("a layer of the archive is gone");
         }
-        copy_blob(*source, wanted, target, on_bytes, check_deadline_);
+        copy_verified(*source, wanted, target, on_bytes, check_deadline_);
     }
 
 private:
@@ -316,6 +285,36 @@ private:
 };
 
 }  // namespace
+
+void copy_verified(ByteSource& source, const image::Descriptor& wanted, BlobTarget& target, const ByteCount& on_bytes,
+               const std::function<void()>& check_deadline) {
+    Hasher hasher(wanted.digest.algorithm);
+    std::uint64_t have = 0;
+    for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) {
+        check_deadline();
+        if (piece.size() > wanted.size - have) {
+            throw Error(Exit::integrity, "size-mismatch", fmt::format("expected {} bytes, found more", wanted.size))
+                .detail("blob", wanted.digest.to_string());
+        }
+        hasher.update(piece);
+        target.put(piece);
+        have += piece.size();
+        if (on_bytes) {
+            on_bytes(have);
+        }
+    }
+    if (have != wanted.size) {
+        throw Error(Exit::integrity, "size-mismatch", fmt::format("expected {} bytes, found only {}", wanted.size, have))
+            .detail("blob", wanted.digest.to_string());
+    }
+    const image::Digest found = hasher.finish();
+    if (found != wanted.digest) {
+        throw Error(Exit::integrity, "digest-mismatch", "the stored bytes are others than the image names")
+            .detail("expected", wanted.digest.to_string())
+            .detail("found", found.to_string())
+            .hint("the image is damaged or was tampered with: copy it again");
+    }
+}
 
 std::unique_ptr<ImageStore> open_layout(const LocalReference& reference, std::unique_ptr<FileSet> files, const Limits& limits,
                                         std::function<void()> check_deadline) {

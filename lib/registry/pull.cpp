@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "registry/cache.hpp"
 #include "registry/extract.hpp"
 #include "registry/puller.hpp"
 #include "registry/hash.hpp"
@@ -92,6 +93,10 @@ public:
         } else {
             const auto store = with_context([&] { return "image " + base::escape(request_.reference); }, [&] { return open(local); });
             take_image(*store);
+            if (cached_ != nullptr) {
+                cached_->finished();
+                result_.bytes_downloaded = cached_->fetched();
+            }
         }
         view_.finish();
         result_.kernels_found = view_.kernels();
@@ -119,7 +124,18 @@ private:
         }
         const image::Reference reference = image::parse_reference(request_.reference);
         result_.reference = reference.to_string();
-        return open_registry(reference, request_, http_, clock_, notes_);
+        auto registry = open_registry(reference, request_, http_, clock_, notes_);
+        if (request_.cache_dir.empty()) {
+            if (request_.policy == PullPolicy::never) {
+                throw Error(Exit::usage, "usage", "expected a cache, which imagePullPolicy Never takes images from, found none")
+                    .hint("--cache-dir DIR names one");
+            }
+            return registry;
+        }
+        cache_.emplace(request_.cache_dir);
+        auto cached = std::make_unique<CachedStore>(std::move(registry), *cache_, request_, result_.reference, clock_, notes_);
+        cached_ = cached.get();
+        return cached;
     }
 
     void take_directory(const LocalReference& local) {
@@ -166,6 +182,8 @@ private:
     std::chrono::milliseconds deadline_;
     LayerView view_;
     Staging staging_;
+    std::optional<Cache> cache_;
+    CachedStore* cached_ = nullptr;  ///< the store that is open, if it has a cache
     InflateBudget budget_;
     PullResult result_;
     std::set<std::string> warnings_;

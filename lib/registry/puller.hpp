@@ -39,6 +39,13 @@ struct Credential {
     std::string key, user, password, identity_token;
 };
 
+/// imagePullPolicy as Kubernetes means it. Blobs come from the cache under every one of them.
+enum class PullPolicy {
+    always,          ///< the registry is asked what the tag means
+    if_not_present,  ///< what the tag meant when it was pulled last, if that is in the cache
+    never,           ///< only the cache
+};
+
 struct PullRequest {
     std::string reference;                 ///< image reference as the user wrote it
     std::string dir_name = "/opt";         ///< where <dir_name>/lib/modules/<kernel> lies in the image
@@ -49,6 +56,9 @@ struct PullRequest {
     std::vector<Credential> credentials;
     net::TlsSettings tls;                  ///< of the registry itself; a mirror has its own
     std::vector<image::MirrorRule> mirrors;
+    PullPolicy policy = PullPolicy::always;
+    std::string cache_dir;                 ///< "" for no cache
+    std::uint64_t cache_bytes = 4ULL << 30U;  ///< what the cache may hold after the pull
     std::vector<std::string> certs_dirs;   ///< as /etc/docker/certs.d, the first that knows the host counts
     Limits limits;
     std::chrono::milliseconds deadline{600'000};

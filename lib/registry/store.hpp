@@ -15,6 +15,7 @@
 #include "net/http.hpp"
 #include "registry/blob.hpp"
 #include "registry/puller.hpp"
+#include "registry/source.hpp"
 #include "sys/clock.hpp"
 #include "value/node.hpp"
 
@@ -56,6 +57,11 @@ public:
 
 /// The digest of `body`. Errors: integrity "digest-mismatch" if `expected` is another one.
 [[nodiscard]] image::Digest verified_manifest(std::string_view body, const std::optional<image::Digest>& expected);
+
+/// Copies `source` into `target`, held to the size and the digest of `wanted`. Errors: integrity "digest-mismatch",
+/// "size-mismatch"; those of the parts.
+void copy_verified(ByteSource& source, const image::Descriptor& wanted, BlobTarget& target, const ByteCount& on_bytes,
+                   const std::function<void()>& check_deadline);
 
 /// A registry, its mirrors first (PullRequest::mirrors). What a mirror cannot give, or gives wrongly, the next one is asked
 /// for; `warnings` says so. Errors: no_permission "registry-blocked" if nobody may be asked.

@@ -13,6 +13,9 @@ namespace kmm::tool_worker {
 [[nodiscard]] cli::Verb verb_facts();
 [[nodiscard]] cli::Verb verb_pull();
 [[nodiscard]] cli::Verb verb_explain();
+[[nodiscard]] cli::Verb verb_cache_list();
+[[nodiscard]] cli::Verb verb_cache_verify();
+[[nodiscard]] cli::Verb verb_cache_prune();
 /// `kmod load CONFIG` and `kmod unload CONFIG`, as KMM's worker image is called.
 [[nodiscard]] cli::Verb verb_kmod_load();
 [[nodiscard]] cli::Verb verb_kmod_unload();

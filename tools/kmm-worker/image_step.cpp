@@ -5,7 +5,11 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <iterator>
+#include <utility>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -56,8 +60,38 @@ registry::PullRequest prepare_request(const cli::Args& args, const std::string& 
     for (const auto& file : args.all("mirror-config")) {
         for (auto& rule : image::read_mirrors(sys::read_file(file, k_mirror_config_bytes), file)) request.mirrors.push_back(std::move(rule));
     }
+    request.cache_bytes = cache_size(args);
+    const std::string place = cache_place(args);
+    if (request.cache_bytes != 0 && (args.get("cache-dir") || ::access(place.c_str(), W_OK | X_OK) == 0)) request.cache_dir = place;
+    request.policy = pull_policy(args.get("image-pull-policy").value_or(""));
     request.certs_dirs = {host.etc + "/containers/certs.d", host.etc + "/docker/certs.d"};
     return request;
+}
+
+std::string cache_place(const cli::Args& args) {
+    if (const auto given = args.get("cache-dir")) return *given;
+    return args.get("host-root").value_or("") + "/var/lib/kmm-worker";
+}
+
+std::uint64_t cache_size(const cli::Args& args) {
+    static constexpr std::pair<std::string_view, unsigned> units[] = {{"", 0}, {"K", 10}, {"Ki", 10}, {"KiB", 10}, {"M", 20}, {"Mi", 20}, {"MiB", 20}, {"G", 30}, {"Gi", 30}, {"GiB", 30}};
+    const auto text = args.get("cache-size");
+    if (!text) return registry::PullRequest().cache_bytes;
+    std::uint64_t value = 0;
+    const auto [end, fault] = std::from_chars(text->data(), text->data() + text->size(), value);
+    const std::string_view unit(end, static_cast<std::size_t>(text->data() + text->size() - end));
+    const auto row = std::find_if(std::begin(units), std::end(units), [&](const auto& u) { return u.first == unit; });
+    if (fault != std::errc{} || row == std::end(units) || value > (~std::uint64_t{0} >> row->second)) {
+        throw Error(Exit::usage, "usage", fmt::format("--cache-size {}: expected a size as 500MiB or 4GiB", base::escape(*text)));
+    }
+    return value << row->second;
+}
+
+registry::PullPolicy pull_policy(const std::string& text) {
+    if (text.empty() || text == "Always") return registry::PullPolicy::always;
+    if (text == "IfNotPresent") return registry::PullPolicy::if_not_present;
+    if (text == "Never") return registry::PullPolicy::never;
+    throw Error(Exit::data, "bad-value", fmt::format("imagePullPolicy: expected Always, IfNotPresent or Never, found '{}'", base::escape(text)));
 }
 
 registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock) {
@@ -82,6 +116,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
 
     std::vector<std::string> warnings;
     registry::PullRequest request = prepare_request(args, job.config.container_image, job.deadline, job.host, job.credentials, warnings);
+    if (!args.get("image-pull-policy")) request.policy = pull_policy(job.config.image_pull_policy);
     request.dir_name = job.config.modprobe.dir_name.empty() ? "/opt" : job.config.modprobe.dir_name;
     request.firmware_path = job.config.modprobe.firmware_path;
     if (job.config.insecure_pull) request.tls.insecure = true;

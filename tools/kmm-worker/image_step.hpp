@@ -26,11 +26,18 @@ struct PulledImage {
 [[nodiscard]] PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock);
 
 /// A request for `reference` with everything that the pull options say: limits, platform, credentials (those of `input` after
-/// --authfile), mirrors, certificates. `warnings` is added to. Kernels, dirName and firmware are left to the caller.
+/// --authfile), mirrors, certificates, cache. `warnings` is added to. Kernels, dirName and firmware are left to the caller.
 /// Errors: usage (64) for bad options; those of the files named.
 [[nodiscard]] registry::PullRequest prepare_request(const cli::Args& args, const std::string& reference, std::chrono::milliseconds deadline,
                                                     const kmod::HostPaths& host, const std::vector<registry::Credential>& input,
                                                     std::vector<std::string>& warnings);
+
+/// The cache's directory: --cache-dir, else /var/lib/kmm-worker below --host-root.
+[[nodiscard]] std::string cache_place(const cli::Args& args);
+/// --cache-size in bytes. Errors: usage (64).
+[[nodiscard]] std::uint64_t cache_size(const cli::Args& args);
+/// imagePullPolicy as `text` says it, "" for Always. Errors: data (65) "bad-value".
+[[nodiscard]] registry::PullPolicy pull_policy(const std::string& text);
 
 /// Runs registry::pull with progress on a terminal.
 [[nodiscard]] registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock);

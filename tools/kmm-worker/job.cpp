@@ -34,6 +34,11 @@ cli::Option repeatable(cli::Option made) {
     return made;
 }
 
+cli::Option choice(cli::Option made, std::vector<std::string> choices) {
+    made.choices = std::move(choices);
+    return made;
+}
+
 cli::Option environment(cli::Option made, std::string variable) {
     made.environment = std::move(variable);
     return made;
@@ -244,6 +249,9 @@ std::vector<cli::Option> pull_options() {
         option("ca-file", "FILE", "certificates to trust besides the system's"),
         option("insecure", "", "allow plain HTTP and unverified TLS"),
         environment(repeatable(option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP")), "KMM_MIRROR_CONFIG"),
+        environment(option("cache-dir", "DIR", "proven content kept for later pulls (default: /var/lib/kmm-worker if it is there)"), "KMM_CACHE_DIR"),
+        option("cache-size", "SIZE", "what the cache may hold, as 500MiB (default 4GiB); 0 switches it off"),
+        choice(option("image-pull-policy", "POLICY", "Always asks what a tag means; default: the config's, else Always"), {"Always", "IfNotPresent", "Never"}),
         option("platform", "OS/ARCH", "platform to take from a manifest list"),
         repeatable(option("limit", "NAME=VALUE", "raise or lower a cap against hostile images")),
     };

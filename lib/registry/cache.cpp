@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/cache.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "registry/source.hpp"
+#include "sys/directory.hpp"
+#include "sys/file_ops.hpp"
+#include "value/reader.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+constexpr std::size_t k_record_max = 1U << 20U;
+
+value::Node record_of(const CachedImage& image) {
+    value::Node parts = value::Node::sequence();
+    for (const CachedImage::Part& part : image.parts) {
+        parts.push_back(value::Node::mapping({{"digest", part.digest.to_string()}, {"size", part.size}}));
+    }
+    value::Node record = value::Node::mapping({{"reference", image.reference},
+                                               {"os", image.platform.os},
+                                               {"architecture", image.platform.architecture},
+                                               {"variant", image.platform.variant},
+                                               {"digest", image.digest.to_string()},
+                                               {"lastUsed", image.last_used}});
+    record.set("parts", std::move(parts));
+    return record;
+}
+
+std::optional<CachedImage> image_of(const value::Node& record) {
+    CachedImage image;
+    image.reference = record.get_string({"reference"});
+    image.platform = {record.get_string({"os"}), record.get_string({"architecture"}), record.get_string({"variant"})};
+    const auto digest = image::parse_digest(record.get_string({"digest"}));
+    const value::Node* used = record.find("lastUsed");
+    const value::Node* parts = record.find("parts");
+    if (!digest || used == nullptr || !used->as_int() || parts == nullptr) {
+        return std::nullopt;
+    }
+    image.digest = *digest;
+    image.last_used = *used->as_int();
+    for (const value::Node& item : parts->items()) {
+        const auto part = image::parse_digest(item.get_string({"digest"}));
+        const value::Node* size = item.find("size");
+        if (!part || size == nullptr || !size->as_uint()) {
+            return std::nullopt;
+        }
+        image.parts.push_back({*part, *size->as_uint()});
+    }
+    return image;
+}
+
+/// The record in a file; nullopt for anything that is none: a cache may always be forgotten.
+std::optional<CachedImage> read_record(const std::string& path) {
+    try {
+        Diagnostics faults;
+        const auto documents = value::read_json(sys::read_file(path, k_record_max), path, faults);
+        return has_errors(faults) || documents.size() != 1 ? std::nullopt : image_of(documents.front().root);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+std::string record_name(const std::string& reference, const image::Platform& platform) {
+    return digest_of(reference + "\n" + platform.to_string()).hex;
+}
+
+/// The digest of an open file's bytes.
+image::Digest digest_of_file(int fd, image::DigestAlgorithm algorithm) {
+    Hasher hasher(algorithm);
+    FileSource source(fd);
+    for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) {
+        hasher.update(piece);
+    }
+    return hasher.finish();
+}
+
+}  // namespace
+
+std::uint64_t CachedImage::size() const {
+    std::uint64_t total = 0;
+    for (const Part& part : parts) {
+        total += part.size;
+    }
+    return total;
+}
+
+Cache::Cache(std::string directory) : directory_(std::move(directory)) {
+    sys::make_directories(directory_, 0700);
+    struct stat facts {};
+    if (::stat(directory_.c_str(), &facts) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cache " + directory_);
+    }
+    if ((facts.st_uid != ::geteuid() && facts.st_uid != 0) || (facts.st_mode & 022U) != 0) {
+        throw Error(Exit::no_permission, "cache-unsafe",
+                    fmt::format("expected a cache that nobody else may write to, found mode {:04o} of user {} at {}",
+                                static_cast<unsigned>(facts.st_mode & 07777U), facts.st_uid, directory_))
+            .hint("chmod 700, or another --cache-dir");
+    }
+    sys::make_directories(directory_ + "/blobs/sha256", 0700);
+    sys::make_directories(directory_ + "/blobs/sha512", 0700);
+    sys::make_directories(directory_ + "/images", 0700);
+    lock_.reset(::open((directory_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock_ || ::flock(lock_.get(), LOCK_SH) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cache " + directory_);
+    }
+}
+
+std::string Cache::path_of(const image::Digest& digest) const {
+    return fmt::format("{}/blobs/{}/{}", directory_, image::to_string(digest.algorithm), digest.hex);
+}
+
+sys::Fd Cache::open(const image::Digest& digest) const {
+    return sys::Fd(::open(path_of(digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+std::optional<std::string> Cache::read(const image::Digest& digest, std::uint64_t cap) {
+    const sys::Fd fd = open(digest);
+    struct stat facts {};
+    if (!fd || ::fstat(fd.get(), &facts) != 0 || static_cast<std::uint64_t>(facts.st_size) > cap) {
+        return std::nullopt;
+    }
+    std::string bytes = sys::read_fd(fd.get(), path_of(digest), cap);
+    if (digest_of(bytes, digest.algorithm) != digest) {
+        remove(digest);
+        return std::nullopt;
+    }
+    return bytes;
+}
+
+sys::Fd Cache::new_file() const {
+    sys::Fd fd(::open((directory_ + "/blobs").c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (!fd) {
+        const int saved = errno;
+        throw from_errno(saved, "a new file in the cache " + directory_);
+    }
+    return fd;
+}
+
+void Cache::publish(const sys::Fd& file, const image::Digest& digest) {
+    const std::string from = fmt::format("/proc/self/fd/{}", file.get());
+    if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path_of(digest).c_str(), AT_SYMLINK_FOLLOW) != 0 && errno != EEXIST) {
+        const int saved = errno;
+        throw from_errno(saved, "a new file in the cache " + directory_);
+    }
+}
+
+void Cache::write(const image::Digest& digest, std::string_view bytes) {
+    if (::access(path_of(digest).c_str(), F_OK) == 0) {
+        return;
+    }
+    const sys::Fd file = new_file();
+    FileTarget(file.get()).put(bytes);
+    publish(file, digest);
+}
+
+void Cache::remove(const image::Digest& digest) noexcept { ::unlink(path_of(digest).c_str()); }
+
+std::optional<CachedImage> Cache::recall(const std::string& reference, const image::Platform& platform) const {
+    auto image = read_record(directory_ + "/images/" + record_name(reference, platform));
+    return image && image->reference == reference ? std::move(image) : std::nullopt;
+}
+
+void Cache::remember(const CachedImage& image) {
+    sys::LinuxFileOps ops;
+    sys::write_file_atomically(ops, directory_ + "/images/" + record_name(image.reference, image.platform), value::to_json(record_of(image)) + "\n");
+}
+
+std::vector<CachedImage> Cache::images() const {
+    std::vector<CachedImage> result;
+    for (const sys::DirectoryEntry& entry : sys::list_directory(directory_ + "/images")) {
+        if (entry.type == sys::EntryType::file && !entry.name.starts_with('.')) {
+            if (auto image = read_record(directory_ + "/images/" + entry.name)) {
+                result.push_back(std::move(*image));
+            }
+        }
+    }
+    std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.last_used < b.last_used; });
+    return result;
+}
+
+std::vector<CachedImage::Part> Cache::blobs() const {
+    std::vector<CachedImage::Part> result;
+    for (const auto algorithm : {image::DigestAlgorithm::sha256, image::DigestAlgorithm::sha512}) {
+        const std::string name(image::to_string(algorithm));
+        for (const sys::DirectoryEntry& entry : sys::list_directory(directory_ + "/blobs/" + name)) {
+            const auto digest = image::parse_digest(name + ":" + entry.name);
+            struct stat facts {};
+            if (digest && ::lstat(path_of(*digest).c_str(), &facts) == 0) {
+                result.push_back({*digest, static_cast<std::uint64_t>(facts.st_size)});
+            }
+        }
+    }
+    return result;
+}
+
+CacheReport Cache::verify() const {
+    CacheReport report;
+    for (const CachedImage::Part& blob : blobs()) {
+        ++report.blobs;
+        report.bytes += blob.size;
+        const sys::Fd fd = open(blob.digest);
+        if (!fd || digest_of_file(fd.get(), blob.digest.algorithm) != blob.digest) {
+            report.damaged.push_back(blob.digest.to_string());
+        }
+    }
+    return report;
+}
+
+std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::string& last) {
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+        static_cast<void>(::flock(lock_.get(), LOCK_SH));
+        return std::nullopt;
+    }
+    PruneReport report;
+    std::vector<CachedImage> kept = images();
+    std::stable_partition(kept.begin(), kept.end(), [&](const CachedImage& image) { return image.reference != last; });
+    const auto needed = [&] {
+        std::set<image::Digest> digests;
+        for (const CachedImage& image : kept) {
+            for (const CachedImage::Part& part : image.parts) {
+                digests.insert(part.digest);
+            }
+        }
+        return digests;
+    };
+    const std::vector<CachedImage::Part> all = blobs();
+    const auto bytes_of = [&](const std::set<image::Digest>& digests) {
+        std::uint64_t total = 0;
+        for (const CachedImage::Part& blob : all) {
+            total += digests.contains(blob.digest) ? blob.size : 0;
+        }
+        return total;
+    };
+    while (!kept.empty() && bytes_of(needed()) > bytes_max) {
+        report.images.push_back(kept.front().reference);
+        ::unlink((directory_ + "/images/" + record_name(kept.front().reference, kept.front().platform)).c_str());
+        kept.erase(kept.begin());
+    }
+    const std::set<image::Digest> digests = needed();
+    for (const CachedImage::Part& blob : all) {
+        if (!digests.contains(blob.digest)) {
+            ++report.blobs;
+            report.bytes += blob.size;
+            remove(blob.digest);
+        }
+    }
+    static_cast<void>(sys::remove_temp_files(directory_ + "/images"));
+    static_cast<void>(::flock(lock_.get(), LOCK_SH));
+    return report;
+}
+
+}  // namespace kmm::registry

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "registry/cache.hpp"
+#include "registry/source.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+/// Passes bytes on, and puts them into the cache's file as long as that can be written.
+class TeeTarget final : public BlobTarget {
+public:
+    TeeTarget(BlobTarget& target, int fd) : target_(target), copy_(fd) {}
+    void put(std::string_view bytes) override {
+        target_.put(bytes);
+        try_copy([&] { copy_.put(bytes); });
+    }
+    void restart() override {
+        target_.restart();
+        try_copy([&] { copy_.restart(); });
+    }
+    [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
+
+private:
+    template <typename Step>
+    void try_copy(const Step& step) {
+        if (failure_) {
+            return;
+        }
+        try {
+            step();
+        } catch (const Error& error) {
+            failure_ = error;
+        }
+    }
+
+    BlobTarget& target_;
+    FileTarget copy_;
+    std::optional<Error> failure_;
+};
+
+}  // namespace
+
+CachedStore::CachedStore(std::unique_ptr<ImageStore> inner, Cache& cache, const PullRequest& request,
+                         const std::string& reference, sys::Clock& clock, std::vector<std::string>& warnings)
+    : inner_(std::move(inner)), cache_(cache), request_(request), clock_(clock), warnings_(warnings) {
+    image_.reference = reference;
+    image_.platform = {request.os, request.architecture, request.variant};
+    if (request.policy == PullPolicy::always || inner_->first_digest()) {
+        return;
+    }
+    recalled_ = cache_.recall(reference, image_.platform);
+    if (recalled_ && request.policy == PullPolicy::if_not_present && !cache_.open(recalled_->digest)) {
+        recalled_.reset();
+    }
+    if (!recalled_ && request.policy == PullPolicy::never) {
+        throw not_cached();
+    }
+}
+
+std::string CachedStore::first_name() const { return recalled_ ? recalled_->digest.to_string() : inner_->first_name(); }
+
+std::optional<image::Digest> CachedStore::first_digest() const {
+    return recalled_ ? std::optional(recalled_->digest) : inner_->first_digest();
+}
+
+Error CachedStore::not_cached() const {
+    return Error(Exit::not_found, "image-not-cached",
+                 "the image is not in the cache, and imagePullPolicy Never asks nobody else")
+        .hint("kmm-worker pull brings it there, or use the policy IfNotPresent");
+}
+
+void CachedStore::not_written(const Error& error) {
+    if (writable_) {
+        warnings_.push_back("cache-not-written: " + error.message());
+    }
+    writable_ = false;
+}
+
+/// One more part of the image.
+void CachedStore::note(const image::Digest& digest, std::uint64_t size) {
+    const bool known = std::any_of(image_.parts.begin(), image_.parts.end(), [&](const auto& part) { return part.digest == digest; });
+    if (!known) {
+        image_.parts.push_back({digest, size});
+    }
+}
+
+void CachedStore::keep(const image::Digest& digest, std::string_view bytes) {
+    if (image_.parts.empty()) {
+        image_.digest = digest;
+    }
+    note(digest, bytes.size());
+    if (!writable_) {
+        return;
+    }
+    try {
+        cache_.write(digest, bytes);
+    } catch (const Error& error) {
+        not_written(error);
+    }
+}
+
+ManifestText CachedStore::manifest(const std::string& name, const std::optional<image::Digest>& expected, std::uint64_t cap) {
+    if (expected) {
+        if (auto bytes = cache_.read(*expected, cap)) {
+            keep(*expected, *bytes);
+            return {std::move(*bytes), {}, {}};
+        }
+    }
+    if (request_.policy == PullPolicy::never) {
+        throw not_cached();
+    }
+    ManifestText text = inner_->manifest(name, expected, cap);
+    if (text.body.size() <= cap) {
+        keep(verified_manifest(text.body, expected), text.body);
+    }
+    return text;
+}
+
+bool CachedStore::take_cached(const image::Descriptor& wanted, BlobTarget& target, const ByteCount& on_bytes) {
+    const sys::Fd fd = cache_.open(wanted.digest);
+    if (!fd) {
+        return false;
+    }
+    FileSource source(fd.get());
+    try {
+        copy_verified(source, wanted, target, on_bytes, [this] { check_deadline(); });
+        return true;
+    } catch (const Error& error) {
+        if (error.exit() != Exit::integrity) {
+            throw;
+        }
+        warnings_.push_back("cache-damaged: " + wanted.digest.to_string() + " was removed");
+        cache_.remove(wanted.digest);
+        target.restart();
+        return false;
+    }
+}
+
+void CachedStore::blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& warnings,
+                       const ByteCount& on_bytes) {
+    note(wanted.digest, wanted.size);
+    if (take_cached(wanted, target, on_bytes)) {
+        return;
+    }
+    if (request_.policy == PullPolicy::never) {
+        throw not_cached();
+    }
+    fetched_ += wanted.size;
+    sys::Fd file;
+    try {
+        if (writable_) {
+            file = cache_.new_file();
+        }
+    } catch (const Error& error) {
+        not_written(error);
+    }
+    if (!file) {
+        inner_->blob(wanted, target, warnings, on_bytes);
+        return;
+    }
+    TeeTarget tee(target, file.get());
+    inner_->blob(wanted, tee, warnings, on_bytes);
+    try {
+        if (tee.failure()) {
+            throw Error(*tee.failure());
+        }
+        cache_.publish(file, wanted.digest);
+    } catch (const Error& error) {
+        not_written(error);
+    }
+}
+
+void CachedStore::finished() {
+    if (!writable_ || image_.parts.empty()) {
+        return;
+    }
+    image_.last_used = clock_.now_unix();
+    try {
+        cache_.remember(image_);
+        const auto report = cache_.prune(request_.cache_bytes, image_.reference);
+        const bool gone = report && std::find(report->images.begin(), report->images.end(), image_.reference) != report->images.end();
+        if (gone) {
+            warnings_.push_back(fmt::format("cache-too-small: the image's {} do not fit into {}", base::format_bytes(image_.size()),
+                                            base::format_bytes(request_.cache_bytes)));
+        }
+    } catch (const Error& error) {
+        not_written(error);
+    }
+}
+
+}  // namespace kmm::registry

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache by digest: what it spares, and that nothing in it is believed.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "registry/cache.hpp"
+#include "sys/temp_dir.hpp"
+#include "unit/registry/pull_fixture.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+TestLayer cached_layer(const std::string& text) { return plain_layer(TarBuilder().file(k_modules + "/a.ko", text).finish()); }
+
+struct CacheScene {
+    sys::TempDir top{"kmm-test-"};
+    FakeRegistry registry;
+    std::string directory = top.path() + "/cache";
+
+    CacheScene() { registry.add_image("v1", {cached_layer("one"), cached_layer("two")}); }
+
+    [[nodiscard]] Outcome pull(registry::PullPolicy policy = registry::PullPolicy::always, const std::function<void(registry::PullRequest&)>& tweak = nullptr) {
+        before = asked();
+        return pull_from(registry, [&](registry::PullRequest& request) {
+            request.cache_dir = directory;
+            request.policy = policy;
+            if (tweak) {
+                tweak(request);
+            }
+        });
+    }
+    [[nodiscard]] std::size_t asked() { return registry.server().count("/v2/team/"); }
+    /// Requests since the last pull began.
+    [[nodiscard]] std::size_t requests() { return asked() - before; }
+    [[nodiscard]] std::string blob(const TestLayer& layer) const { return directory + "/blobs/sha256/" + sha256(layer.bytes).substr(7); }
+    std::size_t before = 0;
+};
+
+}  // namespace
+
+TEST_SUITE("registry::unit") {
+
+TEST_CASE("a cached image costs one request, or none") {
+    CacheScene scene;
+    const Outcome first = scene.pull();
+    REQUIRE_MESSAGE(!first.error, first.message());
+    CHECK(scene.requests() == 4);
+    CHECK(first.result.bytes_downloaded > 0);
+    const Outcome again = scene.pull();
+    CHECK(scene.requests() == 1);  // what the tag means now
+    CHECK(again.files == first.files);
+    CHECK(again.result.digest == first.result.digest);
+    CHECK(again.result.bytes_downloaded == 0);
+    for (const auto policy : {registry::PullPolicy::if_not_present, registry::PullPolicy::never}) {
+        const Outcome silent = scene.pull(policy);
+        CHECK(silent.files == first.files);
+        CHECK(scene.requests() == 0);
+    }
+    const std::string pinned = scene.registry.reference("@" + first.result.digest);
+    CHECK(scene.pull(registry::PullPolicy::always, [&](auto& request) { request.reference = pinned; }).code() == "ok");
+    CHECK(scene.requests() == 0);
+}
+
+TEST_CASE("a moved tag is seen with Always, not with IfNotPresent; Never needs the image") {
+    CacheScene scene;
+    const Outcome never = scene.pull(registry::PullPolicy::never);
+    CHECK(never.code() == "image-not-cached");
+    CHECK(never.exit() == Exit::not_found);
+    CHECK(scene.requests() == 0);
+    const std::string old_digest = scene.pull(registry::PullPolicy::if_not_present).result.digest;
+    CHECK(scene.requests() == 4);
+    scene.registry.add_image("v1", {cached_layer("three")});
+    CHECK(scene.pull(registry::PullPolicy::if_not_present).result.digest == old_digest);
+    const Outcome moved = scene.pull();
+    CHECK(moved.files.at(k_modules + "/a.ko") == "three");
+    CHECK(scene.pull(registry::PullPolicy::never).result.digest == moved.result.digest);
+    const Outcome other = scene.pull(registry::PullPolicy::never, [](auto& request) { request.architecture = "arm64"; });
+    CHECK(other.code() == "image-not-cached");
+    const Outcome without = pull_from(scene.registry, [](auto& request) { request.policy = registry::PullPolicy::never; });
+    CHECK(without.exit() == Exit::usage);
+}
+
+TEST_CASE("damage in the cache is found on use and repaired") {
+    CacheScene scene;
+    static_cast<void>(scene.pull());
+    const TestLayer layer = cached_layer("two");
+    for (const char* damage : {"flip", "cut", "longer", "empty"}) {
+        CAPTURE(damage);
+        const std::string kind = damage;
+        std::string bytes = layer.bytes;
+        if (kind == "flip") {
+            bytes[600] ^= 1;
+        } else {
+            bytes = kind == "cut" ? bytes.substr(0, 700) : kind == "longer" ? bytes + "x" : "";
+        }
+        fs::permissions(scene.blob(layer), fs::perms::owner_all);
+        std::ofstream(scene.blob(layer), std::ios::binary | std::ios::trunc) << bytes;
+        CHECK(registry::Cache(scene.directory).verify().damaged == std::vector<std::string>{sha256(layer.bytes)});
+        const Outcome outcome = scene.pull(registry::PullPolicy::if_not_present);
+        CHECK(outcome.code() == "ok");
+        CHECK(outcome.files.at(k_modules + "/a.ko") == "two");
+        CHECK(outcome.warned("cache-damaged"));
+        CHECK(scene.requests() == 1);
+        CHECK(registry::Cache(scene.directory).verify().damaged.empty());
+    }
+    // Records that are none are forgotten.
+    for (const auto& item : fs::directory_iterator(scene.directory + "/images")) {
+        std::ofstream(item.path()) << "{\"reference\":";
+    }
+    CHECK(registry::Cache(scene.directory).images().empty());
+    CHECK(scene.pull(registry::PullPolicy::if_not_present).code() == "ok");
+}
+
+TEST_CASE("the size limit keeps what was used last") {
+    CacheScene scene;
+    for (const char* tag : {"a", "b", "c"}) {
+        scene.registry.add_image(tag, {cached_layer(std::string(20'000, tag[0]))});
+    }
+    const auto pull_tag = [&](const std::string& tag, std::uint64_t limit) {
+        return scene.pull(registry::PullPolicy::always, [&](auto& request) {
+            request.reference = scene.registry.reference(":" + tag);
+            request.cache_bytes = limit;
+        });
+    };
+    static_cast<void>(pull_tag("a", 1U << 20U));
+    static_cast<void>(pull_tag("b", 1U << 20U));
+    CHECK(registry::Cache(scene.directory).images().size() == 2);
+    CHECK(pull_tag("c", 40'000).code() == "ok");
+    const auto left = registry::Cache(scene.directory).images();
+    REQUIRE(left.size() == 1);
+    const Outcome large = pull_tag("a", 1000);
+    CHECK(large.code() == "ok");
+    CHECK(large.warned("cache-too-small"));
+    registry::Cache cache(scene.directory);
+    CHECK(cache.verify().blobs == 0);
+    registry::Cache other(scene.directory);
+    CHECK_FALSE(cache.prune(0).has_value());  // somebody else is at work
+}
+
+TEST_CASE("a cache that others may write to, or that cannot be written") {
+    CacheScene scene;
+    fs::create_directories(scene.directory);
+    fs::permissions(scene.directory, fs::perms::all);
+    const Outcome outcome = scene.pull();
+    CHECK(outcome.code() == "cache-unsafe");
+    CHECK(outcome.exit() == Exit::no_permission);
+}
+
+TEST_CASE("killed runs and two at once leave a cache that holds what it says") {
+    CacheScene scene;
+    const TestLayer large = plain_layer(TarBuilder().file(k_modules + "/a.ko", std::string(3U << 20U, 'k')).finish());
+    scene.registry.add_image("v2", {large});
+    for (int at = 1; at <= 3; ++at) {
+        const pid_t child = ::fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            registry::PullRequest request;
+            request.reference = scene.registry.reference(":v2");
+            request.kernels = {k_kernel};
+            request.tls.insecure = true;
+            request.cache_dir = scene.directory;
+            int pieces = 0;
+            request.progress = [&](std::uint64_t, std::uint64_t) {
+                if (++pieces == at * 3) {
+                    static_cast<void>(::raise(SIGKILL));
+                }
+            };
+            const std::string out = scene.top.path() + "/out" + std::to_string(at);
+            fs::create_directory(out);
+            net::CurlHttpClient http;
+            TestClock clock;
+            static_cast<void>(registry::pull(request, out, http, clock));
+            ::_exit(0);
+        }
+        int status = 0;
+        REQUIRE(::waitpid(child, &status, 0) == child);
+        CHECK(WIFSIGNALED(status));
+        CHECK(registry::Cache(scene.directory).verify().damaged.empty());
+        CHECK_FALSE(fs::exists(scene.blob(large)));
+    }
+    const registry::Cache beside(scene.directory);
+    CHECK(scene.pull(registry::PullPolicy::always, [&](auto& request) { request.reference = scene.registry.reference(":v2"); }).code() == "ok");
+    CHECK(fs::exists(scene.blob(large)));
+    CHECK(registry::Cache(scene.directory).images().size() == 1);
+}
+
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// cache list, verify and prune: what pulls have left on this node.
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "kmm-worker/commands.hpp"
+#include "kmm-worker/image_step.hpp"
+#include "kmm-worker/job.hpp"
+#include "kmm-worker/result.hpp"
+#include "registry/cache.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+/// The cache that the options name. Errors: not_found (66) "no-cache".
+registry::Cache open_cache(const cli::Args& args) {
+    const std::string directory = cache_place(args);
+    if (::access(directory.c_str(), F_OK) != 0) {
+        throw Error(Exit::not_found, "no-cache", fmt::format("expected a cache at {}, found nothing", base::escape(directory)))
+            .hint("--cache-dir DIR names another one; a pull with --cache-dir makes it");
+    }
+    return registry::Cache(directory);
+}
+
+value::Node document_of(const char* kind) { return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", kind}}); }
+
+Exit run_list(const cli::Args& args, cli::Context& context) {
+    const registry::Cache cache = open_cache(args);
+    value::Node document = document_of("CacheList");
+    value::Node images = value::Node::sequence();
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& image : cache.images()) {
+        const std::string used = base::format_rfc3339(image.last_used);
+        images.push_back(value::Node::mapping({{"reference", image.reference}, {"platform", image.platform.to_string()}, {"digest", image.digest.to_string()},
+                                               {"size", image.size()}, {"lastUsed", used}}));
+        rows.push_back({image.reference, image.platform.to_string(), image.digest.short_text(), base::format_bytes(image.size()), used});
+    }
+    document.set("images", std::move(images));
+    if (print_document(document, context)) return Exit::ok;
+    if (context.output == "name") {
+        for (const auto& row : rows) context.console.out(row[0] + "\n");
+        return Exit::ok;
+    }
+    if (rows.empty()) {
+        context.console.out("the cache is empty\n");
+        return Exit::ok;
+    }
+    context.console.out(cli::format_table({"IMAGE", "PLATFORM", "DIGEST", "SIZE", "LAST USED"}, rows, 0));
+    return Exit::ok;
+}
+
+Exit run_verify(const cli::Args& args, cli::Context& context) {
+    registry::Cache cache = open_cache(args);
+    const registry::CacheReport report = cache.verify();
+    if (args.flag("remove")) {
+        for (const auto& text : report.damaged) cache.remove(*image::parse_digest(text));
+    }
+    if (!report.damaged.empty()) {
+        throw Error(Exit::integrity, "cache-damaged", fmt::format("{} of {} files of the cache hold other bytes than their names say", report.damaged.size(), report.blobs))
+            .detail("digests", base::join(report.damaged, ", "))
+            .hint(args.flag("remove") ? "they were removed; the next pull fetches them again" : "--remove takes them away; they are never used as they are");
+    }
+    value::Node document = document_of("CacheReport");
+    document.set("blobs", static_cast<std::uint64_t>(report.blobs));
+    document.set("bytes", report.bytes);
+    if (!print_document(document, context)) {
+        context.console.out(fmt::format("{} file{}, {}: all hold what their names say\n", report.blobs, report.blobs == 1 ? "" : "s", base::format_bytes(report.bytes)));
+    }
+    return Exit::ok;
+}
+
+Exit run_prune(const cli::Args& args, cli::Context& context) {
+    registry::Cache cache = open_cache(args);
+    const auto report = cache.prune(args.flag("all") ? 0 : cache_size(args));
+    if (!report) {
+        throw Error(Exit::locked, "cache-busy", "another kmm-worker uses the cache right now; nothing was removed").hint("run the same command again");
+    }
+    value::Node document = document_of("CachePruned");
+    document.set("images", value::Node::strings(report->images));
+    document.set("blobs", static_cast<std::uint64_t>(report->blobs));
+    document.set("bytes", report->bytes);
+    if (print_document(document, context)) return Exit::ok;
+    for (const auto& image : report->images) context.console.out("removed " + image + "\n");
+    context.console.out(fmt::format("{} freed\n", base::format_bytes(report->bytes)));
+    return Exit::ok;
+}
+
+cli::Verb cache_verb(const char* name, const char* summary, const char* description, Exit (*run)(const cli::Args&, cli::Context&)) {
+    cli::Verb verb;
+    verb.name = name;
+    verb.summary = summary;
+    verb.description = description;
+    verb.examples = {{std::string("kmm-worker ") + name, "of the node's cache"}};
+    for (auto& option : pull_options()) {
+        if (option.name == "cache-dir" || option.name == "cache-size") verb.options.push_back(option);
+    }
+    verb.options = verb.options + host_options() + cli::common_options();
+    verb.run = run;
+    return verb;
+}
+
+cli::Option flag(const char* name, const char* help) {
+    cli::Option option;
+    option.name = name;
+    option.help = help;
+    return option;
+}
+
+}  // namespace
+
+cli::Verb verb_cache_list() {
+    return cache_verb("cache list", "images in the cache of this node", "The least recently used first. What is listed was pulled whole and proven.", run_list);
+}
+
+cli::Verb verb_cache_verify() {
+    cli::Verb verb = cache_verb("cache verify", "hash every file of the cache again",
+                                "Exit code 76 if a file holds other bytes than its name says. A pull never uses such a file: it hashes what it reads, and fetches "
+                                "anew what is wrong.",
+                                run_verify);
+    verb.options.insert(verb.options.begin(), flag("remove", "remove what is damaged"));
+    return verb;
+}
+
+cli::Verb verb_cache_prune() {
+    cli::Verb verb = cache_verb("cache prune", "make the cache smaller",
+                                "Removes what no image needs, and the least recently used images until --cache-size is kept. Every pull does the same at its end.", run_prune);
+    verb.options.insert(verb.options.begin(), flag("all", "remove everything"));
+    return verb;
+}
+
+}  // namespace kmm::tool_worker
