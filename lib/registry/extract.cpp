@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/tar_reader.hpp"
+#include "registry/threaded_source.hpp"
 
 namespace kmm::registry {
 
@@ -108,7 +109,8 @@ void add_entries(EntryReader& reader, Extraction& into) {
 void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into) {
     FileSource file(fd);
     const auto inflater = make_inflater(image::layer_compression(layer), file);
-    CheckedSource checked(*inflater, layer.size, into.limits, into.budget, diff_id.algorithm, into.on_piece);
+    ThreadedSource ahead(*inflater);
+    CheckedSource checked(ahead, layer.size, into.limits, into.budget, diff_id.algorithm, into.on_piece);
     into.view.begin_layer();
     {
         TarReader tar(checked);

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures a pull from a registry on loopback against inflating and hashing the same layer.
+
+Usage: pull_bench.py BIN_DIR [MEBIBYTES]     needs igzip and openssl; prints a table for docs/performance.md
+
+The layer holds ten kernels' directories of module-like files (MEBIBYTES in all, default 391), gzip-compressed about 3.5:1. Every
+row is the best of three runs; files are written to a tmpfs, so that the disk is not measured.
+"""
+
+import hashlib
+import http.server
+import io
+import json
+import os
+import pathlib
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+import zlib
+
+KERNELS = [f"6.1.0-{number}-bench" for number in range(10)]
+
+
+def make_layer(mebibytes):
+    """A tar and its gzip form: noise of a quarter of the size, repeated at a distance, as code and symbol tables are."""
+    noise = random.Random(1)
+    out = io.BytesIO()
+    size = mebibytes * (1 << 20) // 200
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for kernel in KERNELS:
+            for number in range(20):
+                words = [noise.randbytes(9) for _ in range(3000)]
+                body = b"".join(noise.choice(words) + bytes(7) for _ in range(size // 16))
+                info = tarfile.TarInfo(f"opt/lib/modules/{kernel}/m{number}.ko")
+                info.size = len(body)
+                tar.addfile(info, io.BytesIO(body))
+    plain = out.getvalue()
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    return plain, packer.compress(plain) + packer.flush()
+
+
+def digest(data):
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def serve(plain, layer):
+    config = json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [digest(plain)]}}).encode()
+    kind = "application/vnd.oci.image."
+
+    def descriptor(media, data):
+        return {"mediaType": kind + media, "digest": digest(data), "size": len(data)}
+
+    manifest = json.dumps({"schemaVersion": 2, "mediaType": kind + "manifest.v1+json", "config": descriptor("config.v1+json", config),
+                           "layers": [descriptor("layer.v1.tar+gzip", layer)]}).encode()
+    answers = {"v1": manifest, digest(manifest): manifest, digest(config): config, digest(layer): layer}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = answers.get(self.path.rsplit("/", 1)[1], b"")
+            self.send_response(200)
+            if body is manifest:
+                self.send_header("Content-Type", kind + "manifest.v1+json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_arguments):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"127.0.0.1:{server.server_port}/bench/driver:v1"
+
+
+def best(command, before=lambda: None, runs=3):
+    """(seconds, seconds of processor time) of the quickest run."""
+    times = []
+    for _ in range(runs):
+        before()
+        start, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, shell=isinstance(command, str))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append((time.monotonic() - start, after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime))
+    return min(times)
+
+
+def main():
+    worker = pathlib.Path(sys.argv[1]) / "kmm-worker"
+    plain, layer = make_layer(int(sys.argv[2]) if len(sys.argv) > 2 else 391)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as top:
+        file, out, cache = (os.path.join(top, name) for name in ("layer.tar.gz", "out", "cache"))
+        pathlib.Path(file).write_bytes(layer)
+        reference = serve(plain, layer)
+
+        def clean():
+            shutil.rmtree(out, ignore_errors=True)
+
+        pull = [str(worker), "pull", "--insecure", reference, "--out", out, "-q", "-o", "name"]
+        limit = best(f"igzip -dc {file} | openssl dgst -sha256")
+        rows = [("igzip -dc LAYER | openssl dgst -sha256", limit),
+                ("pull, everything", best(pull + ["--kernel", "all"], clean)),
+                ("pull, one kernel of ten", best(pull + ["--kernel", KERNELS[3]], clean)),
+                ("pull of a cached image, one kernel", best(pull + ["--kernel", KERNELS[3], "--cache-dir", cache], clean))]
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+    print(f"layer: {len(layer) / 1e6:.0f} MB gzip, {len(plain) / 1e6:.0f} MB plain\n")
+    print("| what | seconds | ratio | processor seconds | ratio |\n| --- | --- | --- | --- | --- |")
+    for name, (seconds, cpu) in rows:
+        print(f"| {name} | {seconds:.2f} | {seconds / limit[0]:.2f} | {cpu:.2f} | {cpu / limit[1]:.2f} |")
+    print(f"\nlargest resident size of any of these processes: {peak} MiB")
+
+
+if __name__ == "__main__":
+    main()
