@@ -87,6 +87,42 @@ struct CaFile {
     std::string path;
 };
 
+/// A registry that redirects the layer of its image, with or without TLS, and the storage it may redirect to.
+struct RedirectScene {
+    Identity identity = make_identity();
+    CaFile authority{identity.certificate_pem};
+    TestLayer layer = good_layer();
+    FakeServer storage{[this](const FakeRequest&) {
+        FakeReply reply;
+        reply.body = layer.bytes;
+        return reply;
+    }};
+
+    [[nodiscard]] Outcome redirect_to(const std::string& location, bool tls) const {
+        FakeRegistry registry(tls ? std::optional(identity) : std::nullopt);
+        registry.add_image("v1", {layer});
+        registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+            FakeReply reply;
+            if (request.header("authorization").empty()) {
+                reply.status = 401;
+                reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"x\"");
+                return reply;
+            }
+            if (request.target.find(sha256(layer.bytes)) == std::string::npos) {
+                return std::nullopt;
+            }
+            reply.status = 307;
+            reply.headers.emplace_back("Location", location == "self" ? request.target : location);
+            return reply;
+        };
+        return pull_from(registry, [&](auto& request) {
+            request.tls.insecure = !tls;
+            request.tls.ca_file = tls ? authority.path : "";
+            request.credentials = {login(registry.host())};
+        });
+    }
+};
+
 }  // namespace
 
 TEST_SUITE("registry::unit") {
@@ -251,54 +287,33 @@ TEST_CASE("M56 refusals end, each with its own hint") {
     CHECK(answer(401).code() == "registry-auth");  // no challenge at all
 }
 
-TEST_CASE("M57 M58 redirects") {
-    const Identity identity = make_identity();
-    const CaFile authority(identity.certificate_pem);
-    const TestLayer layer = good_layer();
-    FakeServer storage([&](const FakeRequest&) {
-        FakeReply reply;
-        reply.body = layer.bytes;
-        return reply;
-    });
-    const auto redirect_to = [&](const std::string& location, bool tls) {
-        FakeRegistry registry(tls ? std::optional(identity) : std::nullopt);
-        registry.add_image("v1", {layer});
-        registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
-            FakeReply reply;
-            if (request.header("authorization").empty()) {
-                reply.status = 401;
-                reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"x\"");
-                return reply;
-            }
-            if (request.target.find(sha256(layer.bytes)) == std::string::npos) {
-                return std::nullopt;
-            }
-            reply.status = 307;
-            reply.headers.emplace_back("Location", location == "self" ? request.target : location);
-            return reply;
-        };
-        return pull_from(registry, [&](auto& request) {
-            request.tls.insecure = !tls;
-            request.tls.ca_file = tls ? authority.path : "";
-            request.credentials = {login(registry.host())};
-        });
-    };
-    const std::string other_host = "http://localhost:" + std::to_string(storage.port());
-    CHECK(redirect_to(other_host + "/blob?X-Sig=secret", false).code() == "ok");
-    CHECK(redirect_to("http://127.0.0.1:" + std::to_string(storage.port()) + "/blob", false).code() == "ok");
-    CHECK(storage.requests().size() == 2);
-    CHECK_FALSE(sent_credentials(storage));
-    const Outcome downgrade = redirect_to(other_host + "/blob?X-Sig=secret", true);
+TEST_CASE("M57 redirects that leave the host, the network or TLS") {
+    RedirectScene scene;
+    const std::string other_host = "http://localhost:" + std::to_string(scene.storage.port());
+    CHECK(scene.redirect_to(other_host + "/blob", false).code() == "ok");
+    CHECK(scene.redirect_to("http://127.0.0.1:" + std::to_string(scene.storage.port()) + "/blob", false).code() == "ok");
+    CHECK(scene.storage.requests().size() == 2);
+    CHECK_FALSE(sent_credentials(scene.storage));
+    const Outcome downgrade = scene.redirect_to(other_host + "/blob", true);
     CHECK(downgrade.code() == "redirect-refused");
     CHECK(downgrade.exit() == Exit::unavailable);
-    CHECK(downgrade.message().find("secret") == std::string::npos);
-    CHECK(storage.requests().size() == 2);
+    CHECK(scene.storage.requests().size() == 2);
     for (const char* inward : {"http://169.254.169.254/latest", "http://10.0.0.1/x", "http://[fd00::1]/x",
                                "file:///etc/passwd", "http://u:p@example.com/", "http://0x0a000001/", "unix:/run/x"}) {
         CAPTURE(inward);
-        CHECK(redirect_to(inward, false).code() == "redirect-refused");
+        CHECK(scene.redirect_to(inward, false).code() == "redirect-refused");
     }
-    CHECK(redirect_to("self", false).message().find("at most 10 redirects") != std::string::npos);
+    CHECK(scene.redirect_to("self", false).message().find("at most 10 redirects") != std::string::npos);
+}
+
+TEST_CASE("M58 a redirect to a signed address is followed, and the signature never shown") {
+    RedirectScene scene;
+    const std::string signed_url = "http://localhost:" + std::to_string(scene.storage.port()) + "/blob?X-Sig=canary-secret";
+    CHECK(scene.redirect_to(signed_url, false).code() == "ok");
+    CHECK(scene.storage.count("X-Sig=canary-secret") == 1);
+    const Outcome refused = scene.redirect_to(signed_url, true);
+    CHECK(refused.code() == "redirect-refused");
+    CHECK(refused.message().find("canary") == std::string::npos);
 }
 
 TEST_CASE("M59 token servers that misbehave") {

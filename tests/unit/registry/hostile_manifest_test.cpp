@@ -251,10 +251,25 @@ TEST_CASE("M21 no layers, empty layers, too many layers") {
     CHECK(pull_from(registry).code() == "bad-manifest");
 }
 
-TEST_CASE("M22 M23 layers that are encrypted, foreign or unknown") {
+TEST_CASE("M22 layers that are encrypted or unknown; artifacts") {
+    for (const char* type : {"application/vnd.oci.image.layer.v1.tar+gzip+encrypted", "application/octet-stream"}) {
+        CAPTURE(type);
+        FakeRegistry registry;
+        TestLayer layer = sound_layer();
+        layer.media_type = type;
+        registry.add_image("v1", {layer});
+        const Outcome outcome = pull_from(registry);
+        CHECK(outcome.code() == "unsupported-image");
+        CHECK(outcome.exit() == Exit::data);
+        CHECK(registry.server().count(sha256(layer.bytes)) == 0);
+    }
+    const Outcome artifact = pull_changed(std::string(image::k_oci_config), "application/vnd.cncf.helm.config.v1+json");
+    CHECK(artifact.code() == "unsupported-image");
+}
+
+TEST_CASE("M23 foreign layers with addresses of their own") {
     for (const char* type :
-         {"application/vnd.oci.image.layer.v1.tar+gzip+encrypted", "application/octet-stream",
-          "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+         {"application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
           "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"}) {
         CAPTURE(type);
         FakeRegistry registry;
@@ -268,8 +283,6 @@ TEST_CASE("M22 M23 layers that are encrypted, foreign or unknown") {
         CHECK(outcome.exit() == Exit::data);
         CHECK(registry.server().count(sha256(layer.bytes)) == 0);
     }
-    const Outcome artifact = pull_changed(std::string(image::k_oci_config), "application/vnd.cncf.helm.config.v1+json");
-    CHECK(artifact.code() == "unsupported-image");
 }
 
 TEST_CASE("M24 data inside a descriptor is not trusted") {

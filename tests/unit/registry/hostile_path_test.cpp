@@ -31,6 +31,13 @@ void expect_each(const std::vector<Row>& rows, Exit exit) {
 /// A tar that starts with one good module.
 TarBuilder good() { return TarBuilder().file(k_modules + "/good.ko", "good"); }
 
+TarHeader odd_entry() {
+    TarHeader header;
+    header.name = k_modules + "/odd.ko";
+    header.size = 3;
+    return header;
+}
+
 }  // namespace
 
 TEST_SUITE("registry::unit") {
@@ -187,18 +194,34 @@ TEST_CASE("M38 devices and pipes") {
     }
 }
 
-TEST_CASE("M39 M41 M42 modes, owners and times are ours") {
-    TarHeader header;
-    header.name = k_modules + "/odd.ko";
-    header.size = 3;
+TEST_CASE("M39 modes are ours") {
+    TarHeader header = odd_entry();
     header.raw_mode = std::string("7777777\0", 8);
+    TarHeader closed = odd_entry();
+    closed.name = k_modules + "/closed.ko";
+    closed.mode = 0;
+    const Outcome outcome = pull_tar(good().raw(header, "odd").raw(closed, "odd").finish());
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files.at(k_modules + "/odd.ko") == "odd");
+    CHECK(outcome.modes.at(k_modules + "/odd.ko") == 0755);
+    CHECK(outcome.modes.at(k_modules + "/closed.ko") == 0644);
+    CHECK(outcome.modes.at(k_modules + "/good.ko") == 0644);
+}
+
+TEST_CASE("M41 owners are ours") {
+    TarHeader header = odd_entry();
     header.raw_uid = std::string("\xff\xff\xff\xff\xff\xff\xff\xff", 8);
+    const Outcome outcome = pull_tar(good().raw(header, "odd").finish());
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files.at(k_modules + "/odd.ko") == "odd");
+}
+
+TEST_CASE("M42 times are ours") {
+    TarHeader header = odd_entry();
     header.raw_mtime = std::string("\x80\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12);
     const Outcome outcome = pull_tar(good().raw(header, "odd").finish());
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
     CHECK(outcome.files.at(k_modules + "/odd.ko") == "odd");
-    CHECK(outcome.modes.at(k_modules + "/odd.ko") == 0755);
-    CHECK(outcome.modes.at(k_modules + "/good.ko") == 0644);
 }
 
 TEST_CASE("M40 extended attributes and access lists are ignored") {
@@ -214,13 +237,18 @@ TEST_CASE("M40 extended attributes and access lists are ignored") {
     CHECK(outcome.attributes == 0);
 }
 
-TEST_CASE("M43 M44 whiteouts remove what lower layers hold, and only that") {
-    const auto lower = gzip_layer(good().file(k_modules + "/sub/b.ko", "b").file("opt/lib/modules/5.10/x.ko", "x").finish());
+TEST_CASE("M44 an upper layer takes a module away and brings another") {
+    const auto lower = gzip_layer(good().file(k_modules + "/sub/b.ko", "b").finish());
     const auto upper = [&](const TarBuilder& tar) { return pull_layers({lower, gzip_layer(tar.finish())}); };
-
     const Outcome replaced = upper(TarBuilder().file(k_modules + "/.wh.good.ko", "").file(k_modules + "/new.ko", "n"));
     REQUIRE_MESSAGE(!replaced.error, replaced.message());
     CHECK(replaced.files == std::map<std::string, std::string>{{k_modules + "/sub/b.ko", "b"}, {k_modules + "/new.ko", "n"}});
+    CHECK(upper(TarBuilder().file(k_modules + "/good.ko", "newer")).files.at(k_modules + "/good.ko") == "newer");
+}
+
+TEST_CASE("M43 whiteouts remove what lower layers hold, and only that") {
+    const auto lower = gzip_layer(good().file(k_modules + "/sub/b.ko", "b").file("opt/lib/modules/5.10/x.ko", "x").finish());
+    const auto upper = [&](const TarBuilder& tar) { return pull_layers({lower, gzip_layer(tar.finish())}); };
 
     const Outcome same_layer = upper(TarBuilder().file(k_modules + "/x.ko", "x").file(k_modules + "/.wh.x.ko", ""));
     CHECK(same_layer.files.at(k_modules + "/x.ko") == "x");
