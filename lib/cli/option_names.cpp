@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 62> k_names = {
+    static constexpr std::array<std::string_view, 69> k_names = {
         "all",
         "authfile",
         "baseline",
@@ -26,6 +26,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "firmware-host-path",
         "firmware-path",
         "host-root",
+        "i-understand-this-taints",
         "image",
         "image-firmware",
         "image-pull-policy",
@@ -33,6 +34,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "input-size",
         "insecure",
         "kernel",
+        "kmm-version",
         "kubeconfig",
         "kubernetes-version",
         "limit",
@@ -40,6 +42,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "manual",
         "max-unavailable",
         "mirror-config",
+        "missing",
         "module",
         "namespace",
         "next",
@@ -52,11 +55,13 @@ std::span<const std::string_view> all_option_names() noexcept {
         "parameter",
         "pause-after",
         "platform",
+        "policy",
         "pull-secrets",
         "quiet",
         "reason",
         "remove",
         "report",
+        "restore-in-tree",
         "rollback",
         "runner",
         "selector",
@@ -66,6 +71,8 @@ std::span<const std::string_view> all_option_names() noexcept {
         "timeout",
         "to",
         "verbose",
+        "verify-after",
+        "wait",
         "watch",
         "worker",
         "worker-image",
