@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/error.hpp"
@@ -153,6 +154,29 @@ TEST_CASE("M60 a server that sends a byte now and then is given up") {
     CHECK(error.code() == "network");
     CHECK(error.is_retryable());
     CHECK(request_to(slow).stall_window == std::chrono::seconds(30));
+}
+
+TEST_CASE("the proxies of the environment, and the hosts that are exempt") {
+    FakeServer proxy([](const FakeRequest&) {
+        FakeReply reply;
+        reply.body = "by proxy";
+        return reply;
+    });
+    FakeServer direct([](const FakeRequest&) { return FakeReply{}; });
+    ::setenv("http_proxy", ("http://127.0.0.1:" + std::to_string(proxy.port())).c_str(), 1);
+    net::CurlHttpClient http;
+    net::Request request;
+    request.url = "http://registry.invalid/v2/";  // only the proxy would know where that is
+    CHECK(http.send(request, nullptr).status == 200);
+    REQUIRE(proxy.requests().size() == 1);
+    CHECK(proxy.requests()[0].target == "http://registry.invalid/v2/");
+    ::setenv("NO_PROXY", "127.0.0.1,.invalid", 1);
+    CHECK(http.send(request_to(direct, "/x"), nullptr).status == 200);
+    CHECK(direct.requests().size() == 1);
+    CHECK(error_of(http, request).code() == "network");
+    CHECK(proxy.requests().size() == 1);
+    ::unsetenv("NO_PROXY");
+    ::unsetenv("http_proxy");
 }
 
 }
