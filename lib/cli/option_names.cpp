@@ -7,10 +7,11 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 69> k_names = {
+    static constexpr std::array<std::string_view, 74> k_names = {
         "all",
         "authfile",
         "baseline",
+        "build-image",
         "ca-file",
         "cache-dir",
         "cache-size",
@@ -46,9 +47,11 @@ std::span<const std::string_view> all_option_names() noexcept {
         "module",
         "namespace",
         "next",
+        "no-finalizers",
         "no-input",
         "node",
         "node-timeout",
+        "operator-config",
         "order",
         "out",
         "output",
@@ -56,6 +59,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "pause-after",
         "platform",
         "policy",
+        "prune",
         "pull-secrets",
         "quiet",
         "reason",
@@ -66,6 +70,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "runner",
         "selector",
         "settle",
+        "sign-image",
         "ssh-config",
         "state-dir",
         "timeout",
