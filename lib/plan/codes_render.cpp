@@ -17,6 +17,8 @@ constexpr std::array k_render_texts{
              "controller takes the object over from the other. Only the first is rendered.", "rename one of them"},
     CodeText{"kaniko-tag", "finding", "kanikoParams.tag with a builder image that has a port", "KMM cuts the image at its first ':', which is that of "
              "the port, and so asks for an image that does not exist. render replaces the tag.", "use a builder image without a port"},
+    CodeText{"kernel-plus", "finding", "a kernel whose name ends in '+', and worker style extract", "KMM drops one trailing '+' and copies the directory of "
+             "that name; modprobe then looks in the directory of the real one and finds nothing.", "use --worker-style pull"},
     CodeText{"no-unsigned-image", "finding", "there is nothing to sign", "sign needs either build or sign.unsignedImage; KMM fails on every pass.",
              "set sign.unsignedImage"},
     CodeText{"not-ours", "error", "a file that render would write is there already and is not its own", "--out replaces only files that an earlier run "

@@ -40,6 +40,8 @@ struct WorkerJob {
     [[nodiscard]] bool loads() const { return action == WorkerAction::load; }
     [[nodiscard]] bool with_firmware() const { return !entry->config.modprobe.firmware_path.empty(); }
     [[nodiscard]] bool with_order() const { return loads() && !entry->config.modprobe.modules_loading_order.empty(); }
+    /// Unloading needs no image, and so no credentials.
+    [[nodiscard]] bool mounts_secret() const { return pulls() && loads() && !entry->image_repo_secret.empty(); }
     [[nodiscard]] const std::string& host_firmware() const { return scene->options.operator_config.worker_firmware_host_path; }
     [[nodiscard]] std::string secret_directory() const {
         return fmt::format("{}/{}", k_secrets_directory, entry->image_repo_secret);
@@ -63,7 +65,7 @@ Node worker_arguments(const WorkerJob& job) {
     std::vector<std::string> args;
     if (job.pulls()) {
         args = {verb, std::string(k_config_file), "-o", "json"};
-        if (!job.entry->image_repo_secret.empty()) { args.insert(args.end(), {"--authfile", auth_file(job)}); }
+        if (job.mounts_secret()) { args.insert(args.end(), {"--authfile", auth_file(job)}); }
     } else {
         args = {"kmod", verb, std::string(k_config_file)};
     }
@@ -93,7 +95,7 @@ Node worker_container(const WorkerJob& job) {
     if (job.pulls()) {
         mounts.push_back(mount("tmp", "/tmp"));
         mounts.push_back(mount("state", k_state_directory));
-        if (!job.entry->image_repo_secret.empty()) {
+        if (job.mounts_secret()) {
             mounts.push_back(mount("pull-secret", job.secret_directory(), Access::read_only));
         }
     } else {
@@ -143,7 +145,7 @@ Node worker_volumes(const WorkerJob& job) {
                                 Node::mapping({{"emptyDir", Node::mapping()}, {"name", "tmp"}})});
     if (job.pulls()) {
         list.push_back(host_path("state", k_state_directory, "DirectoryOrCreate"));
-        if (!job.entry->image_repo_secret.empty()) {
+        if (job.mounts_secret()) {
             list.push_back(secret_volume("pull-secret", job.entry->image_repo_secret));
         }
     } else if (job.with_order()) {
@@ -201,6 +203,15 @@ Node worker_metadata(const WorkerJob& job, const Node& spec) {
                                                  job.owner->meta.uid));
     }
     return metadata;
+}
+
+/// Facts: KMM 3.1.
+void check_kernel(const WorkerJob& job, const std::string& real_kernel) {
+    if (job.pulls() || !job.loads() || real_kernel == job.entry->config.kernel_version) { return; }
+    job.scene->warn(job.scene->find_module(job.entry->namespace_, job.entry->name), "metadata.name", "kernel-plus",
+                    fmt::format("Node {} runs {}, KMM copies the modules of {} and modprobe does not find them there", job.node,
+                                base::escape(real_kernel), base::escape(job.entry->config.kernel_version)),
+                    "--worker-style pull looks for both names");
 }
 
 void check_paths(const WorkerJob& job) {
@@ -270,7 +281,9 @@ void add_worker_pods(Scene& scene, std::vector<Node>& out) {
                 out.push_back(worker_pod({&scene, node, view.config, &*verdict->observed_status, WorkerAction::unload}));
             }
             if (loads && verdict->wanted) {
-                out.push_back(worker_pod({&scene, node, view.config, &*verdict->wanted, WorkerAction::load}));
+                const WorkerJob load{&scene, node, view.config, &*verdict->wanted, WorkerAction::load};
+                check_kernel(load, verdict->entry.kernel);
+                out.push_back(worker_pod(load));
             }
         }
         add_orphans(scene, view, out);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include <doctest/doctest.h>
@@ -137,5 +138,85 @@ TEST_SUITE("render::unit") {
         for (const auto& node : render::node_modules_configs(upgrade())) { second += value::to_yaml(node); }
         CHECK(first == second);
         CHECK_FALSE(first.empty());
+    }
+
+    TEST_CASE("unloading needs no pull Secret") {
+        api::Objects objects = upgrade();
+        objects.modules[0].image_repo_secret = "pull";
+        objects.node_modules_configs[0].status[0].image_repo_secret = "pull";
+        const auto pods = worker_pods(objects);
+        REQUIRE(pods.size() == 2);
+        CHECK(value::to_yaml(pods[0]).find("pull-secret") == std::string::npos);
+        CHECK(value::to_yaml(pods[1]).find("--authfile") != std::string::npos);
+    }
+
+    TEST_CASE("style extract is the Pod of KMM") {
+        api::Objects objects = upgrade();
+        objects.modules[0].image_repo_secret = "pull";
+        objects.modules[0].module_loader->container.modprobe.modules_loading_order = {"a", "b", "c"};
+        objects.nodes[0].kernel_version += "+";
+        constexpr std::array what{render::What::worker_pods};
+        const auto rendered = render::render(objects, worker(render::WorkerStyle::extract), what);
+        REQUIRE(rendered.objects.size() == 2);
+        REQUIRE(rendered.findings.size() == 1);
+        CHECK(rendered.findings[0].code == "kernel-plus");
+        for (const auto& pod : rendered.objects) {
+            CHECK(pod.find_path({"metadata", "finalizers"})->items().at(0).text() ==
+                  "kmm.node.kubernetes.io/nodemodulesconfig-reconciler");
+            const value::Node& init = pod.find_path({"spec", "initContainers"})->items().at(0);
+            CHECK(init.get_string({"name"}) == "image-extractor");
+            CHECK(init.find("args")->items().at(0).text() ==
+                  "\nmkdir -p /tmp/opt/lib/modules;\ncp -R /opt/lib/modules/6.1.0-56-amd64 /tmp/opt/lib/modules;\n");
+        }
+        const value::Node& load = rendered.objects[1];
+        CHECK(load.get_string({"metadata", "annotations", "kmm.node.kubernetes.io/modules-order"}) ==
+              "softdep a pre: b\nsoftdep b pre: c\n");
+        CHECK(rendered.objects[0].find_path({"metadata", "annotations", "kmm.node.kubernetes.io/modules-order"}) == nullptr);
+        const auto& args = load.find_path({"spec", "containers"})->items().at(0).find("args")->items();
+        REQUIRE(args.size() == 3);
+        CHECK(args[0].text() == "kmod");
+        CHECK(args[1].text() == "load");
+        CHECK(load.find_path({"spec", "imagePullSecrets"})->items().at(0).get_string({"name"}) == "pull");
+    }
+
+    TEST_CASE("the order of the input does not show") {
+        api::Objects objects;
+        for (const char* name : {"node-a", "node-b", "node-c"}) {
+            objects.nodes.push_back(build::node());
+            objects.nodes.back().meta.name = name;
+        }
+        for (const char* name : {"a", "b", "c"}) {
+            objects.modules.push_back(build::module());
+            objects.modules.back().meta.name = name;
+            objects.modules.back().module_loader->container.build.emplace();
+            objects.modules.back().device_plugin = value::Node::mapping({{"container", value::Node::mapping({{"image", "i"}})}});
+        }
+        std::vector<render::What> what;
+        for (const auto& row : render::whats()) { what.push_back(row.what); }
+        const auto text = [&](const api::Objects& input) {
+            std::string result;
+            for (const auto& object : render::render(input, worker(), what).objects) { result += value::to_yaml(object); }
+            return result;
+        };
+        const std::string expected = text(objects);
+        CHECK(expected.find("DaemonSet") != std::string::npos);
+        do {
+            api::Objects input = objects;
+            Diagnostics diagnostics;
+            api::finish(input, diagnostics);
+            CHECK(text(input) == expected);
+        } while (std::next_permutation(objects.nodes.begin(), objects.nodes.end(),
+                                       [](const auto& a, const auto& b) { return a.meta.name < b.meta.name; }) ||
+                 std::next_permutation(objects.modules.begin(), objects.modules.end(),
+                                       [](const auto& a, const auto& b) { return a.meta.name < b.meta.name; }));
+    }
+
+    TEST_CASE("file names are unique, sorted as applied and stable") {
+        const auto objects = render::render_needed(upgrade(), worker()).objects;
+        const auto names = render::file_names(objects);
+        REQUIRE(names.size() == objects.size());
+        CHECK(names == std::vector<std::string>{"00-namespace_drivers", "60-nodemodulesconfig_node-a", "70-node_node-a",
+                                                "90-pod_drivers_kmm-worker-node-a-kmm-hello_1-unload",
+                                                "90-pod_drivers_kmm-worker-node-a-kmm-hello_2-load"});
     }
 }
