@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/text.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
@@ -28,24 +29,33 @@ std::string shown(const std::string& text) {
     return result;
 }
 
+/// `text` after `head`; what is wider than a page goes on below its first word.
+std::string hanging(const std::string& head, const std::string& text) {
+    constexpr std::size_t page_width = 80;
+    if (cli::display_width(head) + cli::display_width(text) <= page_width) { return head + text + "\n"; }
+    std::string lines = cli::wrap(text, page_width, head.size());
+    return lines.replace(0, head.size(), head);
+}
+
 std::string text_of(const plan::Why& why) {
     const plan::Entry& entry = why.about_next ? why.next : why.settled;
     const plan::Entry& other = why.about_next ? why.settled : why.next;
-    std::string text = fmt::format("node    {}\nmodule  {}/{}\naction  {} ({})\n        {}\n", entry.node, entry.namespace_,
-                                   entry.module, plan::to_string(entry.action), entry.reason, shown(entry.message));
+    const std::string margin(8, ' ');
+    std::string text = fmt::format("node    {}\nmodule  {}/{}\naction  {} ({})\n", entry.node, entry.namespace_, entry.module,
+                                   plan::to_string(entry.action), entry.reason) +
+                       hanging(margin, shown(entry.message));
     if (other.action != entry.action || other.reason != entry.reason) {
-        text += fmt::format("{:<8}{} ({})\n        {}\n", why.about_next ? "settled" : "next",
-                            plan::to_string(other.action), other.reason, shown(other.message));
+        text += fmt::format("{:<8}{} ({})\n", why.about_next ? "settled" : "next", plan::to_string(other.action), other.reason) +
+                hanging(margin, shown(other.message));
     }
     std::string topic;
     for (const auto& line : why.lines) {
         if (line.topic != topic) { text += "\n"; }
-        text += fmt::format("{:<10}{:<5}{}\n", line.topic == topic ? "" : line.topic, mark_text(line.mark),
-                            shown(line.text));
+        text += hanging(fmt::format("{:<10}{:<5}", line.topic == topic ? "" : line.topic, mark_text(line.mark)), shown(line.text));
         topic = line.topic;
     }
     text += "\nwhat would change it\n";
-    for (const auto& change : why.changes) { text += fmt::format("  {}\n", shown(change)); }
+    for (const auto& change : why.changes) { text += hanging("  ", shown(change)); }
     return text;
 }
 
