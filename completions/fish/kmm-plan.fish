@@ -106,6 +106,8 @@ complete -c kmm-plan -n '__fish_seen_subcommand_from diff' -l report -x -d 'writ
 complete -c kmm-plan -n '__fish_seen_subcommand_from diff' -l ci -x -a 'auto github gitlab none' -d 'annotations and files as this CI system reads them'
 complete -c kmm-plan -n '__fish_seen_subcommand_from diff' -l fail-on -x -a 'error warning' -d 'the least finding that fails'
 complete -c kmm-plan -n '__fish_seen_subcommand_from diff' -l baseline -r -F -d 'an earlier result (-o json) whose findings are known'
+complete -c kmm-plan -n '__fish_seen_subcommand_from diff' -l missing -x -d 'an image that is not in its registry, * and ? match any characters; all others are taken to exist'
+complete -c kmm-plan -n '__fish_seen_subcommand_from diff' -l kmm-version -x -d 'KMM of the cluster, which decides the label keys: auto looks at labels and CRDs, or v2.6.0, main'
 complete -c kmm-plan -n '__fish_seen_subcommand_from diff' -l filename -s f -r -F -d 'documents, a directory of them, or - for standard input'
 complete -c kmm-plan -n '__fish_seen_subcommand_from diff' -l cluster -x -a '(__fish_complete_directories)' -d 'directory cluster: one Kubernetes object per YAML file'
 complete -c kmm-plan -n '__fish_seen_subcommand_from diff' -l kubeconfig -r -F -d 'API server of a live cluster; not in this version yet'

@@ -10,6 +10,7 @@
 #include "api/codec.hpp"
 #include "base/text.hpp"
 #include "kmm-plan/documents.hpp"
+#include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "render/manifests.hpp"
@@ -87,9 +88,9 @@ void keep_namespace(Node& object, const std::string& ns) {
     if (modules->items().empty() && labels->members().empty()) { object = Node(); }
 }
 
-std::vector<Pair> pairs_of(const api::Objects& objects, const std::set<std::string>& nodes) {
+std::vector<Pair> pairs_of(const api::Objects& objects, const plan::Options& options, const std::set<std::string>& nodes) {
     std::map<std::pair<std::string, std::string>, Node> rendered;
-    for (const auto& node : render::node_modules_configs(objects)) {
+    for (const auto& node : render::node_modules_configs(objects, options)) {
         rendered[{node.get_string({"metadata", "name"}), node.get_string({"kind"})}] = node;
     }
     std::map<std::string, const api::NodeModulesConfig*> configs;
@@ -177,12 +178,19 @@ Node diff_node(const Source& source, const std::vector<Difference>& differences,
     return node;
 }
 
+/// --missing and --kmm-version: diff is about the settled state.
+std::vector<cli::Option> settled_options() {
+    auto options = plan_option_list();
+    std::erase_if(options, [](const cli::Option& option) { return option.name == "next"; });
+    return options;
+}
+
 Exit run_diff(const cli::Args& args, cli::Context& context) {
     Reporting reporting(args);
     const Source source = read_valid_source(args, context);
     std::set<std::string> nodes;
     for (const auto* node : select_nodes(source, args, args.positionals("NODE"))) { nodes.insert(node->meta.name); }
-    auto pairs = pairs_of(source.objects, nodes);
+    auto pairs = pairs_of(source.objects, plan_options(args, source), nodes);
     if (const auto ns = args.get("namespace")) {
         for (auto& pair : pairs) {
             keep_namespace(pair.observed, *ns);
@@ -223,7 +231,7 @@ cli::Verb diff_verb() {
         {"kmm-plan diff --cluster ./fleet --report md=drift.md", "a report for a merge request"},
     };
     verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
-    verb.options = report_options() + source_options() + cli::common_options();
+    verb.options = report_options() + settled_options() + source_options() + cli::common_options();
     verb.run = run_diff;
     return verb;
 }
