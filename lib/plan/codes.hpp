@@ -34,5 +34,7 @@ struct CodeText {
 [[nodiscard]] std::span<const CodeText> finding_texts() noexcept;
 /// What rendering finds and refuses. Static storage, in no order.
 [[nodiscard]] std::span<const CodeText> render_texts() noexcept;
+/// What images are found to have, and what registries answer. Static storage, in no order.
+[[nodiscard]] std::span<const CodeText> image_texts() noexcept;
 
 }  // namespace kmm::plan

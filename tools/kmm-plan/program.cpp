@@ -16,7 +16,8 @@ cli::Program program() {
         "Reads Nodes, Modules and NodeModulesConfigs from a directory or from documents and works out what Kernel Module "
         "Management makes of them. Changes nothing.\n\n"
         "A plan shows the settled state: what the cluster arrives at if every Pod succeeds and nobody interferes.";
-    result.verbs = {show_verb(), why_verb(), validate_verb(), matrix_verb(), render_verb(), diff_verb(), explain_verb()};
+    result.verbs = {show_verb(),      why_verb(),    validate_verb(), matrix_verb(), render_verb(), diff_verb(),
+                    preflight_verb(), images_verb(), explain_verb()};
     cli::Topic codes;
     codes.title = "REASONS, FINDINGS AND ERRORS";
     for (const auto& code : plan::codes()) {

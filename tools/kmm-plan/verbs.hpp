@@ -13,5 +13,7 @@ namespace kmm::tool_plan {
 [[nodiscard]] cli::Verb matrix_verb();
 [[nodiscard]] cli::Verb diff_verb();
 [[nodiscard]] cli::Verb explain_verb();
+[[nodiscard]] cli::Verb preflight_verb();
+[[nodiscard]] cli::Verb images_verb();
 
 }  // namespace kmm::tool_plan

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/judge.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmod/parameters.hpp"
+#include "kmod/preflight.hpp"
+
+namespace kmm::kernel {
+
+namespace {
+
+constexpr std::size_t k_named_max = 5;
+
+/// The first few of a list, and how many more there are.
+std::string few(const std::vector<std::string>& all) {
+    const std::size_t shown = std::min(all.size(), k_named_max);
+    auto text = base::join(std::vector<std::string>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown)), ", ");
+    if (all.size() > shown) text += fmt::format(" and {} more", all.size() - shown);
+    return text;
+}
+
+/// As the kernel's license_is_gpl_compatible.
+bool gpl_compatible(const std::string& license) {
+    constexpr std::array<std::string_view, 6> k_free{"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"};
+    return std::find(k_free.begin(), k_free.end(), license) != k_free.end();
+}
+
+class Judge {
+public:
+    Judge(const kmod::ModuleIndex& index, const Wish& wish, const Interface* interface)
+        : index_(index), wish_(wish), interface_(interface) {}
+
+    Diagnostics run() {
+        kmod::LoadOrder order;
+        try {
+            order = index_.order(wish_.module, wish_.loading_order);
+        } catch (const Error& error) {
+            find(Severity::error, error.code(), error.message(), error.hint());
+            return std::move(out_);
+        }
+        for (const auto& name : order.names) {
+            const auto& module = *index_.find(name);
+            if (interface_ != nullptr) {
+                file(module);
+                symbols(module);
+            }
+            firmware(module);
+        }
+        if (interface_ != nullptr) dependencies(order);
+        kmod::check_parameters(index_.find(wish_.module)->file, wish_.parameters, out_);
+        sort_and_merge(out_);
+        return std::move(out_);
+    }
+
+private:
+    void find(Severity severity, std::string code, std::string message, std::string hint = {}) {
+        out_.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
+    }
+
+    void file(const kmod::IndexedModule& module) {
+        const auto& info = module.file;
+        if (!interface_->architecture.empty() && info.machine != interface_->architecture) {
+            find(Severity::error, "module-format", fmt::format("{} is for {}, kernel {} is for {}", module.image_path, info.machine, wish_.release, interface_->architecture),
+                 "build the image for this architecture");
+        }
+        vermagic(info);
+        if (!info.is_signed && interface_->signatures_forced)
+            find(Severity::error, "unsigned-module", fmt::format("module {} is not signed, and kernel {} takes signed modules only", info.name, wish_.release),
+                 "sign the module with a key that the kernel trusts");
+    }
+
+    void vermagic(const kmod::ModuleFile& info) {
+        const std::string found = info.vermagic();
+        std::string expected = interface_->vermagic;
+        std::vector<std::string> differing;
+        if (expected.empty()) {
+            expected = wish_.release;
+            if (found.substr(0, found.find(' ')) != expected) differing.push_back(expected);
+            if (!vermagic_told_) find(Severity::warning, "vermagic-not-checked",
+                 fmt::format("{} does not tell how kernel {} was configured: only the release of vermagic was compared", base::escape(interface_->source), wish_.release));
+            vermagic_told_ = true;
+        } else {
+            differing = kmod::vermagic_differences(found, expected);
+        }
+        if (differing.empty()) return;
+        find(Severity::error, "vermagic-differs",
+             fmt::format("module {} was built for another kernel: vermagic '{}', expected '{}', differing: {}", info.name, base::escape(found), expected, base::join(differing, ", ")),
+             "rebuild the module against the headers of kernel " + wish_.release);
+    }
+
+    void symbols(const kmod::IndexedModule& module) {
+        const auto& info = module.file;
+        const auto imported = info.info_all("import_ns");
+        const bool free_license = gpl_compatible(info.info("license"));
+        std::vector<std::string> unknown, wrong, unimported, reserved;
+        for (const auto& symbol : info.undefined) {
+            if (const auto& owner = index_.exporter_of(symbol.name); !owner.empty()) continue;
+            const auto it = interface_->exports.find(symbol.name);
+            const std::string shown = base::escape(symbol.name);
+            if (it == interface_->exports.end()) {
+                if (!symbol.weak) unknown.push_back(shown);
+                continue;
+            }
+            const Export& entry = it->second;
+            if (const auto crc = info.crcs.find(symbol.name); crc != info.crcs.end() && crc->second != entry.crc)
+                wrong.push_back(fmt::format("{} {:#010x} (expected {:#010x})", shown, crc->second, entry.crc));
+            if (!entry.ns.empty() && std::find(imported.begin(), imported.end(), entry.ns) == imported.end())
+                unimported.push_back(fmt::format("{} ({})", shown, entry.ns));
+            if (entry.gpl_only && !free_license) reserved.push_back(shown);
+        }
+        const std::string rebuild = "rebuild the module against the headers of kernel " + wish_.release;
+        if (!unknown.empty())
+            find(Severity::error, "unknown-symbol", fmt::format("module {} needs {}, which neither kernel {} nor a module of the image exports", info.name, few(unknown), wish_.release),
+                 "add the module that exports it to the image, or " + rebuild);
+        if (!wrong.empty())
+            find(Severity::error, "symbol-version-differs", fmt::format("module {} was built for another kernel interface: {}", info.name, few(wrong)), rebuild);
+        if (!unimported.empty())
+            find(interface_->lenient_namespaces ? Severity::warning : Severity::error, "namespace-not-imported",
+                 fmt::format("module {} does not import the namespace of {}", info.name, few(unimported)), "add MODULE_IMPORT_NS to its source");
+        if (!reserved.empty())
+            find(Severity::error, "gpl-only-symbol",
+                 fmt::format("module {} with licence '{}' may not use {}", info.name, base::escape(info.info("license")), few(reserved)),
+                 "these symbols are for modules with a GPL-compatible licence");
+    }
+
+    void dependencies(const kmod::LoadOrder& order) {
+        for (const auto& name : order.external) {
+            if (interface_->modules.contains(kmod::normalise_name(name))) continue;
+            find(Severity::warning, "dependency-not-known",
+                 fmt::format("module {} is needed, is not in the image, and exports nothing in kernel {}", base::escape(name), wish_.release),
+                 "see that the kernel's module package has it");
+        }
+    }
+
+    void firmware(const kmod::IndexedModule& module) {
+        if (!wish_.has_firmware) return;
+        for (const auto& name : module.file.info_all("firmware")) {
+            if (std::binary_search(wish_.firmware.begin(), wish_.firmware.end(), name)) continue;
+            find(Severity::warning, "firmware-not-in-image", fmt::format("module {} may ask for firmware {}, which is not in the image", module.file.name, base::escape(name)));
+        }
+    }
+
+    const kmod::ModuleIndex& index_;
+    const Wish& wish_;
+    const Interface* interface_;
+    bool vermagic_told_ = false;
+    Diagnostics out_;
+};
+
+}  // namespace
+
+Diagnostics judge(const kmod::ModuleIndex& index, const Wish& wish, const Interface* interface) {
+    return Judge(index, wish, interface).run();
+}
+
+}  // namespace kmm::kernel

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Would the modules of an image be taken by a kernel that runs nowhere yet?
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "kernel/interface.hpp"
+#include "kmod/module_index.hpp"
+
+namespace kmm::kernel {
+
+/// What is to be loaded on that kernel.
+struct Wish {
+    std::string module;                      ///< main module, either spelling
+    std::vector<std::string> parameters;     ///< "key=value"
+    std::vector<std::string> loading_order;  ///< KMM's modulesLoadingOrder
+    std::string release;                     ///< the kernel's release; its image directory was indexed
+    bool has_firmware = false;               ///< the Module names a firmware path
+    std::vector<std::string> firmware;       ///< files of the image below it, relative, sorted
+};
+
+/// All that speaks against it, sorted. Errors (exit checks_failed): module-not-in-image, dependency-cycle, module-format,
+/// vermagic-differs, unknown-symbol, symbol-version-differs, namespace-not-imported, gpl-only-symbol, unsigned-module,
+/// unknown-parameter, bad-parameter. Warnings: dependency-not-known, firmware-not-in-image, vermagic-not-checked.
+/// `interface` nullptr: only what the files alone tell (architecture is not known then either).
+/// Cost: linear in the symbols of the modules that would be loaded. Source: Linux kernel/module (check_version,
+/// verify_namespace_is_imported, resolve_symbol, check_modinfo).
+[[nodiscard]] Diagnostics judge(const kmod::ModuleIndex& index, const Wish& wish, const Interface* interface);
+
+}  // namespace kmm::kernel

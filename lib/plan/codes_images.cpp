@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "plan/codes.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+constexpr std::array k_image_texts{
+    CodeText{"bad-kernel", "error", "a kernel version has fewer than three parts", "Template variables cannot be made from it.", "write it as uname -r prints it"},
+    CodeText{"bad-lock", "finding", "the lock file of images cannot be read", "", "remove it to write it anew"},
+    CodeText{"bad-package", "error", "the package with kernel headers is damaged or none", "", "get it again, or name its unpacked directory"},
+    CodeText{"bad-parameter", "finding", "a parameter's value does not fit its type", "The kernel would refuse the module.", "correct modprobe.parameters"},
+    CodeText{"bad-symvers", "error", "a file is no Module.symvers", "", "name the one of the kernel's build"},
+    CodeText{"dependency-cycle", "finding", "the modules of an image need each other in a circle", "", "look at depends and at modulesLoadingOrder"},
+    CodeText{"dependency-not-known", "finding", "a module that is needed is neither in the image nor among those that export symbols",
+             "Modules without exports do not show in Module.symvers, so the kernel may have it.", "see that the kernel's module package has it"},
+    CodeText{"digest-drift", "finding", "an image name stands for another digest than the lock file says", "Somebody pushed another image under that name.",
+             "find out who; remove the lock file to accept it"},
+    CodeText{"firmware-not-in-image", "finding", "a module may ask for firmware that the image does not have",
+             "Drivers declare all firmware they know; hardware needs some of it.", "add the file below firmwarePath if the hardware needs it"},
+    CodeText{"gpl-only-symbol", "finding", "a module without a GPL-compatible licence needs a symbol reserved for such", "The kernel treats it as unknown.",
+             "use another interface, or correct MODULE_LICENSE"},
+    CodeText{"image-not-found", "finding", "the registry does not have the image", "A worker Pod would wait for it for ever.", "push it, or correct the kernel mapping"},
+    CodeText{"interrupted", "error", "the command was interrupted", "Nothing was changed.", ""},
+    CodeText{"kernel-devel-ambiguous", "error", "a Module.symvers does not say which kernel it is of", "", "name one --kernel at a time, or the kernel's headers as a whole"},
+    CodeText{"kernel-devel-not-found", "error", "there are no such kernel headers", "", "correct --kernel-devel"},
+    CodeText{"kernel-devel-other", "error", "the headers are of a kernel that was not asked for", "", "add --kernel for it"},
+    CodeText{"kernel-not-in-image", "finding", "the image has no directory for the kernel", "A worker Pod would fail there.", "build the image for this kernel"},
+    CodeText{"literal-match", "reason", "a literal of the kernel mappings is the kernel's version", "", ""},
+    CodeText{"missing-option", "error", "an option is missing", "", "see --help of the verb"},
+    CodeText{"module-format", "finding", "a module file is damaged, or for another architecture", "", "build it again for the nodes' architecture"},
+    CodeText{"module-not-in-image", "finding", "the image does not have the module", "The name of the file and moduleName must agree.", "correct modprobe.moduleName or the image"},
+    CodeText{"namespace-not-imported", "finding", "a module uses a symbol of a namespace that it does not import", "Kernels refuse that unless they were built to be lenient.",
+             "add MODULE_IMPORT_NS to its source"},
+    CodeText{"network", "finding", "a registry cannot be reached", "What depends on it stays unknown.", "look at name resolution, proxies and the registry"},
+    CodeText{"no-modules", "error", "no Module with a moduleLoader was read", "", "read their documents"},
+    CodeText{"no-platform", "finding", "the image is not there for the nodes' architecture", "", "build it for that platform"},
+    CodeText{"no-symvers", "error", "there is no Module.symvers in the kernel headers", "", "name linux-headers-RELEASE or kernel-devel"},
+    CodeText{"not-locked", "finding", "an image is not in the lock file", "", "remove the lock file to write it anew"},
+    CodeText{"regexp-match", "reason", "a regexp of the kernel mappings is found in the kernel's version", "", ""},
+    CodeText{"registry-auth", "finding", "the registry wants other credentials", "", "give --authfile, or put the Module's pull Secret into the input"},
+    CodeText{"symbol-version-differs", "finding", "a module was built against another interface of the kernel",
+             "The CRC of a symbol it uses differs from the kernel's: structures or functions have changed.", "rebuild it against the headers of that kernel"},
+    CodeText{"unknown-parameter", "finding", "the module has no such parameter", "The kernel ignores it silently, and the driver runs without it.",
+             "correct modprobe.parameters"},
+    CodeText{"unknown-symbol", "finding", "a module needs a symbol that nothing exports", "The kernel would refuse it.",
+             "add the module that exports it to the image, or rebuild against that kernel"},
+    CodeText{"unsigned-module", "finding", "a module is not signed and the kernel takes signed ones only", "", "sign it with a key that the kernel trusts"},
+    CodeText{"vermagic-differs", "finding", "a module was built for another kernel", "", "rebuild it against the headers of that kernel"},
+    CodeText{"vermagic-not-checked", "finding", "the kernel's configuration is not known", "Only the release, the first word of vermagic, was compared.",
+             "name the kernel's headers as a whole"},
+};
+
+}  // namespace
+
+std::span<const CodeText> image_texts() noexcept { return k_image_texts; }
+
+}  // namespace kmm::plan

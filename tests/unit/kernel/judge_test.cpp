@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "kernel/judge.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::kernel;
+using kmm::test::KoSpec;
+
+namespace {
+
+Interface sound_kernel() {
+    Interface made;
+    made.source = "headers";
+    made.release = test::k_release;
+    made.vermagic = "6.1.0-56-amd64 SMP preempt mod_unload modversions";
+    made.architecture = "amd64";
+    made.exports = {{"_printk", {0x11, "vmlinux", false, ""}}, {"gpl_call", {0x22, "vmlinux", true, ""}}, {"map", {0x33, "drivers/dma/buf", false, "BUF"}}};
+    made.modules = {"buf"};
+    return made;
+}
+
+kmod::ModuleIndex index_of(const std::vector<KoSpec>& specs) {
+    kmod::ModuleIndex index;
+    for (const auto& spec : specs) {
+        kmod::IndexedModule module;
+        module.image_path = "/opt/" + spec.name + ".ko";
+        module.file = kmod::parse_module(test::make_ko(spec), module.image_path);
+        index.add(module);
+    }
+    return index;
+}
+
+std::string codes(const Diagnostics& findings) {
+    std::string text;
+    for (const auto& finding : findings) text += (text.empty() ? "" : " ") + std::string(finding.severity == Severity::warning ? "~" : "") + finding.code;
+    return text;
+}
+
+}  // namespace
+
+TEST_SUITE("kernel::unit") {
+
+TEST_CASE("what a kernel would refuse, and only that") {
+    struct Row {
+        const char* what;
+        std::function<void(KoSpec&, Interface&, Wish&)> change;
+        const char* codes;
+    };
+    const std::vector<Row> rows = {
+        {"sound", [](KoSpec&, Interface&, Wish&) {}, ""},
+        {"right version", [](KoSpec& ko, Interface&, Wish&) { ko.crcs = {{"_printk", 0x11}}; }, ""},
+        {"wrong version", [](KoSpec& ko, Interface&, Wish&) { ko.crcs = {{"_printk", 0x12}}; }, "symbol-version-differs"},
+        {"nobody exports it", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("nobody"); }, "unknown-symbol"},
+        {"nobody exports it, but it is weak", [](KoSpec& ko, Interface&, Wish&) { ko.weak.emplace_back("nobody"); }, ""},
+        {"proprietary", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("gpl_call"); }, "gpl-only-symbol"},
+        {"free", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("gpl_call"); ko.modinfo = {"license=Dual MIT/GPL"}; }, ""},
+        {"namespace", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("map"); }, "namespace-not-imported"},
+        {"namespace imported", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("map"); ko.modinfo = {"import_ns=BUF"}; }, ""},
+        {"namespace, lenient kernel", [](KoSpec& ko, Interface& kernel, Wish&) { ko.undefined.emplace_back("map"); kernel.lenient_namespaces = true; }, "~namespace-not-imported"},
+        {"other vermagic", [](KoSpec& ko, Interface&, Wish&) { ko.vermagic = "6.1.0-56-amd64 SMP mod_unload modversions "; }, "vermagic-differs"},
+        {"vermagic unknown", [](KoSpec& ko, Interface& kernel, Wish&) { ko.vermagic = "6.1.0-56-amd64 SMP "; kernel.vermagic = ""; }, "~vermagic-not-checked"},
+        {"vermagic unknown, other release", [](KoSpec& ko, Interface& kernel, Wish&) { ko.vermagic = "6.1.0-55-amd64 SMP "; kernel.vermagic = ""; }, "vermagic-differs ~vermagic-not-checked"},
+        {"other machine", [](KoSpec& ko, Interface&, Wish&) { ko.machine = EM_AARCH64; }, "module-format"},
+        {"signatures forced", [](KoSpec&, Interface& kernel, Wish&) { kernel.signatures_forced = true; }, "unsigned-module"},
+        {"dependency of the kernel", [](KoSpec& ko, Interface&, Wish&) { ko.depends = "buf"; }, ""},
+        {"dependency nobody knows", [](KoSpec& ko, Interface&, Wish&) { ko.depends = "ghost"; }, "~dependency-not-known"},
+        {"unknown parameter", [](KoSpec&, Interface&, Wish& wish) { wish.parameters = {"depth=3"}; }, "unknown-parameter"},
+        {"not in the image", [](KoSpec&, Interface&, Wish& wish) { wish.module = "demo2"; }, "module-not-in-image"},
+        {"firmware there", [](KoSpec& ko, Interface&, Wish& wish) { ko.modinfo = {"firmware=a/b.bin"}; wish.has_firmware = true; wish.firmware = {"a/b.bin"}; }, ""},
+        {"firmware absent", [](KoSpec& ko, Interface&, Wish& wish) { ko.modinfo = {"firmware=a/b.bin"}; wish.has_firmware = true; }, "~firmware-not-in-image"},
+        {"firmware of the host", [](KoSpec& ko, Interface&, Wish&) { ko.modinfo = {"firmware=a/b.bin"}; }, ""},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(std::string(row.what));
+        KoSpec ko;
+        ko.undefined = {"_printk"};
+        auto kernel = sound_kernel();
+        Wish wish;
+        wish.module = "demo";
+        wish.release = test::k_release;
+        row.change(ko, kernel, wish);
+        CHECK(codes(judge(index_of({ko}), wish, &kernel)) == row.codes);
+    }
+}
+
+TEST_CASE("another module of the image may export it, and is judged as well") {
+    KoSpec user, helper;
+    user.undefined = {"help"};
+    helper.name = "helper";
+    helper.exported = {"help"};
+    helper.undefined = {"nobody"};
+    const auto kernel = sound_kernel();
+    Wish wish;
+    wish.module = "demo";
+    wish.release = test::k_release;
+    const auto findings = judge(index_of({user, helper}), wish, &kernel);
+    REQUIRE(findings.size() == 1);
+    CHECK(findings.front().message.find("module helper needs nobody") == 0);
+    CHECK(judge(index_of({user, helper}), wish, nullptr).empty());
+}
+
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan preflight: would the fleet survive a kernel that it does not run yet?
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "api/names.hpp"
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "kernel/devel.hpp"
+#include "kmm-plan/documents.hpp"
+#include "kmm-plan/images.hpp"
+#include "kmm-plan/verbs.hpp"
+#include "plan/survey.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+enum class Checked { mapping, image, modules };
+
+std::string_view checked_text(Checked checked) {
+    switch (checked) {
+        case Checked::image: return "image";
+        case Checked::modules: return "modules";
+        case Checked::mapping: break;
+    }
+    return "mapping";
+}
+
+/// One line of the answer: a pool of nodes (or none) for one kernel and Module.
+struct Verdict {
+    const plan::Surveyed* surveyed = nullptr;
+    const plan::Pool* pool = nullptr;
+    const plan::Resolved* resolved = nullptr;
+    std::optional<ImageQuestion> question;
+    Checked checked = Checked::mapping;
+    std::string digest;
+    Diagnostics findings;
+
+    bool unknown = false;  ///< the registry could not be asked
+
+    [[nodiscard]] bool failed() const { return !unknown && has_errors(findings); }
+    [[nodiscard]] std::string_view text() const { return unknown ? "unknown" : failed() ? "fail" : "pass"; }
+    [[nodiscard]] std::string reason() const {
+        for (const auto severity : {Severity::error, Severity::warning})
+            for (const auto& finding : findings)
+                if (finding.severity == severity) return finding.code;
+        return resolved == nullptr ? "-" : resolved->literal ? "literal-match" : "regexp-match";
+    }
+};
+
+std::vector<kernel::Interface> read_interfaces(const cli::Args& args) {
+    std::vector<kernel::Interface> result;
+    for (const auto& path : args.all("kernel-devel")) result.push_back(kernel::read_devel(path));
+    return result;
+}
+
+/// The interface of each kernel that has one. A Module.symvers that does not say whose it is belongs to the only kernel.
+std::map<std::string, const kernel::Interface*> by_kernel(const std::vector<kernel::Interface>& interfaces, const std::vector<std::string>& kernels) {
+    std::map<std::string, const kernel::Interface*> result;
+    for (const auto& interface : interfaces) {
+        std::string release = interface.release;
+        if (release.empty()) {
+            if (kernels.size() != 1)
+                throw Error(Exit::usage, "kernel-devel-ambiguous", fmt::format("{} does not say which kernel it is of", base::escape(interface.source)))
+                    .hint("name one --kernel at a time, or the directory or package with the kernel's headers");
+            release = kernels.front();
+        }
+        const auto match = std::find_if(kernels.begin(), kernels.end(), [&](const std::string& kernel) { return api::trim_kernel(kernel) == api::trim_kernel(release); });
+        if (match == kernels.end())
+            throw Error(Exit::usage, "kernel-devel-other", fmt::format("{} is of kernel {}, expected {}", base::escape(interface.source), base::escape(release), base::join(kernels, " or ")))
+                .hint("add --kernel " + release);
+        result[*match] = &interface;
+    }
+    return result;
+}
+
+Diagnostic no_mapping(const plan::Surveyed& surveyed, Severity severity) {
+    Diagnostic finding;
+    finding.severity = severity;
+    finding.code = "no-kernel-mapping";
+    finding.message = fmt::format("no kernel mapping of Module {} matches kernel {}", surveyed.module->full_name(), surveyed.kernel);
+    finding.hint = "add a kernel mapping for it, and the image";
+    finding.exit = Exit::checks_failed;
+    return finding;
+}
+
+/// What the Modules say by themselves; questions to registries are noted in the verdicts.
+std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, const std::map<std::string, const kernel::Interface*>& interfaces, bool no_nodes,
+                                    bool ask_images) {
+    std::vector<Verdict> result;
+    for (const auto& row : rows) {
+        std::vector<const plan::Pool*> pools;
+        for (const auto& pool : row.pools) pools.push_back(&pool);
+        if (pools.empty()) pools.push_back(nullptr);
+        const auto known = interfaces.find(row.kernel);
+        const auto* interface = known == interfaces.end() ? nullptr : known->second;
+        for (const auto* pool : pools) {
+            Verdict verdict;
+            verdict.surveyed = &row;
+            verdict.pool = pool;
+            if (const auto* fault = std::get_if<plan::MappingFault>(&row.resolution)) {
+                verdict.findings.push_back(fault->diagnostic);
+            } else if (const auto* resolved = std::get_if<plan::Resolved>(&row.resolution)) {
+                verdict.resolved = resolved;
+                if (interface != nullptr || ask_images)
+                    verdict.question = ImageQuestion{row.module, resolved, pool == nullptr ? "" : pool->architecture, interface,
+                                                     interface != nullptr ? Depth::modules : Depth::manifest};
+            } else {
+                verdict.findings.push_back(no_mapping(row, pool != nullptr || no_nodes ? Severity::error : Severity::warning));
+            }
+            result.push_back(std::move(verdict));
+        }
+    }
+    return result;
+}
+
+void answer_questions(std::vector<Verdict>& verdicts, const Source& source, const cli::Args& args, cli::Context& context) {
+    std::vector<ImageQuestion> questions;
+    for (const auto& verdict : verdicts)
+        if (verdict.question) questions.push_back(*verdict.question);
+    if (questions.empty()) return;
+    const auto answers = ask_registries(questions, source.objects, args, context);
+    for (auto& verdict : verdicts) {
+        if (!verdict.question) continue;
+        const auto& answer = answers.at(verdict.question->key());
+        verdict.digest = answer.digest;
+        verdict.unknown = !answer.reached;
+        if (answer.reached) verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
+        verdict.findings.insert(verdict.findings.end(), answer.findings.begin(), answer.findings.end());
+    }
+}
+
+value::Node names_node(const std::vector<std::string>& names) {
+    auto list = value::Node::sequence();
+    for (const auto& name : names) list.push_back(name);
+    return list;
+}
+
+value::Node verdict_node(const Verdict& verdict) {
+    auto node = value::Node::mapping();
+    node.set("kernel", verdict.surveyed->kernel);
+    node.set("namespace", verdict.surveyed->module->meta.namespace_);
+    node.set("module", verdict.surveyed->module->meta.name);
+    if (verdict.pool != nullptr) {
+        auto pool = value::Node::mapping();
+        pool.set("kernel", verdict.pool->kernel);
+        if (!verdict.pool->architecture.empty()) pool.set("architecture", verdict.pool->architecture);
+        pool.set("nodes", names_node(verdict.pool->nodes));
+        if (verdict.failed()) pool.set("losing", names_node(verdict.pool->loaded));
+        node.set("pool", std::move(pool));
+    }
+    if (verdict.resolved != nullptr) {
+        auto mapping = value::Node::mapping();
+        mapping.set("index", static_cast<std::uint64_t>(verdict.resolved->mapping_index));
+        mapping.set(verdict.resolved->literal ? "literal" : "regexp", verdict.resolved->matcher);
+        node.set("mapping", std::move(mapping));
+        node.set("image", verdict.resolved->config.container_image);
+    }
+    if (!verdict.digest.empty()) node.set("digest", verdict.digest);
+    node.set("checked", std::string(checked_text(verdict.checked)));
+    node.set("verdict", std::string(verdict.text()));
+    node.set("reason", verdict.reason());
+    node.set("findings", diagnostics_node(verdict.findings));
+    return node;
+}
+
+value::Node preflight_node(const Source& source, const std::vector<Verdict>& verdicts) {
+    auto node = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Preflight"}, {"source", source.description}});
+    auto entries = value::Node::sequence();
+    std::map<std::string, std::uint64_t> counts{{"pass", 0}, {"fail", 0}, {"unknown", 0}};
+    for (const auto& verdict : verdicts) {
+        entries.push_back(verdict_node(verdict));
+        ++counts[std::string(verdict.text())];
+    }
+    node.set("entries", std::move(entries));
+    auto& summary = node.set("summary", value::Node::mapping());
+    for (const char* text : {"pass", "fail", "unknown"}) summary.set(text, counts[text]);
+    return node;
+}
+
+std::string table(const std::vector<Verdict>& verdicts, const cli::Context& context) {
+    const bool wide = context.output == "wide";
+    std::vector<std::string> headers{"KERNEL", "MODULE", "POOL", "NODES", "VERDICT", "CHECKED", "REASON"};
+    if (wide) headers.insert(headers.end(), {"IMAGE", "DIGEST"});
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& verdict : verdicts) {
+        const auto* pool = verdict.pool;
+        std::vector<std::string> row{verdict.surveyed->kernel,
+                                     verdict.surveyed->module->full_name(),
+                                     pool == nullptr ? "-" : pool->architecture.empty() ? pool->kernel : pool->kernel + "/" + pool->architecture,
+                                     fmt::format("{}", pool == nullptr ? 0 : pool->nodes.size()),
+                                     std::string(verdict.text()),
+                                     std::string(checked_text(verdict.checked)),
+                                     verdict.reason()};
+        if (wide) row.insert(row.end(), {verdict.resolved == nullptr ? "-" : verdict.resolved->config.container_image, verdict.digest.empty() ? "-" : verdict.digest});
+        rows.push_back(std::move(row));
+    }
+    return cli::format_table(headers, rows, context.console.out_is_terminal() ? context.console.width() : 0);
+}
+
+/// Findings once each, although several pools share them; then who would lose what.
+std::string explanation(const std::vector<Verdict>& verdicts, bool color) {
+    std::string text;
+    Diagnostics findings;
+    for (const auto& verdict : verdicts) findings.insert(findings.end(), verdict.findings.begin(), verdict.findings.end());
+    sort_and_merge(findings);
+    for (const auto& finding : findings) text += cli::diagnostic_text(finding, color);
+    for (const auto& verdict : verdicts) {
+        if (!verdict.failed() || verdict.pool == nullptr || verdict.pool->loaded.empty()) continue;
+        text += fmt::format("with kernel {}, {} is lost on {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name(), base::join(verdict.pool->loaded, ", "));
+    }
+    return text;
+}
+
+Exit run_preflight(const cli::Args& args, cli::Context& context) {
+    const auto kernels = args.all("kernel");
+    if (kernels.empty()) throw Error(Exit::usage, "missing-option", "--kernel KERNEL is missing").hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
+    const auto interfaces = read_interfaces(args);
+    const auto interface_of = by_kernel(interfaces, kernels);
+    const Source source = read_valid_source(args, context);
+    auto rows = plan::survey(source.objects, kernels);
+    if (const auto ns = args.get("namespace"))
+        std::erase_if(rows, [&](const plan::Surveyed& row) { return row.module->meta.namespace_ != *ns; });
+    if (const auto names = args.positionals("MODULE"); !names.empty()) {
+        std::vector<const api::Module*> chosen;
+        for (const auto& name : names) chosen.push_back(&find_module(source, args, name));
+        std::erase_if(rows, [&](const plan::Surveyed& row) { return std::find(chosen.begin(), chosen.end(), row.module) == chosen.end(); });
+    }
+    if (rows.empty()) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check").hint("kmm-plan show tells what was read");
+    auto verdicts = first_verdicts(rows, interface_of, source.objects.nodes.empty(), args.flag("check-images"));
+    answer_questions(verdicts, source, args, context);
+    if (context.output == "json" || context.output == "yaml") {
+        context.console.out(machine_text(preflight_node(source, verdicts), context.output));
+    } else if (context.output == "jsonl") {
+        for (const auto& verdict : verdicts) context.console.out(machine_text(verdict_node(verdict), "jsonl"));
+    } else {
+        context.console.out(table(verdicts, context));
+        if (context.verbosity >= 0) context.console.err(explanation(verdicts, context.color_err));
+    }
+    const bool passed = std::none_of(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) { return has_errors(verdict.findings); });
+    return passed ? Exit::ok : Exit::checks_failed;
+}
+
+}  // namespace
+
+cli::Verb preflight_verb() {
+    cli::Verb verb;
+    verb.name = "preflight";
+    verb.summary = "would the fleet survive a kernel that it does not run yet";
+    verb.description =
+        "For each kernel and Module: is there a kernel mapping; with --check-images, is the image there for the nodes' architecture; with --kernel-devel, would that "
+        "kernel take the image's modules: vermagic, every symbol and its version, namespaces, licence, dependencies, parameters, firmware. Nodes of one kernel and "
+        "architecture are a pool and share a line; CHECKED says how far the check went.\n\n"
+        "Exit code 10 if anything would fail, or could not be found out.";
+    verb.examples = {
+        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64", "is every Module mapped for it"},
+        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --check-images", "and are the images there"},
+        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --kernel-devel linux-headers-6.1.0-60-amd64.deb", "and do their modules fit it"},
+    };
+    verb.positionals = {{"MODULE", "names of Modules; all if absent", false, true}};
+    cli::Option kernel;
+    kernel.name = "kernel";
+    kernel.value_name = "KERNEL";
+    kernel.help = "a kernel version as uname -r prints it";
+    kernel.repeatable = true;
+    cli::Option devel;
+    devel.name = "kernel-devel";
+    devel.value_name = "PATH";
+    devel.help = "its headers: directory, Module.symvers, .deb or .rpm";
+    devel.repeatable = true;
+    verb.options = std::vector<cli::Option>{kernel, devel} + registry_options() + source_options() + cli::common_options();
+    verb.run = run_preflight;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions of kmm-plan to registries: is an image there, and do its modules fit a kernel.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/types.hpp"
+#include "base/error.hpp"
+#include "cli/app.hpp"
+#include "kernel/interface.hpp"
+#include "plan/plan.hpp"
+
+namespace kmm::tool_plan {
+
+/// --check-images, --authfile, --ca-file, --insecure.
+[[nodiscard]] std::vector<cli::Option> registry_options();
+
+enum class Depth {
+    manifest,  ///< the image and its platform are there
+    modules,   ///< pulled, and its modules judged
+};
+
+/// One question. Equal questions (see key()) are asked once.
+struct ImageQuestion {
+    const api::Module* module = nullptr;
+    const plan::Resolved* resolved = nullptr;
+    std::string architecture;
+    const kernel::Interface* interface = nullptr;  ///< may be nullptr
+    Depth depth = Depth::manifest;
+
+    [[nodiscard]] std::string key() const;
+};
+
+struct ImageAnswer {
+    std::string digest;     ///< of what the reference names, "" if it was not found out
+    Diagnostics findings;   ///< with the registry's refusal as an error, if there was one
+    bool reached = false;   ///< false: the registry could not be asked, the answer is unknown
+};
+
+/// Asks all questions, eight at a time, and answers by key. Credentials: the Module's pull Secret if `objects` have it, then
+/// --authfile or the usual places. Errors: interrupted; data for a bad authentication file.
+[[nodiscard]] std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestion>& questions, const api::Objects& objects,
+                                                                const cli::Args& args, cli::Context& context);
+
+}  // namespace kmm::tool_plan
