@@ -7,11 +7,14 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 72> k_names = {
+    static constexpr std::array<std::string_view, 77> k_names = {
+        "all",
         "authfile",
         "baseline",
         "build-image",
         "ca-file",
+        "cache-dir",
+        "cache-size",
         "canary",
         "check-images",
         "ci",
@@ -28,6 +31,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "i-understand-this-taints",
         "image",
         "image-firmware",
+        "image-pull-policy",
         "in-tree-remove",
         "input-size",
         "insecure",
@@ -62,6 +66,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "pull-secrets",
         "quiet",
         "reason",
+        "remove",
         "report",
         "restore-in-tree",
         "rollback",
