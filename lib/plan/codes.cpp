@@ -65,6 +65,8 @@ constexpr std::array k_error_texts{
              "correct the file that the message names"},
     CodeText{"bad-kmm-version", "error", "--kmm-version names no KMM version", "KMM has ordered upgrades since v2.0.0; up to v2.6.0 "
              "its schedule label is version-device-plugin, after that version-schedule-pod.", "give main, v2.6.0 or the like, or auto"},
+    CodeText{"bad-label", "error", "--label cannot be read", "", "write NODE=KEY=VALUE, KEY=VALUE, or KEY- to remove"},
+    CodeText{"bad-taint", "error", "--taint cannot be read", "", "write NODE=KEY=VALUE:EFFECT, KEY:EFFECT, or KEY- to remove"},
     CodeText{"bug", "error", "something that cannot happen has happened", "", "report it with the command line"},
     CodeText{"cluster-not-found", "error", "there is no such cluster directory", "", "correct --cluster or KMM_CLUSTER"},
     CodeText{"firmware-host-path-missing", "error", "a Module has firmware and nobody said where the hosts look for it", "",
@@ -72,6 +74,7 @@ constexpr std::array k_error_texts{
     CodeText{"io", "error", "a file could not be read or written", "", "look at the cause, usually space or permissions"},
     CodeText{"missing-argument", "error", "an argument is missing", "", "see --help of the verb"},
     CodeText{"module-not-found", "error", "no Module of that name was read", "", "correct the name, or read its document"},
+    CodeText{"no-nodes", "error", "the Module selects no node that was chosen", "", "ask kmm-plan show for the reasons"},
     CodeText{"no-source", "error", "nothing says which cluster or documents to read", "", "give --cluster DIR or -f FILE"},
     CodeText{"node-not-found", "error", "no Node of that name was read", "", "correct the name, or read its document"},
     CodeText{"not-found", "error", "there is no such thing", "", "see the message for what was looked for"},
@@ -80,6 +83,8 @@ constexpr std::array k_error_texts{
     CodeText{"unknown-verb", "error", "there is no such verb", "", "see --help"},
     CodeText{"unsupported", "error", "this version cannot do what was asked", "", "see the message for another way"},
     CodeText{"warnings", "error", "there are warnings, and --fail-on warning was given", "", "correct them, or put them into a baseline"},
+    CodeText{"version-mismatch", "error", "the Module has another version than --to names", "An ordered upgrade brings nodes to the "
+             "version that the Module has.", "change the Module's version first, or name its own"},
     CodeText{"usage", "error", "the command line is wrong", "", "see --help of the verb"},
 };
 

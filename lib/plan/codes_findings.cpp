@@ -106,6 +106,36 @@ constexpr std::array k_finding_texts{
              "let their selectors exclude each other"},
     CodeText{"bad-unload-policy", "finding", "the annotation kmmtools.dev/unload-policy has an unknown value", "",
              "write always, on-delete or never"},
+    CodeText{"regexp-unanchored", "finding", "a regexp of a kernel mapping matches more than it seems", "KMM searches for it anywhere in the "
+             "kernel version: 6.1 is found in 5.16.1, and ^6.1.0-5 in 6.1.0-56.", "write '^' before and '$' after it, or what follows the number"},
+    CodeText{"regexp-bare-dot", "finding", "a '.' between digits of a regexp stands for any character", "", "write [.] for a dot"},
+    CodeText{"image-port-tag", "finding", "an image without tag, hidden by a registry's port", "KMM's webhook looks for ':' or '@' anywhere in the "
+             "name, so host:5000/image passes, and the registry's default tag is pulled.", "add a tag or a digest"},
+    CodeText{"image-by-tag", "finding", "an image is named by a tag", "A tag can come to mean another image; nodes then run different builds under one "
+             "name, and KMM does not notice.", "name it by digest where a mapping is for one kernel"},
+    CodeText{"path-characters", "finding", "a path has characters that a shell reads", "The operator copies files with an unquoted shell command; "
+             "kmm-worker and our manifests quote.", "use letters, digits and / . _ - only"},
+    CodeText{"sign-outside", "finding", "a file to sign lies outside its directory", "KMM compares the beginning of the path only.",
+             "write the path without '..'"},
+    CodeText{"kernel-unmapped", "finding", "no kernel mapping matches a kernel of the fleet", "The nodes are selected, but get nothing; what is "
+             "loaded there is unloaded.", "add a kernel mapping, or leave the nodes out of the selector"},
+    CodeText{"kernel-plus", "finding", "a kernel whose version ends with '+'", "KMM drops one '+' for matching, tags and the directory it copies; "
+             "modprobe looks under the real name.", "put a directory of each name into the image, or a link"},
+    CodeText{"label-key-leftover", "finding", "a node has the version label of another KMM", "KMM up to v2.6.0 writes version-device-plugin, later "
+             "ones version-schedule-pod. Nothing migrates: the DaemonSet of the old key keeps running beside the new one.",
+             "remove the old label from the node"},
+    CodeText{"label-collision", "finding", "two Modules share one state of version labels", "KMM keeps it by NAMESPACE-NAME.", "rename one"},
+    CodeText{"cordon-unloads", "finding", "a taint unloads a driver that is in use", "KMM looks at taints on every pass, and a cordon is a taint: the "
+             "driver is unloaded under the Pods that use it, or the unloader fails until they are gone.",
+             "tolerate the taint, or annotate the Module with kmmtools.dev/unload-policy: on-delete"},
+    CodeText{"cordon-loses-version", "finding", "a tainted node loses a version that does not come back", "The Module has moved on and the node's label "
+             "has not, so nothing is loaded when the taint goes.", "move the node's version label"},
+    CodeText{"in-tree-needed", "finding", "a Module removes a kernel module that another Module loads", "", "let their selectors exclude each other"},
+    CodeText{"missing-unmatched", "finding", "--missing names no image of the plan", "", "correct the name; * and ? match any characters"},
+    CodeText{"bad-needs", "finding", "the annotation kmmtools.dev/needs cannot be read", "", "write NAMESPACE/NAME,NAMESPACE/NAME"},
+    CodeText{"needs-unknown", "finding", "a Module needs one that was not read", "", "correct the annotation, or add the Module to the input"},
+    CodeText{"needs-cycle", "finding", "Modules need each other in a circle", "None of them could be loaded first.", "remove one of the needs"},
+    CodeText{"needs-not-loaded", "finding", "what a Module needs is not loaded on its node", "", "ask kmm-plan why about the other Module"},
     CodeText{"kernel-unknown", "finding", "a Node does not say which kernel it runs", "Nothing can be decided for it.", "set status.nodeInfo.kernelVersion"},
     CodeText{"kernel-unparsable", "finding", "a kernel version has fewer than three parts", "Template variables cannot be made from it.",
              "correct status.nodeInfo.kernelVersion"},

@@ -8,6 +8,9 @@
 
 #include "api/names.hpp"
 #include "base/text.hpp"
+#include "plan/lint.hpp"
+#include "plan/order.hpp"
+#include "plan/policy.hpp"
 #include "plan/reasons.hpp"
 #include "plan/verdict.hpp"
 
@@ -116,6 +119,58 @@ void report_conflicts(const api::Objects& objects, Plan& plan) {
     }
 }
 
+/// A --missing that is about no image of the plan is a typing error more often than not.
+void report_unmatched_globs(const std::vector<Verdict>& verdicts, const Options& options, Plan& plan) {
+    for (const auto& pattern : options.missing_images) {
+        const bool used = std::any_of(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) {
+            const auto* resolved = std::get_if<Resolved>(&verdict.resolution);
+            return resolved != nullptr && glob_matches(pattern, resolved->config.container_image);
+        });
+        if (used) { continue; }
+        Diagnostic diagnostic;
+        diagnostic.severity = Severity::warning;
+        diagnostic.code = "missing-unmatched";
+        diagnostic.message = fmt::format("no image of the plan matches --missing {}", base::escape(pattern));
+        diagnostic.hint = "it is compared with whole names of images; * and ? match any characters";
+        plan.diagnostics.push_back(std::move(diagnostic));
+    }
+}
+
+/// Ranks of the entries, and entries that are loaded although what they need is not.
+void add_order(const api::Objects& objects, Plan& plan) {
+    std::map<std::string, std::vector<std::string>> needed;
+    for (const auto& module : objects.modules) {
+        if (auto names = needs(module); !names.empty()) { needed.emplace(module.full_name(), std::move(names)); }
+    }
+    if (needed.empty()) { return; }
+    const auto ranks = load_order(objects.modules);
+    std::set<std::pair<std::string, std::string>> loaded;
+    for (const auto& entry : plan.entries) {
+        if (stays_loaded(entry.action)) { loaded.emplace(entry.node, entry.namespace_ + "/" + entry.module); }
+    }
+    std::map<std::pair<std::string, std::string>, std::set<std::string>> lacking;
+    for (auto& entry : plan.entries) {
+        const std::string name = entry.namespace_ + "/" + entry.module;
+        if (const auto rank = ranks.find(name); rank != ranks.end()) { entry.order = rank->second; }
+        const auto found = needed.find(name);
+        if (found == needed.end()) { continue; }
+        entry.needs = found->second;
+        if (!stays_loaded(entry.action)) { continue; }
+        for (const auto& other : found->second) {
+            if (!loaded.contains({entry.node, other})) { lacking[{name, other}].insert(entry.node); }
+        }
+    }
+    for (const auto& [key, nodes] : lacking) {
+        Diagnostic diagnostic;
+        diagnostic.severity = Severity::warning;
+        diagnostic.code = "needs-not-loaded";
+        diagnostic.message = fmt::format("Module {} needs {}, which is not loaded on {} node{}, first {}", key.first, key.second,
+                                         nodes.size(), nodes.size() == 1 ? "" : "s", *nodes.begin());
+        diagnostic.hint = fmt::format("kmm-plan why {} {}", *nodes.begin(), key.second);
+        plan.diagnostics.push_back(std::move(diagnostic));
+    }
+}
+
 }  // namespace
 
 std::string_view to_string(Action action) noexcept {
@@ -132,7 +187,10 @@ std::string_view to_string(Action action) noexcept {
 
 Plan make_plan(const api::Objects& objects, const Options& options) {
     Plan plan;
-    for (auto& verdict : judge_all(objects, options)) {
+    auto verdicts = judge_all(objects, options);
+    lint_fleet(objects, verdicts, plan.diagnostics);
+    report_unmatched_globs(verdicts, options, plan);
+    for (auto& verdict : verdicts) {
         const bool eligible = verdict.selected && verdict.tolerated;
         if (const auto* bad = std::get_if<MappingFault>(&verdict.resolution); bad != nullptr && eligible) {
             plan.diagnostics.push_back(bad->diagnostic);
@@ -144,6 +202,7 @@ Plan make_plan(const api::Objects& objects, const Options& options) {
         return std::tie(a.node, a.namespace_, a.module) < std::tie(b.node, b.namespace_, b.module);
     });
     report_missing_nodes(objects, plan);
+    add_order(objects, plan);
     report_conflicts(objects, plan);
     sort_and_merge(plan.diagnostics);
     place_kernel_faults(objects, plan);

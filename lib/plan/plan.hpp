@@ -82,6 +82,9 @@ struct Entry {
     std::string reason;   ///< closed list of kebab-case codes
     std::string message;  ///< for people
     std::optional<api::ModuleConfig> config;
+    /// Rank among the Modules (see load_order), and what the Module needs; nullopt if no Module of the plan needs another.
+    std::optional<std::size_t> order;
+    std::vector<std::string> needs;
 };
 
 struct Plan {

@@ -124,7 +124,8 @@ private:
         now_.eligibility =
             verdict_.selected && verdict_.tolerated ? Eligibility::eligible : Eligibility::not_eligible;
         if (!module_.module_loader) { return; }
-        verdict_.entry.version = module_.module_loader->container.version;
+        verdict_.version = module_.module_loader->container.version;
+        verdict_.entry.version = verdict_.version;
         now_.version = module_.module_loader->container.version;
         verdict_.resolution = resolve_for(node_, resolver);
         now_.mapping = mapping_state(verdict_.resolution);

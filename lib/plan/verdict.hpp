@@ -35,6 +35,7 @@ struct SettledLabels {
 
 struct Verdict {
     Entry entry;
+    std::string version;                 ///< the Module's
     bool selected = false;
     bool tolerated = false;
     api::Taint blocking;                 ///< the first taint that is not tolerated

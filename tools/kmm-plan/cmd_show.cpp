@@ -87,11 +87,13 @@ void print(const Source& source, const plan::Plan& plan, const plan::Options& op
 }
 
 Exit run_show(const cli::Args& args, cli::Context& context) {
-    const Source source = read_valid_source(args, context);
+    Source source = read_valid_source(args, context);
+    apply_what_if(args, source);
     const plan::Options options = plan_options(args, source);
     plan::Plan plan = plan::make_plan(source.objects, options);
     if (context.verbosity >= 0) {
         for (const auto& diagnostic : plan.diagnostics) {
+            if (diagnostic.severity == Severity::note) { continue; }
             context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
         }
     }
@@ -116,10 +118,12 @@ cli::Verb show_verb() {
         {"kmm-plan show --cluster ./fleet", "the whole fleet"},
         {"kmm-plan show --cluster ./fleet node-a node-b", "two nodes"},
         {"kmm-plan show --cluster ./fleet -f new-module.yaml", "what if: documents on top of the cluster"},
+        {"kmm-plan show --cluster ./fleet --kernel 6.1.0-60-amd64", "what if all nodes booted into that kernel"},
+        {"kmm-plan show --cluster ./fleet --missing '*:v2-*'", "what if these images are not there"},
         {"kmm-plan show --cluster ./fleet -o json", "the plan file"},
     };
     verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
-    verb.options = plan_option_list() + source_options() + cli::common_options();
+    verb.options = plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
     verb.run = run_show;
     return verb;
 }

@@ -7,6 +7,7 @@
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
+#include "plan/lint.hpp"
 #include "plan/validate.hpp"
 
 namespace kmm::tool_plan {
@@ -19,12 +20,16 @@ std::string text_of(const Source& source, const Reporting& reporting) {
     std::string text;
     for (const auto& diagnostic : source.diagnostics) { text += cli::diagnostic_text(diagnostic, false); }
     const api::Objects& objects = source.objects;
+    const auto notes = static_cast<std::size_t>(
+        std::count_if(source.diagnostics.begin(), source.diagnostics.end(),
+                      [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::note; }));
     text += fmt::format("valid: {}, {}, {}, {}, {}; {}{}\n", plural(objects.nodes.size(), "Node"),
                         plural(objects.modules.size(), "Module"),
                         plural(objects.node_modules_configs.size(), "NodeModulesConfig"),
                         plural(objects.secrets.size(), "Secret"), plural(objects.config_maps.size(), "ConfigMap"),
-                        plural(source.diagnostics.size(), "warning"),
-                        reporting.known() ? fmt::format(", {} known", *reporting.known()) : "");
+                        plural(source.diagnostics.size() - notes, "warning"),
+                        (notes == 0 ? "" : ", " + plural(notes, "note")) +
+                            (reporting.known() ? fmt::format(", {} known", *reporting.known()) : ""));
     return text;
 }
 
@@ -33,6 +38,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     Source source = read_source(args, args.positionals("FILE"));
     const plan::ValidateOptions options{args.get("kubernetes-version").value_or("")};
     for (auto& finding : plan::validate(source.objects, options)) { source.diagnostics.push_back(std::move(finding)); }
+    for (auto& finding : plan::lint(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
     for (const auto& before : source.replaced) {
         const auto after = std::find_if(source.objects.modules.begin(), source.objects.modules.end(),
                                         [&](const auto& module) { return module.full_name() == before.full_name(); });
@@ -46,7 +52,10 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     const auto files = read_files(source);
     reporting.forget_known(source.diagnostics);
     reporting.publish("validate", files, source.diagnostics, context);
-    if (reporting.failed(source.diagnostics)) { throw reporting.failure(std::move(source.diagnostics)); }
+    if (reporting.failed(source.diagnostics)) {
+        drop_notes(source.diagnostics);
+        throw reporting.failure(std::move(source.diagnostics));
+    }
     const bool for_people = context.output == "table" || context.output == "wide" || context.output == "name";
     context.console.out(for_people ? text_of(source, reporting) : machine_text(validation_node(source), context.output));
     return Exit::ok;

@@ -60,7 +60,8 @@ std::string text_of(const plan::Why& why) {
 }
 
 Exit run_why(const cli::Args& args, cli::Context& context) {
-    const Source source = read_valid_source(args, context);
+    Source source = read_valid_source(args, context);
+    apply_what_if(args, source);
     const auto nodes = select_nodes(source, args, {args.positional("NODE")});
     const api::Module& module = find_module(source, args, args.positional("MODULE"));
     if (nodes.empty()) {
@@ -96,7 +97,7 @@ cli::Verb why_verb() {
         {"kmm-plan why node-a kmm-hello -n drivers --cluster ./fleet -o json", "the same as data"},
     };
     verb.positionals = {{"NODE", "name of a node"}, {"MODULE", "NAMESPACE/NAME, or NAME if it is unique"}};
-    verb.options = plan_option_list() + source_options() + cli::common_options();
+    verb.options = plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
     verb.run = run_why;
     return verb;
 }

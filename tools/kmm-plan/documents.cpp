@@ -52,6 +52,8 @@ Node entry_node(const plan::Entry& entry) {
     node.set("action", plan::to_string(entry.action));
     node.set("reason", entry.reason);
     node.set("message", entry.message);
+    if (entry.order) { node.set("order", count_node(*entry.order)); }
+    if (!entry.needs.empty()) { node.set("needs", Node::strings(entry.needs)); }
     if (entry.config) { node.set("config", api::encode(*entry.config)); }
     return node;
 }

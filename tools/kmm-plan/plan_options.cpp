@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "plan/version_labels.hpp"
+#include "plan/what_if.hpp"
 
 namespace kmm::tool_plan {
 
@@ -23,6 +24,56 @@ std::vector<cli::Option> plan_option_list() {
     version.help = "KMM of the cluster, which decides the label keys: auto looks at labels and CRDs, or v2.6.0, main";
     version.default_text = "auto";
     return {next, missing, version};
+}
+
+namespace {
+
+cli::Option what_if_option(const char* name, const char* value, const char* help) {
+    cli::Option option;
+    option.name = name;
+    option.value_name = value;
+    option.help = help;
+    option.repeatable = true;
+    return option;
+}
+
+}  // namespace
+
+std::vector<cli::Option> what_if_option_list() {
+    cli::Option kernel = what_if_option("kernel", "KERNEL", "what if all nodes booted into this kernel");
+    kernel.repeatable = false;
+    return {kernel, what_if_option("reboot", "NODE[=KERNEL]", "what if the node rebooted, into this kernel"),
+            what_if_option("taint", "[NODE=]KEY[=VALUE]:EFFECT", "what if the node, or all, had this taint; KEY- removes"),
+            what_if_option("label", "[NODE=]KEY=VALUE", "what if the node, or all, had this label; KEY- removes")};
+}
+
+void apply_what_if(const cli::Args& args, Source& source) {
+    api::Objects& objects = source.objects;
+    std::vector<std::string> said;
+    const auto each = [&](const char* option, const auto& apply) {
+        for (const auto& text : args.all(option)) {
+            with_context([&] { return fmt::format("option --{}", option); }, [&] { apply(plan::split_node(objects, text)); });
+            said.push_back(fmt::format("{} {}", option, text));
+        }
+    };
+    if (const auto kernel = args.get("kernel")) {
+        plan::reboot(objects, std::nullopt, *kernel);
+        said.push_back("kernel " + *kernel);
+    }
+    each("reboot", [&](const plan::NodeChange& change) {
+        if (!change.node) {
+            const std::string name = change.text.substr(0, change.text.find('='));
+            std::vector<std::string> known;
+            for (const auto& node : objects.nodes) { known.push_back(node.meta.name); }
+            const auto near = base::nearest(name, known);
+            throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", base::escape(name)))
+                .hint(near ? fmt::format("did you mean {}?", *near) : "--reboot NODE=KERNEL");
+        }
+        plan::reboot(objects, change.node, change.text);
+    });
+    each("taint", [&](const plan::NodeChange& change) { plan::set_taint(objects, change); });
+    each("label", [&](const plan::NodeChange& change) { plan::set_label(objects, change); });
+    if (!said.empty()) { source.description.set("whatIf", value::Node::strings(said)); }
 }
 
 plan::Options plan_options(const cli::Args& args, const Source& source) {

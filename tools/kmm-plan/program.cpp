@@ -17,7 +17,7 @@ cli::Program program() {
         "Management makes of them. Changes nothing.\n\n"
         "A plan shows the settled state: what the cluster arrives at if every Pod succeeds and nobody interferes.";
     result.verbs = {show_verb(),      why_verb(),    validate_verb(), matrix_verb(), render_verb(), diff_verb(),
-                    preflight_verb(), images_verb(), explain_verb()};
+                    preflight_verb(), images_verb(), upgrade_verb(),  explain_verb()};
     cli::Topic codes;
     codes.title = "REASONS, FINDINGS AND ERRORS";
     for (const auto& code : plan::codes()) {

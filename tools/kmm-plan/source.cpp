@@ -11,6 +11,7 @@
 #include "cluster/directory_store.hpp"
 #include "cluster/documents.hpp"
 #include "cluster/selector.hpp"
+#include "plan/lint.hpp"
 #include "plan/validate.hpp"
 #include "sys/file_ops.hpp"
 
@@ -42,6 +43,10 @@ void keep_replaced(Source& source, const std::vector<api::Module>& over) {
 }
 
 }  // namespace
+
+void drop_notes(Diagnostics& diagnostics) {
+    std::erase_if(diagnostics, [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::note; });
+}
 
 std::vector<cli::Option> source_options() {
     cli::Option file;
@@ -119,6 +124,8 @@ std::vector<std::string> read_files(const Source& source) {
 Source read_valid_source(const cli::Args& args, cli::Context& context) {
     Source source = read_source(args);
     append(source.diagnostics, plan::validate(source.objects));
+    append(source.diagnostics, plan::lint(source.objects));
+    drop_notes(source.diagnostics);
     sort_and_merge(source.diagnostics);
     if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }
     if (context.verbosity >= 0) {

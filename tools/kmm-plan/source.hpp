@@ -29,6 +29,9 @@ struct Source {
 /// The files that the objects and findings come from, and those that were named, sorted.
 [[nodiscard]] std::vector<std::string> read_files(const Source& source);
 
+/// Removes what only `validate` is asked for.
+void drop_notes(Diagnostics& diagnostics);
+
 /// read_source, and the rules of Modules. Errors: as read_source; data (or not_found) with all faults if there is any.
 /// Warnings go to standard error unless -q is given.
 [[nodiscard]] Source read_valid_source(const cli::Args& args, cli::Context& context);

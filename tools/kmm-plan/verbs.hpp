@@ -12,6 +12,7 @@ namespace kmm::tool_plan {
 [[nodiscard]] cli::Verb render_verb();
 [[nodiscard]] cli::Verb matrix_verb();
 [[nodiscard]] cli::Verb diff_verb();
+[[nodiscard]] cli::Verb upgrade_verb();
 [[nodiscard]] cli::Verb explain_verb();
 [[nodiscard]] cli::Verb preflight_verb();
 [[nodiscard]] cli::Verb images_verb();

@@ -354,4 +354,29 @@ TEST_SUITE("plan::unit") {
             }
         }
     }
+
+    TEST_CASE("the same plan in any order of the objects") {
+        for (unsigned seed = 1; seed <= 200; ++seed) {
+            CAPTURE(seed);
+            const api::Objects objects = random_cluster(seed);
+            api::Objects shuffled = objects;
+            std::mt19937 engine(seed);
+            std::shuffle(shuffled.nodes.begin(), shuffled.nodes.end(), engine);
+            std::shuffle(shuffled.modules.begin(), shuffled.modules.end(), engine);
+            std::shuffle(shuffled.node_modules_configs.begin(), shuffled.node_modules_configs.end(), engine);
+            for (auto& config : shuffled.node_modules_configs) {
+                std::shuffle(config.spec.begin(), config.spec.end(), engine);
+                std::shuffle(config.status.begin(), config.status.end(), engine);
+            }
+            const auto one = plan::make_plan(objects, {});
+            const auto other = plan::make_plan(shuffled, {});
+            CHECK(one.diagnostics == other.diagnostics);
+            REQUIRE(one.entries.size() == other.entries.size());
+            for (std::size_t i = 0; i < one.entries.size(); ++i) {
+                const auto& [a, b] = std::tie(one.entries[i], other.entries[i]);
+                CHECK(std::tie(a.node, a.module, a.version, a.image, a.action, a.reason, a.message, a.config) ==
+                      std::tie(b.node, b.module, b.version, b.image, b.action, b.reason, b.message, b.config));
+            }
+        }
+    }
 }

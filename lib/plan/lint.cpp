@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/lint.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "plan/order.hpp"
+#include "plan/policy.hpp"
+#include "plan/regexp.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+constexpr std::size_t k_names_length_documented = 39;  // KMM's documents and the seed; the webhook takes 40, later 41
+constexpr std::size_t k_names_length_webhook = 40;
+/// Bytes that a shell takes as they are. The operator puts paths into `sh -c` unquoted.
+constexpr std::string_view k_plain_path = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%,=";
+
+/// Places and messages about one Module.
+class Linter {
+public:
+    Linter(const api::Module& module, Diagnostics& diagnostics)
+        : module_(module), container_(module.module_loader->container), diagnostics_(diagnostics) {}
+
+    void run() {
+        names();
+        images();
+        for (std::size_t i = 0; i < container_.kernel_mappings.size(); ++i) { matcher(i); }
+        unreachable();
+        paths();
+        sign(container_.sign, "sign");
+        for (std::size_t i = 0; i < container_.kernel_mappings.size(); ++i) {
+            sign(container_.kernel_mappings[i].sign, fmt::format("kernelMappings[{}].sign", i));
+        }
+    }
+
+private:
+    void report(Severity severity, const std::string& field, std::string code, const std::string& message, std::string hint) {
+        Diagnostic diagnostic;
+        diagnostic.severity = severity;
+        diagnostic.code = std::move(code);
+        diagnostic.message = fmt::format("Module {}: {}", module_.full_name(), message);
+        const auto place = module_.places.find(field.starts_with("metadata") ? field : "spec.moduleLoader.container." + field);
+        if (place != module_.places.end()) {
+            diagnostic.position = place->second;
+        } else if (!module_.meta.origin.file.empty()) {
+            diagnostic.position = module_.meta.origin;
+        }
+        diagnostic.hint = std::move(hint);
+        diagnostics_.push_back(std::move(diagnostic));
+    }
+
+    void names() {
+        const std::size_t length = module_.meta.name.size() + module_.meta.namespace_.size();
+        if (length <= k_names_length_documented || length > k_names_length_webhook) { return; }
+        report(Severity::note, "metadata.name", "name-too-long",
+               fmt::format("name and namespace together have {} characters: KMM's documents allow {}, its webhook {} up to "
+                           "v2.6.0 and 41 since",
+                           length, k_names_length_documented, k_names_length_webhook),
+               "nothing, unless your own checks follow the documents");
+    }
+
+    void image(const std::string& field, const std::string& text) {
+        if (text.empty() || text.find('@') != std::string::npos) { return; }
+        const std::size_t slash = text.find_last_of('/');
+        const bool tagged = text.find(':', slash == std::string::npos ? 0 : slash) != std::string::npos;
+        if (!tagged && text.find(':') != std::string::npos) {
+            report(Severity::warning, field, "image-port-tag",
+                   fmt::format("image \"{}\" has no tag: KMM takes the registry's port for one", base::escape(text)),
+                   "add :TAG, or better @sha256:DIGEST");
+        } else if (tagged) {
+            report(Severity::note, field, "image-by-tag",
+                   fmt::format("image \"{}\" is named by a tag, which can come to mean another image", base::escape(text)),
+                   "write it as @sha256:DIGEST where a mapping is for one kernel");
+        }
+    }
+
+    void images() {
+        image("containerImage", container_.container_image);
+        for (std::size_t i = 0; i < container_.kernel_mappings.size(); ++i) {
+            image(fmt::format("kernelMappings[{}].containerImage", i), container_.kernel_mappings[i].container_image);
+        }
+    }
+
+    void matcher(std::size_t index) {
+        const std::string& text = container_.kernel_mappings[index].regexp;
+        if (text.empty() || !Regexp(text).error().empty()) { return; }
+        const std::string field = fmt::format("kernelMappings[{}].regexp", index);
+        if (open_at_start(text)) {
+            report(Severity::warning, field, "regexp-unanchored",
+                   fmt::format("regexp \"{}\" is found anywhere in a kernel version, not only at its beginning", text),
+                   "begin it with '^'; KMM anchors nothing");
+        } else if (text.back() >= '0' && text.back() <= '9') {
+            report(Severity::note, field, "regexp-unanchored",
+                   fmt::format("regexp \"{}\" ends with a digit, and more digits may follow in a kernel version", text),
+                   "end it with '$', or with what comes after the number");
+        }
+        if (has_bare_dot(text)) {
+            report(Severity::warning, field, "regexp-bare-dot",
+                   fmt::format("regexp \"{}\" has a '.' between digits, which stands for any character", text),
+                   "write [.] for a dot");
+        }
+    }
+
+    static bool open_at_start(std::string_view text) {
+        while (text.starts_with("(")) {  // groups and flags: (?i)^6, (^6|^5), (?:^6)
+            const std::size_t flags = text.starts_with("(?") ? text.find_first_of(":)>") : 0;
+            if (flags == std::string_view::npos) { return false; }
+            text.remove_prefix(flags + 1);
+        }
+        if (text.empty()) { return false; }
+        return !text.starts_with("^") && !text.starts_with("\\A") && !text.starts_with(".*") && !text.starts_with(".+");
+    }
+
+    static bool has_bare_dot(std::string_view text) {
+        const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+        bool in_class = false;
+        for (std::size_t i = 0; i < text.size(); ++i) {
+            if (text[i] == '\\') {
+                ++i;
+                continue;
+            }
+            if (text[i] == '[') { in_class = true; }
+            if (text[i] == ']') { in_class = false; }
+            if (!in_class && text[i] == '.' && i > 0 && i + 1 < text.size() && digit(text[i - 1]) && digit(text[i + 1])) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// A regexp after one that takes everything; what stands there twice is among the rules.
+    void unreachable() {
+        const auto& mappings = container_.kernel_mappings;
+        const auto all = std::find_if(mappings.begin(), mappings.end(),
+                                      [](const api::KernelMapping& mapping) { return takes_everything(mapping.regexp); });
+        if (all == mappings.end()) { return; }
+        const auto first = static_cast<std::size_t>(all - mappings.begin());
+        for (std::size_t i = first + 1; i < mappings.size(); ++i) {
+            if (mappings[i].regexp.empty() || mappings[i].regexp == all->regexp) { continue; }
+            report(Severity::warning, fmt::format("kernelMappings[{}].regexp", i), "mapping-unreachable",
+                   fmt::format("kernelMappings[{}] is never used: kernelMappings[{}] matches every kernel", i, first),
+                   "the first match in list order wins; move this mapping up");
+        }
+    }
+
+    void path(const std::string& field, const std::string& text) {
+        const std::size_t bad = text.find_first_not_of(k_plain_path);
+        if (bad == std::string::npos) { return; }
+        report(Severity::warning, field, "path-characters",
+               fmt::format("path \"{}\" has \"{}\", which the operator's shell command does not take as it is",
+                           base::escape(text), base::escape(std::string_view(text).substr(bad, 1))),
+               "use letters, digits and / . _ - only");
+    }
+
+    void paths() {
+        path("modprobe.dirName", container_.modprobe.dir_name);
+        path("modprobe.firmwarePath", container_.modprobe.firmware_path);
+    }
+
+    void sign(const std::optional<api::Sign>& section, const std::string& field) {
+        if (!section) { return; }
+        for (std::size_t i = 0; i < section->files_to_sign.size(); ++i) {
+            const std::string& file = section->files_to_sign[i];
+            const auto pieces = base::split(file, '/');
+            if (std::find(pieces.begin(), pieces.end(), "..") == pieces.end()) { continue; }
+            report(Severity::warning, fmt::format("{}.filesToSign[{}]", field, i), "sign-outside",
+                   fmt::format("filesToSign: {} leads out of its directory, which KMM does not notice", base::escape(file)),
+                   "write the path without '..'");
+        }
+    }
+
+    const api::Module& module_;
+    const api::ModuleLoaderContainer& container_;
+    Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+bool takes_everything(std::string_view regexp) {
+    constexpr std::array all{".*", ".+", "^.*", "^.+", ".*$", ".+$", "^.*$", "^.+$", "^", "$", ".", "(.*)", "(.+)", "^(.*)$", "^(.+)$"};
+    return std::find(all.begin(), all.end(), regexp) != all.end();
+}
+
+void lint_module(const api::Module& module, Diagnostics& diagnostics) {
+    if (module.module_loader) { Linter(module, diagnostics).run(); }
+}
+
+Diagnostics lint(const api::Objects& objects) {
+    Diagnostics diagnostics;
+    for (const auto& module : objects.modules) {
+        lint_module(module, diagnostics);
+        check_policy(module, diagnostics);
+    }
+    check_needs(objects.modules, diagnostics);
+    return diagnostics;
+}
+
+}  // namespace kmm::plan

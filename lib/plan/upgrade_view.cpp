@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/upgrade_view.hpp"
+
+#include <algorithm>
+
+namespace kmm::plan {
+
+namespace {
+
+UpgradeNode upgrade_node(const Verdict& verdict) {
+    UpgradeNode result;
+    result.node = verdict.entry.node;
+    result.kernel = verdict.entry.kernel;
+    result.current = !verdict.observed_status                   ? "-"
+                     : verdict.observed_status->version.empty() ? "unversioned"
+                                                                : verdict.observed_status->version;
+    result.message = verdict.entry.message;
+    if (const auto* resolved = std::get_if<Resolved>(&verdict.resolution)) { result.image = resolved->config.container_image; }
+    switch (verdict.entry.action) {
+        case Action::load: result.steps = {"check", "load", "validate"}; break;
+        case Action::reload: result.steps = {"check", "unload", "load", "validate"}; break;
+        case Action::keep: break;
+        case Action::unload:
+        case Action::blocked:
+        case Action::none: result.reason = verdict.entry.reason; break;
+    }
+    return result;
+}
+
+}  // namespace
+
+std::vector<UpgradeNode> upgrade_nodes(const api::Objects& objects, const api::Module& module, const Options& options) {
+    Options settled = options;
+    settled.next = false;
+    const Resolver resolver(module);
+    const std::string label = api::label_version_module(module.meta.namespace_, module.meta.name);
+    std::vector<UpgradeNode> result;
+    for (const auto& view : views(objects)) {
+        if (!selects(module.selector, view.node->meta.labels)) { continue; }
+        api::Node moved = *view.node;
+        moved.meta.labels[label] = module.module_loader->container.version;
+        NodeView imagined = view;
+        imagined.node = &moved;
+        result.push_back(upgrade_node(judge(imagined, resolver, settled)));
+    }
+    std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.node < b.node; });
+    return result;
+}
+
+}  // namespace kmm::plan

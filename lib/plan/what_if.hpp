@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of nodes that are only imagined.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "api/types.hpp"
+
+namespace kmm::plan {
+
+/// One imagined change, with the node it is about; without one it is about all nodes.
+struct NodeChange {
+    std::optional<std::string> node;
+    std::string text;
+};
+
+/// Splits "NODE=REST", "NODE:REST" or "NODE" if NODE is the name of a node of `objects`; else all of `text` is the rest.
+[[nodiscard]] NodeChange split_node(const api::Objects& objects, const std::string& text);
+
+/// The nodes boot into `kernel`; "" keeps the one they run. Their boot ids become "what-if".
+void reboot(api::Objects& objects, const std::optional<std::string>& node, const std::string& kernel);
+
+/// `text` as kubectl takes it: KEY=VALUE, or KEY- to remove. Errors: usage "bad-label".
+void set_label(api::Objects& objects, const NodeChange& change);
+
+/// `text` as kubectl takes it: KEY[=VALUE]:EFFECT, or KEY[:EFFECT]- to remove. Errors: usage "bad-taint".
+void set_taint(api::Objects& objects, const NodeChange& change);
+
+}  // namespace kmm::plan

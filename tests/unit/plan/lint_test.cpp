@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traps of Modules and fleets, order between Modules, imagined changes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "plan/lint.hpp"
+#include "plan/order.hpp"
+#include "plan/policy.hpp"
+#include "plan/upgrade_view.hpp"
+#include "plan/what_if.hpp"
+#include "unit/plan/build.hpp"
+
+using namespace kmm;
+
+namespace {
+
+using Codes = std::vector<std::string>;
+
+Codes codes_of(const Diagnostics& diagnostics) {
+    Codes result;
+    for (const auto& diagnostic : diagnostics) { result.push_back(diagnostic.code); }
+    std::sort(result.begin(), result.end());
+    return result;
+}
+
+/// Codes of one Module, image-by-tag left out: the Module of these tests is named by a tag.
+Codes lint(const api::Module& module) {
+    Diagnostics diagnostics;
+    plan::lint_module(module, diagnostics);
+    Codes result = codes_of(diagnostics);
+    std::erase(result, "image-by-tag");
+    return result;
+}
+
+Codes fleet(const api::Objects& objects) { return codes_of(plan::make_plan(objects, {}).diagnostics); }
+
+api::Module needing(const char* name, const char* needs) {
+    api::Module module = build::module();
+    module.meta.name = name;
+    if (*needs != '\0') { module.meta.annotations["kmmtools.dev/needs"] = needs; }
+    return module;
+}
+
+}  // namespace
+
+TEST_SUITE("plan::unit") {
+    TEST_CASE("regexps that match more than they seem") {
+        struct Row {
+            const char* regexp;
+            Codes codes;
+        };
+        const Codes open{"regexp-unanchored"};
+        const Codes dot{"regexp-bare-dot"};
+        for (const Row& row : {
+                 Row{"^.+$", {}}, Row{"^6\\.1\\.", {}}, Row{"^6\\.1\\.0-5$", {}}, Row{".*el8.*", {}}, Row{"(?i)^RT", {}},
+                 Row{"(^6|^5)\\.", {}}, Row{"[0-9].[0-9]", open}, Row{"^[6.1]+-", {}}, Row{"\\A6\\.", {}},
+                 Row{"6\\.1\\.", open}, Row{"el8", open}, Row{"^6\\.1\\.0-5", open}, Row{"(?:6\\.)", open},
+                 Row{"^6.1\\.", dot}, Row{"6.1", {"regexp-bare-dot", "regexp-unanchored"}},
+             }) {
+            CAPTURE(row.regexp);
+            api::Module module = build::module();
+            module.module_loader->container.kernel_mappings = {build::regexp(row.regexp)};
+            CHECK(lint(module) == row.codes);
+        }
+    }
+
+    TEST_CASE("a regexp after one that takes everything") {
+        api::Module module = build::module();
+        module.module_loader->container.kernel_mappings = {build::regexp("^.+$"), build::regexp("^6\\."), build::literal("x")};
+        CHECK(lint(module) == Codes{"mapping-unreachable"});
+        std::swap(module.module_loader->container.kernel_mappings[0], module.module_loader->container.kernel_mappings[1]);
+        CHECK(lint(module).empty());
+    }
+
+    TEST_CASE("images: a port is no tag, a tag is no digest") {
+        api::Module module = build::module();
+        const auto image_codes = [&](const char* image) {
+            module.module_loader->container.container_image = image;
+            Diagnostics diagnostics;
+            plan::lint_module(module, diagnostics);
+            return codes_of(diagnostics);
+        };
+        CHECK(image_codes("host:5000/img") == Codes{"image-port-tag"});
+        CHECK(image_codes("host:5000/img:v1") == Codes{"image-by-tag"});
+        CHECK(image_codes("img:v1") == Codes{"image-by-tag"});
+        CHECK(image_codes("host:5000/img@sha256:00").empty());
+        CHECK(image_codes("host/img").empty());  // a rule of KMM's, reported there
+    }
+
+    TEST_CASE("paths and names") {
+        api::Module module = build::module();
+        auto& container = module.module_loader->container;
+        container.modprobe.dir_name = "/opt/$(id)";
+        container.modprobe.firmware_path = "/fw dir";
+        container.sign.emplace();
+        container.sign->files_to_sign = {"/opt/a.ko", "/opt/../etc/passwd", "/opt/a..b.ko"};
+        CHECK(lint(module) == Codes{"path-characters", "path-characters", "sign-outside"});
+        const auto length_codes = [](std::size_t length) {
+            api::Module named = build::module();
+            named.meta.namespace_ = "drivers";
+            named.meta.name = std::string(length - 7, 'a');
+            return lint(named);
+        };
+        CHECK(length_codes(39).empty());
+        CHECK(length_codes(40) == Codes{"name-too-long"});
+        CHECK(length_codes(41).empty());  // a rule of KMM's, reported there
+    }
+
+    TEST_CASE("traps of a fleet") {
+        api::Objects objects;
+        objects.nodes = {build::node()};
+        objects.modules = {build::module()};
+        CHECK(fleet(objects).empty());
+        objects.modules[0].module_loader->container.kernel_mappings = {build::literal("5.10.0-1")};
+        CHECK(fleet(objects) == Codes{"kernel-unmapped"});
+        objects.nodes[0].meta.labels.clear();
+        CHECK(fleet(objects).empty());
+
+        objects.nodes = {build::node("6.1.0+")};
+        objects.modules = {build::module()};
+        CHECK(fleet(objects) == Codes{"kernel-plus"});
+
+        objects.nodes = {build::node()};
+        objects.modules = {build::module("v1")};
+        build::set_labels(objects.nodes[0], "v1", "", "v1");
+        CHECK(fleet(objects) == Codes{"version-labels-stuck"});
+        objects.nodes[0].meta.labels[api::label_version_device_plugin("drivers", "kmm-hello")] = "v1";
+        CHECK(fleet(objects) == Codes{"label-key-leftover", "version-labels-stuck"});
+
+        objects.nodes.clear();
+        objects.modules = {build::module("v1"), build::module("v1")};
+        objects.modules[0].meta.namespace_ = "a-b";
+        objects.modules[0].meta.name = "c";
+        objects.modules[1].meta.namespace_ = "a";
+        objects.modules[1].meta.name = "b-c";
+        CHECK(fleet(objects) == Codes{"label-collision"});
+    }
+
+    TEST_CASE("a cordon that unloads a driver in use, and one that loses a version") {
+        api::Objects objects;
+        objects.modules = {build::module()};
+        objects.nodes = {build::node()};
+        objects.node_modules_configs = {build::loaded(objects.modules[0], objects.nodes[0])};
+        objects.nodes[0].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+        CHECK(fleet(objects).empty());
+        objects.nodes[0].meta.labels[api::label_device_plugin_ready("drivers", "kmm-hello")] = "";
+        CHECK(fleet(objects) == Codes{"cordon-unloads"});
+        objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "on-delete";
+        CHECK(fleet(objects).empty());
+
+        objects.nodes[0].meta.labels = {{"kmm", "yes"}};
+        build::set_labels(objects.nodes[0], "v1", "v1", "v1");
+        objects.modules = {build::module("v2")};
+        objects.node_modules_configs = {build::loaded(build::module("v1"), objects.nodes[0])};
+        CHECK(fleet(objects) == Codes{"cordon-loses-version"});
+    }
+
+    TEST_CASE("an in-tree module that another Module loads") {
+        api::Objects objects;
+        objects.nodes = {build::node()};
+        objects.modules = {build::module(), build::module()};
+        objects.modules[1].meta.name = "other";
+        auto& other = objects.modules[1].module_loader->container;
+        other.modprobe.module_name = "other";
+        other.in_tree_modules_to_remove = std::vector<std::string>{"kmm-hello"};
+        CHECK(fleet(objects) == Codes{"in-tree-needed"});
+        other.in_tree_modules_to_remove = std::vector<std::string>{"other"};
+        CHECK(fleet(objects).empty());
+    }
+
+    TEST_CASE("order: ranks, and circles by their path") {
+        std::vector<api::Module> modules{needing("c", "drivers/b , drivers/a"), needing("b", "drivers/a"), needing("a", ""),
+                                         needing("d", "")};
+        CHECK(plan::load_order(modules) == std::map<std::string, std::size_t>{
+                                               {"drivers/a", 0}, {"drivers/b", 1}, {"drivers/c", 2}, {"drivers/d", 0}});
+        Diagnostics diagnostics;
+        plan::check_needs(modules, diagnostics);
+        CHECK(diagnostics.empty());
+        modules[0] = needing("c", "drivers/b");
+        modules[2] = needing("a", "drivers/c");
+        plan::check_needs(modules, diagnostics);
+        REQUIRE(codes_of(diagnostics) == Codes{"needs-cycle"});
+        CHECK(diagnostics[0].message.find("drivers/a -> drivers/c -> drivers/b -> drivers/a") != std::string::npos);
+        diagnostics.clear();
+        modules = {needing("a", "drivers/a"), needing("b", "x,drivers/none,drivers/a,drivers/a,")};
+        plan::check_needs(modules, diagnostics);
+        CHECK(codes_of(diagnostics) == Codes{"bad-needs", "bad-needs", "bad-needs", "needs-cycle", "needs-unknown"});
+    }
+
+    TEST_CASE("order: entries carry it, and say what is not loaded") {
+        api::Objects objects;
+        objects.nodes = {build::node()};
+        objects.modules = {needing("a", ""), needing("b", "drivers/a")};
+        objects.modules[0].module_loader->container.modprobe.module_name = "a";
+        auto plan = plan::make_plan(objects, {});
+        CHECK(plan.diagnostics.empty());
+        CHECK(plan.entries[0].order == 0);
+        CHECK(plan.entries[1].order == 1);
+        CHECK(plan.entries[1].needs == std::vector<std::string>{"drivers/a"});
+        objects.modules[0].selector = {{"no", "node"}};
+        plan = plan::make_plan(objects, {});
+        CHECK(codes_of(plan.diagnostics) == Codes{"needs-not-loaded"});
+        objects.modules[1].meta.annotations.clear();
+        CHECK_FALSE(plan::make_plan(objects, {}).entries[1].order.has_value());
+    }
+
+    TEST_CASE("a bad unload policy is reported, a --missing that matches nothing too") {
+        api::Module module = build::module();
+        Diagnostics diagnostics;
+        module.meta.annotations["kmmtools.dev/unload-policy"] = "on-delete";
+        plan::check_policy(module, diagnostics);
+        CHECK(diagnostics.empty());
+        module.meta.annotations["kmmtools.dev/unload-policy"] = "Never";
+        plan::check_policy(module, diagnostics);
+        CHECK(codes_of(diagnostics) == Codes{"bad-unload-policy"});
+        CHECK(plan::unload_policy(module) == plan::UnloadPolicy::always);
+        api::Objects objects;
+        objects.nodes = {build::node()};
+        objects.modules = {build::module()};
+        plan::Options options;
+        options.missing_images = {"*kmm-hello*", "nothing"};
+        CHECK(codes_of(plan::make_plan(objects, options).diagnostics) == Codes{"missing-unmatched"});
+    }
+
+    TEST_CASE("globs") {
+        for (const auto& [pattern, text, matches] :
+             {std::tuple{"a*c", "abbc", true}, {"a*c", "abbcd", false}, {"*", "", true}, {"", "", true}, {"", "a", false},
+              {"?", "a", true}, {"?", "", false}, {"*v2-*", "r/i:v2-6", true}, {"a**b*", "ab", true}, {"*aab", "aaab", true}}) {
+            CAPTURE(pattern);
+            CAPTURE(text);
+            CHECK(plan::glob_matches(pattern, text) == matches);
+        }
+    }
+
+    TEST_CASE("what if: reboots, taints and labels, of one node or all") {
+        api::Objects objects;
+        objects.nodes = {build::node(), build::node()};
+        objects.nodes[1].meta.name = "node-b";
+        CHECK(plan::split_node(objects, "node-a=k=v").node == "node-a");
+        CHECK(plan::split_node(objects, "node-a=k=v").text == "k=v");
+        CHECK_FALSE(plan::split_node(objects, "node-c=k").node.has_value());
+        plan::reboot(objects, "node-b", "6.1.0-60-amd64");
+        CHECK(objects.nodes[0].boot_id == "b1");
+        CHECK(objects.nodes[1].boot_id == "what-if");
+        CHECK(objects.nodes[1].kernel_version == "6.1.0-60-amd64");
+        plan::reboot(objects, std::nullopt, "");
+        CHECK(objects.nodes[0].boot_id == "what-if");
+        CHECK(objects.nodes[0].kernel_version == "6.1.0-56-amd64");
+
+        plan::set_taint(objects, plan::split_node(objects, "node-a=dedicated=gpu:NoSchedule"));
+        CHECK(objects.nodes[0].taints == std::vector<api::Taint>{{"dedicated", "gpu", "NoSchedule"}});
+        plan::set_taint(objects, plan::split_node(objects, "node-a:node.kubernetes.io/unschedulable:NoExecute"));
+        CHECK(objects.nodes[0].taints.size() == 2);
+        CHECK(objects.nodes[1].taints.empty());
+        plan::set_taint(objects, {std::nullopt, "dedicated-"});
+        CHECK(objects.nodes[0].taints.size() == 1);
+
+        plan::set_label(objects, {std::nullopt, "pool=x"});
+        plan::set_label(objects, {"node-b", "kmm-"});
+        CHECK(objects.nodes[0].meta.labels == api::Labels{{"kmm", "yes"}, {"pool", "x"}});
+        CHECK(objects.nodes[1].meta.labels == api::Labels{{"pool", "x"}});
+        for (const auto* bad : {"", "x", "=v", "k=v=w", "bad key=v", "-"}) {
+            CAPTURE(bad);
+            CHECK_THROWS_AS(plan::set_label(objects, {std::nullopt, bad}), Error);
+        }
+        for (const auto* bad : {"", "x", "k=v", "k:Nothing", ":NoSchedule", "k=v v:NoSchedule"}) {
+            CAPTURE(bad);
+            CHECK_THROWS_AS(plan::set_taint(objects, {std::nullopt, bad}), Error);
+        }
+    }
+
+    TEST_CASE("an upgrade: nodes in order, steps, blockers") {
+        api::Objects objects;
+        objects.nodes = {build::node(), build::node(), build::node(), build::node(), build::node()};
+        const std::vector<std::string> names{"old", "new", "fresh", "tainted", "unselected"};
+        for (std::size_t i = 0; i < names.size(); ++i) { objects.nodes[i].meta.name = names[i]; }
+        build::set_labels(objects.nodes[0], "v1", "v1", "v1");
+        build::set_labels(objects.nodes[1], "v2", "v2", "v2");
+        objects.nodes[3].taints = {{"k", "", "NoSchedule"}};
+        objects.nodes[4].meta.labels.clear();
+        objects.node_modules_configs = {build::loaded(build::module("v1"), objects.nodes[0]),
+                                        build::loaded(build::module("v2"), objects.nodes[1])};
+        objects.modules = {build::module("v2")};
+        const auto nodes = plan::upgrade_nodes(objects, objects.modules[0], {});
+        REQUIRE(nodes.size() == 4);
+        CHECK(nodes[0].node == "fresh");
+        CHECK(nodes[0].steps == std::vector<std::string>{"check", "load", "validate"});
+        CHECK(nodes[1].node == "new");
+        CHECK(nodes[1].steps.empty());
+        CHECK(nodes[1].reason.empty());
+        CHECK(nodes[2].current == "v1");
+        CHECK(nodes[2].steps == std::vector<std::string>{"check", "unload", "load", "validate"});
+        CHECK(nodes[3].reason == "taint-not-tolerated");
+        plan::Options options;
+        options.missing_images = {"*:v2-*"};
+        CHECK(plan::upgrade_nodes(objects, objects.modules[0], options)[2].reason == "image-missing");
+    }
+}
