@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 77> k_names = {
+    static constexpr std::array<std::string_view, 80> k_names = {
         "all",
         "authfile",
         "baseline",
@@ -40,6 +40,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "kmm-version",
         "kubeconfig",
         "kubernetes-version",
+        "label",
         "limit",
         "loading-order",
         "lock",
@@ -66,6 +67,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "pull-secrets",
         "quiet",
         "reason",
+        "reboot",
         "remove",
         "report",
         "restore-in-tree",
@@ -76,6 +78,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "sign-image",
         "ssh-config",
         "state-dir",
+        "taint",
         "timeout",
         "to",
         "verbose",
