@@ -235,7 +235,7 @@ private:
                 if (fits) fitting.push_back(it->path().filename().native());
             }
         }
-        add("the module loaded correctly, but this node has no device for it", aliases.empty() ? Applies::unknown : yes_if(fitting.empty()),
+        add("the module loaded correctly, but found no device on this node", aliases.empty() ? Applies::unknown : yes_if(fitting.empty()),
             aliases.empty() ? "it names no devices" : fitting.empty() ? fmt::format("none of its {} aliases fits a device", aliases.size()) : "fitting devices: " + first_of(fitting));
     }
 

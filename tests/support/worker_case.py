@@ -174,8 +174,8 @@ def registry(served):
 def main():
     case = json.loads(pathlib.Path(sys.argv[1]).read_text())
     root = pathlib.Path("host").absolute()
-    make_host(root, case.get("host", {}))
     address = registry(make_image(case.get("image", {})))
+    make_host(root, json.loads(json.dumps(case.get("host", {})).replace("@REGISTRY@", address)))
     environment = dict(os.environ, KMM_HOST_ROOT=str(root), KMM_VERIFY_AFTER=case.get("verify_after", "0s"), TMPDIR=str(pathlib.Path("scratch").absolute()))
     pathlib.Path("scratch").mkdir()
     if "kernel" in case:

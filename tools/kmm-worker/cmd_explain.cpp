@@ -21,7 +21,7 @@ struct CodeRow {
     std::string_view meaning, hint;
 };
 
-constexpr std::array<CodeRow, 44> k_codes{{
+constexpr std::array<CodeRow, 47> k_codes{{
     {"check-failed", Exit::checks_failed, "the module cannot be loaded on this kernel; nothing was changed", "each finding names its reason; rebuild the image accordingly"},
     {"kernel-differs", Exit::checks_failed, "the config is for another kernel than the running one", "the node was rebooted into another kernel: plan again"},
     {"module-refused", Exit::refused, "the kernel, or the module's own init function, refused", "see errno, cause and the kernel's line; kmm-worker explain ERRNO"},
@@ -65,6 +65,9 @@ constexpr std::array<CodeRow, 44> k_codes{{
     {"bad-firmware-path", Exit::data, "the kernel cannot hold this firmware path", "an absolute path of at most 255 bytes"},
     {"node-busy", Exit::locked, "another kmm-worker is changing modules of this node", "wait for it, then try again"},
     {"no-permission", Exit::no_permission, "this process may not load modules", "run as root; in a Pod add SYS_MODULE"},
+    {"command-failed", Exit::other, "the container runtime failed", "see what it said"},
+    {"config-not-found", Exit::not_found, "there is no configuration for this instance", "write /etc/kvc/NAME.conf"},
+    {"bad-config", Exit::data, "a configuration line is not KEY=VALUE", "nothing of it is run or expanded; write plain values"},
     {"unsupported", Exit::data, "this version cannot do what was asked", "see the message for another way"},
 }};
 

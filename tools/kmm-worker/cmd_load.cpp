@@ -7,6 +7,7 @@
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/image_step.hpp"
 #include "kmm-worker/job.hpp"
+#include "kmm-worker/load_step.hpp"
 #include "kmm-worker/node_lock.hpp"
 #include "kmm-worker/result.hpp"
 #include "kmod/loader.hpp"
@@ -39,33 +40,6 @@ cli::Option firmware_option() {
     option.value_name = "DIR";
     option.help = "host directory for firmware; becomes the kernel's search path";
     return option;
-}
-
-cli::Option verify_option() {
-    cli::Option option;
-    option.name = "verify-after";
-    option.value_name = "DURATION";
-    option.help = "look at the live module again so long after its load; 0s not to";
-    option.environment = "KMM_VERIFY_AFTER";
-    option.default_text = "2s";
-    return option;
-}
-
-std::vector<cli::Option> unload_options() {
-    cli::Option wait;
-    wait.name = "wait";
-    wait.value_name = "DURATION";
-    wait.help = "wait so long for users of the module (default 10s)";
-    cli::Option policy;
-    policy.name = "policy";
-    policy.value_name = "POLICY";
-    policy.help = "unload always, if-idle (else leave it), or never";
-    policy.choices = {"always", "if-idle", "never"};
-    policy.default_text = "always";
-    cli::Option restore;
-    restore.name = "restore-in-tree";
-    restore.help = "load the in-tree modules again that gave way";
-    return {wait, policy, restore};
 }
 
 cli::Positional config_positional() { return {"CONFIG", "KMM's ModuleConfig as YAML or JSON, - for standard input; pull Secrets may follow as further documents", false, false}; }
@@ -143,10 +117,11 @@ void require_first_time(bool wanted, const std::string& outcome, const std::stri
         .hint("leave --first-time out if that is fine");
 }
 
-WorkerResult load(const cli::Args& args, cli::Context& context) {
+}  // namespace
+
+WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& context) {
     sys::LinuxClock clock;
     const milliseconds start = clock.monotonic();
-    const Job job = read_job(args, Needs::image);
     require_kernel(job);
     kmod::check_firmware_path(job.host_firmware_path);
     require_capability(job.host, "load");
@@ -181,6 +156,8 @@ WorkerResult load(const cli::Args& args, cli::Context& context) {
     }
     return result;
 }
+
+namespace {
 
 WorkerResult check(const cli::Args& args, cli::Context& context) {
     sys::LinuxClock clock;
@@ -223,10 +200,11 @@ kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
     return wish;
 }
 
-WorkerResult unload(const cli::Args& args) {
+}  // namespace
+
+WorkerResult unload_job(const Job& job, const cli::Args& args) {
     sys::LinuxClock clock;
     const milliseconds start = clock.monotonic();
-    const Job job = read_job(args, Needs::module_name);
     require_capability(job.host, "unload");
     const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock);
     WorkerResult result = start_result("unload", job);
@@ -248,15 +226,44 @@ WorkerResult unload(const cli::Args& args) {
     return result;
 }
 
+namespace {
+
 Exit run_load(const cli::Args& args, cli::Context& context) {
-    return run_and_report(context, [&] { return load(args, context); });
+    return run_and_report(context, [&] { return load_job(read_job(args, Needs::image), args, context); });
 }
 
 Exit run_unload(const cli::Args& args, cli::Context& context) {
-    return run_and_report(context, [&] { return unload(args); });
+    return run_and_report(context, [&] { return unload_job(read_job(args, Needs::module_name), args); });
 }
 
 }  // namespace
+
+cli::Option verify_option() {
+    cli::Option option;
+    option.name = "verify-after";
+    option.value_name = "DURATION";
+    option.help = "look at the live module again so long after its load; 0s not to";
+    option.environment = "KMM_VERIFY_AFTER";
+    option.default_text = "2s";
+    return option;
+}
+
+std::vector<cli::Option> unload_options() {
+    cli::Option wait;
+    wait.name = "wait";
+    wait.value_name = "DURATION";
+    wait.help = "wait so long for users of the module (default 10s)";
+    cli::Option policy;
+    policy.name = "policy";
+    policy.value_name = "POLICY";
+    policy.help = "unload always, if-idle (else leave it), or never";
+    policy.choices = {"always", "if-idle", "never"};
+    policy.default_text = "always";
+    cli::Option restore;
+    restore.name = "restore-in-tree";
+    restore.help = "load the in-tree modules again that gave way";
+    return {wait, policy, restore};
+}
 
 cli::Verb verb_load() {
     cli::Verb verb;

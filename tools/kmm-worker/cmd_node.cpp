@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // status and facts: what this node and its kernel say.
+#include <algorithm>
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/commands.hpp"
+#include "kmm-worker/image_step.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/node_lock.hpp"
 #include "kmm-worker/result.hpp"
+#include "kmod/files.hpp"
+#include "kmod/inflate.hpp"
 
 namespace kmm::tool_worker {
 
@@ -23,54 +29,129 @@ std::chrono::milliseconds settle_time(const cli::Args& args) {
     throw Error(Exit::usage, "usage", fmt::format("--settle: expected a duration like 30s, found '{}'", base::escape(*text)));
 }
 
+/// What --expect names: modules by name, and where they are from.
+struct Expected {
+    kmod::ModuleIndex index;
+    std::string image, digest;
+};
+
+Expected read_expected(const std::string& source, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
+    Expected expected;
+    std::error_code error;
+    if (std::filesystem::is_directory(source, error)) {
+        expected.index = kmod::ModuleIndex::build(source, "");
+    } else if (std::filesystem::is_regular_file(source, error)) {
+        std::string bytes = kmod::read_module_bytes(std::filesystem::canonical(source).native());
+        std::string sum = kmod::sha256_hex(bytes);
+        expected.index.add({kmod::parse_module(kmod::plain_module(std::move(bytes), source), source), source, source, std::move(sum)});
+    } else if (source.ends_with(".ko") || source.starts_with("/") || source.starts_with("./") || source.starts_with("../")) {
+        throw Error(Exit::not_found, "not-found", fmt::format("--expect: there is no file or directory {}", base::escape(source)));
+    } else {
+        Job job = empty_job(args);
+        job.config.container_image = source;
+        job.config.modprobe.dir_name = args.get("dir-name").value_or("");
+        PulledImage image = pull_image(job, args, context, clock);
+        expected.index = std::move(image.index);
+        expected.image = image.pulled.reference;
+        expected.digest = image.pulled.digest;
+    }
+    if (expected.index.modules().empty()) throw Error(Exit::not_found, "module-not-in-image", fmt::format("--expect: {} holds no modules", base::escape(source)));
+    return expected;
+}
+
+/// "same", "different", "unknown", "absent" or "not-expected".
+std::string verdict_on(const Expected& expected, const std::string& name, const std::optional<kmod::LiveModule>& live, value::Node& node) {
+    const kmod::IndexedModule* module = expected.index.find(name);
+    if (module == nullptr) return "not-expected";
+    value::Node wanted = value::Node::mapping({{"sha256", module->sha256}});
+    if (!module->file.srcversion().empty()) wanted.set("srcversion", module->file.srcversion());
+    if (!module->file.build_id.empty()) wanted.set("buildID", module->file.build_id);
+    if (!module->file.version().empty()) wanted.set("version", module->file.version());
+    wanted.set("path", module->image_path);
+    node.set("expected", std::move(wanted));
+    if (!live) return "absent";
+    if (live->state != "live") return live->state;
+    switch (kmod::compare_identity(module->file, *live).identity) {
+        case kmod::Identity::same: return "same";
+        case kmod::Identity::different: return "different";
+        case kmod::Identity::unknown: return "unknown";
+    }
+    return "unknown";
+}
+
+/// The names to report on, normalised.
+std::vector<std::string> status_names(const cli::Args& args, const kmod::HostPaths& host, const std::optional<Expected>& expected) {
+    std::vector<std::string> names = args.positionals("MODULE");
+    for (auto& name : names) {
+        if (!kmod::is_module_name(name)) throw Error(Exit::usage, "usage", fmt::format("'{}' is no module name", base::escape(name)));
+        name = kmod::normalise_name(name);
+    }
+    if (!names.empty()) return names;
+    if (!expected) return kmod::live_modules(host);
+    for (const auto& [name, module] : expected->index.modules()) names.push_back(name);
+    return names;
+}
+
+/// One row of the table, without the verdict.
+std::vector<std::string> status_row(const std::string& name, const std::optional<kmod::LiveModule>& live, bool wide) {
+    if (!live) return {name, "absent", "-", "-", "-", "-", "-"};
+    std::vector<std::string> row{name, live->state, dash(live->version), dash(live->srcversion), live->refcount ? fmt::format("{}", *live->refcount) : "-", dash(live->taint),
+                                 dash(base::join(live->holders, ","))};
+    if (!wide) return row;
+    std::string parameters;
+    for (const auto& [key, text] : live->parameters) parameters += fmt::format("{}{}={}", parameters.empty() ? "" : " ", key, text);
+    row.push_back(dash(live->build_id));
+    row.push_back(dash(parameters));
+    return row;
+}
+
 Exit run_status(const cli::Args& args, cli::Context& context) {
     const kmod::HostPaths host = host_paths(args);
     sys::LinuxClock clock;
     const auto settled = NodeLock::take(host, LockKind::shared, settle_time(args), clock);
-    std::vector<std::string> names = args.positionals("MODULE");
-    if (names.empty()) {
-        names = kmod::live_modules(host);
-    } else {
-        for (auto& name : names) {
-            if (!kmod::is_module_name(name)) throw Error(Exit::usage, "usage", fmt::format("'{}' is no module name", base::escape(name)));
-            name = kmod::normalise_name(name);
-        }
-    }
+    std::optional<Expected> expected;
+    if (const auto source = args.get("expect")) expected.emplace(read_expected(*source, args, context, clock));
+    const std::vector<std::string> names = status_names(args, host, expected);
     value::Node document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "ModuleStatus"}, {"node", node_node(this_node(host))}});
     if (!settled) {
         document.set("busy", true);
         context.console.err("note: another kmm-worker is changing modules of this node right now\n");
     }
+    const bool wide = context.output == "wide";
+    std::vector<std::string> headers{"MODULE", "STATE", "VERSION", "SRCVERSION", "REFCOUNT", "TAINT", "HOLDERS"};
+    if (wide) headers.insert(headers.end(), {"BUILD-ID", "PARAMETERS"});
+    if (expected) headers.insert(headers.begin() + 2, "EXPECTED");
     value::Node modules = value::Node::sequence();
     std::vector<std::vector<std::string>> rows;
+    bool all_same = true;
     for (const auto& name : names) {
         const auto live = kmod::live_module(host, name);
-        modules.push_back(module_node(name, live));
-        if (!live) {
-            rows.push_back({name, "absent", "-", "-", "-", "-", "-"});
-            continue;
+        value::Node node = module_node(name, live);
+        std::vector<std::string> row = status_row(name, live, wide);
+        if (expected) {
+            const std::string verdict = verdict_on(*expected, name, live, node);
+            node.set("verdict", verdict);
+            row.insert(row.begin() + 2, verdict);
+            all_same = all_same && verdict == "same";
         }
-        rows.push_back({name, live->state, dash(live->version), dash(live->srcversion), live->refcount ? fmt::format("{}", *live->refcount) : "-", dash(live->taint),
-                        dash(base::join(live->holders, ","))});
-        if (context.output == "wide") {
-            std::string parameters;
-            for (const auto& [key, text] : live->parameters) parameters += fmt::format("{}{}={}", parameters.empty() ? "" : " ", key, text);
-            rows.back().push_back(dash(live->build_id));
-            rows.back().push_back(dash(parameters));
-        }
+        row.resize(headers.size(), "-");
+        modules.push_back(std::move(node));
+        rows.push_back(std::move(row));
+    }
+    if (expected) {
+        document.set("matches", all_same);
+        if (!expected->image.empty()) document.set("image", value::Node::mapping({{"reference", expected->image}, {"digest", expected->digest}}));
     }
     document.set("modules", std::move(modules));
-    if (print_document(document, context)) return Exit::ok;
+    const Exit exit = all_same ? Exit::ok : Exit::checks_failed;
+    if (print_document(document, context)) return exit;
     if (context.output == "name") {
         for (const auto& name : names) context.console.out(name + "\n");
-        return Exit::ok;
+        return exit;
     }
-    std::vector<std::string> headers{"MODULE", "STATE", "VERSION", "SRCVERSION", "REFCOUNT", "TAINT", "HOLDERS"};
-    if (context.output == "wide") headers.insert(headers.end(), {"BUILD-ID", "PARAMETERS"});
-    for (auto& row : rows) row.resize(headers.size(), "-");
-    const bool cut = context.console.out_is_terminal() && context.output != "wide";
+    const bool cut = context.console.out_is_terminal() && !wide;
     context.console.out(cli::format_table(headers, rows, cut ? context.console.width() : 0));
-    return Exit::ok;
+    return exit;
 }
 
 value::Node facts_document(const kmod::NodeFacts& node, const kmod::KernelState& state) {
@@ -133,14 +214,25 @@ cli::Verb verb_status() {
     verb.summary = "what is live: build, taint, users";
     verb.description =
         "Without MODULE all modules of the kernel. The srcversion is the identity of a build; -o wide adds the build id and the parameters. "
-        "A module that is not live has the state absent, which is no error. Needs no root.";
-    verb.examples = {{"kmm-worker status kmm_hello", "one module"}, {"kmm-worker status -o json", "all, for scripts"}};
+        "A module that is not live has the state absent, which is no error. Needs no root.\n\n"
+        "With --expect each module must be live with the identity that the image, .ko file or directory holds; without MODULE all modules "
+        "that it holds are compared. Anything else than the same build is exit code 10.";
+    verb.examples = {{"kmm-worker status kmm_hello", "one module"}, {"kmm-worker status -o json", "all, for scripts"},
+                     {"kmm-worker status kmm_hello --expect reg/drivers:v2", "is it this build"}};
     verb.positionals = {{"MODULE", "name, in either spelling", false, true}};
     cli::Option settle;
     settle.name = "settle";
     settle.value_name = "DURATION";
     settle.help = "wait so long for a load or unload that is under way";
-    verb.options = std::vector<cli::Option>{settle} + host_options() + cli::common_options();
+    cli::Option expect;
+    expect.name = "expect";
+    expect.value_name = "IMAGE|FILE";
+    expect.help = "compare with the modules of an image, a .ko file or a directory; exit 10 if they differ";
+    cli::Option directory;
+    directory.name = "dir-name";
+    directory.value_name = "DIR";
+    directory.help = "directory of lib/modules in the image (default /opt)";
+    verb.options = std::vector<cli::Option>{settle, expect, directory} + pull_options() + host_options() + cli::common_options();
     verb.run = run_status;
     return verb;
 }

@@ -16,6 +16,7 @@ namespace kmm::tool_worker {
 [[nodiscard]] cli::Verb verb_cache_list();
 [[nodiscard]] cli::Verb verb_cache_verify();
 [[nodiscard]] cli::Verb verb_cache_prune();
+[[nodiscard]] cli::Verb verb_run();
 /// `kmod load CONFIG` and `kmod unload CONFIG`, as KMM's worker image is called.
 [[nodiscard]] cli::Verb verb_kmod_load();
 [[nodiscard]] cli::Verb verb_kmod_unload();

@@ -283,11 +283,16 @@ std::chrono::milliseconds timeout_of(const cli::Args& args) {
     return text ? base::parse_duration(*text).value_or(std::chrono::milliseconds(0)) : std::chrono::milliseconds(0);
 }
 
-Job read_job(const cli::Args& args, Needs needs) {
+Job empty_job(const cli::Args& args) {
     Job job;
     job.host = host_paths(args);
     job.node = this_node(job.host);
     job.deadline = timeout_of(args);
+    return job;
+}
+
+Job read_job(const cli::Args& args, Needs needs) {
+    Job job = empty_job(args);
     job.host_firmware_path = args.get("firmware-path").value_or("");
     const std::string file = args.positional("CONFIG");
     const auto given = flag_names(args);

@@ -43,6 +43,9 @@ enum class Needs { image, module_name };
 /// --host-root.
 [[nodiscard]] std::vector<cli::Option> host_options();
 
+/// A job of this node with nothing to do yet.
+[[nodiscard]] Job empty_job(const cli::Args& args);
+
 /// Reads CONFIG, or the module options without it. Errors: usage (64) when there is neither or both; data (65) with all
 /// faults of the document; "unsupported" for unknown modprobe arguments, "force-refused" for forcing ones without the
 /// confirmation. rawArgs replace moduleName, parameters and order, as in KMM.

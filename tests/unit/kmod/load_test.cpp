@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/error.hpp"
+#include "kmod/parameters.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;
@@ -290,6 +291,87 @@ TEST_CASE("parameters that differ from the live ones are a warning") {
     const auto report = rig.load();
     REQUIRE(report.warnings.size() == 1);
     CHECK(report.warnings.front().find("parameter-differs: demo is live with answer=42, wanted 7") == 0);
+}
+
+TEST_CASE("values that sysfs shows in another form are the same") {
+    struct Row {
+        const char* type;
+        const char* wanted;
+        const char* shown;
+        bool same;
+    };
+    const Row rows[] = {{"bool", "1", "Y", true},  {"bool", "off", "N", true},    {"bool", "n", "Y", false},      {"int", "0x10", "16", true},
+                        {"int", "010", "8", true}, {"int", "7", "42", false},     {"charp", "a", "b", false},     {"array of int", "1,0x2", "1,2,0", true},
+                        {"uint", "+5", "5", true}, {"array of int", "1", "2", false}, {"bool", "", "Y", true}};
+    for (const auto& row : rows) {
+        CAPTURE(row.wanted);
+        CAPTURE(row.shown);
+        CHECK(kmod::shows_value(row.type, row.wanted, row.shown) == row.same);
+    }
+}
+
+TEST_CASE("the second look") {
+    Rig rig;
+    bool done = false;
+    const auto then = [&](const std::function<void()>& happens) {
+        rig.clock.on_sleep = [&done, happens](std::chrono::milliseconds now) {
+            if (done || now < std::chrono::seconds(2)) return;
+            done = true;
+            happens();
+        };
+    };
+    SUBCASE("nothing happened") {
+        then([] {});
+        CHECK(rig.load().modules.back().action == kmod::Action::loaded);
+        CHECK(done);
+    }
+    SUBCASE("udev put another build in its place") {
+        then([&] { rig.host.make_live("demo", "OTHER", ""); });
+        const Error error = rig.refused();
+        CHECK(error.code() == "module-replaced");
+        CHECK(error.exit() == Exit::refused);
+        CHECK(detail(error, "loaded") == "srcversion OTHER");
+    }
+    SUBCASE("it is gone") {
+        then([&] { rig.host.make_gone("demo"); });
+        CHECK(rig.refused().message() == "module demo was loaded, but is gone 2.0s later");
+    }
+    SUBCASE("the kernel warned") {
+        then([&] {
+            put(rig.host.paths.proc + "/sys/kernel/tainted", "512\n");
+            rig.host.log("WARNING: CPU: 0 PID: 1 at demo.c:7 demo_work");
+        });
+        const Error error = rig.refused();
+        CHECK(error.exit() == Exit::unhealthy);
+        CHECK(detail(error, "kernel").starts_with("WARNING:"));
+        CHECK(detail(error, "new-taint") == "W");
+    }
+}
+
+TEST_CASE("taints of this run are told") {
+    Rig rig;
+    rig.kernel.on_refusal = [&] { put(rig.host.paths.proc + "/sys/kernel/tainted", "12290\n"); };  // F, O and E
+    rig.kernel.load_answers["demo"] = {};
+    const auto report = rig.load();
+    CHECK(report.new_taint == "FOE");
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(report.warnings.front() == "new-taint: the kernel got the taint F while module demo was loaded");
+}
+
+TEST_CASE("options of the host reach the kernel, the user's come last") {
+    Rig rig;
+    put(rig.host.paths.etc + "/modprobe.d/a.conf", "options demo answer=1 who=host\noptions dep level=2\n");
+    rig.wish.parameters = {"answer=7"};
+    (void)rig.load();
+    CHECK(rig.kernel.calls == Calls{"load dep level=2", "load demo who=host answer=7"});
+}
+
+TEST_CASE("forcing reaches the kernel and is told") {
+    Rig rig;
+    rig.wish.force.vermagic = true;
+    const auto report = rig.load();
+    CHECK(rig.kernel.calls == Calls{"force load dep", "force load demo"});
+    CHECK(report.warnings.front().starts_with("forced: "));
 }
 
 TEST_CASE("a check describes the load without doing it") {

@@ -176,6 +176,66 @@ TEST_CASE("the firmware path is put back only if it is still ours") {
     }
 }
 
+TEST_CASE("policies") {
+    Rig rig;
+    rig.host.make_live("demo", "A");
+    const auto unload_as = [&](kmod::UnloadPolicy policy) {
+        return kmod::unload_modules({{"demo"}, policy}, {rig.host.paths, rig.kernel, rig.clock, {}});
+    };
+    SUBCASE("never") {
+        const auto report = unload_as(kmod::UnloadPolicy::never);
+        CHECK(report.modules.front().action == kmod::Action::kept);
+        CHECK(report.warnings.front().find("next reboot") != std::string::npos);
+        CHECK(rig.kernel.calls.empty());
+    }
+    SUBCASE("if idle, and it is") {
+        CHECK(unload_as(kmod::UnloadPolicy::if_idle).modules.front().action == kmod::Action::unloaded);
+    }
+    SUBCASE("if idle, and it is not") {
+        rig.host.make_live("user", "B");
+        rig.host.hold("demo", "user");
+        CHECK(unload_as(kmod::UnloadPolicy::if_idle).modules.front().action == kmod::Action::kept);
+        CHECK(rig.kernel.calls.empty());
+    }
+    SUBCASE("if idle, and its only user goes too") {
+        rig.host.make_live("user", "B");
+        rig.host.hold("demo", "user");
+        const auto report = kmod::unload_modules({{"user", "demo"}, kmod::UnloadPolicy::if_idle}, {rig.host.paths, rig.kernel, rig.clock, {}});
+        CHECK(rig.kernel.calls == Calls{"unload user", "unload demo"});
+        CHECK(report.modules.back().action == kmod::Action::unloaded);
+    }
+}
+
+TEST_CASE("in-tree modules come back on request") {
+    Rig rig;
+    rig.host.make_live("demo", "A");
+    KoSpec spec;
+    spec.name = "plain";
+    spec.modinfo = {"intree=Y"};
+    put(rig.host.paths.lib_modules + "/" + k_release + "/kernel/plain.ko", make_ko(spec));
+    kmod::LoadRecord record;
+    record.module = "demo";
+    record.removed_in_tree = {"plain", "lost"};
+    kmod::write_record(rig.host.paths, record);
+    kmod::UnloadWish wish{{"demo"}};
+    wish.in_tree = kmod::InTree::restore;
+    const auto report = kmod::unload_modules(wish, {rig.host.paths, rig.kernel, rig.clock, {}});
+    CHECK(rig.kernel.calls == Calls{"unload demo", "load plain"});
+    CHECK(report.modules.front().action == kmod::Action::restored);
+    CHECK(report.warnings == Calls{"not-restored: module lost is not in the host's tree"});
+}
+
+TEST_CASE("holders go first where that is wanted") {
+    Rig rig;
+    for (const char* name : {"low", "middle", "top"}) rig.host.make_live(name, "A");
+    rig.host.hold("low", "middle");
+    rig.host.hold("middle", "top");
+    kmod::UnloadWish wish{{"low"}};
+    wish.holders_too = true;
+    (void)kmod::unload_modules(wish, {rig.host.paths, rig.kernel, rig.clock, {}});
+    CHECK(rig.kernel.calls == Calls{"unload top", "unload middle", "unload low"});
+}
+
 TEST_CASE("names that are none and built-in modules") {
     Rig rig;
     CHECK(rig.refused({"../x"}).exit() == Exit::data);

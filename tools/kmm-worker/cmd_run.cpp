@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// run: the actions of kmods-via-containers. Arguments go to programs as they are, one by one; no shell is involved.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmm-worker/commands.hpp"
+#include "kmm-worker/job.hpp"
+#include "kmm-worker/kvc_config.hpp"
+#include "kmm-worker/load_step.hpp"
+#include "kmm-worker/result.hpp"
+#include "sys/clock.hpp"
+#include "sys/process.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// One action on one instance.
+class Instance {
+public:
+    Instance(const cli::Args& args, cli::Context& context)
+        : args_(args), context_(context), host_(host_paths(args)), node_(this_node(host_)), config_(read_kvc_config(host_, args.positional("NAME"))),
+          kernel_(args.get("kernel").value_or(node_.kernel)), image_(kvc_image(config_, kernel_)) {}
+
+    WorkerResult build() {
+        WorkerResult result = start("run build");
+        if (!config_.image.empty()) {
+            result.outcome = "present";
+            result.image = config_.image;
+            return result;
+        }
+        if (runtime({"image", "inspect", image_}).exit_code == 0) {
+            result.outcome = "present";
+            return result;
+        }
+        if (config_.build_context.empty()) {
+            throw Error(Exit::data, "missing-field", fmt::format("/etc/kvc/{}.conf: expected KMOD_CONTAINER_BUILD_CONTEXT, found none", config_.name))
+                .hint("or set KMOD_CONTAINER_IMAGE to an image in a registry");
+        }
+        Words words{"build", "-t", image_, "--label", "name=" + config_.name, "--build-arg", "KVER=" + kernel_, "--build-arg", "KMODVER=" + config_.version};
+        if (!config_.build_file.empty()) words.insert(words.end(), {"-f", config_.build_file});
+        words.push_back(config_.build_context);
+        require_success(runtime(words), "build of " + image_);
+        result.outcome = "built";
+        return result;
+    }
+
+    WorkerResult load() {
+        WorkerResult result = start("run load");
+        require_running_kernel();
+        require_capability(host_, "load");
+        for (const auto& module : config_.modules) {
+            if (config_.image.empty()) {
+                load_with_runtime(kmod::normalise_name(module), result);
+            } else {
+                Job job = job_for(module);
+                job.config.container_image = config_.image;
+                add(load_job(job, args_, context_), result);
+            }
+        }
+        const bool all_live = std::all_of(result.modules.begin(), result.modules.end(), [](const auto& m) { return m.action == kmod::Action::already_loaded; });
+        result.outcome = all_live ? "already-loaded" : "loaded";
+        return result;
+    }
+
+    /// In reverse order: KVC's own unloads in load order, which fails for modules that need each other.
+    WorkerResult unload() {
+        WorkerResult result = start("run unload");
+        require_capability(host_, "unload");
+        for (auto it = config_.modules.rbegin(); it != config_.modules.rend(); ++it) add(unload_job(job_for(*it), args_), result);
+        const bool none = std::none_of(result.modules.begin(), result.modules.end(), [](const auto& m) { return m.action == kmod::Action::unloaded; });
+        result.outcome = none ? "not-loaded" : "unloaded";
+        return result;
+    }
+
+    WorkerResult reload() {
+        (void)build();  // a build that fails leaves the old modules as they are
+        const WorkerResult gone = unload();
+        WorkerResult result = load();
+        result.modules.insert(result.modules.begin(), gone.modules.begin(), gone.modules.end());
+        result.verb = "run reload";
+        return result;
+    }
+
+    /// Replaces this process by the tool in its container; returns only when that fails.
+    [[noreturn]] void wrapper() {
+        if (!config_.image.empty()) {
+            throw Error(Exit::data, "unsupported", "wrapper needs a container runtime, and KMOD_CONTAINER_IMAGE goes without one").hint("set KMOD_CONTAINER_BUILD_CONTEXT instead");
+        }
+        Words words{config_.runtime, "run", "-i", "--rm", "--privileged", image_};
+        const auto arguments = args_.positionals("ARG");
+        if (arguments.empty()) throw Error(Exit::usage, "usage", "wrapper: expected the tool and its arguments, found none").hint("kmm-worker run NAME wrapper -- TOOL ARG...");
+        words.insert(words.end(), arguments.begin(), arguments.end());
+        std::vector<char*> argv;
+        for (auto& word : words) argv.push_back(word.data());
+        argv.push_back(nullptr);
+        (void)::execvp(argv.front(), argv.data());
+        throw from_errno(errno, fmt::format("cannot run {}", base::escape(config_.runtime)));
+    }
+
+private:
+    WorkerResult start(const std::string& verb) {
+        WorkerResult result;
+        result.verb = verb;
+        result.node = node_;
+        result.image = config_.image.empty() ? image_ : config_.image;
+        return result;
+    }
+
+    void require_running_kernel() const {
+        if (kernel_ == node_.kernel) return;
+        throw Error(Exit::checks_failed, "kernel-differs", fmt::format("--kernel {} is not the running kernel {}", base::escape(kernel_), node_.kernel))
+            .hint("modules can only be loaded for the running kernel; build takes any");
+    }
+
+    sys::ProcessResult runtime(Words words) {
+        words.insert(words.begin(), config_.runtime);
+        sys::ProcessSpec spec;
+        spec.argv = std::move(words);
+        if (const auto timeout = timeout_of(args_); timeout.count() > 0) spec.timeout = timeout;
+        return sys::run_process(spec);
+    }
+
+    void require_success(const sys::ProcessResult& done, const std::string& what) const {
+        if (done.signal == 0 && done.exit_code == 0) return;
+        const std::string_view text = base::trim(done.err);
+        Error error(Exit::other, "command-failed", done.signal != 0 ? fmt::format("the {} with {} ended by signal {}", what, config_.runtime, done.signal)
+                                                                    : fmt::format("the {} with {} failed (exit {})", what, config_.runtime, done.exit_code));
+        if (!text.empty()) error.detail("said", base::escape(text.substr(text.rfind('\n') + 1)));
+        throw error;
+    }
+
+    Job job_for(const std::string& module) const {
+        Job job = empty_job(args_);
+        job.config.modprobe.module_name = module;
+        return job;
+    }
+
+    static void add(WorkerResult part, WorkerResult& whole) {
+        whole.modules.insert(whole.modules.end(), part.modules.begin(), part.modules.end());
+        whole.warnings.insert(whole.warnings.end(), part.warnings.begin(), part.warnings.end());
+        if (!part.digest.empty()) whole.digest = part.digest;
+        for (const auto& [step, time] : part.durations_ms) whole.durations_ms[step] += time;
+    }
+
+    void load_with_runtime(const std::string& module, WorkerResult& result) {
+        kmod::ModuleReport report;
+        report.name = module;
+        report.role = kmod::Role::main;
+        report.action = kmod::Action::already_loaded;
+        if (!kmod::live_module(host_, module)) {
+            require_success(runtime({"run", "--rm", "--privileged", image_, "modprobe", module}), "load of module " + module);
+            report.action = kmod::Action::loaded;
+        }
+        const auto live = kmod::live_module(host_, module);
+        if (!live) throw Error(Exit::refused, "module-refused", fmt::format("{} says that module {} was loaded, but it is not live", config_.runtime, module)).hint("read the kernel's log");
+        report.srcversion = live->srcversion;
+        report.build_id = live->build_id;
+        report.version = live->version;
+        report.taint = live->taint;
+        result.modules.push_back(std::move(report));
+    }
+
+    const cli::Args& args_;
+    cli::Context& context_;
+    kmod::HostPaths host_;
+    kmod::NodeFacts node_;
+    KvcConfig config_;
+    std::string kernel_, image_;
+};
+
+Exit run_run(const cli::Args& args, cli::Context& context) {
+    const std::string action = args.positional("ACTION");
+    static const Words actions{"build", "load", "unload", "reload", "wrapper"};
+    if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
+        Error error(Exit::usage, "usage", fmt::format("expected an action of {}, found '{}'", base::join(actions, ", "), base::escape(action)));
+        if (const auto near = base::nearest(action, actions)) error.hint(fmt::format("did you mean {}?", *near));
+        throw error;
+    }
+    if (action != "wrapper" && !args.positionals("ARG").empty()) throw Error(Exit::usage, "usage", fmt::format("{} takes no arguments", action));
+    Instance instance(args, context);
+    if (action == "wrapper") instance.wrapper();
+    return run_and_report(context, [&] {
+        if (action == "build") return instance.build();
+        if (action == "load") return instance.load();
+        if (action == "unload") return instance.unload();
+        return instance.reload();
+    });
+}
+
+}  // namespace
+
+cli::Verb verb_run() {
+    cli::Verb verb;
+    verb.name = "run";
+    verb.summary = "the actions of kmods-via-containers: build, load, unload, reload, wrapper";
+    verb.description =
+        "Reads /etc/kvc/kmods-via-containers.conf and /etc/kvc/NAME.conf as data: KVC_CONTAINER_RUNTIME, KMOD_CONTAINER_BUILD_CONTEXT, "
+        "KMOD_CONTAINER_BUILD_FILE, KMOD_SOFTWARE_VERSION and KMOD_NAMES. Nothing of them is run, and arguments reach programs one by "
+        "one, never through a shell. The library files of KVC are not used.\n\n"
+        "build makes the image NAME-VERSION:KERNEL with the container runtime unless it is there. load loads KMOD_NAMES in order, each by "
+        "modprobe in that image, or, with KMOD_CONTAINER_IMAGE=REF, as `kmm-worker load` does without any runtime. unload unloads them by "
+        "name in reverse order. wrapper runs a tool of the image.";
+    verb.examples = {{"kmm-worker run simple-kmod load", "what the systemd template does at boot"},
+                     {"kmm-worker run simple-kmod wrapper -- spkut 44", "a tool of the image"}};
+    verb.positionals = {{"NAME", "instance, as in /etc/kvc/NAME.conf", true, false},
+                        {"ACTION", "build, load, unload, reload or wrapper", true, false},
+                        {"ARG", "tool and arguments of wrapper, after --", false, true}};
+    cli::Option kernel;
+    kernel.name = "kernel";
+    kernel.value_name = "K";
+    kernel.help = "kernel to build for; default: the running one";
+    verb.options = std::vector<cli::Option>{kernel, verify_option()} + unload_options() + pull_options() + host_options() + cli::common_options();
+    verb.run = run_run;
+    return verb;
+}
+
+}  // namespace kmm::tool_worker
