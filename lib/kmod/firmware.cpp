@@ -30,6 +30,7 @@ std::string parameter_file(const HostPaths& host) { return host.sys + "/module/f
 
 constexpr const char* k_manifest = ".kmm-worker-firmware";
 constexpr const char* k_saved = ".kmm-saved";
+constexpr const char* k_unfinished = ".kmm-new";
 
 /// Where a file below the firmware directory came from.
 enum class Origin { created, replaced, found };
@@ -89,7 +90,7 @@ void write_manifest(const std::string& directory, const Manifest& manifest) {
 }
 
 void place_firmware(const std::string& bytes, const std::string& path) {
-    const std::string temporary = path + ".kmm-new";
+    const std::string temporary = path + k_unfinished;
     (void)::unlink(temporary.c_str());
     const sys::Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
     if (!fd) throw from_errno(errno, fmt::format("cannot create {}", base::escape(temporary)));
@@ -152,6 +153,7 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path) {
 
 std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner) {
     sys::make_directories(to, 0755);
+    (void)sys::remove_temp_files(to);
     Manifest manifest = read_manifest(to);
     std::vector<FirmwareFile> files;
     for (const auto& file : firmware_files(from)) {
@@ -190,6 +192,9 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
 }
 
 std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner) {
+    std::error_code absent;
+    if (!fs::is_directory(to, absent)) return {};
+    (void)sys::remove_temp_files(to);
     Manifest manifest = read_manifest(to);
     std::vector<std::string> left;
     bool changed = false;
@@ -206,6 +211,7 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
         }
         const std::string path = to + "/" + it->first;
         const std::string saved = path + k_saved;
+        (void)::unlink((path + k_unfinished).c_str());
         const std::string there = sum_of_file(path);
         std::error_code error;
         if (owned.origin == Origin::found || (there.empty() && owned.origin == Origin::created)) {

@@ -49,10 +49,10 @@ public:
         look_at_live();
         if (!same_.contains(main_)) {
             const auto removal = removal_order();
+            note_intent(removal);
             try {
                 remove_in_tree(removal);
                 install_firmware();
-                note_intent();
                 load_host_modules();
                 load_image_modules();
             } catch (Error& error) {
@@ -154,7 +154,6 @@ private:
             const auto live = live_module(machine_.host, name);
             const auto start = machine_.clock.monotonic();
             if (!unload_one(machine_, name)) continue;
-            removed_.push_back(name);
             ModuleReport entry;
             entry.took = machine_.clock.monotonic() - start;
             entry.name = name;
@@ -168,26 +167,37 @@ private:
         }
     }
 
-    void install_firmware() {
+    /// Decides where firmware goes and whether the kernel's search path changes; what a killed run had changed counts.
+    void plan_firmware(const std::optional<LoadRecord>& earlier) {
+        if (earlier) record_.firmware_directory = earlier->firmware_directory;
         if (firmware_.search_path.empty() && firmware_.from.empty()) return;
-        std::string target = firmware_.search_path;
         const std::string old = firmware_search_path(machine_.host);
-        if (target.empty()) target = old.empty() ? "/lib/firmware" : old;
-        if (!firmware_.search_path.empty() && set_firmware_search_path(machine_.host, target)) {
-            record_.old_firmware_path = old;
-            record_.new_firmware_path = target;
+        firmware_target_ = firmware_.search_path;
+        if (firmware_target_.empty()) firmware_target_ = old.empty() ? "/lib/firmware" : old;
+        check_firmware_path(firmware_target_);
+        if (!firmware_.from.empty()) record_.firmware_directory = firmware_target_;
+        if (firmware_.search_path.empty()) return;
+        const bool done = earlier && earlier->old_firmware_path && earlier->new_firmware_path == firmware_target_;
+        if (done || old != firmware_target_) {
+            record_.old_firmware_path = done ? earlier->old_firmware_path : old;
+            record_.new_firmware_path = firmware_target_;
         }
-        if (firmware_.from.empty()) return;
-        record_.firmware_directory = target;
-        (void)kmod::install_firmware(firmware_.from, target, main_);
     }
 
-    /// Recorded before the first load, so that a kill in between leaves nothing unknown.
-    void note_intent() {
-        record_.module = main_;
-        record_.removed_in_tree = removed_;
+    void install_firmware() {
+        if (record_.new_firmware_path) (void)set_firmware_search_path(machine_.host, firmware_target_);
+        if (!firmware_.from.empty()) (void)kmod::install_firmware(firmware_.from, firmware_target_, main_);
+    }
+
+    /// Everything that will be changed is recorded before the first change, so that a kill leaves nothing unknown.
+    void note_intent(const std::vector<std::string>& removal) {
         const auto earlier = read_record(machine_.host, main_);
-        if (earlier && removed_.empty()) record_.removed_in_tree = earlier->removed_in_tree;
+        record_.module = main_;
+        if (earlier) record_.removed_in_tree = earlier->removed_in_tree;
+        for (const auto& name : removal) {
+            if (!contains(record_.removed_in_tree, name)) record_.removed_in_tree.push_back(name);
+        }
+        plan_firmware(earlier);
         for (const auto& name : checked_.order.names) {
             const bool ours = !same_.contains(name) || (earlier && contains(earlier->dependencies, name));
             if (name != main_ && ours) record_.dependencies.push_back(name);
@@ -256,7 +266,7 @@ private:
         }
         if (!kept.empty()) error.detail("stay-loaded", kept);
         std::string missing;
-        for (auto it = removed_.rbegin(); it != removed_.rend(); ++it) {
+        for (auto it = record_.removed_in_tree.rbegin(); it != record_.removed_in_tree.rend(); ++it) {
             if (!load_from_host(machine_, *it, report_.warnings)) missing += (missing.empty() ? "" : ", ") + *it;
         }
         if (!missing.empty()) error.detail("in-tree-removed", missing);
@@ -304,9 +314,9 @@ private:
     const Machine& machine_;
     std::string main_;
     std::set<std::string> same_;        // live with the identity of the image's file
-    std::vector<std::string> removed_;  // in-tree modules, in order
     std::vector<std::string> loaded_;   // by this call, in order
     LoadRecord record_;
+    std::string firmware_target_;       // where firmware goes, "" for none
     Report report_;
 };
 

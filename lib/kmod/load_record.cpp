@@ -22,6 +22,8 @@ namespace {
 std::string directory_of(const HostPaths& host) { return host.run + "/loaded"; }
 std::string path_of(const HostPaths& host, const std::string& module) { return directory_of(host) + "/" + normalise_name(module); }
 
+std::string unfinished_of(const HostPaths& host, const std::string& module) { return directory_of(host) + "/." + normalise_name(module) + ".new"; }
+
 std::string text_of(const LoadRecord& record) {
     std::string text = fmt::format("module {}\n", record.module);
     for (const auto& name : record.dependencies) text += fmt::format("dependency {}\n", name);
@@ -59,7 +61,7 @@ void write_record(const HostPaths& host, const LoadRecord& record) {
     std::filesystem::create_directories(directory_of(host), error);
     if (error) throw from_errno(error.value(), fmt::format("cannot create {}", directory_of(host)));
     const std::string path = path_of(host, record.module);
-    const std::string temporary = directory_of(host) + "/." + normalise_name(record.module) + ".new";
+    const std::string temporary = unfinished_of(host, record.module);
     (void)::unlink(temporary.c_str());
     const sys::Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd) throw from_errno(errno, fmt::format("cannot create {}", temporary));
@@ -75,7 +77,9 @@ void write_record(const HostPaths& host, const LoadRecord& record) {
 }
 
 void erase_record(const HostPaths& host, const std::string& module) {
-    if (is_module_name(module)) (void)::unlink(path_of(host, module).c_str());
+    if (!is_module_name(module)) return;
+    (void)::unlink(path_of(host, module).c_str());
+    (void)::unlink(unfinished_of(host, module).c_str());
 }
 
 std::vector<std::string> recorded_modules(const HostPaths& host) {
