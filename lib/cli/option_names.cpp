@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 61> k_names = {
+    static constexpr std::array<std::string_view, 65> k_names = {
         "authfile",
         "baseline",
         "ca-file",
@@ -31,12 +31,15 @@ std::span<const std::string_view> all_option_names() noexcept {
         "input-size",
         "insecure",
         "kernel",
+        "kmm-version",
         "kubeconfig",
         "kubernetes-version",
         "limit",
         "loading-order",
         "manual",
         "max-unavailable",
+        "mirror-config",
+        "missing",
         "module",
         "namespace",
         "next",
@@ -50,6 +53,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "pause-after",
         "platform",
         "policy",
+        "pull-secrets",
         "quiet",
         "reason",
         "report",

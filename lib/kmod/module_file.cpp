@@ -196,7 +196,7 @@ private:
             } else if (name.size() > k_ksymtab.size() && name.starts_with(k_ksymtab) && ELF64_ST_TYPE(symbol->st_info) != STT_SECTION) {
                 const std::string exported(name.substr(k_ksymtab.size()));
                 out_.exported.push_back(exported);
-                if (symbol->st_shndx < sections_.size() && sections_[symbol->st_shndx].name.find("_gpl") != std::string_view::npos) out_.exports[exported].gpl_only = true;
+                if (symbol->st_shndx < sections_.size() && is_gpl_table(sections_[symbol->st_shndx].name)) out_.exports[exported].gpl_only = true;
             } else if (name.size() > k_namespace.size() && name.starts_with(k_namespace) && symbol->st_shndx < sections_.size()) {
                 const std::string_view text = text_at(sections_[symbol->st_shndx].data, symbol->st_value);
                 if (!text.empty()) out_.exports[std::string(name.substr(k_namespace.size()))].symbol_namespace = text;
@@ -208,6 +208,9 @@ private:
         std::sort(out_.exported.begin(), out_.exported.end());
         out_.exported.erase(std::unique(out_.exported.begin(), out_.exported.end()), out_.exported.end());
     }
+
+    /// "__ksymtab_gpl", or "___ksymtab_gpl+SYMBOL" before the kernel's linker script has merged them.
+    static bool is_gpl_table(std::string_view section) { return section == "__ksymtab_gpl" || section.starts_with("___ksymtab_gpl+"); }
 
     /// For objects whose local symbols were stripped: the export strings stay.
     void exported_from_strings() {

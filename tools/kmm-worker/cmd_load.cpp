@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
+#include "api/names.hpp"
 #include "base/text.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/image_step.hpp"
@@ -75,11 +77,34 @@ void name_image(Error& error, const PulledImage& image) { error.detail("image", 
 struct Modules {
     std::optional<PulledImage> image;
     kmod::ModuleIndex of_host;
+    std::string firmware;  ///< directory on this host, "" for none
     [[nodiscard]] const kmod::ModuleIndex& index() const { return image ? image->index : of_host; }
 };
 
+/// In a worker Pod of KMM an init container has copied the image's modules to /tmp; then nothing is pulled. False if not.
+bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
+    const std::string root = job.host.etc.substr(0, job.host.etc.rfind('/')) + "/tmp";
+    const std::string below = std::filesystem::path(root + "/" + job.config.modprobe.dir_name + "/lib/modules/").lexically_normal().native();
+    std::error_code error;
+    std::string kernel = job.node.kernel;
+    if (!std::filesystem::is_directory(below + kernel, error)) kernel = api::trim_kernel(kernel);
+    if (!std::filesystem::is_directory(below + kernel, error)) return false;
+    modules.of_host = kmod::ModuleIndex::build(below + kernel, root);
+    if (const std::string& firmware = job.config.modprobe.firmware_path; !firmware.empty()) {
+        modules.firmware = std::filesystem::path(root + "/" + firmware).lexically_normal().native();
+        if (!std::filesystem::is_directory(modules.firmware, error)) {
+            throw Error(Exit::not_found, "firmware-not-in-image", fmt::format("there is no firmware in {}", base::escape(modules.firmware)))
+                .hint("correct modprobe.firmwarePath, or add the directory to the image");
+        }
+    }
+    result.image = job.config.container_image;
+    return true;
+}
+
 Modules get_modules(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock, WorkerResult& result) {
     Modules modules;
+    const bool as_kmm = context.verb.name.starts_with("kmod ");
+    if (as_kmm && job.modules == Job::Modules::of_image && take_copied_files(job, modules, result)) return modules;
     if (job.modules == Job::Modules::of_host_first) {
         if (auto index = kmod::index_of_host(job.host, job.load.modules)) {
             modules.of_host = std::move(*index);
@@ -93,6 +118,7 @@ Modules get_modules(const Job& job, const cli::Args& args, cli::Context& context
         result.warnings.push_back("raw-args: the host has no such module, that of the image is taken; say so with -d DIR");
     }
     modules.image.emplace(pull_image(job, args, context, clock));
+    modules.firmware = modules.image->firmware;
     take(result, *modules.image);
     return modules;
 }
@@ -101,7 +127,7 @@ void add_config_warnings(const Job& job, WorkerResult& result) { result.warnings
 
 kmod::LoadWish full_wish(const Job& job, const Modules& modules) {
     kmod::LoadWish wish = wish_of(job);
-    if (modules.image) wish.firmware = modules.image->firmware;
+    wish.firmware = modules.firmware;
     return wish;
 }
 
@@ -330,6 +356,7 @@ cli::Verb verb_kmod_load() {
     cli::Verb verb = verb_load();
     verb.name = "kmod load";
     verb.summary = "as load, called the way KMM calls its worker image";
+    verb.description += "\n\nWhere KMM's init container has copied the image to /tmp, the modules and firmware there are used and nothing is pulled.";
     verb.examples = {{"kmm-worker kmod load /etc/kmm-worker/config.yaml", "as in a worker Pod"}};
     verb.hidden = true;
     return verb;

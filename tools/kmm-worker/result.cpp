@@ -180,7 +180,14 @@ std::string termination_text(const value::Node& node) {
     std::string text = value::to_json(node);
     if (text.size() <= k_termination_bytes) return text;
     value::Node shorter = node;  // the essence: verb, outcome and the main module, or the error without its findings
+    std::vector<std::string> codes;  // which findings there were
+    if (const value::Node* findings = shorter.find("diagnostics")) {
+        for (const auto& finding : findings->items()) codes.push_back(finding.get_string({"code"}));
+        std::sort(codes.begin(), codes.end());
+        codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
+    }
     for (const char* key : {"warnings", "diagnostics", "files"}) shorter.erase(key);
+    if (!codes.empty()) shorter.set("codes", value::Node::strings(codes));
     if (value::Node* modules = shorter.find("modules"); modules != nullptr && modules->items().size() > 1) {
         auto& items = modules->items();
         const auto main = std::find_if(items.begin(), items.end(), [](const value::Node& item) { return item.find("main") != nullptr; });
@@ -196,8 +203,10 @@ std::string termination_text(const value::Node& node) {
 }
 
 void leave_termination_message(const value::Node& node) {
-    if (std::getenv("KUBERNETES_SERVICE_HOST") == nullptr) return;
-    const sys::Fd fd(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
+    const char* path = std::getenv("KMM_TERMINATION_LOG");
+    if (path == nullptr || *path == '\0') path = std::getenv("KUBERNETES_SERVICE_HOST") == nullptr ? nullptr : "/dev/termination-log";
+    if (path == nullptr) return;
+    const sys::Fd fd(::open(path, O_WRONLY | O_TRUNC | O_CLOEXEC));
     if (!fd) return;
     const std::string text = termination_text(node);
     (void)!::write(fd.get(), text.data(), text.size());

@@ -46,7 +46,8 @@ void print_result(const WorkerResult& result, cli::Context& context);
 /// "truncated" is true.
 [[nodiscard]] std::string termination_text(const value::Node& document);
 
-/// Leaves the result, or the error, where the kubelet looks for it (/dev/termination-log, at most 4096 bytes). Does nothing
+/// Leaves the result, or the error, where the kubelet looks for it (/dev/termination-log, or $KMM_TERMINATION_LOG where
+/// the Pod has another terminationMessagePath). Does nothing
 /// outside of a Pod; failures are ignored.
 void leave_termination_message(const value::Node& document);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "kmod/signature.hpp"
 #include "unit/kmod/fixtures.hpp"
 
@@ -122,6 +123,35 @@ TEST_CASE("signatures and keys") {
         put(enforce, "N\n");
         CHECK(rig.found() == Found{"error bad-signature"});
     }
+}
+
+/// A detached PKCS#7 message of "Lab CA", serial number 00aabbcc, over SHA-256, as sign-file appends it.
+std::string lab_signature() {
+    const auto message = base::from_hex(
+        "3081b406092a864886f70d010702a081a63081a3020101310d300b0609608648016503040201300b06092a864886f70d010701318181307f02010130"
+        "193011310f300d06035504030c064c6162204341020400aabbcc300b0609608648016503040201300a06082a8648ce3d04030204463044022057b9f6"
+        "1a5b1aaf4f97c9ffc3cfd9642bc8246a8e7129ab56ea6ffedf680cd6bd022007f4915bfb791c8919c04babf1185b46e53f92055d4edb1f41f756320e"
+        "6ef1af");
+    std::string tail(message->begin(), message->end());
+    const char length = static_cast<char>(message->size());
+    return tail + std::string("\0\0\2\0\0\0\0\0\0\0\0", 11) + length + "~Module signature appended~\n";
+}
+
+TEST_CASE("a signature names its signer, and the kernel's keyrings are asked for the key") {
+    CheckRig rig;
+    rig.add({}, lab_signature());
+    const auto& signature = rig.index.find("demo")->file.signature;
+    CHECK(signature.fault.empty());
+    CHECK(kmod::signature_text(signature) == "signer Lab CA, key aabbcc, digest sha256");
+    put(rig.host.paths.sys + "/module/module/parameters/sig_enforce", "Y\n");
+    CHECK(rig.found() == Found{"warning key-not-checked"});
+    const std::string keys = rig.host.paths.proc + "/keys";
+    put(keys, "1f I------ 1 perm 1f030000 0 0 asymmetri Another CA: 11: X509.rsa 11 []\n");
+    CHECK(rig.found() == Found{"error key-not-trusted"});
+    put(rig.host.paths.sys + "/module/module/parameters/sig_enforce", "N\n");
+    CHECK(rig.found() == Found{"warning key-not-trusted"});
+    put(keys, "1f I------ 1 perm 1f030000 0 0 asymmetri Lab CA: 22: X509.rsa 22 []\n");
+    CHECK(rig.found().empty());
 }
 
 TEST_CASE("the keyrings are searched by id and by name") {
