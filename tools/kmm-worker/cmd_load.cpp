@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -81,6 +85,21 @@ struct Modules {
     [[nodiscard]] const kmod::ModuleIndex& index() const { return image ? image->index : of_host; }
 };
 
+/// Outside of a Pod /tmp is everybody's: each directory from `root` down must belong to root or to this user, who alone may
+/// write there. Errors: unsafe (16) "image-unsafe".
+void require_own_directories(const std::string& root, const std::string& directory) {
+    if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) return;
+    std::filesystem::path path = root;
+    for (const auto& part : std::filesystem::path(directory).lexically_relative(root)) {
+        path /= part;
+        struct stat status {};
+        const bool found = ::lstat(path.c_str(), &status) == 0;
+        if (found && S_ISDIR(status.st_mode) && (status.st_uid == 0 || status.st_uid == ::geteuid()) && (status.st_mode & 022U) == 0) continue;
+        throw Error(Exit::unsafe, "image-unsafe", fmt::format("{} can be changed by other users, its modules are not loaded", base::escape(path.native())))
+            .hint("kmm-worker load pulls the image itself; remove that directory if it is none of yours");
+    }
+}
+
 /// In a worker Pod of KMM an init container has copied the image's modules to /tmp; then nothing is pulled. False if not.
 bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
     const std::string root = job.host.etc.substr(0, job.host.etc.rfind('/')) + "/tmp";
@@ -89,6 +108,7 @@ bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
     std::string kernel = job.node.kernel;
     if (!std::filesystem::is_directory(below + kernel, error)) kernel = api::trim_kernel(kernel);
     if (!std::filesystem::is_directory(below + kernel, error)) return false;
+    require_own_directories(root, below + kernel);
     modules.of_host = kmod::ModuleIndex::build(below + kernel, root);
     if (const std::string& firmware = job.config.modprobe.firmware_path; !firmware.empty()) {
         modules.firmware = std::filesystem::path(root + "/" + firmware).lexically_normal().native();
@@ -96,6 +116,7 @@ bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
             throw Error(Exit::not_found, "firmware-not-in-image", fmt::format("there is no firmware in {}", base::escape(modules.firmware)))
                 .hint("correct modprobe.firmwarePath, or add the directory to the image");
         }
+        require_own_directories(root, modules.firmware);
     }
     result.image = job.config.container_image;
     return true;
