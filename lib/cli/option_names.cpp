@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 75> k_names = {
+    static constexpr std::array<std::string_view, 78> k_names = {
         "all",
         "authfile",
         "baseline",
@@ -16,6 +16,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "cache-dir",
         "cache-size",
         "canary",
+        "check-images",
         "ci",
         "cluster",
         "color",
@@ -36,11 +37,13 @@ std::span<const std::string_view> all_option_names() noexcept {
         "input-size",
         "insecure",
         "kernel",
+        "kernel-devel",
         "kmm-version",
         "kubeconfig",
         "kubernetes-version",
         "limit",
         "loading-order",
+        "lock",
         "manual",
         "max-unavailable",
         "mirror-config",
