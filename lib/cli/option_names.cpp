@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 78> k_names = {
+    static constexpr std::array<std::string_view, 81> k_names = {
         "all",
         "authfile",
         "baseline",
@@ -41,6 +41,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "kmm-version",
         "kubeconfig",
         "kubernetes-version",
+        "label",
         "limit",
         "loading-order",
         "lock",
@@ -67,6 +68,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "pull-secrets",
         "quiet",
         "reason",
+        "reboot",
         "remove",
         "report",
         "restore-in-tree",
@@ -77,6 +79,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "sign-image",
         "ssh-config",
         "state-dir",
+        "taint",
         "timeout",
         "to",
         "verbose",
