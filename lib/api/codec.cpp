@@ -10,6 +10,7 @@
 
 #include "api/decode.hpp"
 #include "api/labels.hpp"
+#include "api/object_decoder.hpp"
 #include "base/text.hpp"
 
 namespace kmm::api {
@@ -52,6 +53,11 @@ struct Inherited {
     std::string api_version, kind;
 };
 
+Inherited inherited_from(const std::string& api_version, const std::string& kind) {
+    if (kind == "List") { return {}; }
+    return {api_version, kind.substr(0, kind.size() - std::string_view("List").size())};
+}
+
 std::string_view group_of(std::string_view api_version) {
     const std::size_t slash = api_version.find('/');
     return slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
@@ -79,8 +85,7 @@ void decode_list(Scope& scope, const value::Node& root, const std::string& api_v
                  Objects& objects) {
     Fields fields(scope, root, "");
     fields.allow({"apiVersion", "kind", "metadata"});
-    Inherited inherited;
-    if (kind != "List") { inherited = {api_version, kind.substr(0, kind.size() - std::string_view("List").size())}; }
+    const Inherited inherited = inherited_from(api_version, kind);
     for (const auto& item : fields.items("items", Need::required)) { decode_any(scope, *item.node, inherited, objects); }
     fields.done();
 }
@@ -161,7 +166,63 @@ void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics&
     objects = std::move(kept);
 }
 
+template <typename T>
+void append(std::vector<T>& to, std::vector<T>& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+    from.clear();
+}
+
+void append(Objects& to, Objects& from) {
+    static_assert(sizeof(Objects) == 10 * sizeof(std::vector<Node>), "every kind must be appended here");
+    append(to.nodes, from.nodes);
+    append(to.modules, from.modules);
+    append(to.node_modules_configs, from.node_modules_configs);
+    append(to.secrets, from.secrets);
+    append(to.config_maps, from.config_maps);
+    append(to.managed_cluster_modules, from.managed_cluster_modules);
+    append(to.preflight_validations, from.preflight_validations);
+    append(to.namespaces, from.namespaces);
+    append(to.pods, from.pods);
+    append(to.custom_resource_definitions, from.custom_resource_definitions);
+}
+
 }  // namespace
+
+const value::Shape* ObjectDecoder::shape(const value::Node& object, const value::Node* list) {
+    const value::Node* kind = object.find("kind");
+    if (kind != nullptr) { return kind->is_string() ? shape_of(kind->text()) : nullptr; }
+    const std::string list_kind = list == nullptr ? std::string() : list->get_string({"kind"});
+    return is_list_kind(list_kind) ? shape_of(inherited_from("", list_kind).kind) : nullptr;
+}
+
+bool ObjectDecoder::take_item(const value::Document& item, const value::Node& list) {
+    const std::string list_kind = list.get_string({"kind"});
+    const std::string list_version = list.get_string({"apiVersion"});
+    const bool named = !item.root.get_string({"kind"}).empty() && !item.root.get_string({"apiVersion"}).empty();
+    const bool list_known = is_list_kind(list_kind) && !list_version.empty();
+    // Without both names the item may take them from a list that says them at its end.
+    if (!item.root.is_mapping() || !(named || list_known) || (!list_kind.empty() && !is_list_kind(list_kind))) { return false; }
+    has_items_ = true;
+    Scope scope{item, item_faults_};
+    decode_any(scope, item.root, list_known ? inherited_from(list_version, list_kind) : Inherited{}, items_);
+    return true;
+}
+
+void ObjectDecoder::take_document(const value::Document& document) {
+    decode(document, objects_, faults_);
+    if (has_items_ && is_list_kind(document.root.get_string({"kind"}))) {
+        append(objects_, items_);
+        append(faults_, item_faults_);
+    }
+    items_ = Objects{};
+    item_faults_.clear();
+    has_items_ = false;
+}
+
+void ObjectDecoder::commit(Objects& objects, Diagnostics& diagnostics) && {
+    append(objects, objects_);
+    append(diagnostics, faults_);
+}
 
 void decode(const value::Document& document, Objects& objects, Diagnostics& diagnostics) {
     Scope scope{document, diagnostics};

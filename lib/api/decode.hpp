@@ -6,6 +6,7 @@
 
 #include "api/fields.hpp"
 #include "api/types.hpp"
+#include "value/object_stream.hpp"
 
 namespace kmm::api {
 
@@ -25,6 +26,8 @@ enum class Residence { cluster, namespaced };
 void decode_module_spec(Fields& spec, Module& module);
 /// spec.devicePlugin or spec.dra: every field of the CRD is checked, the contents stay a tree.
 [[nodiscard]] std::optional<value::Node> decode_plugin(Fields& spec, std::string_view key);
+/// What readers can leave out of objects of `kind`; nullptr if nothing.
+[[nodiscard]] const value::Shape* shape_of(std::string_view kind);
 
 [[nodiscard]] Node decode_node(Scope& scope, const value::Node& root);
 [[nodiscard]] Module decode_module(Scope& scope, const value::Node& root);

@@ -10,6 +10,23 @@ namespace kmm::api {
 
 namespace {
 
+/// Members that exist in the API and that nothing here reads.
+const value::Shape k_metadata_shape{{"generateName", "selfLink", "resourceVersion", "generation", "creationTimestamp",
+                                     "deletionGracePeriodSeconds", "ownerReferences", "managedFields", "clusterName"},
+                                    {}};
+const value::Shape k_taint_shape{{"timeAdded"}, {}};
+const value::Shape k_node_spec_shape{{"podCIDR", "podCIDRs", "providerID", "configSource", "externalID"},
+                                     {{"taints", &k_taint_shape}}};
+const value::Shape k_condition_shape{{"lastHeartbeatTime", "lastTransitionTime", "reason", "message"}, {}};
+const value::Shape k_node_info_shape{{"swap"}, {}};
+const value::Shape k_node_status_shape{
+    {"capacity", "allocatable", "phase", "addresses", "daemonEndpoints", "images", "volumesInUse", "volumesAttached", "config",
+     "runtimeHandlers", "features", "declaredFeatures"},
+    {{"conditions", &k_condition_shape}, {"nodeInfo", &k_node_info_shape}}};
+const value::Shape k_node_shape{
+    {}, {{"metadata", &k_metadata_shape}, {"spec", &k_node_spec_shape}, {"status", &k_node_status_shape}}};
+const value::Shape k_config_shape{{}, {{"metadata", &k_metadata_shape}}};
+
 void check_label(const Fields& metadata, const value::Member& member) {
     if (!is_qualified_name(member.key)) {
         metadata.scope().fault("bad-value", fmt::format("label key \"{}\" is not valid", base::escape(member.key)),
@@ -57,7 +74,7 @@ void decode_taints(Fields& spec, Node& node) {
         Fields taint(spec.scope(), *item.node, item.path);
         node.taints.push_back(Taint{taint.string("key", Need::required), taint.string("value"),
                                     taint.string("effect", Need::required)});
-        taint.allow({"timeAdded"});
+        taint.allow(k_taint_shape.skipped);
         taint.done();
     }
 }
@@ -68,7 +85,7 @@ void decode_conditions(Fields& status, Node& node) {
         const std::string type = condition.string("type", Need::required);
         const std::string state = condition.string("status", Need::required);
         if (type == "Ready") { node.ready = state; }
-        condition.allow({"lastHeartbeatTime", "lastTransitionTime", "reason", "message"});
+        condition.allow(k_condition_shape.skipped);
         condition.done();
     }
 }
@@ -85,11 +102,16 @@ void decode_node_info(Fields& status, Node& node) {
                             "operatingSystem"}) {
         static_cast<void>(info->string(key));
     }
-    info->allow({"swap"});
+    info->allow(k_node_info_shape.skipped);
     info->done();
 }
 
 }  // namespace
+
+const value::Shape* shape_of(std::string_view kind) {
+    if (kind == "Node") { return &k_node_shape; }
+    return kind == "NodeModulesConfig" ? &k_config_shape : nullptr;
+}
 
 ObjectMeta decode_meta(Fields& root, Residence residence) {
     ObjectMeta meta;
@@ -103,8 +125,7 @@ ObjectMeta decode_meta(Fields& root, Residence residence) {
     meta.annotations = metadata->string_map("annotations");
     meta.finalizers = metadata->strings("finalizers").value_or(std::vector<std::string>{});
     meta.deleting = !metadata->string("deletionTimestamp").empty();
-    metadata->allow({"generateName", "selfLink", "resourceVersion", "generation", "creationTimestamp",
-                     "deletionGracePeriodSeconds", "ownerReferences", "managedFields", "clusterName"});
+    metadata->allow(k_metadata_shape.skipped);
     metadata->done();
     check_name(*metadata, meta);
     check_namespace(*metadata, meta, residence);
@@ -122,14 +143,13 @@ Node decode_node(Scope& scope, const value::Node& root) {
     if (auto spec = fields.child("spec")) {
         node.unschedulable = spec->boolean("unschedulable");
         decode_taints(*spec, node);
-        spec->allow({"podCIDR", "podCIDRs", "providerID", "configSource", "externalID"});
+        spec->allow(k_node_spec_shape.skipped);
         spec->done();
     }
     if (auto status = fields.child("status")) {
         decode_conditions(*status, node);
         decode_node_info(*status, node);
-        status->allow({"capacity", "allocatable", "phase", "addresses", "daemonEndpoints", "images", "volumesInUse",
-                       "volumesAttached", "config", "runtimeHandlers", "features", "declaredFeatures"});
+        status->allow(k_node_status_shape.skipped);
         status->done();
     }
     fields.done();

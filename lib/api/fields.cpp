@@ -134,13 +134,13 @@ Labels Fields::string_map(std::string_view key, Need need) {
         return result;
     }
     for (const auto& member : found->members()) {
-        const std::string path = fmt::format("{}[{}]", path_of(key), member.key);
+        const auto path = [&] { return fmt::format("{}[{}]", path_of(key), member.key); };
         if (!member.value.is_string()) {
-            wrong_type(member.value, path, "string");
+            wrong_type(member.value, path(), "string");
             continue;
         }
         if (scope_->places != nullptr) {
-            scope_->places->emplace(path, scope_->document.position(member.value.mark()));
+            scope_->places->emplace(path(), scope_->document.position(member.value.mark()));
         }
         result.emplace(member.key, member.value.text());
     }
@@ -186,6 +186,8 @@ std::vector<Fields::Item> Fields::items(std::string_view key, Need need) {
 void Fields::allow(std::initializer_list<std::string_view> keys) {
     known_.insert(known_.end(), keys.begin(), keys.end());
 }
+
+void Fields::allow(const std::vector<std::string_view>& keys) { known_.insert(known_.end(), keys.begin(), keys.end()); }
 
 void Fields::done() {
     for (const auto& member : node_->members()) {

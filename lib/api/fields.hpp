@@ -54,6 +54,7 @@ public:
     std::vector<Item> items(std::string_view key, Need need = Need::optional);
     /// Fields that exist in the API but that nothing here reads.
     void allow(std::initializer_list<std::string_view> keys);
+    void allow(const std::vector<std::string_view>& keys);
     /// Reports every member that no getter asked for.
     void done();
 

@@ -13,10 +13,13 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "api/object_decoder.hpp"
 #include "base/text.hpp"
+#include "cluster/text_source.hpp"
 #include "sys/directory.hpp"
-#include "sys/file_ops.hpp"
+#include "value/object_stream.hpp"
 #include "value/reader.hpp"
+#include "value/text_index.hpp"
 
 namespace kmm::cluster {
 
@@ -60,7 +63,7 @@ public:
 
     void read_named(const std::string& name) {
         if (name == "-") {
-            read_text(name, [] { return sys::read_fd(STDIN_FILENO, "-"); });
+            read_text(name);
             return;
         }
         struct stat info {};
@@ -69,7 +72,7 @@ public:
         } else if (S_ISDIR(info.st_mode)) {
             read_directory(name);
         } else {
-            read_text(name, [&] { return sys::read_file(name); });
+            read_text(name);
         }
     }
 
@@ -91,22 +94,42 @@ private:
                    "no *.yaml, *.yml or *.json file in this directory");
         }
         const std::string prefix = name.ends_with('/') ? name : name + "/";
-        for (const auto& file : found) {
-            read_text(prefix + file, [&] { return sys::read_file(prefix + file); });
+        for (const auto& file : found) { read_text(prefix + file); }
+    }
+
+    void read_text(const std::string& file) {
+        if (!seen_.insert(file).second) { return; }
+        try {
+            TextSource source(file);
+            const auto doubt = stream(source, file);
+            files_.push_back(file);
+            if (doubt) { read_whole(source, file, *doubt); }
+        } catch (const Error& error) {
+            report_unreadable(diagnostics_, file, error);
         }
     }
 
-    template <typename Load>
-    void read_text(const std::string& file, Load&& load) {
-        if (!seen_.insert(file).second) { return; }
-        try {
-            const std::string text = load();
-            files_.push_back(file);
-            for (const auto& document : value::read_any(text, file, diagnostics_)) {
-                api::decode(document, objects_, diagnostics_);
-            }
-        } catch (const Error& error) {
-            report_unreadable(diagnostics_, file, error);
+    /// Reads a text without faults object by object; otherwise nothing has happened and the first doubt is returned.
+    std::optional<Diagnostic> stream(TextSource& source, const std::string& file) {
+        const auto front = value::without_bom(source.front());
+        const auto first = front.find_first_not_of(" \t\r\n");
+        const bool is_json = first != std::string_view::npos && (front[first] == '{' || front[first] == '[');
+        const value::ReadMore more = [&](char* into, std::size_t size) { return source.read(into, size); };
+        api::ObjectDecoder decoder;
+        auto doubt = is_json ? value::stream_json(more, file, decoder) : value::stream_yaml(more, file, decoder);
+        if (!doubt) { std::move(decoder).commit(objects_, diagnostics_); }
+        return doubt;
+    }
+
+    /// Says everything that is wrong with a text, or reads what the streaming readers leave to the others.
+    void read_whole(TextSource& source, const std::string& file, const Diagnostic& doubt) {
+        const auto text = source.whole();
+        if (!text) {
+            diagnostics_.push_back(doubt);
+            return;
+        }
+        for (const auto& document : value::read_any(*text, file, diagnostics_)) {
+            api::decode(document, objects_, diagnostics_);
         }
     }
 

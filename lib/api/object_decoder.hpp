@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects of a stream, decoded one at a time while the stream is read.
+#pragma once
+
+#include "api/types.hpp"
+#include "value/object_stream.hpp"
+
+namespace kmm::api {
+
+/// Decodes as `decode` does, item by item. Of Nodes and NodeModulesConfigs the parts that nothing here reads are left out
+/// of the trees.
+class ObjectDecoder final : public value::ObjectSink {
+public:
+    [[nodiscard]] const value::Shape* shape(const value::Node& object, const value::Node* list) override;
+    [[nodiscard]] bool take_item(const value::Document& item, const value::Node& list) override;
+    void take_document(const value::Document& document) override;
+
+    /// Appends what was decoded, and the codes of `decode`.
+    void commit(Objects& objects, Diagnostics& diagnostics) &&;
+
+private:
+    Objects objects_, items_;              ///< of finished documents; of the list that is being read
+    Diagnostics faults_, item_faults_;
+    bool has_items_ = false;
+};
+
+}  // namespace kmm::api

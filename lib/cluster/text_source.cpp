@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/text_source.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace kmm::cluster {
+
+TextSource::TextSource(const std::string& name) : name_(name), fd_(STDIN_FILENO) {
+    if (name_ != "-") {
+        opened_.reset(::open(name_.c_str(), O_RDONLY | O_CLOEXEC));
+        const int saved = errno;
+        if (!opened_) { throw from_errno(saved, "cannot open " + name_); }
+        fd_ = opened_.get();
+    }
+    struct stat info {};
+    // A standard input that somebody has read from starts where it stands.
+    seekable_ = ::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode) && ::lseek(fd_, 0, SEEK_CUR) == 0;
+}
+
+std::size_t TextSource::read_fd(char* into, std::size_t size) {
+    for (;;) {
+        const ssize_t got = ::read(fd_, into, size);
+        const int saved = errno;
+        if (got < 0 && saved == EINTR) { continue; }
+        if (got < 0) { throw from_errno(saved, "cannot read " + name_); }
+        const auto count = static_cast<std::size_t>(got);
+        if (!seekable_ && keeps_all_) {
+            keeps_all_ = kept_.size() + count <= k_whole_max;
+            if (keeps_all_) {
+                kept_.append(into, count);
+            } else {
+                kept_ = std::string();
+            }
+        }
+        return count;
+    }
+}
+
+std::string_view TextSource::front() {
+    constexpr std::size_t k_front = 4096;
+    if (front_.empty()) {
+        front_.resize(k_front);
+        front_.resize(read_fd(front_.data(), k_front));
+    }
+    return front_;
+}
+
+std::size_t TextSource::read(char* into, std::size_t size) {
+    if (front_at_ == front_.size()) { return read_fd(into, size); }
+    const std::size_t count = std::min(size, front_.size() - front_at_);
+    std::memcpy(into, front_.data() + front_at_, count);
+    front_at_ += count;
+    return count;
+}
+
+std::optional<std::string> TextSource::whole() {
+    constexpr std::size_t k_chunk = std::size_t{1} << 16U;
+    if (seekable_) {
+        if (::lseek(fd_, 0, SEEK_SET) != 0) { throw from_errno(errno, "cannot read " + name_ + " again"); }
+        kept_.clear();
+    }
+    while (keeps_all_ && kept_.size() <= k_whole_max) {
+        std::string chunk(k_chunk, '\0');
+        const std::size_t count = read_fd(chunk.data(), chunk.size());
+        if (count == 0) { return std::move(kept_); }
+        if (seekable_) { kept_.append(chunk, 0, count); }
+    }
+    return std::nullopt;
+}
+
+}  // namespace kmm::cluster

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON object by object. A window of the text is indexed by simdjson's first stage; what stands between the tokens is
+// checked here, completely, but only wanted members become a tree. An item that a window cuts off is read again with more.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "value/json_index.hpp"
+#include "value/mark_cursor.hpp"
+#include "value/object_stream.hpp"
+#include "value/scalar.hpp"
+#include "value/shape_lookup.hpp"
+#include "value/text_index.hpp"
+
+namespace kmm::value {
+namespace {
+
+constexpr std::size_t k_window = std::size_t{1} << 20U;
+
+/// What became of reading one part: `more` text is needed, or there is a doubt.
+enum class Step { ok, more, bad };
+
+constexpr bool is_json_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+/// A window of the text: whole tokens from its front to `size()`, and what was read behind them.
+class JsonWindow {
+public:
+    JsonWindow(const ReadMore& read_more, std::size_t bytes_max) : read_more_(read_more), bytes_max_(bytes_max) {}
+
+    [[nodiscard]] std::string_view text() const noexcept { return {buffer_.data(), size_}; }
+    /// No text follows the window.
+    [[nodiscard]] bool is_last() const noexcept { return ended_ && size_ == filled_; }
+
+    /// Drops the first `count` bytes and reads on until the window holds more than before or is the last. A message if
+    /// that cannot be.
+    std::string_view advance(std::size_t count, JsonIndex& index) {
+        const std::size_t kept = size_ - count;
+        filled_ -= count;
+        if (count > 0) std::memmove(buffer_.data(), buffer_.data() + count, filled_);
+        for (;;) {
+            if (filled_ + JsonIndex::k_padding >= buffer_.size()) {
+                if (buffer_.size() > bytes_max_) return "an object that is too large";
+                buffer_.resize(std::max(buffer_.size() * 2, k_window + JsonIndex::k_padding));
+            }
+            fill();
+            size_ = cut();
+            auto state = index.index(text());
+            if (state == IndexState::open_string && close_string()) state = index.index(text());
+            if (state == IndexState::not_utf8) return "text that is not UTF-8";
+            if (state == IndexState::bad) return "a control character in a string";
+            if (is_last()) return state == IndexState::open_string ? "a string that does not end" : "";
+            if (state == IndexState::ok && size_ > kept) return "";
+        }
+    }
+
+private:
+    void fill() {
+        const std::size_t room = buffer_.size() - JsonIndex::k_padding;
+        while (!ended_ && filled_ < room) {
+            const std::size_t got = read_more_(buffer_.data() + filled_, room - filled_);
+            filled_ += got;
+            ended_ = got == 0;
+        }
+    }
+
+    /// A place that is no part of a token: behind a line, else behind a comma, which may stand in a string.
+    [[nodiscard]] std::size_t cut() const noexcept {
+        if (ended_) return filled_;
+        const std::string_view all(buffer_.data(), filled_);
+        auto at = all.rfind('\n');
+        if (at == std::string_view::npos || at < filled_ / 2) at = all.rfind(',');
+        return at == std::string_view::npos ? filled_ : at + 1;
+    }
+
+    /// Moves the end of the window, which is in a string, behind that string.
+    bool close_string() noexcept {
+        const std::string_view all(buffer_.data(), filled_);
+        for (auto at = size_; at < filled_; ++at) {
+            if (all[at] == '\\') {
+                ++at;
+            } else if (all[at] == '"') {
+                size_ = at + 1;
+                return true;
+            }
+        }
+        return false;
+    }
+
+    const ReadMore& read_more_;
+    std::size_t bytes_max_;
+    std::vector<char> buffer_;
+    std::size_t filled_ = 0, size_ = 0;
+    bool ended_ = false;
+};
+
+class JsonStream {
+public:
+    JsonStream(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits)
+        : window_(read_more, limits.bytes_max), sink_(sink), limits_(limits), document_{std::string(file), {}, 0} {}
+
+    std::optional<Diagnostic> read() {
+        const bool begun = refill(0) && (!text_.starts_with("\xEF\xBB\xBF") || refill(3));
+        if (begun && root()) return std::nullopt;
+        return fault("json-syntax", doubt_, document_.file, place_);
+    }
+
+private:
+    // ---- tokens
+
+    [[nodiscard]] char peek() const noexcept { return at_ < index_.size() ? text_[index_[at_]] : '\0'; }
+
+    bool take(char wanted) noexcept {
+        if (peek() != wanted) return false;
+        ++at_;
+        return true;
+    }
+
+    Mark mark() { return cursor_.mark(text_, at_ < index_.size() ? index_[at_] : text_.size()); }
+
+    Step doubt(std::string_view message) {
+        if (at_ >= index_.size() && !window_.is_last()) return Step::more;
+        place_ = mark();
+        doubt_ = message;
+        return Step::bad;
+    }
+    Step unexpected(std::string_view expected) {
+        if (at_ >= index_.size()) return doubt(fmt::format("expected {}, found the end of the text", expected));
+        return doubt(fmt::format("expected {}, found '{}'", expected, base::escape(text_.substr(index_[at_], 1))));
+    }
+
+    /// Drops what stands before the current token and reads on.
+    bool refill() {
+        const std::size_t count = at_ < index_.size() ? index_[at_] : text_.size();
+        (void)cursor_.mark(text_, count);
+        cursor_.drop(count);
+        return refill(count);
+    }
+
+    bool refill(std::size_t count) {
+        const auto problem = window_.advance(count, index_);
+        at_ = 0;
+        slash_ = 0;
+        text_ = window_.text();
+        if (problem.empty()) return true;
+        place_ = cursor_.mark(text_, 0);
+        doubt_ = fmt::format("expected JSON, found {}", problem);
+        return false;
+    }
+
+    /// Runs `part` until the window holds all of it; a part that did not is begun again.
+    template <typename Part>
+    bool complete(Part&& part) {
+        for (;;) {
+            const auto at = at_;
+            const auto cursor = cursor_;
+            const auto step = part();
+            if (step != Step::more) return step == Step::ok;
+            at_ = at;
+            cursor_ = cursor;
+            if (!refill()) return false;
+        }
+    }
+
+    // ---- values
+
+    /// Behind the scalar at the current token.
+    [[nodiscard]] std::size_t token_end() const noexcept {
+        std::size_t end = index_[at_ + 1];
+        while (is_json_space(text_[end - 1])) --end;
+        return end;
+    }
+
+    [[nodiscard]] bool has_escape(std::size_t begin, std::size_t end) noexcept {
+        if (slash_ < begin || slash_ == 0) slash_ = std::min(text_.find('\\', begin), text_.size());
+        return slash_ < end;
+    }
+
+    /// The string at the current token; nullopt for a bad escape.
+    std::optional<std::string_view> string() {
+        const std::size_t begin = index_[at_];
+        const std::size_t end = token_end();
+        if (has_escape(begin, end)) return index_.unescape(begin);
+        if (text_[end - 1] != '"' || end - 1 == begin) return std::nullopt;
+        return text_.substr(begin + 1, end - begin - 2);
+    }
+
+    [[nodiscard]] bool is_simple_number(std::string_view token) const noexcept {
+        return token.size() < 19 && (token[0] != '0' || token.size() == 1) &&
+               std::all_of(token.begin(), token.end(), [](char c) { return c >= '0' && c <= '9'; });
+    }
+
+    Step scalar(Node* out) {
+        if (at_ >= index_.size()) return unexpected("a JSON value");
+        const auto token = text_.substr(index_[at_], token_end() - index_[at_]);
+        if (token == "true" || token == "false") {
+            if (out != nullptr) *out = Node(token == "true");
+        } else if (token != "null" && (out != nullptr || !is_simple_number(token))) {
+            Node number = parse_json_number(token);
+            if (number.is_null()) return unexpected("a JSON value");
+            if (out != nullptr) *out = std::move(number);
+        }
+        ++at_;
+        return Step::ok;
+    }
+
+    /// A value without making a tree of it.
+    Step skip(std::size_t depth) {
+        if (++nodes_ > limits_.json_nodes_max) return doubt("expected fewer values in an object");
+        const char c = peek();
+        if (c == '"') {
+            const std::size_t begin = index_[at_];
+            if (has_escape(begin, index_[at_ + 1]) && !string()) return doubt("invalid escape sequence in a string");
+            ++at_;
+            return Step::ok;
+        }
+        if (c != '{' && c != '[') return scalar(nullptr);
+        if (depth >= limits_.depth_max) return doubt("expected fewer nested levels");
+        const char close = c == '{' ? '}' : ']';
+        ++at_;
+        if (take(close)) return Step::ok;
+        do {
+            if (c == '{') {
+                if (peek() != '"') return unexpected("a key");
+                if (const auto step = skip(depth + 1); step != Step::ok) return step;
+                if (!take(':')) return unexpected("':'");
+            }
+            if (const auto step = skip(depth + 1); step != Step::ok) return step;
+        } while (take(','));
+        return take(close) ? Step::ok : unexpected(c == '{' ? "',' or '}'" : "',' or ']'");
+    }
+
+    Step build(Node& out, const Shape* shape, std::size_t depth) {
+        if (++nodes_ > limits_.json_nodes_max) return doubt("expected fewer values in an object");
+        const auto here = mark();
+        const char c = peek();
+        Step step = Step::ok;
+        if (c == '"') {
+            const auto text = string();
+            if (!text) return doubt("invalid escape sequence in a string");
+            out = Node(*text);
+            ++at_;
+        } else if (c == '{') {
+            step = mapping(out, shape, depth);
+        } else if (c == '[') {
+            step = sequence(out, shape, depth);
+        } else {
+            step = scalar(&out);
+        }
+        out.set_mark(here);
+        return step;
+    }
+
+    Step sequence(Node& out, const Shape* shape, std::size_t depth) {
+        if (depth >= limits_.depth_max) return doubt("expected fewer nested levels");
+        out = Node::sequence();
+        ++at_;
+        if (take(']')) return Step::ok;
+        do {
+            out.items().emplace_back();
+            if (const auto step = build(out.items().back(), shape, depth + 1); step != Step::ok) return step;
+        } while (take(','));
+        return take(']') ? Step::ok : unexpected("',' or ']'");
+    }
+
+    /// `depth` is that of the mapping's own value.
+    Step mapping(Node& out, const Shape* shape, std::size_t depth) {
+        if (depth >= limits_.depth_max) return doubt("expected fewer nested levels");
+        out = Node::mapping();
+        ++at_;
+        if (take('}')) return Step::ok;
+        SkippedKeys skipped;
+        do {
+            if (const auto step = member(out, shape, skipped, depth); step != Step::ok) return step;
+        } while (take(','));
+        if (has_twins(out)) return doubt("expected each key once");
+        return take('}') ? Step::ok : unexpected("',' or '}'");
+    }
+
+    Step member(Node& out, const Shape* shape, SkippedKeys& skipped, std::size_t depth) {
+        if (peek() != '"') return unexpected("a key");
+        const auto key = string();
+        if (!key) return doubt("invalid escape sequence in a string");
+        if (const auto row = find_skipped(shape, *key); row != k_not_skipped) {
+            if (!skipped.add(row)) return doubt("expected each key once");
+            ++at_;
+            return take(':') ? skip(depth + 1) : unexpected("':'");
+        }
+        const auto* inner = find_inner(shape, *key);
+        auto& member = out.members().emplace_back(Member{std::string(*key), mark(), {}});
+        ++at_;
+        return take(':') ? build(member.value, inner, depth + 1) : unexpected("':'");
+    }
+
+    // ---- objects
+
+    /// A mapping whose shape the sink knows, from its kind on.
+    Step object(Node& out, const Node* list, std::size_t depth) {
+        nodes_ = 0;
+        if (peek() != '{') return build(out, nullptr, depth);
+        out = Node::mapping();
+        out.set_mark(mark());
+        ++at_;
+        if (take('}')) return Step::ok;
+        SkippedKeys skipped;
+        const Shape* shape = sink_.shape(out, list);
+        do {
+            if (const auto step = member(out, shape, skipped, depth); step != Step::ok) return step;
+            if (is_kind_read(out)) shape = sink_.shape(out, list);
+        } while (take(','));
+        if (has_twins(out)) return doubt("expected each key once");
+        return take('}') ? Step::ok : unexpected("',' or '}'");
+    }
+
+    bool root() {
+        auto& root = document_.root;
+        SkippedKeys skipped;
+        const Shape* shape = nullptr;
+        bool more = true;
+        const bool opened = complete([&] {
+            if (peek() != '{') return unexpected("'{'");
+            root = Node::mapping();
+            root.set_mark(mark());
+            ++at_;
+            if (at_ >= index_.size() && !window_.is_last()) return Step::more;
+            more = !take('}');
+            return Step::ok;
+        });
+        if (!opened) return false;
+        shape = sink_.shape(root, nullptr);
+        while (more) {
+            const bool read = complete([&] {
+                return at_list() ? Step::ok : root_member(shape, skipped);
+            });
+            if (!read || (at_list() && !items())) return false;
+            if (is_kind_read(root)) shape = sink_.shape(root, nullptr);
+            if (!complete([&] { return more_follows('}', more); })) return false;
+        }
+        if (has_twins(root)) return doubt("expected each key once") == Step::ok;
+        if (!complete([&] { return at_ >= index_.size() && window_.is_last() ? Step::ok : unexpected("the end of the text"); })) {
+            return false;
+        }
+        sink_.take_document(document_);
+        return true;
+    }
+
+    /// At the member "items" of the root, and all that follows of it is a list.
+    bool at_list() {
+        if (at_ + 2 >= index_.size() || peek() != '"') return false;
+        if (text_[index_[at_ + 1]] != ':' || text_[index_[at_ + 2]] != '[') return false;
+        const auto key = string();
+        return key && *key == "items";
+    }
+
+    Step root_member(const Shape* shape, SkippedKeys& skipped) {
+        auto& members = document_.root.members();
+        const auto have = members.size();
+        auto with_this = skipped;
+        nodes_ = 0;
+        const auto step = member(document_.root, shape, with_this, 0);
+        if (step == Step::ok) skipped = with_this;
+        if (step == Step::more && members.size() > have) members.pop_back();
+        return step;
+    }
+
+    Step more_follows(char close, bool& more) {
+        more = take(',');
+        return more || take(close) ? Step::ok : unexpected(close == '}' ? "',' or '}'" : "',' or ']'");
+    }
+
+    bool items() {
+        auto& root = document_.root;
+        const auto key_mark = mark();
+        at_ += 2;
+        Node list = Node::sequence();
+        list.set_mark(mark());
+        ++at_;
+        root.members().push_back(Member{"items", key_mark, std::move(list)});
+        const auto row = root.members().size() - 1;
+        bool more = true;
+        if (!complete([&] {
+                if (at_ >= index_.size()) return unexpected("an object or ']'");
+                more = !take(']');
+                return Step::ok;
+            })) {
+            return false;
+        }
+        Document item{document_.file, {}, 0};
+        while (more) {
+            const auto read_item = [&] {
+                item.root = Node();
+                return object(item.root, &root, 2);
+            };
+            if (!complete(read_item) || !complete([&] { return more_follows(']', more); })) return false;
+            if (!sink_.take_item(item, root)) root.members()[row].value.push_back(std::move(item.root));
+        }
+        return true;
+    }
+
+    JsonWindow window_;
+    JsonIndex index_;
+    std::string_view text_;
+    std::size_t at_ = 0;     ///< the current token
+    std::size_t slash_ = 0;  ///< a backslash at or after the place of the last question; 0 for "not looked for"
+    MarkCursor cursor_;
+    ObjectSink& sink_;
+    const ReadLimits& limits_;
+    Document document_;
+    std::size_t nodes_ = 0;
+    std::string doubt_;
+    Mark place_;
+};
+
+}  // namespace
+
+std::optional<Diagnostic>
+stream_json(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits) {
+    return JsonStream(read_more, file, sink, limits).read();
+}
+
+}  // namespace kmm::value

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading documents of any size object by object: what `kubectl get -o json` prints is one list with everything in it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "value/node.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::value {
+
+/// Which members of a mapping a tree does not need. Their syntax is checked and they are left out. For a list the shape is
+/// that of each item.
+struct Shape {
+    struct Inner {
+        std::string_view key;
+        const Shape* shape;
+    };
+    std::vector<std::string_view> skipped;
+    std::vector<Inner> inner;  ///< shapes of members that are kept
+};
+
+/// Receives what a stream holds, in its order.
+class ObjectSink {
+public:
+    virtual ~ObjectSink() = default;
+    /// Asked before the first member of an object and after its `kind`: what of the members that follow can be left out,
+    /// nullptr for nothing. `object` and `list`, the list that holds it, are what has been read of them so far; `list` is
+    /// nullptr for a root.
+    [[nodiscard]] virtual const Shape* shape(const Node& object, const Node* list) = 0;
+    /// An item of the root's list "items". False if it must wait for the rest of `list`: it is then found in its items.
+    [[nodiscard]] virtual bool take_item(const Document& item, const Node& list) = 0;
+    /// A root with its marks; the items that were taken are missing.
+    virtual void take_document(const Document& document) = 0;
+};
+
+/// Puts at most `size` bytes at `into` and returns how many; 0 at the end of the text. May throw.
+using ReadMore = std::function<std::size_t(char* into, std::size_t size)>;
+
+/// Reads one JSON document. Only text without any fault is read this way: at the first doubt the reading ends and the
+/// doubt is returned, with its place; then what the sink has got so far is void, and read_any says what is wrong, or reads
+/// what this reader does not know. Nothing is returned for a good text. Memory: a window of the text that holds the
+/// largest item. `limits.bytes_max` and `limits.json_nodes_max` are those of an item.
+/// Keys that are twice in a part that the shape leaves out are not noticed.
+[[nodiscard]] std::optional<Diagnostic>
+stream_json(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits = {});
+
+/// The same for YAML of any number of documents. Anchors, aliases, tags, merges, keys that are no strings and line ends
+/// other than LF and CRLF are doubts. `limits.nodes_max` counts for an item.
+[[nodiscard]] std::optional<Diagnostic>
+stream_yaml(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits = {});
+
+}  // namespace kmm::value
