@@ -142,7 +142,7 @@ Labels Fields::string_map(std::string_view key, Need need) {
         if (scope_->places != nullptr) {
             scope_->places->emplace(path(), scope_->document.position(member.value.mark()));
         }
-        result.emplace(member.key, member.value.text());
+        result.emplace_hint(result.end(), member.key, member.value.text());  // kubectl writes keys in order
     }
     return result;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -13,11 +12,18 @@ namespace kmm::plan {
 
 namespace {
 
-using Nodes = std::set<std::string>;
+using Nodes = FleetLint::Nodes;
 
 std::string first_of(const Nodes& nodes) {
-    return nodes.size() == 1 ? fmt::format("node {}", *nodes.begin())
-                             : fmt::format("{} nodes, first {}", nodes.size(), *nodes.begin());
+    return nodes.count == 1 ? fmt::format("node {}", nodes.first) : fmt::format("{} nodes, first {}", nodes.count, nodes.first);
+}
+
+/// Once a node, however often it is called for it.
+void count(Nodes& nodes, const api::Node& node) {
+    if (nodes.last == &node) { return; }
+    nodes.last = &node;
+    if (nodes.count == 0 || node.meta.name < nodes.first) { nodes.first = node.meta.name; }
+    ++nodes.count;
 }
 
 void warn(Diagnostics& diagnostics, std::string code, std::string message, std::string hint,
@@ -36,55 +42,17 @@ std::string kernel_module_name(std::string name) {
     return name;
 }
 
-void report_kernels(const api::Objects& objects, const std::vector<Verdict>& verdicts, Diagnostics& diagnostics) {
-    std::map<std::pair<std::string, std::string>, Nodes> unmapped;
-    for (const auto& verdict : verdicts) {
-        if (!verdict.selected || verdict.row == nullptr || verdict.entry.kernel.empty()) { continue; }
-        if (!std::holds_alternative<NoMapping>(verdict.resolution)) { continue; }
-        unmapped[{verdict.entry.namespace_ + "/" + verdict.entry.module, verdict.entry.kernel}].insert(verdict.entry.node);
-    }
-    for (const auto& [key, nodes] : unmapped) {
-        warn(diagnostics, "kernel-unmapped",
-             fmt::format("Module {}: no kernel mapping matches {}, which runs on {}", key.first, key.second, first_of(nodes)),
-             "add a kernel mapping, or leave the nodes out of the selector");
-    }
+void report_plus(const api::Objects& objects, Diagnostics& diagnostics) {
+    if (objects.modules.empty()) { return; }
     std::map<std::string, Nodes> plus;
     for (const auto& node : objects.nodes) {
-        if (node.kernel_version.ends_with('+')) { plus[node.kernel_version].insert(node.meta.name); }
+        if (node.kernel_version.ends_with('+')) { count(plus[node.kernel_version], node); }
     }
     for (const auto& [kernel, nodes] : plus) {
-        if (objects.modules.empty()) { break; }
         warn(diagnostics, "kernel-plus",
              fmt::format("kernel {} on {}: KMM drops the '+' and copies lib/modules/{}, but modprobe looks for {}", kernel,
                          first_of(nodes), kernel.substr(0, kernel.size() - 1), kernel),
              "put a directory of each name into the image, or a link from one to the other");
-    }
-}
-
-void report_labels(const api::Objects& objects, const std::vector<Verdict>& verdicts, Diagnostics& diagnostics) {
-    std::map<std::string, const api::Node*> nodes;
-    for (const auto& node : objects.nodes) { nodes.emplace(node.meta.name, &node); }
-    std::map<std::string, Nodes> leftover;
-    for (const auto& verdict : verdicts) {
-        const Entry& entry = verdict.entry;
-        if (verdict.labels_after.stuck && verdict.row != nullptr) {
-            const LabelRow& row = label_row(verdict.labels_after.labels);
-            warn(diagnostics, "version-labels-stuck",
-                 fmt::format("node {}, Module {}/{}: the version labels are stuck as {} {}: {}", entry.node, entry.namespace_,
-                             entry.module, row.name, to_string(row), row.text),
-                 fmt::format("kubectl label node {} {}-", entry.node,
-                             api::label_version_schedule(verdict.schedule_key, entry.namespace_, entry.module)));
-        }
-        const bool today = verdict.schedule_key == api::ScheduleKey::schedule_pod;
-        const std::string old = api::label_version_device_plugin(entry.namespace_, entry.module);
-        const auto node = nodes.find(entry.node);
-        if (today && node != nodes.end() && node->second->meta.labels.contains(old)) { leftover[old].insert(entry.node); }
-    }
-    for (const auto& [label, where] : leftover) {
-        warn(diagnostics, "label-key-leftover",
-             fmt::format("label {} on {} is of KMM up to v2.6.0: this KMM ignores it, and the old DaemonSet keeps running there",
-                         label, first_of(where)),
-             fmt::format("kubectl label node NODE {}-, or --kmm-version v2.6.0 if that is what runs", label));
     }
 }
 
@@ -101,85 +69,121 @@ void report_collisions(const api::Objects& objects, Diagnostics& diagnostics) {
     }
 }
 
-bool serves(const api::Objects& objects, const Verdict& verdict) {
-    for (const auto& module : objects.modules) {
-        if (module.meta.namespace_ != verdict.entry.namespace_ || module.meta.name != verdict.entry.module) { continue; }
-        if (module.device_plugin || module.dra) { return true; }
+}  // namespace
+
+FleetLint::Share FleetLint::see(const api::Node& node, const Verdict& verdict) {
+    const Entry& entry = verdict.entry;
+    see_labels(node, verdict);
+    see_cordon(node, verdict);
+    Share share;
+    share.module = entry.namespace_ + "/" + entry.module;
+    if (verdict.wanted) { share.wanted = verdict.wanted->config; }
+    const bool no_mapping = std::holds_alternative<NoMapping>(verdict.resolution);
+    if (verdict.selected && verdict.row != nullptr && !entry.kernel.empty() && no_mapping) {
+        share.unmapped = &unmapped_[{share.module, entry.kernel}];
     }
-    for (const auto& node : objects.nodes) {
-        if (node.meta.name != verdict.entry.node) { continue; }
-        const auto& labels = node.meta.labels;
-        return labels.contains(api::label_device_plugin_ready(verdict.entry.namespace_, verdict.entry.module)) ||
-               labels.contains(api::label_dra_ready(verdict.entry.namespace_, verdict.entry.module));
-    }
-    return false;
+    return share;
 }
 
-void report_cordons(const api::Objects& objects, const std::vector<Verdict>& verdicts, Diagnostics& diagnostics) {
-    std::map<std::string, Nodes> busy;
-    for (const auto& verdict : verdicts) {
-        const Entry& entry = verdict.entry;
-        if (entry.action != Action::unload || entry.reason != "taint-not-tolerated") { continue; }
-        const std::string module = entry.namespace_ + "/" + entry.module;
-        if (serves(objects, verdict)) { busy[module].insert(entry.node); }
-        const auto& worker = verdict.labels_after.labels.worker;
-        if (verdict.observed_status && !worker.empty() && worker == verdict.observed_status->version &&
-            verdict.version != worker && !verdict.version.empty()) {
-            warn(diagnostics, "cordon-loses-version",
-                 fmt::format("node {}, Module {}: {} is unloaded, and nothing comes back without the taint, since the label says {} "
-                             "and the Module {}",
-                             entry.node, module, worker, worker, verdict.version),
-                 fmt::format("move the node's version label to {}, or let the Module tolerate the taint", verdict.version));
+void FleetLint::add(const api::Node& node, const Share& share) {
+    if (share.unmapped != nullptr) { count(*share.unmapped, node); }
+    if (!share.wanted) { return; }
+    wanted_.push_back(&share);
+    removes_ = removes_ || !share.wanted->in_tree_modules_to_remove.empty();
+}
+
+/// In-tree modules that one Module removes and another one loads, or needs below its own, on the same node.
+void FleetLint::end_node(const api::Node& node) {
+    if (removes_) {
+        std::map<std::string, std::set<std::string>> users;  // kernel module -> Modules
+        for (const auto* share : wanted_) {
+            std::vector<std::string> names = share->wanted->modprobe.modules_loading_order;
+            names.push_back(share->wanted->modprobe.module_name);
+            for (const auto& name : names) {
+                if (!name.empty()) { users[kernel_module_name(name)].insert(share->module); }
+            }
+        }
+        for (const auto* share : wanted_) {
+            for (const auto& name : share->wanted->in_tree_modules_to_remove) {
+                const auto needed = users.find(kernel_module_name(name));
+                if (needed == users.end()) { continue; }
+                for (const auto& other : needed->second) {
+                    if (other != share->module) { count(removed_[{share->module, name, other}], node); }
+                }
+            }
         }
     }
-    for (const auto& [module, nodes] : busy) {
+    wanted_.clear();
+    removes_ = false;
+}
+
+void FleetLint::see_labels(const api::Node& node, const Verdict& verdict) {
+    const Entry& entry = verdict.entry;
+    if (verdict.labels_after.stuck && verdict.row != nullptr) {
+        const LabelRow& row = label_row(verdict.labels_after.labels);
+        warn(stuck_, "version-labels-stuck",
+             fmt::format("node {}, Module {}/{}: the version labels are stuck as {} {}: {}", entry.node, entry.namespace_,
+                         entry.module, row.name, to_string(row), row.text),
+             fmt::format("kubectl label node {} {}-", entry.node,
+                         api::label_version_schedule(verdict.schedule_key, entry.namespace_, entry.module)));
+    }
+    if (verdict.schedule_key != api::ScheduleKey::schedule_pod) { return; }
+    const std::string old = api::label_version_device_plugin(entry.namespace_, entry.module);
+    if (node.meta.labels.contains(old)) { count(leftover_[old], node); }
+}
+
+bool FleetLint::serves(const api::Node& node, const Entry& entry) const {
+    for (const auto& module : objects_.modules) {
+        if (module.meta.namespace_ != entry.namespace_ || module.meta.name != entry.module) { continue; }
+        if (module.device_plugin || module.dra) { return true; }
+    }
+    return node.meta.labels.contains(api::label_device_plugin_ready(entry.namespace_, entry.module)) ||
+           node.meta.labels.contains(api::label_dra_ready(entry.namespace_, entry.module));
+}
+
+void FleetLint::see_cordon(const api::Node& node, const Verdict& verdict) {
+    const Entry& entry = verdict.entry;
+    if (entry.action != Action::unload || entry.reason != "taint-not-tolerated") { return; }
+    const std::string module = entry.namespace_ + "/" + entry.module;
+    if (serves(node, entry)) { count(busy_[module], node); }
+    const auto& worker = verdict.labels_after.labels.worker;
+    if (verdict.observed_status && !worker.empty() && worker == verdict.observed_status->version && verdict.version != worker &&
+        !verdict.version.empty()) {
+        warn(loses_version_, "cordon-loses-version",
+             fmt::format("node {}, Module {}: {} is unloaded, and nothing comes back without the taint, since the label says {} "
+                         "and the Module {}",
+                         entry.node, module, worker, worker, verdict.version),
+             fmt::format("move the node's version label to {}, or let the Module tolerate the taint", verdict.version));
+    }
+}
+
+void FleetLint::report(Diagnostics& diagnostics) const {
+    for (const auto& [key, nodes] : unmapped_) {
+        warn(diagnostics, "kernel-unmapped",
+             fmt::format("Module {}: no kernel mapping matches {}, which runs on {}", key.first, key.second, first_of(nodes)),
+             "add a kernel mapping, or leave the nodes out of the selector");
+    }
+    report_plus(objects_, diagnostics);
+    diagnostics.insert(diagnostics.end(), stuck_.begin(), stuck_.end());
+    for (const auto& [label, where] : leftover_) {
+        warn(diagnostics, "label-key-leftover",
+             fmt::format("label {} on {} is of KMM up to v2.6.0: this KMM ignores it, and the old DaemonSet keeps running there",
+                         label, first_of(where)),
+             fmt::format("kubectl label node NODE {}-, or --kmm-version v2.6.0 if that is what runs", label));
+    }
+    report_collisions(objects_, diagnostics);
+    diagnostics.insert(diagnostics.end(), loses_version_.begin(), loses_version_.end());
+    for (const auto& [module, nodes] : busy_) {
         warn(diagnostics, "cordon-unloads",
              fmt::format("Module {}: a taint on {} unloads a driver that serves Pods there", module, first_of(nodes)),
              "tolerate node.kubernetes.io/unschedulable, or annotate the Module with kmmtools.dev/unload-policy: on-delete");
     }
-}
-
-/// In-tree modules that one Module removes and another one loads, or needs below its own, on the same node.
-void report_in_tree(const std::vector<Verdict>& verdicts, Diagnostics& diagnostics) {
-    std::map<std::pair<std::string, std::string>, std::set<std::string>> users;  // node, kernel module -> Modules
-    for (const auto& verdict : verdicts) {
-        if (!verdict.wanted) { continue; }
-        const auto& modprobe = verdict.wanted->config.modprobe;
-        std::vector<std::string> names = modprobe.modules_loading_order;
-        names.push_back(modprobe.module_name);
-        for (const auto& name : names) {
-            if (name.empty()) { continue; }
-            users[{verdict.entry.node, kernel_module_name(name)}].insert(verdict.entry.namespace_ + "/" + verdict.entry.module);
-        }
-    }
-    std::map<std::tuple<std::string, std::string, std::string>, Nodes> found;
-    for (const auto& verdict : verdicts) {
-        if (!verdict.wanted) { continue; }
-        const std::string self = verdict.entry.namespace_ + "/" + verdict.entry.module;
-        for (const auto& name : verdict.wanted->config.in_tree_modules_to_remove) {
-            const auto needed = users.find({verdict.entry.node, kernel_module_name(name)});
-            if (needed == users.end()) { continue; }
-            for (const auto& other : needed->second) {
-                if (other != self) { found[{self, name, other}].insert(verdict.entry.node); }
-            }
-        }
-    }
-    for (const auto& [key, nodes] : found) {
+    for (const auto& [key, nodes] : removed_) {
         const auto& [self, name, other] = key;
         warn(diagnostics, "in-tree-needed",
              fmt::format("Module {} removes the kernel module {}, which Module {} loads on {}", self, name, other, first_of(nodes)),
              "the one that loads last wins; let their selectors exclude each other");
     }
-}
-
-}  // namespace
-
-void lint_fleet(const api::Objects& objects, const std::vector<Verdict>& verdicts, Diagnostics& diagnostics) {
-    report_kernels(objects, verdicts, diagnostics);
-    report_labels(objects, verdicts, diagnostics);
-    report_collisions(objects, diagnostics);
-    report_cordons(objects, verdicts, diagnostics);
-    report_in_tree(verdicts, diagnostics);
 }
 
 }  // namespace kmm::plan

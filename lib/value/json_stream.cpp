@@ -20,6 +20,7 @@ namespace kmm::value {
 namespace {
 
 constexpr std::size_t k_window = std::size_t{1} << 20U;
+constexpr std::size_t k_members = 8;  ///< room that a mapping begins with
 
 /// What became of reading one part: `more` text is needed, or there is a doubt.
 enum class Step { ok, more, bad };
@@ -207,30 +208,39 @@ private:
         return Step::ok;
     }
 
-    /// A value without making a tree of it.
-    Step skip(std::size_t depth) {
-        if (++nodes_ > limits_.json_nodes_max) return doubt("expected fewer values in an object");
-        const char c = peek();
-        if (c == '"') {
-            const std::size_t begin = index_[at_];
-            if (has_escape(begin, index_[at_ + 1]) && !string()) return doubt("invalid escape sequence in a string");
-            ++at_;
-            return Step::ok;
-        }
-        if (c != '{' && c != '[') return scalar(nullptr);
-        if (depth >= limits_.depth_max) return doubt("expected fewer nested levels");
-        const char close = c == '{' ? '}' : ']';
+    bool skip_string() {
+        const bool good = !has_escape(index_[at_], index_[at_ + 1]) || string();
         ++at_;
-        if (take(close)) return Step::ok;
-        do {
-            if (c == '{') {
-                if (peek() != '"') return unexpected("a key");
-                if (const auto step = skip(depth + 1); step != Step::ok) return step;
-                if (!take(':')) return unexpected("':'");
+        return good;
+    }
+
+    bool skip_key() { return peek() == '"' && skip_string() && take(':'); }
+
+    /// A value without making a tree of it. Most of a dump comes through here.
+    Step skip(std::size_t depth) {
+        closers_.clear();
+        for (;;) {
+            if (++nodes_ > limits_.json_nodes_max) return doubt("expected fewer values in an object");
+            const char c = peek();
+            if (c == '"') {
+                if (!skip_string()) return doubt("invalid escape sequence in a string");
+            } else if (c == '{' || c == '[') {
+                if (depth + closers_.size() >= limits_.depth_max) return doubt("expected fewer nested levels");
+                const char close = c == '{' ? '}' : ']';
+                ++at_;
+                if (!take(close)) {
+                    closers_ += close;
+                    if (c == '{' && !skip_key()) return unexpected("a key and ':'");
+                    continue;
+                }
+            } else if (const auto step = scalar(nullptr); step != Step::ok) {
+                return step;
             }
-            if (const auto step = skip(depth + 1); step != Step::ok) return step;
-        } while (take(','));
-        return take(close) ? Step::ok : unexpected(c == '{' ? "',' or '}'" : "',' or ']'");
+            while (!closers_.empty() && take(closers_.back())) closers_.pop_back();
+            if (closers_.empty()) return Step::ok;
+            if (!take(',')) return unexpected("',' or a closing bracket");
+            if (closers_.back() == '}' && !skip_key()) return unexpected("a key and ':'");
+        }
     }
 
     Step build(Node& out, const Shape* shape, std::size_t depth) {
@@ -290,7 +300,8 @@ private:
             return take(':') ? skip(depth + 1) : unexpected("':'");
         }
         const auto* inner = find_inner(shape, *key);
-        auto& member = out.members().emplace_back(Member{std::string(*key), mark(), {}});
+        if (out.members().empty()) out.members().reserve(k_members);
+        auto& member = out.members().emplace_back(std::string(*key), mark(), Node());
         ++at_;
         return take(':') ? build(member.value, inner, depth + 1) : unexpected("':'");
     }
@@ -410,6 +421,7 @@ private:
     const ReadLimits& limits_;
     Document document_;
     std::size_t nodes_ = 0;
+    std::string closers_;    ///< of the containers that skip() is in
     std::string doubt_;
     Mark place_;
 };

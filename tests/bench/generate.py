@@ -217,6 +217,12 @@ def yaml_item(tree):
     return "\n".join(lines) + "\n"
 
 
+def yaml_document(tree):
+    lines = []
+    yaml_lines(tree, 0, lines, None)
+    return "\n".join(lines) + "\n"
+
+
 def json_item(tree):
     return "\n".join("        " + line for line in json.dumps(tree, indent=4, ensure_ascii=False).splitlines())
 
@@ -262,7 +268,7 @@ def main():
     if not args.no_yaml:
         write_parts(args.directory / "nodes.yaml", "apiVersion: v1\nitems:\n",
                     'kind: List\nmetadata:\n  resourceVersion: ""\n', "", *map(yaml_item, trees), args.nodes)
-    modules = "---\n".join(json.dumps(module(index), indent=2) + "\n" for index in range(50))
+    modules = "---\n".join(yaml_document(module(index)) for index in range(50))
     (args.directory / "modules.yaml").write_text(modules, encoding="utf-8")
     return 0
 

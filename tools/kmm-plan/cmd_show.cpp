@@ -8,21 +8,49 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kmm-plan/documents.hpp"
+#include "kmm-plan/line_writer.hpp"
 #include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
-#include "value/writer.hpp"
 
 namespace kmm::tool_plan {
 
 namespace {
 
-void keep_selected(plan::Plan& plan, const Source& source, const cli::Args& args) {
+std::set<std::string> selected_names(const Source& source, const cli::Args& args) {
     std::set<std::string> nodes;
     for (const auto* node : select_nodes(source, args, args.positionals("NODE"))) { nodes.insert(node->meta.name); }
+    return nodes;
+}
+
+void keep_selected(plan::Plan& plan, const Source& source, const cli::Args& args) {
+    const auto nodes = selected_names(source, args);
     const auto ns = args.get("namespace");
     std::erase_if(plan.entries, [&](const plan::Entry& entry) {
         return nodes.count(entry.node) == 0 || (ns && entry.namespace_ != *ns);
     });
+}
+
+void warn(const Diagnostics& diagnostics, cli::Context& context) {
+    if (context.verbosity < 0) { return; }
+    for (const auto& diagnostic : diagnostics) {
+        if (diagnostic.severity == Severity::note) { continue; }
+        context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
+    }
+}
+
+/// A large fleet has millions of lines: they are written while they are made, the warnings follow.
+Exit show_lines(const Source& source, const plan::Options& options, const cli::Args& args, cli::Context& context) {
+    const auto nodes = selected_names(source, args);
+    const bool all = nodes.size() == source.objects.nodes.size();
+    const auto ns = args.get("namespace");
+    LineWriter writer(context.console);
+    const auto diagnostics = plan::visit_plan(source.objects, options, [&](const plan::Line& line) {
+        const bool wanted = (all || nodes.count(line.node.meta.name) != 0) && (!ns || line.entry.namespace_ == *ns);
+        if (wanted) { writer.write(line); }
+    });
+    writer.flush();
+    warn(diagnostics, context);
+    return Exit::ok;
 }
 
 std::string mapping_text(const plan::Entry& entry) {
@@ -72,8 +100,6 @@ std::string table_text(const plan::Plan& plan, const cli::Context& context) {
 void print(const Source& source, const plan::Plan& plan, const plan::Options& options, cli::Context& context) {
     if (context.output == "json" || context.output == "yaml") {
         context.console.out(machine_text(plan_node(source, plan, options), context.output));
-    } else if (context.output == "jsonl") {
-        for (const auto& entry : plan.entries) { context.console.out(value::to_json(entry_node(entry)) + "\n"); }
     } else if (context.output == "name") {
         for (const auto& entry : plan.entries) {
             context.console.out(fmt::format("{} {}/{}\n", entry.node, entry.namespace_, entry.module));
@@ -90,13 +116,9 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     Source source = read_valid_source(args, context);
     apply_what_if(args, source);
     const plan::Options options = plan_options(args, source);
+    if (context.output == "jsonl") { return show_lines(source, options, args, context); }
     plan::Plan plan = plan::make_plan(source.objects, options);
-    if (context.verbosity >= 0) {
-        for (const auto& diagnostic : plan.diagnostics) {
-            if (diagnostic.severity == Severity::note) { continue; }
-            context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
-        }
-    }
+    warn(plan.diagnostics, context);
     plan.diagnostics.insert(plan.diagnostics.end(), source.diagnostics.begin(), source.diagnostics.end());
     sort_and_merge(plan.diagnostics);
     keep_selected(plan, source, args);
