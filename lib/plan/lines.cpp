@@ -216,7 +216,8 @@ bool has_kmm_label(const api::Labels& labels) {
 class PlanVisitor {
 public:
     PlanVisitor(const api::Objects& objects, const Options& options, const LineSink& sink)
-        : objects_(objects), options_(options), sink_(sink), lint_(objects), needs_(objects.modules), globs_(options.missing_images) {
+        : objects_(objects), options_(complete(options, objects)), sink_(sink), lint_(objects), needs_(objects.modules),
+          globs_(options.missing_images) {
         std::vector<const api::Module*> modules;
         for (const auto& module : objects.modules) { modules.push_back(&module); }
         std::stable_sort(modules.begin(), modules.end(), [](const api::Module* a, const api::Module* b) {
@@ -262,7 +263,7 @@ private:
     void visit(const NodeView& view) {
         const api::Node& node = *view.node;
         for (std::size_t i = 0; i < selectors_.size(); ++i) { selected_[i] = selects(selectors_[i], node.meta.labels); }
-        const bool alike = !node.kernel_version.empty() && !has_kmm_label(node.meta.labels);
+        const bool alike = !node.kernel_version.empty() && view.pods.empty() && !has_kmm_label(node.meta.labels);
         Row* row = nullptr;
         if (alike) {
             row = &rows_[likeness(node)];
@@ -384,7 +385,7 @@ private:
     }
 
     const api::Objects& objects_;
-    const Options& options_;
+    const Options options_;
     const LineSink& sink_;
     std::vector<Resolver> resolvers_;         ///< of the Modules in the plan's order
     std::vector<std::size_t> selector_of_;    ///< for each of them, its place in selectors_

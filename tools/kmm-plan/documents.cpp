@@ -20,6 +20,14 @@ Node count_node(std::size_t count) { return Node(static_cast<std::uint64_t>(coun
 
 Node document(const char* kind) { return Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", kind}}); }
 
+Node object_counts(const Source& source) {
+    return Node::mapping({{"nodes", count_node(source.objects.nodes.size())},
+                          {"modules", count_node(source.objects.modules.size())},
+                          {"nodeModulesConfigs", count_node(source.objects.node_modules_configs.size())},
+                          {"secrets", count_node(source.objects.secrets.size())},
+                          {"configMaps", count_node(source.objects.config_maps.size())}});
+}
+
 Node summary(const plan::Plan& plan) {
     constexpr std::array actions{plan::Action::load,   plan::Action::keep,    plan::Action::reload,
                                  plan::Action::unload, plan::Action::blocked, plan::Action::none};
@@ -80,7 +88,10 @@ Node diagnostics_node(const Diagnostics& diagnostics) {
 
 Node plan_node(const Source& source, const plan::Plan& plan, const plan::Options& options) {
     Node node = document("Plan");
-    node.set("source", source.description);
+    // Not where the objects came from: the plan of a dump and of a directory are the same bytes.
+    Node from = Node::mapping({{"objects", object_counts(source)}});
+    if (const auto* said = source.description.find("whatIf"); said != nullptr) { from.set("whatIf", *said); }
+    node.set("source", std::move(from));
     node.set("state", options.next ? "next" : "settled");
     Node entries = Node::sequence();
     for (const auto& entry : plan.entries) { entries.push_back(entry_node(entry)); }
@@ -109,11 +120,7 @@ Node why_node(const plan::Why& why) {
 Node validation_node(const Source& source) {
     Node node = document("Validation");
     node.set("source", source.description);
-    node.set("objects", Node::mapping({{"nodes", count_node(source.objects.nodes.size())},
-                                       {"modules", count_node(source.objects.modules.size())},
-                                       {"nodeModulesConfigs", count_node(source.objects.node_modules_configs.size())},
-                                       {"secrets", count_node(source.objects.secrets.size())},
-                                       {"configMaps", count_node(source.objects.config_maps.size())}}));
+    node.set("objects", object_counts(source));
     node.set("diagnostics", diagnostics_node(source.diagnostics));
     return node;
 }

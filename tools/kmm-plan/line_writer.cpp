@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-plan/line_writer.hpp"
 
-#include <algorithm>
 #include <string_view>
 
 #include "kmm-plan/documents.hpp"
@@ -36,19 +35,6 @@ std::optional<LineWriter::Pieces> LineWriter::cut(const plan::Line& line) {
     return Pieces{text.substr(0, node), text.substr(behind_node, boot - behind_node), text.substr(boot + k_boot.size() + 2)};
 }
 
-void LineWriter::append_quoted(const std::string& text) {
-    const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-    });
-    if (plain) {
-        block_ += '"';
-        block_ += text;
-        block_ += '"';
-    } else {
-        block_ += value::to_json(value::Node(text));
-    }
-}
-
 void LineWriter::write(const plan::Line& line) {
     const std::optional<Pieces>* pieces = nullptr;
     if (line.shared != plan::k_own_entry) {
@@ -63,10 +49,15 @@ void LineWriter::write(const plan::Line& line) {
     if (pieces == nullptr || !*pieces) {
         block_ += text_of_line(line.own());
     } else {
+        if (node_ != &line.node) {
+            node_ = &line.node;
+            name_ = value::to_json(value::Node(line.node.meta.name));
+            boot_id_ = line.node.boot_id.empty() ? "" : value::to_json(value::Node(line.node.boot_id));
+        }
         block_ += (**pieces)[0];
-        append_quoted(line.node.meta.name);
+        block_ += name_;
         block_ += (**pieces)[1];
-        if (!line.node.boot_id.empty()) { append_quoted(line.node.boot_id); }
+        block_ += boot_id_;
         block_ += (**pieces)[2];
     }
     if (block_.size() >= k_block) { flush(); }

@@ -27,10 +27,11 @@ private:
     using Pieces = std::array<std::string, 3>;
     /// nullopt if the text of the entry has no such places.
     [[nodiscard]] static std::optional<Pieces> cut(const plan::Line& line);
-    void append_quoted(const std::string& text);
 
     cli::Console& console_;
     std::string block_;
+    const api::Node* node_ = nullptr;  ///< of the last line, and its name and boot id as JSON
+    std::string name_, boot_id_;
     std::vector<std::optional<Pieces>> pieces_;  ///< by the number of the shared entry
     std::vector<bool> is_cut_;
 };
