@@ -128,9 +128,14 @@ private:
             diagnostics_.push_back(doubt);
             return;
         }
-        for (const auto& document : value::read_any(*text, file, diagnostics_)) {
-            api::decode(document, objects_, diagnostics_);
+        Diagnostics faults;
+        for (const auto& document : value::read_any(*text, file, faults)) { api::decode(document, objects_, faults); }
+        constexpr std::string_view k_limit = "document-limit";
+        // What is too large for a tree has a first doubt that says more.
+        if (doubt.code != k_limit && std::any_of(faults.begin(), faults.end(), [](const Diagnostic& fault) { return fault.code == k_limit; })) {
+            diagnostics_.push_back(doubt);
         }
+        diagnostics_.insert(diagnostics_.end(), faults.begin(), faults.end());
     }
 
     api::Objects& objects_;

@@ -106,7 +106,7 @@ public:
     std::optional<Diagnostic> read() {
         const bool begun = refill(0) && (!text_.starts_with("\xEF\xBB\xBF") || refill(3));
         if (begun && root()) return std::nullopt;
-        return fault("json-syntax", doubt_, document_.file, place_);
+        return fault(code_, doubt_, document_.file, place_);
     }
 
 private:
@@ -127,6 +127,11 @@ private:
         place_ = mark();
         doubt_ = message;
         return Step::bad;
+    }
+    Step limit(std::string_view message) {
+        const auto step = doubt(message);
+        if (step == Step::bad) code_ = "document-limit";
+        return step;
     }
     Step unexpected(std::string_view expected) {
         if (at_ >= index_.size()) return doubt(fmt::format("expected {}, found the end of the text", expected));
@@ -220,12 +225,12 @@ private:
     Step skip(std::size_t depth) {
         closers_.clear();
         for (;;) {
-            if (++nodes_ > limits_.json_nodes_max) return doubt("expected fewer values in an object");
+            if (++nodes_ > limits_.json_nodes_max) return limit("expected fewer values in an object");
             const char c = peek();
             if (c == '"') {
                 if (!skip_string()) return doubt("invalid escape sequence in a string");
             } else if (c == '{' || c == '[') {
-                if (depth + closers_.size() >= limits_.depth_max) return doubt("expected fewer nested levels");
+                if (depth + closers_.size() >= limits_.depth_max) return limit("expected fewer nested levels");
                 const char close = c == '{' ? '}' : ']';
                 ++at_;
                 if (!take(close)) {
@@ -244,7 +249,7 @@ private:
     }
 
     Step build(Node& out, const Shape* shape, std::size_t depth) {
-        if (++nodes_ > limits_.json_nodes_max) return doubt("expected fewer values in an object");
+        if (++nodes_ > limits_.json_nodes_max) return limit("expected fewer values in an object");
         const auto here = mark();
         const char c = peek();
         Step step = Step::ok;
@@ -265,7 +270,7 @@ private:
     }
 
     Step sequence(Node& out, const Shape* shape, std::size_t depth) {
-        if (depth >= limits_.depth_max) return doubt("expected fewer nested levels");
+        if (depth >= limits_.depth_max) return limit("expected fewer nested levels");
         out = Node::sequence();
         ++at_;
         if (take(']')) return Step::ok;
@@ -278,7 +283,7 @@ private:
 
     /// `depth` is that of the mapping's own value.
     Step mapping(Node& out, const Shape* shape, std::size_t depth) {
-        if (depth >= limits_.depth_max) return doubt("expected fewer nested levels");
+        if (depth >= limits_.depth_max) return limit("expected fewer nested levels");
         out = Node::mapping();
         ++at_;
         if (take('}')) return Step::ok;
@@ -422,7 +427,7 @@ private:
     Document document_;
     std::size_t nodes_ = 0;
     std::string closers_;    ///< of the containers that skip() is in
-    std::string doubt_;
+    std::string code_ = "json-syntax", doubt_;
     Mark place_;
 };
 

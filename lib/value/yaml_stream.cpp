@@ -84,6 +84,7 @@ bool is_plain_text(std::string_view text) noexcept {
 struct Doubt {
     std::string message;
     Mark mark;
+    std::string code = "yaml-syntax";
 };
 
 class YamlStream {
@@ -103,7 +104,7 @@ public:
             while (next()) {
             }
         } catch (const Doubt& doubt) {
-            return fault("yaml-syntax", doubt.message, file_, doubt.mark);
+            return fault(doubt.code, doubt.message, file_, doubt.mark);
         }
         return std::nullopt;
     }
@@ -190,7 +191,7 @@ private:
         if (anchor != nullptr || tag != nullptr) throw Doubt{"expected no anchor and no tag", wide_.mark(event.start_mark)};
         bytes_ += bytes;
         if (++nodes_ > limits_.nodes_max || bytes_ > limits_.bytes_max) {
-            throw Doubt{"expected fewer values in an object", wide_.mark(event.start_mark)};
+            throw Doubt{"expected fewer values in an object", wide_.mark(event.start_mark), "document-limit"};
         }
     }
 
@@ -247,7 +248,7 @@ private:
     void on_start(const yaml_event_t& event, const yaml_char_t* anchor, const yaml_char_t* tag, Kind kind) {
         check(event, anchor, tag, 0);
         if (at_key()) throw Doubt{"expected a string as key", wide_.mark(event.start_mark)};
-        if (stack_.size() + skipping_ >= limits_.depth_max) throw Doubt{"expected fewer nested levels", wide_.mark(event.start_mark)};
+        if (stack_.size() + skipping_ >= limits_.depth_max) throw Doubt{"expected fewer nested levels", wide_.mark(event.start_mark), "document-limit"};
         if (skipping_ > 0 || skip_value_) {
             skip_value_ = false;
             ++skipping_;

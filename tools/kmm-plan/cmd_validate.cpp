@@ -7,6 +7,7 @@
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
+#include "plan/lines.hpp"
 #include "plan/lint.hpp"
 #include "plan/validate.hpp"
 
@@ -44,7 +45,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
                                         [&](const auto& module) { return module.full_name() == before.full_name(); });
         if (after != source.objects.modules.end()) { plan::validate_update(before, *after, source.diagnostics); }
     }
-    for (auto& finding : plan::make_plan(source.objects, {}).diagnostics) {
+    for (auto& finding : plan::visit_plan(source.objects, {}, [](const plan::Line&) {})) {
         // Faults of mappings are among the rules above already, with the Module's name.
         if (finding.severity != Severity::error) { source.diagnostics.push_back(std::move(finding)); }
     }
