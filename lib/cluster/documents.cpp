@@ -131,8 +131,9 @@ private:
         Diagnostics faults;
         for (const auto& document : value::read_any(*text, file, faults)) { api::decode(document, objects_, faults); }
         constexpr std::string_view k_limit = "document-limit";
-        // What is too large for a tree has a first doubt that says more.
-        if (doubt.code != k_limit && std::any_of(faults.begin(), faults.end(), [](const Diagnostic& fault) { return fault.code == k_limit; })) {
+        constexpr std::size_t k_large = std::size_t{16} << 20U;
+        // A dump that is too large for a tree has a first doubt that says more.
+        if (text->size() > k_large && doubt.code != k_limit && std::any_of(faults.begin(), faults.end(), [](const Diagnostic& fault) { return fault.code == k_limit; })) {
             diagnostics_.push_back(doubt);
         }
         diagnostics_.insert(diagnostics_.end(), faults.begin(), faults.end());
