@@ -11,6 +11,7 @@
 #include "kernel/devel.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/images.hpp"
+#include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/survey.hpp"
 
@@ -202,11 +203,8 @@ std::string table(const std::vector<Verdict>& verdicts, const cli::Context& cont
 }
 
 /// Findings once each, although several pools share them; then who would lose what.
-std::string explanation(const std::vector<Verdict>& verdicts, bool color) {
+std::string explanation(const std::vector<Verdict>& verdicts, const Diagnostics& findings, bool color) {
     std::string text;
-    Diagnostics findings;
-    for (const auto& verdict : verdicts) findings.insert(findings.end(), verdict.findings.begin(), verdict.findings.end());
-    sort_and_merge(findings);
     for (const auto& finding : findings) text += cli::diagnostic_text(finding, color);
     for (const auto& verdict : verdicts) {
         if (!verdict.failed() || verdict.pool == nullptr || verdict.pool->loaded.empty()) continue;
@@ -215,7 +213,32 @@ std::string explanation(const std::vector<Verdict>& verdicts, bool color) {
     return text;
 }
 
+/// Where in the documents a finding about this row is to be mended: the mapping, else all mappings, else the Module.
+Position place_of(const Verdict& verdict) {
+    const auto& module = *verdict.surveyed->module;
+    const std::string mappings = "spec.moduleLoader.container.kernelMappings";
+    if (verdict.resolved != nullptr)
+        if (const auto place = module.places.find(fmt::format("{}[{}]", mappings, verdict.resolved->mapping_index)); place != module.places.end()) return place->second;
+    if (const auto place = module.places.find(mappings); place != module.places.end()) return place->second;
+    return module.meta.origin;
+}
+
+/// Gives every finding its place and takes away what the baseline knows; returns all of them, each once.
+Diagnostics settle_findings(std::vector<Verdict>& verdicts, Reporting& reporting) {
+    Diagnostics all;
+    for (auto& verdict : verdicts) {
+        for (auto& finding : verdict.findings)
+            if (!finding.position) finding.position = place_of(verdict);
+        reporting.forget_known(verdict.findings);
+        if (verdict.findings.empty()) verdict.unknown = false;
+        all.insert(all.end(), verdict.findings.begin(), verdict.findings.end());
+    }
+    sort_and_merge(all);
+    return all;
+}
+
 Exit run_preflight(const cli::Args& args, cli::Context& context) {
+    Reporting reporting(args);
     const auto kernels = args.all("kernel");
     if (kernels.empty()) throw Error(Exit::usage, "missing-option", "--kernel KERNEL is missing").hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
     const auto interfaces = read_interfaces(args);
@@ -232,16 +255,17 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     if (rows.empty()) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check").hint("kmm-plan show tells what was read");
     auto verdicts = first_verdicts(rows, interface_of, source.objects.nodes.empty(), args.flag("check-images"));
     answer_questions(verdicts, source, args, context);
+    const auto findings = settle_findings(verdicts, reporting);
+    reporting.publish("preflight", read_files(source), findings, context);
     if (context.output == "json" || context.output == "yaml") {
         context.console.out(machine_text(preflight_node(source, verdicts), context.output));
     } else if (context.output == "jsonl") {
         for (const auto& verdict : verdicts) context.console.out(machine_text(verdict_node(verdict), "jsonl"));
     } else {
         context.console.out(table(verdicts, context));
-        if (context.verbosity >= 0) context.console.err(explanation(verdicts, context.color_err));
+        if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
     }
-    const bool passed = std::none_of(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) { return has_errors(verdict.findings); });
-    return passed ? Exit::ok : Exit::checks_failed;
+    return reporting.failed(findings) ? Exit::checks_failed : Exit::ok;
 }
 
 }  // namespace
@@ -271,7 +295,7 @@ cli::Verb preflight_verb() {
     devel.value_name = "PATH";
     devel.help = "its headers: directory, Module.symvers, .deb or .rpm";
     devel.repeatable = true;
-    verb.options = std::vector<cli::Option>{kernel, devel} + registry_options() + source_options() + cli::common_options();
+    verb.options = std::vector<cli::Option>{kernel, devel} + registry_options() + report_options() + source_options() + cli::common_options();
     verb.run = run_preflight;
     return verb;
 }
