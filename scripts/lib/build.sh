@@ -8,5 +8,5 @@ configure() {
   local directory=$1 type=$2
   shift 2
   cmake -G Ninja -S . -B "$directory" -DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" \
-    -DCMAKE_UNITY_BUILD=ON "$@" >/dev/null
+    -DCMAKE_CXX_FLAGS_DEBUG=-g1 -DCMAKE_UNITY_BUILD=ON "$@" >/dev/null
 }
