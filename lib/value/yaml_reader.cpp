@@ -27,6 +27,15 @@
 namespace kmm::value {
 namespace {
 
+/// yaml-cpp turns the escapes \N and \_ into single bytes, 0x85 and 0xa0, instead of the characters of these numbers.
+std::string whole_characters(std::string text) {
+    for (;;) {
+        const auto at = find_invalid_utf8(text);
+        if (!at || (text[*at] != '\x85' && text[*at] != '\xa0')) return text;
+        text.insert(*at, 1, '\xc2');
+    }
+}
+
 /// Ends the parse of a file; the diagnostic is already recorded.
 struct StopReading {};
 
@@ -100,7 +109,8 @@ public:
     void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
         const auto place = to_mark(mark);
         check_closed(place);
-        finish(scalar(tag, text, place), place, anchor, tag == "?" ? Plain::yes : Plain::no);
+        const bool whole = base::is_utf8(text);
+        finish(scalar(tag, whole ? text : whole_characters(text), place), place, anchor, tag == "?" ? Plain::yes : Plain::no);
     }
 
     void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,

@@ -84,6 +84,14 @@ TEST_SUITE("value::reader") {
         }
     }
 
+    TEST_CASE("the escapes of YAML stand for whole characters") {
+        Diagnostics faults;
+        const auto documents = read_yaml("a: \"x\\_y\\N\\Lé\\_\"\n\"\\_\": 1\n", "f", faults);
+        REQUIRE(faults.empty());
+        CHECK(documents[0].root.get_string({"a"}) == "x\u00a0y\u0085\u2028é\u00a0");
+        CHECK(documents[0].root.members()[1].key == "\u00a0");
+    }
+
     TEST_CASE("faults of YAML carry their place, and do not hide each other") {
         const std::vector<Case> cases = {
             {"duplicate", "a: 1\nb: 2\na: 3\n", "{\"a\":1,\"b\":2}\n!duplicate-key 3:1\n"},
