@@ -52,7 +52,6 @@ public:
             const auto end = end_of_scalar(start);
             const auto next = text_.find_first_not_of(" \t\r\n", end);
             if (next != std::string_view::npos) return fail_trailing(next);
-            if (root.is_string() && document.get_string().error()) return fail_syntax("invalid string", start);
         }
         return root;
     }

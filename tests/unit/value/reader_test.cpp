@@ -84,6 +84,17 @@ TEST_SUITE("value::reader") {
         }
     }
 
+    TEST_CASE("a JSON document that is one long string") {
+        // simdjson's buffer has room for each string of a document once.
+        for (const std::size_t length : {10U, 200U, 1000U, 100000U}) {
+            const std::string text(length, 'x');
+            Diagnostics faults;
+            const auto documents = read_json("\"" + text + "\"", "f", faults);
+            REQUIRE(faults.empty());
+            CHECK(documents[0].root.text() == text);
+        }
+    }
+
     TEST_CASE("the escapes of YAML stand for whole characters") {
         Diagnostics faults;
         const auto documents = read_yaml("a: \"x\\_y\\N\\Lé\\_\"\n\"\\_\": 1\n", "f", faults);
