@@ -2,7 +2,6 @@
 #include "kernel/judge.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -22,12 +21,6 @@ std::string few(const std::vector<std::string>& all) {
     auto text = base::join(std::vector<std::string>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown)), ", ");
     if (all.size() > shown) text += fmt::format(" and {} more", all.size() - shown);
     return text;
-}
-
-/// As the kernel's license_is_gpl_compatible.
-bool gpl_compatible(const std::string& license) {
-    constexpr std::array<std::string_view, 6> k_free{"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"};
-    return std::find(k_free.begin(), k_free.end(), license) != k_free.end();
 }
 
 class Judge {
@@ -95,8 +88,7 @@ private:
 
     void symbols(const kmod::IndexedModule& module) {
         const auto& info = module.file;
-        const auto imported = info.info_all("import_ns");
-        const bool free_license = gpl_compatible(info.info("license"));
+        const bool free_license = info.gpl_compatible();
         std::vector<std::string> unknown, wrong, unimported, reserved;
         for (const auto& symbol : info.undefined) {
             if (const auto& owner = index_.exporter_of(symbol.name); !owner.empty()) continue;
@@ -109,7 +101,7 @@ private:
             const Export& entry = it->second;
             if (const auto crc = info.crcs.find(symbol.name); crc != info.crcs.end() && crc->second != entry.crc)
                 wrong.push_back(fmt::format("{} {:#010x} (expected {:#010x})", shown, crc->second, entry.crc));
-            if (!entry.ns.empty() && std::find(imported.begin(), imported.end(), entry.ns) == imported.end())
+            if (!entry.ns.empty() && !info.imports(entry.ns))
                 unimported.push_back(fmt::format("{} ({})", shown, entry.ns));
             if (entry.gpl_only && !free_license) reserved.push_back(shown);
         }

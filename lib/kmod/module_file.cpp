@@ -2,6 +2,7 @@
 #include "kmod/module_file.hpp"
 
 #include <elf.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <cstring>
@@ -263,6 +264,19 @@ bool ModuleFile::gpl_compatible() const {
     static constexpr std::string_view compatible[] = {"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"};
     const std::string license = info("license");
     return std::find(std::begin(compatible), std::end(compatible), license) != std::end(compatible);
+}
+
+bool ModuleFile::imports(const std::string& symbol_namespace) const {
+    constexpr std::string_view for_modules = "module:";
+    if (symbol_namespace.starts_with(for_modules)) {
+        const std::string list = symbol_namespace.substr(for_modules.size());
+        const auto patterns = base::split(list, ',');
+        return std::any_of(patterns.begin(), patterns.end(), [&](std::string_view pattern) {
+            return ::fnmatch(normalise_name(pattern).c_str(), name.c_str(), 0) == 0;
+        });
+    }
+    const auto imported = info_all("import_ns");
+    return std::find(imported.begin(), imported.end(), symbol_namespace) != imported.end();
 }
 
 std::string ModuleFile::vermagic() const { return std::string(base::trim(info("vermagic"))); }

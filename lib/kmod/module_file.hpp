@@ -66,6 +66,8 @@ struct ModuleFile {
     [[nodiscard]] bool in_tree() const { return info("intree") == "Y"; }
     /// True if `license` gives access to GPL-only symbols. Source: Linux include/linux/license.h.
     [[nodiscard]] bool gpl_compatible() const;
+    /// True if the module may use symbols of this namespace; "module:a,b*" names modules instead.
+    [[nodiscard]] bool imports(const std::string& symbol_namespace) const;
 };
 
 /// `-` -> `_`: the kernel's form of a module name.

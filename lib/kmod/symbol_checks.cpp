@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fnmatch.h>
-
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -22,20 +20,6 @@ bool namespaces_are_optional(const CheckInput& input) {
         if (text) return text->find("\nCONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS=y") != std::string::npos;
     }
     return false;
-}
-
-/// Whether `module` may use a symbol of `wanted` namespace. "module:a,b*" names modules instead.
-bool imports(const ModuleFile& module, const std::string& wanted) {
-    constexpr std::string_view for_modules = "module:";
-    if (wanted.starts_with(for_modules)) {
-        const std::string list = wanted.substr(for_modules.size());
-        const auto patterns = base::split(list, ',');
-        return std::any_of(patterns.begin(), patterns.end(), [&](std::string_view pattern) {
-            return ::fnmatch(normalise_name(pattern).c_str(), module.name.c_str(), 0) == 0;
-        });
-    }
-    const auto imported = module.info_all("import_ns");
-    return std::find(imported.begin(), imported.end(), wanted) != imported.end();
 }
 
 /// Everything known about exports outside of the image: the kernel's headers, then the host's modules that are needed.
@@ -68,7 +52,7 @@ void check_exports(const CheckInput& input, Diagnostics& findings) {
             if (it == table.end()) continue;
             if (it->second.gpl_only && !file.gpl_compatible() && !symbol.weak) gpl_only.push_back(symbol.name);
             const std::string& wanted = it->second.symbol_namespace;
-            if (!wanted.empty() && !imports(file, wanted)) missing[wanted].push_back(symbol.name);
+            if (!wanted.empty() && !file.imports(wanted)) missing[wanted].push_back(symbol.name);
         }
         if (!gpl_only.empty()) {
             const std::string license = file.info("license");

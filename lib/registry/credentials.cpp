@@ -140,6 +140,16 @@ std::vector<Credential> parse_credentials(const std::string& text, const std::st
     return credentials_in(read_config(text, file), file);
 }
 
+std::vector<Credential> secret_credentials(const std::map<std::string, std::string>& data, const std::string& shown) {
+    std::vector<Credential> found;
+    for (const char* key : {".dockerconfigjson", ".dockercfg"}) {
+        const auto it = data.find(key);
+        if (it == data.end()) continue;
+        for (auto& credential : parse_credentials(it->second, shown)) found.push_back(std::move(credential));
+    }
+    return found;
+}
+
 std::vector<Credential> mounted_credentials(const std::string& directory, std::vector<std::string>& warnings) {
     std::vector<Credential> result;
     add_mounted(directory, 0, result, warnings);

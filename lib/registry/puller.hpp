@@ -98,6 +98,8 @@ pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& ht
 /// Reads Docker's config.json / .dockerconfigjson or legacy .dockercfg text. Errors: data "bad-auth-file" with `file`'s
 /// name and never its content.
 [[nodiscard]] std::vector<Credential> parse_credentials(const std::string& text, const std::string& file);
+/// Credentials of a pull Secret's data, decoded: its members .dockerconfigjson and .dockercfg. `shown` names it in errors.
+[[nodiscard]] std::vector<Credential> secret_credentials(const std::map<std::string, std::string>& data, const std::string& shown);
 /// Credentials of `authfile`, or, if it is "", of the usual places in order of precedence (facts: reliability-ux 2.6). `warnings`
 /// names files that rely on credential helpers: those are programs, and none is run. Errors: as parse_credentials; io.
 [[nodiscard]] std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings);

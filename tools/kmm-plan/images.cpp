@@ -33,18 +33,12 @@ cli::Option registry_option(const char* name, const char* value, const char* hel
     return option;
 }
 
-std::vector<registry::Credential> secret_credentials(const api::Module& module, const api::Objects& objects) {
-    std::vector<registry::Credential> found;
+std::vector<registry::Credential> module_credentials(const api::Module& module, const api::Objects& objects) {
     for (const auto& secret : objects.secrets) {
-        if (module.image_repo_secret.empty() || secret.meta.name != module.image_repo_secret || secret.meta.namespace_ != module.meta.namespace_) continue;
-        for (const char* key : {".dockerconfigjson", ".dockercfg"}) {
-            const auto it = secret.data.find(key);
-            if (it == secret.data.end()) continue;
-            const auto more = registry::parse_credentials(it->second, fmt::format("Secret {}/{}", secret.meta.namespace_, secret.meta.name));
-            found.insert(found.end(), more.begin(), more.end());
-        }
+        if (!module.image_repo_secret.empty() && secret.meta.name == module.image_repo_secret && secret.meta.namespace_ == module.meta.namespace_)
+            return registry::secret_credentials(secret.data, fmt::format("Secret {}/{}", secret.meta.namespace_, secret.meta.name));
     }
-    return found;
+    return {};
 }
 
 Diagnostic refusal(const Error& error) {
@@ -93,7 +87,7 @@ private:
         if (!question.architecture.empty()) made.architecture = question.architecture;
         made.tls.insecure = config.insecure_pull || args_.flag("insecure");
         made.tls.ca_file = args_.get("ca-file").value_or("");
-        made.credentials = secret_credentials(*question.module, objects_);
+        made.credentials = module_credentials(*question.module, objects_);
         made.credentials.insert(made.credentials.end(), defaults_.begin(), defaults_.end());
         if (end_) made.deadline = std::max(std::chrono::milliseconds(1), *end_ - clock_.monotonic());
         made.progress = [](std::uint64_t, std::uint64_t) {

@@ -54,15 +54,10 @@ std::string read_standard_input() {
     return text;
 }
 
-/// Secrets of type dockerconfigjson and dockercfg as credentials.
+/// The credentials of all Secrets.
 void add_secrets(const api::Objects& objects, const std::string& file, std::vector<registry::Credential>& credentials) {
     for (const auto& secret : objects.secrets) {
-        const std::string shown = fmt::format("{}: Secret {}", file, secret.meta.name);
-        for (const char* key : {".dockerconfigjson", ".dockercfg"}) {
-            const auto it = secret.data.find(key);
-            if (it == secret.data.end()) continue;
-            for (auto& credential : registry::parse_credentials(it->second, shown)) credentials.push_back(std::move(credential));
-        }
+        for (auto& credential : registry::secret_credentials(secret.data, fmt::format("{}: Secret {}", file, secret.meta.name))) credentials.push_back(std::move(credential));
     }
 }
 
