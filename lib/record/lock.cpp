@@ -19,6 +19,9 @@ namespace kmm::record {
 namespace {
 
 constexpr std::size_t k_owner_size = 2048;
+// The kernel lets go of a killed owner's lock only when its last thread has closed its files, and whoever killed it may be here before.
+constexpr std::chrono::milliseconds k_last_breath{250};
+constexpr std::chrono::milliseconds k_pause{5};
 
 struct flock whole_file() {
     struct flock range {};
@@ -38,7 +41,6 @@ std::optional<Owner> read_owner(int fd) {
 /// text of the one before, which is dead: wait for that moment to pass. All fields empty when nothing came.
 Owner read_living_owner(int fd) {
     constexpr int k_attempts = 20;
-    constexpr std::chrono::milliseconds k_pause{5};
     for (int attempt = 0; attempt < k_attempts; ++attempt) {
         if (std::optional<Owner> owner = read_owner(fd); owner && owner_may_live(*owner)) {
             return std::move(*owner);
@@ -78,17 +80,17 @@ Lock StateDir::lock(const Owner& owner) {
     }
     Lock lock(duplicate);
     struct flock range = whole_file();
-    int result = 0;
-    do {
-        result = ::fcntl(lock.fd_, F_OFD_SETLK, &range);
-    } while (result != 0 && errno == EINTR);
-    const int saved = errno;
-    if (result != 0 && (saved == EAGAIN || saved == EACCES)) {
-        throw locked_by(read_living_owner(lock.fd_), path_);
-    }
-    if (result != 0) {
-        throw from_errno(saved, "cannot lock " + path, "unsafe-state-fs")
-            .hint("the file system does not support locks; choose a --state-dir on a local one");
+    const auto end = std::chrono::steady_clock::now() + k_last_breath;
+    while (::fcntl(lock.fd_, F_OFD_SETLK, &range) != 0) {
+        const int saved = errno;
+        if (saved != EAGAIN && saved != EACCES && saved != EINTR) {
+            throw from_errno(saved, "cannot lock " + path, "unsafe-state-fs")
+                .hint("the file system does not support locks; choose a --state-dir on a local one");
+        }
+        if (std::chrono::steady_clock::now() >= end) {
+            throw locked_by(read_living_owner(lock.fd_), path_);
+        }
+        std::this_thread::sleep_for(k_pause);
     }
     std::string text = encode_owner(owner);
     text.resize(std::max(k_owner_size, text.size() + 1) - 1, ' ');

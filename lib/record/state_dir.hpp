@@ -76,8 +76,8 @@ public:
     /// Errors: no_permission "unsafe-state-dir", io, not_found when absent and not `create`.
     void open(bool create);
 
-    /// Takes the lock without waiting and writes the owner record. Errors: locked (75) "locked" with details who, where,
-    /// since, operation; io "unsafe-state-fs" on ENOLCK/ENOTSUP.
+    /// Takes the lock and writes the owner record; waits a quarter of a second at most, for a killed owner's last breath.
+    /// Errors: locked (75) "locked" with details who, where, since, operation; io "unsafe-state-fs" on ENOLCK/ENOTSUP.
     [[nodiscard]] Lock lock(const Owner& owner);
     /// Text of the lock file with a verdict: is that owner alive? nullopt when nobody holds the lock.
     [[nodiscard]] std::optional<Owner> holder() const;

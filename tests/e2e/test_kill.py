@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGKILL at every system call that changes something; then a person goes on. The end must be that of an unkilled run."""
 import shutil
+import subprocess
 
 from case import E2eCase
 from fleet import MODULE, scratch
@@ -88,7 +89,12 @@ class KilledAtJournal(Killed):
             where = scratch("kill")
             try:
                 world = self.fleet.copy(where / "w")
-                world.start(*options, prefix=("timeout", "-s", "KILL", f"{seconds:.3f}"))
+                started = world.begin("start", "module", MODULE, "--to", "v2", *options)
+                try:
+                    started.wait(seconds)
+                except subprocess.TimeoutExpired:
+                    started.kill()
+                    started.wait()
                 last = world.run("resume") if (world.state / "journal.ndjson").exists() else world.start(*options)
                 if world.most_without() > 2:
                     return "more than two nodes without a module"
