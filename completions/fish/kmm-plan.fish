@@ -135,6 +135,8 @@ complete -c kmm-plan -n '__fish_seen_subcommand_from diff' -l help -s h -d 'show
 complete -c kmm-plan -n '__fish_seen_subcommand_from diff' -l version -d 'show the version'
 complete -c kmm-plan -n '__fish_seen_subcommand_from preflight' -l kernel -x -d 'a kernel version as uname -r prints it'
 complete -c kmm-plan -n '__fish_seen_subcommand_from preflight' -l kernel-devel -r -F -d 'its headers: directory, Module.symvers, .deb or .rpm'
+complete -c kmm-plan -n '__fish_seen_subcommand_from preflight' -l cert -r -F -d 'X.509 certificate, DER or PEM, whose signatures the kernel trusts'
+complete -c kmm-plan -n '__fish_seen_subcommand_from preflight' -l sig-enforce -d 'the nodes refuse modules without a trusted signature: module.sig_enforce=1, Secure Boot'
 complete -c kmm-plan -n '__fish_seen_subcommand_from preflight' -l check-images -d 'ask the registries whether the images are there'
 complete -c kmm-plan -n '__fish_seen_subcommand_from preflight' -l authfile -r -F -d 'credentials for registries, as Docker\'s config.json'
 complete -c kmm-plan -n '__fish_seen_subcommand_from preflight' -l ca-file -r -F -d 'certificates to trust registries by, in PEM form'

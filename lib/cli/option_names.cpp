@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 81> k_names = {
+    static constexpr std::array<std::string_view, 83> k_names = {
         "all",
         "authfile",
         "baseline",
@@ -16,6 +16,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "cache-dir",
         "cache-size",
         "canary",
+        "cert",
         "check-images",
         "ci",
         "cluster",
@@ -76,6 +77,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "runner",
         "selector",
         "settle",
+        "sig-enforce",
         "sign-image",
         "ssh-config",
         "state-dir",

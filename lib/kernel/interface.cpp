@@ -62,6 +62,7 @@ void read_configuration(std::string_view text, Interface& to) {
     const auto on = switches(text);
     const auto has = [&](const char* name) { return on.contains(name); };
     to.signatures_forced = has("MODULE_SIG_FORCE");
+    if (!on.empty()) to.signatures_checked = to.signatures_forced || has("MODULE_SIG");
     to.lenient_namespaces = has("MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS");
     std::string arch_word;
     if (has("X86_64")) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct Interface {
     std::map<std::string, Export> exports;  ///< by symbol
     std::set<std::string> modules;          ///< normalised names of the kernel's own modules that export something
     bool signatures_forced = false;         ///< CONFIG_MODULE_SIG_FORCE
+    std::optional<bool> signatures_checked; ///< CONFIG_MODULE_SIG; nullopt if there was no configuration
     bool lenient_namespaces = false;        ///< CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS
 };
 

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "kmod/parameters.hpp"
 #include "kmod/preflight.hpp"
+#include "kmod/signature.hpp"
 
 namespace kmm::kernel {
 
@@ -42,6 +43,7 @@ public:
                 file(module);
                 symbols(module);
             }
+            signature(module);
             firmware(module);
         }
         if (interface_ != nullptr) dependencies(order);
@@ -62,9 +64,45 @@ private:
                  "build the image for this architecture");
         }
         vermagic(info);
-        if (!info.is_signed && interface_->signatures_forced)
-            find(Severity::error, "unsigned-module", fmt::format("module {} is not signed, and kernel {} takes signed modules only", info.name, wish_.release),
-                 "sign the module with a key that the kernel trusts");
+    }
+
+    /// What a kernel does about signatures: Linux kernel/module/signing.c, module_sig_check().
+    void signature(const kmod::IndexedModule& module) {
+        const auto& info = module.file;
+        const bool configured = interface_ != nullptr && interface_->signatures_checked.has_value();
+        const bool enforced = wish_.signatures_enforced || (interface_ != nullptr && interface_->signatures_forced);
+        if (!enforced && configured && !*interface_->signatures_checked) return;
+        const auto found = wish_.signatures.find(info.name);
+        const SignatureCheck check = found != wish_.signatures.end() ? found->second
+                                     : info.is_signed               ? SignatureCheck{Trust::unchecked, "", ""}
+                                                                    : SignatureCheck{};
+        const std::string takes = enforced     ? fmt::format("kernel {} takes trusted modules only", wish_.release)
+                                  : configured ? fmt::format("kernel {} loads it and is tainted", wish_.release)
+                                               : fmt::format("it is not known whether kernel {} takes it", wish_.release);
+        const std::string sign = enforced || configured ? "sign the module with a key that the kernel trusts"
+                                                        : "name the kernel's headers with --kernel-devel, or give --sig-enforce";
+        const auto severity = enforced ? Severity::error : Severity::warning;
+        switch (check.trust) {
+            case Trust::trusted: return;
+            case Trust::none:
+                if (enforced || wish_.certificates_given)
+                    find(severity, "unsigned-module", fmt::format("module {} is not signed, and {}", info.name, takes), sign);
+                return;
+            case Trust::unknown_key:
+                find(severity, "key-not-trusted",
+                     fmt::format("module {} is signed with a key of none of the certificates ({}), and {}", info.name, kmod::signature_text(info.signature), takes),
+                     enforced || configured ? "give its certificate with --cert if the kernel trusts it, or sign with a trusted key" : sign);
+                return;
+            case Trust::bad:
+                find(enforced || configured ? Severity::error : Severity::warning, "bad-signature",
+                     fmt::format("the signature of module {} is bad: {}", info.name, check.fault), "sign the module again, and do not strip it afterwards");
+                return;
+            case Trust::unchecked: break;
+        }
+        if (enforced)
+            find(Severity::warning, "key-not-checked",
+                 fmt::format("whether kernel {} trusts the key of module {} ({}) was not checked", wish_.release, info.name, kmod::signature_text(info.signature)),
+                 "give the certificates that it trusts with --cert FILE");
     }
 
     void vermagic(const kmod::ModuleFile& info) {

@@ -2,11 +2,13 @@
 // Would the modules of an image be taken by a kernel that runs nowhere yet?
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "kernel/interface.hpp"
+#include "kernel/signature.hpp"
 #include "kmod/module_index.hpp"
 
 namespace kmm::kernel {
@@ -19,11 +21,17 @@ struct Wish {
     std::string release;                     ///< the kernel's release; its image directory was indexed
     bool has_firmware = false;               ///< the Module names a firmware path
     std::vector<std::string> firmware;       ///< files of the image below it, relative, sorted
+    std::map<std::string, SignatureCheck> signatures;  ///< by module; one that is not there counts by its marker alone
+    bool certificates_given = false;         ///< the signatures were checked against certificates
+    bool signatures_enforced = false;        ///< the nodes take trusted modules only, whatever the configuration says
 };
 
 /// All that speaks against it, sorted. Errors (exit checks_failed): module-not-in-image, dependency-cycle, module-format,
 /// vermagic-differs, unknown-symbol, symbol-version-differs, namespace-not-imported, gpl-only-symbol, unsigned-module,
-/// unknown-parameter, bad-parameter. Warnings: dependency-not-known, firmware-not-in-image, vermagic-not-checked.
+/// key-not-trusted, bad-signature, unknown-parameter, bad-parameter. Warnings: dependency-not-known, firmware-not-in-image,
+/// vermagic-not-checked, key-not-checked, and those three of signatures where that kernel loads the module all the same or
+/// nobody said what it does. A kernel refuses a bad signature even if it does not want one, unless it was built without
+/// CONFIG_MODULE_SIG (Linux kernel/module/signing.c module_sig_check).
 /// `interface` nullptr: only what the files alone tell (architecture is not known then either).
 /// Cost: linear in the symbols of the modules that would be loaded. Source: Linux kernel/module (check_version,
 /// verify_namespace_is_imported, resolve_symbol, check_modinfo).

@@ -8,6 +8,7 @@
 #include <openssl/objects.h>
 #include <openssl/x509.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <span>
@@ -69,18 +70,39 @@ std::string sha256_hex(std::string_view bytes) {
     return base::to_hex(std::span<const std::uint8_t>(digest.data(), length));
 }
 
-ModuleSignature read_signature(std::string_view bytes) {
-    if (!bytes.ends_with(k_marker)) return {};
+AppendedSignature split_signature(std::string_view bytes) {
+    AppendedSignature parts;
+    if (!bytes.ends_with(k_marker)) return parts;
     bytes.remove_suffix(k_marker.size());
-    if (bytes.size() < k_trailer_bytes) return damaged_signature("it is cut off");
+    parts.present = true;
+    if (bytes.size() < k_trailer_bytes) {
+        parts.fault = "it is cut off";
+        return parts;
+    }
     const std::string_view trailer = bytes.substr(bytes.size() - k_trailer_bytes);
     bytes.remove_suffix(k_trailer_bytes);
     std::size_t length = 0;
     for (std::size_t i = 8; i < k_trailer_bytes; ++i) length = length << 8U | static_cast<unsigned char>(trailer[i]);
-    if (static_cast<unsigned char>(trailer[2]) != k_pkcs7) return damaged_signature(fmt::format("its type is {}, expected PKCS#7", static_cast<unsigned char>(trailer[2])));
-    if (length == 0 || length > bytes.size()) return damaged_signature("its length is more than the file");
-    const auto* data = reinterpret_cast<const unsigned char*>(bytes.data() + bytes.size() - length);
-    const std::unique_ptr<CMS_ContentInfo, decltype(&CMS_ContentInfo_free)> message(d2i_CMS_ContentInfo(nullptr, &data, static_cast<long>(length)), CMS_ContentInfo_free);
+    const bool other_words = std::any_of(trailer.begin(), trailer.begin() + 8, [&](const char& byte) { return &byte != &trailer[2] && byte != 0; });
+    if (static_cast<unsigned char>(trailer[2]) != k_pkcs7) {
+        parts.fault = fmt::format("its type is {}, expected PKCS#7", static_cast<unsigned char>(trailer[2]));
+    } else if (length == 0 || length > bytes.size()) {
+        parts.fault = "its length is more than the file";
+    } else if (other_words) {
+        parts.fault = "its trailer has values where PKCS#7 wants zeros";
+    } else {
+        parts.message = bytes.substr(bytes.size() - length);
+        parts.content = bytes.substr(0, bytes.size() - length);
+    }
+    return parts;
+}
+
+ModuleSignature read_signature(std::string_view bytes) {
+    const AppendedSignature parts = split_signature(bytes);
+    if (!parts.present) return {};
+    if (!parts.fault.empty()) return damaged_signature(parts.fault);
+    const auto* data = reinterpret_cast<const unsigned char*>(parts.message.data());
+    const std::unique_ptr<CMS_ContentInfo, decltype(&CMS_ContentInfo_free)> message(d2i_CMS_ContentInfo(nullptr, &data, static_cast<long>(parts.message.size())), CMS_ContentInfo_free);
     if (!message || OBJ_obj2nid(CMS_get0_type(message.get())) != NID_pkcs7_signed) return damaged_signature("it is no PKCS#7 message");
     STACK_OF(CMS_SignerInfo)* signers = CMS_get0_SignerInfos(message.get());
     if (signers == nullptr || sk_CMS_SignerInfo_num(signers) < 1) return damaged_signature("it names no signer");

@@ -13,6 +13,17 @@
 
 namespace kmm::kmod {
 
+/// A module file, taken apart where its signature begins. The views are into the file's bytes.
+struct AppendedSignature {
+    bool present = false;      ///< the marker is there
+    std::string_view content;  ///< what was signed
+    std::string_view message;  ///< the PKCS#7 message
+    std::string fault;         ///< why it cannot be taken apart, "" if it can
+};
+
+/// Takes the uncompressed `bytes` apart as Linux kernel/module/signing.c and kernel/module_signature.c do.
+[[nodiscard]] AppendedSignature split_signature(std::string_view bytes);
+
 /// Facts of the appended signature. With a damaged one `fault` says why and the rest is empty.
 [[nodiscard]] ModuleSignature read_signature(std::string_view bytes);
 

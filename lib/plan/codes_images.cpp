@@ -8,11 +8,15 @@ namespace kmm::plan {
 namespace {
 
 constexpr std::array k_image_texts{
+    CodeText{"bad-certificate", "error", "a file of --cert is no X.509 certificate", "", "name the public certificate of the signing key, in DER or PEM form"},
     CodeText{"bad-kernel", "error", "a kernel version has fewer than three parts", "Template variables cannot be made from it.", "write it as uname -r prints it"},
     CodeText{"bad-lock", "finding", "the lock file of images cannot be read", "", "remove it to write it anew"},
     CodeText{"bad-package", "error", "the package with kernel headers is damaged or none", "", "get it again, or name its unpacked directory"},
     CodeText{"bad-parameter", "finding", "a parameter's value does not fit its type", "The kernel would refuse the module.", "correct modprobe.parameters"},
+    CodeText{"bad-signature", "finding", "a module's signature is damaged or does not fit the module", "Kernels refuse it even where they do not want signatures, unless "
+             "they were built without CONFIG_MODULE_SIG.", "sign the module again, and do not strip it afterwards"},
     CodeText{"bad-symvers", "error", "a file is no Module.symvers", "", "name the one of the kernel's build"},
+    CodeText{"cert-not-found", "error", "there is no file of that name for --cert", "", "correct the name"},
     CodeText{"dependency-cycle", "finding", "the modules of an image need each other in a circle", "", "look at depends and at modulesLoadingOrder"},
     CodeText{"dependency-not-known", "finding", "a module that is needed is neither in the image nor among those that export symbols",
              "Modules without exports do not show in Module.symvers, so the kernel may have it.", "see that the kernel's module package has it"},
@@ -28,6 +32,10 @@ constexpr std::array k_image_texts{
     CodeText{"kernel-devel-not-found", "error", "there are no such kernel headers", "", "correct --kernel-devel"},
     CodeText{"kernel-devel-other", "error", "the headers are of a kernel that was not asked for", "", "add --kernel for it"},
     CodeText{"kernel-not-in-image", "finding", "the image has no directory for the kernel", "A worker Pod would fail there.", "build the image for this kernel"},
+    CodeText{"key-not-checked", "finding", "nobody said which keys the kernel trusts", "The kernel takes trusted modules only, and no certificate was given to compare with.",
+             "give --cert FILE"},
+    CodeText{"key-not-trusted", "finding", "a module is signed with a key of none of the certificates", "Where signatures are enforced the kernel refuses it; elsewhere it is tainted.",
+             "sign with a trusted key, or give its certificate with --cert if the kernel trusts it"},
     CodeText{"literal-match", "reason", "a literal of the kernel mappings is the kernel's version", "", ""},
     CodeText{"missing-option", "error", "an option is missing", "", "see --help of the verb"},
     CodeText{"module-format", "finding", "a module file is damaged, or for another architecture", "", "build it again for the nodes' architecture"},
@@ -47,7 +55,7 @@ constexpr std::array k_image_texts{
              "correct modprobe.parameters"},
     CodeText{"unknown-symbol", "finding", "a module needs a symbol that nothing exports", "The kernel would refuse it.",
              "add the module that exports it to the image, or rebuild against that kernel"},
-    CodeText{"unsigned-module", "finding", "a module is not signed and the kernel takes signed ones only", "", "sign it with a key that the kernel trusts"},
+    CodeText{"unsigned-module", "finding", "a module is not signed", "Where signatures are enforced the kernel refuses it; elsewhere it is tainted.", "sign it with a key that the kernel trusts"},
     CodeText{"vermagic-differs", "finding", "a module was built for another kernel", "", "rebuild it against the headers of that kernel"},
     CodeText{"vermagic-not-checked", "finding", "the kernel's configuration is not known", "Only the release, the first word of vermagic, was compared.",
              "name the kernel's headers as a whole"},

@@ -9,7 +9,8 @@ CASE.json (all optional):
             "files": {PATH: TEXT}, "modules": [KO...] of the host's own tree}
   image    {"repository", "tag", "kernel", "modules": [KO...], "files": {PATH: TEXT}}
            KO = {"name", "file", "srcversion", "vermagic", "depends", "modinfo": [..], "undefined": [..], "exported": [..],
-                 "machine", "bytes", "compress": "gzip" or "xz"}; "links": {PATH: TARGET} in the image
+                 "machine", "bytes", "compress": "gzip" or "xz", "signer", "tampered"}; "links": {PATH: TARGET} in the image
+           "signer": NAME signs it with the key of ./NAME.pem, a certificate that is made if it is not there
   verify_after   wait before the second look at a live module, "0s"
   kernel   {"load": {NAME: {"errno", "log": [..], "tainted", "sleep", "srcversion"}}, "unload": {NAME: {...}}}
 In COMMAND, @REGISTRY@ stands for HOST:PORT. Standard input is handed on with the same replacement if there is a file `stdin`.
@@ -39,7 +40,23 @@ PACKERS = {"gzip": lambda data: gzip.compress(data, mtime=0), "xz": lzma.compres
 
 def make_ko(spec):
     """The bytes of a module file, compressed where the case says so."""
-    return PACKERS.get(spec.get("compress"), bytes)(plain_ko(spec))
+    plain = plain_ko(spec)
+    if "signer" in spec:
+        message = sign(plain, spec["signer"])
+        if spec.get("tampered"):
+            plain = plain.replace(b"AAAA0000", b"AAAA0001")
+        plain += message + struct.pack(">8BI", 0, 0, 2, 0, 0, 0, 0, 0, len(message)) + b"~Module signature appended~\n"
+    return PACKERS.get(spec.get("compress"), bytes)(plain)
+
+
+def sign(data, signer):
+    """A detached PKCS#7 message, as the kernel's sign-file makes it. Serial numbers are made of the signer's name."""
+    key, certificate = pathlib.Path(signer + ".key"), pathlib.Path(signer + ".pem")
+    if not certificate.exists():
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", certificate,
+                        "-subj", f"/CN={signer}", "-set_serial", "0x" + signer.encode().hex()], check=True, capture_output=True)
+    return subprocess.run(["openssl", "cms", "-sign", "-binary", "-noattr", "-nocerts", "-outform", "DER", "-md", "sha256", "-signer", certificate, "-inkey", key],
+                          input=data, check=True, capture_output=True).stdout
 
 
 def plain_ko(spec):

@@ -2,6 +2,7 @@
 // kmm-plan preflight: would the fleet survive a kernel that it does not run yet?
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include "kmm-plan/images.hpp"
 #include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
+#include "kmod/signature.hpp"
 #include "plan/survey.hpp"
 
 namespace kmm::tool_plan {
@@ -38,6 +40,7 @@ struct Verdict {
     std::optional<ImageQuestion> question;
     Checked checked = Checked::mapping;
     std::string digest;
+    std::vector<SignedFile> files;
     Diagnostics findings;
 
     bool unknown = false;  ///< the registry could not be asked
@@ -90,7 +93,8 @@ Diagnostic no_mapping(const plan::Surveyed& surveyed, Severity severity) {
 
 /// What the Modules say by themselves; questions to registries are noted in the verdicts.
 std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, const std::map<std::string, const kernel::Interface*>& interfaces, bool no_nodes,
-                                    bool ask_images) {
+                                    bool ask_images, const Trusted& trusted) {
+    const bool look_at_signatures = !trusted.certificates.empty() || trusted.enforced;
     std::vector<Verdict> result;
     for (const auto& row : rows) {
         std::vector<const plan::Pool*> pools;
@@ -106,9 +110,10 @@ std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, con
                 verdict.findings.push_back(fault->diagnostic);
             } else if (const auto* resolved = std::get_if<plan::Resolved>(&row.resolution)) {
                 verdict.resolved = resolved;
-                if (interface != nullptr || ask_images)
+                const bool modules = interface != nullptr || look_at_signatures;
+                if (modules || ask_images)
                     verdict.question = ImageQuestion{row.module, resolved, pool == nullptr ? "" : pool->architecture, interface,
-                                                     interface != nullptr ? Depth::modules : Depth::manifest};
+                                                     modules ? Depth::modules : Depth::manifest, &trusted};
             } else {
                 verdict.findings.push_back(no_mapping(row, pool != nullptr || no_nodes ? Severity::error : Severity::warning));
             }
@@ -128,6 +133,7 @@ void answer_questions(std::vector<Verdict>& verdicts, const Source& source, cons
         if (!verdict.question) continue;
         const auto& answer = answers.at(verdict.question->key());
         verdict.digest = answer.digest;
+        verdict.files = answer.files;
         verdict.unknown = !answer.reached;
         if (answer.reached) verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
         verdict.findings.insert(verdict.findings.end(), answer.findings.begin(), answer.findings.end());
@@ -138,6 +144,19 @@ value::Node names_node(const std::vector<std::string>& names) {
     auto list = value::Node::sequence();
     for (const auto& name : names) list.push_back(name);
     return list;
+}
+
+value::Node signed_file_node(const SignedFile& file) {
+    auto node = value::Node::mapping({{"module", file.module}, {"file", file.path}, {"signature", std::string(kernel::to_string(file.check.trust))}});
+    const auto set = [&](const char* key, const std::string& text) {
+        if (!text.empty()) node.set(key, text);
+    };
+    set("signer", file.signature.signer);
+    set("keyID", file.signature.key_id);
+    set("digest", file.signature.digest);
+    set("certificate", file.check.certificate);
+    set("fault", file.check.fault);
+    return node;
 }
 
 value::Node verdict_node(const Verdict& verdict) {
@@ -162,6 +181,11 @@ value::Node verdict_node(const Verdict& verdict) {
     }
     if (!verdict.digest.empty()) node.set("digest", verdict.digest);
     node.set("checked", std::string(checked_text(verdict.checked)));
+    if (!verdict.files.empty()) {
+        auto files = value::Node::sequence();
+        for (const auto& file : verdict.files) files.push_back(signed_file_node(file));
+        node.set("signatures", std::move(files));
+    }
     node.set("verdict", std::string(verdict.text()));
     node.set("reason", verdict.reason());
     node.set("findings", diagnostics_node(verdict.findings));
@@ -200,6 +224,19 @@ std::string table(const std::vector<Verdict>& verdicts, const cli::Context& cont
         rows.push_back(std::move(row));
     }
     return cli::format_table(headers, rows, context.console.out_is_terminal() ? context.console.width() : 0);
+}
+
+/// Who signed which file: each file of each image once.
+std::string signature_lines(const std::vector<Verdict>& verdicts) {
+    std::set<std::string> told;
+    std::string text;
+    for (const auto& verdict : verdicts)
+        for (const auto& file : verdict.files) {
+            if (!told.insert(verdict.digest + file.path).second) continue;
+            text += fmt::format("{}: {}\n", base::escape(file.path), kernel::to_string(file.check.trust));
+            if (file.check.trust != kernel::Trust::none) text += fmt::format("  {}\n", kmod::signature_text(file.signature));
+        }
+    return text.empty() ? text : "\n" + text;
 }
 
 /// Findings once each, although several pools share them; then who would lose what.
@@ -243,6 +280,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     if (kernels.empty()) throw Error(Exit::usage, "missing-option", "--kernel KERNEL is missing").hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
     const auto interfaces = read_interfaces(args);
     const auto interface_of = by_kernel(interfaces, kernels);
+    const Trusted trusted = read_trusted(args);
     const Source source = read_valid_source(args, context);
     auto rows = plan::survey(source.objects, kernels);
     if (const auto ns = args.get("namespace"))
@@ -253,7 +291,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
         std::erase_if(rows, [&](const plan::Surveyed& row) { return std::find(chosen.begin(), chosen.end(), row.module) == chosen.end(); });
     }
     if (rows.empty()) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check").hint("kmm-plan show tells what was read");
-    auto verdicts = first_verdicts(rows, interface_of, source.objects.nodes.empty(), args.flag("check-images"));
+    auto verdicts = first_verdicts(rows, interface_of, source.objects.nodes.empty(), args.flag("check-images"), trusted);
     answer_questions(verdicts, source, args, context);
     const auto findings = settle_findings(verdicts, reporting);
     reporting.publish("preflight", read_files(source), findings, context);
@@ -263,6 +301,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
         for (const auto& verdict : verdicts) context.console.out(machine_text(verdict_node(verdict), "jsonl"));
     } else {
         context.console.out(table(verdicts, context));
+        if (context.output == "wide" || !trusted.certificates.empty()) context.console.out(signature_lines(verdicts));
         if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
     }
     return reporting.failed(findings) ? Exit::checks_failed : Exit::ok;
@@ -278,11 +317,15 @@ cli::Verb preflight_verb() {
         "For each kernel and Module: is there a kernel mapping; with --check-images, is the image there for the nodes' architecture; with --kernel-devel, would that "
         "kernel take the image's modules: vermagic, every symbol and its version, namespaces, licence, dependencies, parameters, firmware. Nodes of one kernel and "
         "architecture are a pool and share a line; CHECKED says how far the check went.\n\n"
+        "With --cert, every module's signature is verified as that kernel would. A kernel built with CONFIG_MODULE_SIG_FORCE, which --kernel-devel tells, or nodes that "
+        "--sig-enforce speaks of, refuse modules that are not signed or signed by another key; other kernels load them and are tainted, which is a warning. A signature "
+        "that does not fit its module is refused by all. -o wide and json name signer, key and digest of each file.\n\n"
         "Exit code 10 if anything would fail, or could not be found out.";
     verb.examples = {
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64", "is every Module mapped for it"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --check-images", "and are the images there"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --kernel-devel linux-headers-6.1.0-60-amd64.deb", "and do their modules fit it"},
+        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --cert MOK.der --sig-enforce", "and are they signed for Secure Boot"},
     };
     verb.positionals = {{"MODULE", "names of Modules; all if absent", false, true}};
     cli::Option kernel;
@@ -295,7 +338,7 @@ cli::Verb preflight_verb() {
     devel.value_name = "PATH";
     devel.help = "its headers: directory, Module.symvers, .deb or .rpm";
     devel.repeatable = true;
-    verb.options = std::vector<cli::Option>{kernel, devel} + registry_options() + report_options() + source_options() + cli::common_options();
+    verb.options = std::vector<cli::Option>{kernel, devel} + signature_options() + registry_options() + report_options() + source_options() + cli::common_options();
     verb.run = run_preflight;
     return verb;
 }

@@ -122,6 +122,10 @@ private:
         for (const auto& file : pulled.files)
             if (wish.has_firmware && file.path.starts_with(below)) wish.firmware.push_back(file.path.substr(below.size()));
         std::sort(wish.firmware.begin(), wish.firmware.end());
+        wish.signatures = kernel::check_signatures(index, question.trusted->certificates);
+        wish.certificates_given = !question.trusted->certificates.empty();
+        wish.signatures_enforced = question.trusted->enforced;
+        for (const auto& [name, module] : index.modules()) answer.files.push_back({name, module.image_path, module.file.signature, wish.signatures.at(name)});
         return kernel::judge(index, wish, question.interface);
     }
 
@@ -141,6 +145,22 @@ std::vector<cli::Option> registry_options() {
         registry_option("ca-file", "FILE", "certificates to trust registries by, in PEM form"),
         registry_option("insecure", "", "allow plain HTTP and unverified TLS"),
     };
+}
+
+std::vector<cli::Option> signature_options() {
+    cli::Option certificate = registry_option("cert", "FILE", "X.509 certificate, DER or PEM, whose signatures the kernel trusts");
+    certificate.repeatable = true;
+    return {certificate, registry_option("sig-enforce", "", "the nodes refuse modules without a trusted signature: module.sig_enforce=1, Secure Boot")};
+}
+
+Trusted read_trusted(const cli::Args& args) {
+    Trusted result;
+    for (const auto& path : args.all("cert")) {
+        auto read = kernel::read_certificates(path);
+        std::move(read.begin(), read.end(), std::back_inserter(result.certificates));
+    }
+    result.enforced = args.flag("sig-enforce");
+    return result;
 }
 
 std::string ImageQuestion::key() const {

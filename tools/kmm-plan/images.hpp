@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "cli/app.hpp"
 #include "kernel/interface.hpp"
+#include "kernel/signature.hpp"
 #include "plan/plan.hpp"
 
 namespace kmm::tool_plan {
@@ -23,6 +24,24 @@ enum class Depth {
     modules,   ///< pulled, and its modules judged
 };
 
+/// What kernels are taken to trust.
+struct Trusted {
+    std::vector<kernel::Certificate> certificates;
+    bool enforced = false;  ///< modules without a trusted signature are refused, whatever the kernel's configuration says
+};
+
+/// --cert and --sig-enforce.
+[[nodiscard]] std::vector<cli::Option> signature_options();
+/// Errors: those of kernel::read_certificates.
+[[nodiscard]] Trusted read_trusted(const cli::Args& args);
+
+/// One module file of an image.
+struct SignedFile {
+    std::string module, path;  ///< path inside the image
+    kmod::ModuleSignature signature;
+    kernel::SignatureCheck check;
+};
+
 /// One question. Equal questions (see key()) are asked once.
 struct ImageQuestion {
     const api::Module* module = nullptr;
@@ -30,6 +49,7 @@ struct ImageQuestion {
     std::string architecture;
     const kernel::Interface* interface = nullptr;  ///< may be nullptr
     Depth depth = Depth::manifest;
+    const Trusted* trusted = nullptr;              ///< must be there for Depth::modules
 
     [[nodiscard]] std::string key() const;
 };
@@ -37,6 +57,7 @@ struct ImageQuestion {
 struct ImageAnswer {
     std::string digest;     ///< of what the reference names, "" if it was not found out
     Diagnostics findings;   ///< with the registry's refusal as an error, if there was one
+    std::vector<SignedFile> files;  ///< with Depth::modules: every module of the image for that kernel, by name
     bool reached = false;   ///< false: the registry could not be asked, the answer is unknown
 };
 

@@ -66,6 +66,13 @@ TEST_CASE("vermagic is put together as the kernel's build does") {
     read_configuration("CONFIG_X86_64=y\nCONFIG_MODULE_SIG_FORCE=y\n", nameless);
     CHECK(nameless.vermagic.empty());
     CHECK(nameless.signatures_forced);
+    CHECK(nameless.signatures_checked == true);
+    Interface without;
+    read_configuration("CONFIG_X86_64=y\n", without);
+    CHECK(without.signatures_checked == false);
+    Interface unknown;
+    read_configuration("", unknown);
+    CHECK_FALSE(unknown.signatures_checked);
 }
 
 TEST_CASE("the release of utsrelease.h") {

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adapter of OpenSSL: certificates, and the verification of PKCS#7 messages.
+#include "kernel/signature.hpp"
+
+#include <openssl/bio.h>
+#include <openssl/cms.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kmod/files.hpp"
+#include "kmod/inflate.hpp"
+#include "kmod/signature.hpp"
+
+namespace kmm::kernel {
+
+namespace {
+
+constexpr std::size_t k_certificates_bytes_max = 16U << 20U;
+constexpr int k_chain_max = 8;
+
+template <auto Free>
+struct Freed {
+    template <typename T>
+    void operator()(T* object) const noexcept { Free(object); }
+};
+using X509Ptr = std::unique_ptr<X509, Freed<X509_free>>;
+using CmsPtr = std::unique_ptr<CMS_ContentInfo, Freed<CMS_ContentInfo_free>>;
+using DigestPtr = std::unique_ptr<EVP_MD_CTX, Freed<EVP_MD_CTX_free>>;
+using BioPtr = std::unique_ptr<BIO, Freed<BIO_free_all>>;
+
+void free_certificates(STACK_OF(X509)* list) { sk_X509_pop_free(list, X509_free); }
+using X509List = std::unique_ptr<STACK_OF(X509), Freed<free_certificates>>;
+
+const unsigned char* octets(std::string_view bytes) { return reinterpret_cast<const unsigned char*>(bytes.data()); }
+
+X509Ptr decode_certificate(std::string_view der) {
+    const unsigned char* at = octets(der);
+    X509Ptr certificate(d2i_X509(nullptr, &at, static_cast<long>(der.size())));
+    // Bytes behind the certificate would be silently passed over.
+    if (certificate && at != octets(der) + der.size()) certificate.reset();
+    return certificate;
+}
+
+std::string subject_of(const X509* certificate) {
+    const X509_NAME* name = X509_get_subject_name(certificate);
+    for (const int nid : {NID_commonName, NID_organizationName}) {
+        const int at = X509_NAME_get_index_by_NID(name, nid, -1);
+        if (at < 0) continue;
+        unsigned char* text = nullptr;
+        const int length = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
+        if (length < 0) continue;
+        std::string result(reinterpret_cast<const char*>(text), static_cast<std::size_t>(length));
+        OPENSSL_free(text);
+        return result;
+    }
+    return {};
+}
+
+Certificate described(const X509* certificate, const std::string& source) {
+    unsigned char* der = nullptr;
+    const int length = i2d_X509(certificate, &der);
+    if (length < 0) throw bug("a certificate that was read cannot be written");
+    Certificate result{std::string(reinterpret_cast<const char*>(der), static_cast<std::size_t>(length)), subject_of(certificate), source};
+    OPENSSL_free(der);
+    return result;
+}
+
+/// Whether the signature of `signer` over `content` was made with the key of `certificate`.
+bool verifies(CMS_SignerInfo* signer, X509* certificate, std::string_view content) {
+    X509_ALGOR* algorithm = nullptr;
+    CMS_SignerInfo_get0_algs(signer, nullptr, nullptr, &algorithm, nullptr);
+    const ASN1_OBJECT* object = nullptr;
+    X509_ALGOR_get0(&object, nullptr, nullptr, algorithm);
+    const EVP_MD* digest = EVP_get_digestbyobj(object);
+    const ASN1_OCTET_STRING* signature = CMS_SignerInfo_get0_signature(signer);
+    EVP_PKEY* key = X509_get0_pubkey(certificate);
+    const DigestPtr context(EVP_MD_CTX_new());
+    if (digest == nullptr || key == nullptr || signature == nullptr || !context) return false;
+    return EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, key) == 1 &&
+           EVP_DigestVerifyUpdate(context.get(), content.data(), content.size()) == 1 &&
+           EVP_DigestVerifyFinal(context.get(), ASN1_STRING_get0_data(signature), static_cast<std::size_t>(ASN1_STRING_length(signature))) == 1;
+}
+
+bool issued(X509* issuer, X509* certificate) {
+    EVP_PKEY* key = X509_get0_pubkey(issuer);
+    return X509_NAME_cmp(X509_get_subject_name(issuer), X509_get_issuer_name(certificate)) == 0 && key != nullptr && X509_verify(certificate, key) == 1;
+}
+
+/// The trusted certificate that vouches for `certificate`, itself or by a chain through those in the message; nullptr if none.
+X509* voucher(X509* certificate, const std::vector<X509Ptr>& trusted, STACK_OF(X509)* carried) {
+    for (int step = 0; step < k_chain_max && certificate != nullptr; ++step) {
+        for (const auto& known : trusted)
+            if (X509_cmp(known.get(), certificate) == 0 || issued(known.get(), certificate)) return known.get();
+        X509* above = nullptr;
+        for (int i = 0; i < sk_X509_num(carried); ++i) {
+            X509* candidate = sk_X509_value(carried, i);
+            if (candidate != certificate && issued(candidate, certificate)) above = candidate;
+        }
+        certificate = above;
+    }
+    return nullptr;
+}
+
+SignatureCheck bad_signature(std::string fault) { return {Trust::bad, "", std::move(fault)}; }
+
+/// One of the message's signers. The kernel looks for its certificate in the message first, then among the trusted ones.
+SignatureCheck check_signer(CMS_SignerInfo* signer, std::string_view content, const std::vector<X509Ptr>& trusted, STACK_OF(X509)* carried) {
+    const std::string differs = "the module is not what was signed, or the signature was changed";
+    for (int i = 0; i < sk_X509_num(carried); ++i) {
+        X509* certificate = sk_X509_value(carried, i);
+        if (CMS_SignerInfo_cert_cmp(signer, certificate) != 0) continue;
+        if (!verifies(signer, certificate, content)) return bad_signature(differs);
+        if (X509* known = voucher(certificate, trusted, carried); known != nullptr) return {Trust::trusted, subject_of(known), ""};
+        return {Trust::unknown_key, "", ""};
+    }
+    for (const auto& certificate : trusted) {
+        if (CMS_SignerInfo_cert_cmp(signer, certificate.get()) != 0) continue;
+        if (verifies(signer, certificate.get(), content)) return {Trust::trusted, subject_of(certificate.get()), ""};
+        return bad_signature(differs);
+    }
+    return {Trust::unknown_key, "", ""};
+}
+
+}  // namespace
+
+std::vector<Certificate> read_certificates(const std::string& path) {
+    std::error_code failed;
+    if (!std::filesystem::exists(path, failed))
+        throw Error(Exit::not_found, "cert-not-found", fmt::format("there is no {}", base::escape(path))).hint("name a certificate in DER or PEM form");
+    const auto bytes = kmod::read_raw(path, k_certificates_bytes_max);
+    if (!bytes) throw Error(Exit::io, "io", fmt::format("{} cannot be read", base::escape(path))).hint("look at its permissions");
+    std::vector<Certificate> result;
+    if (const auto certificate = decode_certificate(*bytes)) return {described(certificate.get(), path)};
+    const BioPtr text(BIO_new_mem_buf(bytes->data(), static_cast<int>(bytes->size())));
+    while (const X509Ptr certificate{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)}) result.push_back(described(certificate.get(), path));
+    const auto reason = ERR_GET_REASON(ERR_peek_last_error());
+    ERR_clear_error();
+    if (result.empty() || reason != PEM_R_NO_START_LINE)
+        throw Error(Exit::data, "bad-certificate",
+                    result.empty() ? fmt::format("expected an X.509 certificate in DER or PEM form in {}, found none", base::escape(path))
+                                   : fmt::format("certificate {} of {} is damaged", result.size() + 1, base::escape(path)))
+            .hint("name the public certificate of the signing key, such as signing_key.x509 or MOK.der");
+    return result;
+}
+
+std::string_view to_string(Trust trust) noexcept {
+    switch (trust) {
+        case Trust::unchecked: return "not-checked";
+        case Trust::trusted: return "trusted";
+        case Trust::unknown_key: return "unknown-key";
+        case Trust::bad: return "bad";
+        case Trust::none: break;
+    }
+    return "unsigned";
+}
+
+SignatureCheck check_signature(std::string_view bytes, const std::vector<Certificate>& trusted) {
+    const auto facts = kmod::read_signature(bytes);
+    if (!facts.fault.empty()) return bad_signature(facts.fault);
+    const auto parts = kmod::split_signature(bytes);
+    if (!parts.present) return {};
+    const unsigned char* at = octets(parts.message);
+    const CmsPtr message(d2i_CMS_ContentInfo(nullptr, &at, static_cast<long>(parts.message.size())));
+    STACK_OF(CMS_SignerInfo)* signers = message ? CMS_get0_SignerInfos(message.get()) : nullptr;
+    if (signers == nullptr) return bad_signature("it is no PKCS#7 message");
+    for (int i = 0; i < sk_CMS_SignerInfo_num(signers); ++i)
+        if (CMS_signed_get_attr_count(sk_CMS_SignerInfo_value(signers, i)) > 0) return bad_signature("it has signed attributes, which kernels refuse for modules");
+    if (trusted.empty()) return {Trust::unchecked, "", ""};
+    std::vector<X509Ptr> known;
+    for (const auto& certificate : trusted) known.push_back(decode_certificate(certificate.der));
+    std::erase(known, nullptr);
+    const X509List carried(CMS_get1_certs(message.get()));
+    SignatureCheck best{Trust::unknown_key, "", ""};
+    for (int i = 0; i < sk_CMS_SignerInfo_num(signers) && best.trust != Trust::bad; ++i) {
+        const auto check = check_signer(sk_CMS_SignerInfo_value(signers, i), parts.content, known, carried.get());
+        if (check.trust != Trust::unknown_key && best.trust != Trust::trusted) best = check;
+        if (check.trust == Trust::bad) best = check;
+    }
+    ERR_clear_error();
+    return best;
+}
+
+std::map<std::string, SignatureCheck> check_signatures(const kmod::ModuleIndex& index, const std::vector<Certificate>& trusted) {
+    std::map<std::string, SignatureCheck> result;
+    for (const auto& [name, module] : index.modules())
+        result.emplace(name, check_signature(kmod::plain_module(kmod::read_module_bytes(module.path), module.path), trusted));
+    return result;
+}
+
+}  // namespace kmm::kernel
