@@ -97,9 +97,9 @@ std::string table_text(const plan::Plan& plan, const cli::Context& context) {
     return cli::format_table(headers, rows, context.console.width());
 }
 
-void print(const Source& source, const plan::Plan& plan, const plan::Options& options, cli::Context& context) {
+void print(const Source& source, value::Node digests, const plan::Plan& plan, const plan::Options& options, cli::Context& context) {
     if (context.output == "json" || context.output == "yaml") {
-        context.console.out(machine_text(plan_node(source, plan, options), context.output));
+        context.console.out(machine_text(plan_node(source, std::move(digests), plan, options), context.output));
     } else if (context.output == "name") {
         for (const auto& entry : plan.entries) {
             context.console.out(fmt::format("{} {}/{}\n", entry.node, entry.namespace_, entry.module));
@@ -114,6 +114,8 @@ void print(const Source& source, const plan::Plan& plan, const plan::Options& op
 
 Exit run_show(const cli::Args& args, cli::Context& context) {
     Source source = read_valid_source(args, context);
+    const bool plan_file = context.output == "json" || context.output == "yaml";
+    value::Node digests = plan_file ? digests_node(source.objects) : value::Node();
     apply_what_if(args, source);
     const plan::Options options = plan_options(args, source);
     if (context.output == "jsonl") { return show_lines(source, options, args, context); }
@@ -122,7 +124,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     plan.diagnostics.insert(plan.diagnostics.end(), source.diagnostics.begin(), source.diagnostics.end());
     sort_and_merge(plan.diagnostics);
     keep_selected(plan, source, args);
-    print(source, plan, options, context);
+    print(source, std::move(digests), plan, options, context);
     return Exit::ok;
 }
 
@@ -134,7 +136,8 @@ cli::Verb show_verb() {
     verb.summary = "one line per node and module: what happens there, and the reason";
     verb.description =
         "Prints the settled plan; --next prints what the very next pass over the observed state does. With -o json the output "
-        "is the plan file.\n\n"
+        "is the plan file. Its source.digests say what was read: one SHA-256 for each kind, over what decisions read of its objects, "
+        "whatever files, order or format they came in. Data of Secrets is not part of it.\n\n"
         "Actions are load, keep, reload, unload, blocked and none. `kmm-plan why` explains a line.";
     verb.examples = {
         {"kmm-plan show --cluster ./fleet", "the whole fleet"},

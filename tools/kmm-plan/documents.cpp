@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-plan/documents.hpp"
 
+#include <algorithm>
 #include <array>
+#include <map>
 
+#include <fmt/format.h>
+
+#include "api/canonical.hpp"
 #include "api/codec.hpp"
+#include "base/text.hpp"
+#include "record/sha256.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::tool_plan {
@@ -86,10 +93,23 @@ Node diagnostics_node(const Diagnostics& diagnostics) {
     return list;
 }
 
-Node plan_node(const Source& source, const plan::Plan& plan, const plan::Options& options) {
+Node digests_node(const api::Objects& objects) {
+    std::map<std::string, std::vector<std::string>, std::less<>> lines;
+    api::canonical(objects, [&](std::string_view kind, const api::ObjectMeta& meta, const std::string& json) {
+        lines[std::string(kind)].push_back(fmt::format("{}/{} {}\n", meta.namespace_, meta.name, record::sha256_hex(json)));
+    });
+    Node node = Node::mapping();
+    for (auto& [kind, list] : lines) {
+        std::sort(list.begin(), list.end());
+        node.set(kind, "sha256:" + record::sha256_hex(base::join(list, "")));
+    }
+    return node;
+}
+
+Node plan_node(const Source& source, Node digests, const plan::Plan& plan, const plan::Options& options) {
     Node node = document("Plan");
     // Not where the objects came from: the plan of a dump and of a directory are the same bytes.
-    Node from = Node::mapping({{"objects", object_counts(source)}});
+    Node from = Node::mapping({{"objects", object_counts(source)}, {"digests", std::move(digests)}});
     if (const auto* said = source.description.find("whatIf"); said != nullptr) { from.set("whatIf", *said); }
     node.set("source", std::move(from));
     node.set("state", options.next ? "next" : "settled");

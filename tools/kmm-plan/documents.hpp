@@ -15,8 +15,12 @@ namespace kmm::tool_plan {
 /// config. Absent parts are left out.
 [[nodiscard]] value::Node entry_node(const plan::Entry& entry);
 [[nodiscard]] value::Node diagnostics_node(const Diagnostics& diagnostics);
-/// Kind Plan: the plan file.
-[[nodiscard]] value::Node plan_node(const Source& source, const plan::Plan& plan, const plan::Options& options);
+/// {"Node": "sha256:…", ...}: for each kind that was read, the digest of its objects. It is that of one line for each
+/// object, sorted: NAMESPACE/NAME, a blank, and the SHA-256 of its canonical JSON (api/canonical.hpp) in hexadecimal digits.
+/// Files, their order and format do not count. O(size of what was read).
+[[nodiscard]] value::Node digests_node(const api::Objects& objects);
+/// Kind Plan: the plan file. `digests` are of what was read, before anything was imagined.
+[[nodiscard]] value::Node plan_node(const Source& source, value::Node digests, const plan::Plan& plan, const plan::Options& options);
 /// Kind Why.
 [[nodiscard]] value::Node why_node(const plan::Why& why);
 /// Kind Validation.
