@@ -84,7 +84,6 @@ std::string DryStore::identity(bool create) {
 
 cluster::WorkerReply DryRunner::run(const cluster::WorkerCall& call) {
     const auto verb = call.args.empty() ? std::string() : call.args.front();
-    if (verb == "facts") return inner_.run(call);
     if (verb == "check") {
         auto reply = inner_.run(call);
         const std::lock_guard guard(mutex_);
@@ -92,17 +91,13 @@ cluster::WorkerReply DryRunner::run(const cluster::WorkerCall& call) {
         return reply;
     }
     if (verb == "status") {
-        std::optional<value::Node> live;
-        {
-            const std::lock_guard guard(mutex_);
-            live = memory_[call.node].live;
-        }
-        if (!live) return inner_.run(call);
+        auto reply = inner_.run(call);
+        const std::lock_guard guard(mutex_);
+        const auto& live = memory_[call.node].live;
+        if (!live || reply.exit_code != 0) return reply;
         auto module = live->is_null() ? value::Node::mapping({{"state", "absent"}}) : *live;
         module.set("name", call.args.size() > 1 ? call.args[1] : "");
-        cluster::WorkerReply reply;
-        reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "ModuleStatus"},
-                                               {"modules", value::Node::sequence({module})}});
+        reply.document.set("modules", value::Node::sequence({module}));
         return reply;
     }
     const std::lock_guard guard(mutex_);

@@ -9,23 +9,18 @@ LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node, c
                    const Deadline& deadline, const std::function<bool()>& interrupted) {
     LookResult result;
     for (std::chrono::milliseconds pause{1000};; pause = std::min(pause * 2, std::chrono::milliseconds(10'000))) {
-        const auto facts = worker.facts(node, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
-        result.error = facts.error;
-        result.why = facts.settled() ? NoLook::refused : NoLook::unreachable;
-        if (facts.value) {
-            const auto status = worker.status(node, kernel_module, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
-            result.error = status.error;
-            result.why = status.settled() ? NoLook::refused : NoLook::unreachable;
-            if (status.value && status.value->presence != Presence::moving) {
-                result.look = Look{*facts.value, *status.value};
-                result.error.reset();
-                return result;
-            }
-            if (status.value) {
-                result.why = NoLook::moving;
-                result.error = Error(Exit::hung, "loader-hung",
-                                     fmt::format("node {}: {} is still on its way in or out of the kernel", node, kernel_module));
-            }
+        const auto status = worker.status(node, kernel_module, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
+        result.error = status.error;
+        result.why = status.settled() ? NoLook::refused : NoLook::unreachable;
+        if (status.value && status.value->module.presence != Presence::moving) {
+            result.look = *status.value;
+            result.error.reset();
+            return result;
+        }
+        if (status.value) {
+            result.why = NoLook::moving;
+            result.error = Error(Exit::hung, "loader-hung",
+                                 fmt::format("node {}: {} is still on its way in or out of the kernel", node, kernel_module));
         }
         // Another worker, whose connection was lost, may still be at work there: its end is waited for.
         const bool busy = result.error && result.error->code() == "node-busy";

@@ -13,11 +13,6 @@
 
 namespace kmm::drive {
 
-struct Look {
-    NodeFacts facts;
-    LiveModule module;
-};
-
 /// How a look ended without an answer. `interrupted`: a person asked to stop.
 enum class NoLook { unreachable, moving, refused, interrupted };
 
@@ -43,7 +38,7 @@ private:
     std::chrono::milliseconds end_;
 };
 
-/// Asks facts and status, again and again with growing pauses (1 s to 10 s) while the node cannot be asked or the module is
+/// Asks for the status, again and again with growing pauses (1 s to 10 s) while the node cannot be asked or the module is
 /// on its way in or out of the kernel, until `deadline`. A refusal by the worker ends it at once.
 [[nodiscard]] LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node, const std::string& kernel_module,
                                  const Deadline& deadline, const std::function<bool()>& interrupted);

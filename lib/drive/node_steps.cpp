@@ -60,12 +60,12 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
     if (step.step != "check") {
         // What runs there now: only a look can tell.
         const auto status = tools_.worker.status(step.node, tools_.recorder.run().kernel_module, std::chrono::seconds(30));
-        const bool known = status.value && status.value->presence != Presence::moving;
+        const bool known = status.value && status.value->module.presence != Presence::moving;
         failed.facts.set("currentKnown", known);
         if (known) {
             failed.facts.set("currentVersion",
-                             version_of(tools_.recorder.run(), tools_.recorder.node(step.node), *status.value));
-            failed.facts.set("live", upgrade::encode(status.value->identity));
+                             version_of(tools_.recorder.run(), tools_.recorder.node(step.node), status.value->module));
+            failed.facts.set("live", upgrade::encode(status.value->module.identity));
         }
     }
     tools_.recorder.record(failed);
@@ -153,11 +153,11 @@ void NodeSteps::observe(const std::string& name) {
     const auto node = tools_.recorder.node(name);
     const auto status = tools_.worker.status(name, run.kernel_module, std::chrono::seconds(30));
     auto observed = event(EventKind::observed, name, "", node.state);
-    const bool known = status.value && status.value->presence != Presence::moving;
+    const bool known = status.value && status.value->module.presence != Presence::moving;
     observed.facts.set("currentKnown", known);
     if (known) {
-        observed.facts.set("currentVersion", version_of(run, node, *status.value));
-        observed.facts.set("live", upgrade::encode(status.value->identity));
+        observed.facts.set("currentVersion", version_of(run, node, status.value->module));
+        observed.facts.set("live", upgrade::encode(status.value->module.identity));
     }
     tools_.recorder.record(observed);
 }

@@ -89,24 +89,24 @@ auto ask(sys::Clock& clock, const Call& call) {
     }
 }
 
-/// Facts, status and check of one node. Throws the Error that keeps it from being upgraded.
+/// Status and check of one node. Throws the Error that keeps it from being upgraded.
 upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
                                const StartRequest& request, const std::string& kernel_module, const std::string& name,
                                const CheckObserver& observer) {
     const Deadline deadline(clock, std::chrono::milliseconds(request.options.node_timeout_ms));
     upgrade::NodeRecord record;
     record.name = name;
-    observer(name, "facts");
-    const auto facts = ask(clock, [&] { return worker.facts(name, std::min(deadline.left(), std::chrono::milliseconds(60'000))); });
-    if (facts.error) throw *facts.error;
-    record.kernel = facts.value->kernel;
-    record.boot_id = facts.value->boot_id;
-    record.architecture = facts.value->architecture;
+    observer(name, "status");
     const auto status = ask(clock, [&] {
         return worker.status(name, kernel_module, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
     });
     if (status.error) throw *status.error;
-    if (status.value->presence == Presence::moving)
+    const auto& facts = status.value->facts;
+    record.kernel = facts.kernel;
+    record.boot_id = facts.boot_id;
+    record.architecture = facts.architecture;
+    const auto& module_there = status.value->module;
+    if (module_there.presence == Presence::moving)
         throw Error(Exit::hung, "loader-hung", fmt::format("{} is on its way in or out of the kernel", kernel_module));
     const auto view = view_of(objects, name, module.meta.namespace_, module.meta.name);
     const auto entry = resolve_entry(module, record.kernel);
@@ -125,9 +125,9 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
     record.target_identity = checked.value->identity;
     record.target_image = entry.config.container_image;
     record.target_digest = checked.value->digest;
-    const bool live = status.value->presence == Presence::live;
+    const bool live = module_there.presence == Presence::live;
     const bool is_target =
-        live && upgrade::compare(status.value->identity, record.target_identity) == upgrade::Sameness::same;
+        live && upgrade::compare(module_there.identity, record.target_identity) == upgrade::Sameness::same;
     if (live && !is_target && !view.status && !view.spec)
         throw Error(Exit::checks_failed, "module-unmanaged",
                     fmt::format("{} is live, but the cluster says nothing of it", kernel_module))
@@ -141,8 +141,8 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
         record.from_entry = api::encode(*view.status);
         record.from_version = view.status->version;
     }
-    if (live) record.from_identity = status.value->identity;
-    record.live = status.value->identity;
+    if (live) record.from_identity = module_there.identity;
+    record.live = module_there.identity;
     if (live) {
         record.current_version = is_target && (!view.status || view.status->version == request.to_version) ? request.to_version
                                  : record.from_version.empty() ? "unversioned"

@@ -72,33 +72,25 @@ upgrade::Identity identity_of(const value::Node& module) {
 
 }  // namespace
 
-Reply<NodeFacts> Worker::facts(const std::string& node, std::chrono::milliseconds timeout) {
-    const cluster::WorkerCall call{node, {"facts"}, "", timeout};
-    const auto reply = runner_.run(call);
-    if (auto failed = failure<NodeFacts>(reply, call, "Node")) return *failed;
-    Reply<NodeFacts> answer;
-    const auto text = [&](std::string_view key) { return reply.document.get_string({"status", "nodeInfo", key}); };
-    answer.value = NodeFacts{text("kernelVersion"), text("bootID"), text("architecture")};
-    if (answer.value->kernel.empty() || answer.value->boot_id.empty()) {
-        answer.value.reset();
-        answer.error = Error(Exit::other, "worker-failed", fmt::format("node {}: facts without kernel or boot id", node));
-    }
-    return answer;
-}
-
-Reply<LiveModule> Worker::status(const std::string& node, const std::string& kernel_module,
-                                 std::chrono::milliseconds timeout) {
+Reply<Look> Worker::status(const std::string& node, const std::string& kernel_module, std::chrono::milliseconds timeout) {
     // A worker whose connection was lost may still be at work: its end is waited for, so that the answer is not outdated.
     const auto settle = std::max(timeout / 2, std::chrono::milliseconds(500));
     const cluster::WorkerCall call{node, {"status", kernel_module, "--settle", fmt::format("{}ms", settle.count())}, "", timeout};
     const auto reply = runner_.run(call);
-    if (auto failed = failure<LiveModule>(reply, call, "ModuleStatus")) return *failed;
-    Reply<LiveModule> answer;
-    answer.value = LiveModule{};
+    if (auto failed = failure<Look>(reply, call, "ModuleStatus")) return *failed;
+    Reply<Look> answer;
+    const auto text = [&](std::string_view key) { return reply.document.get_string({"node", key}); };
+    answer.value = Look{NodeFacts{text("kernel"), text("bootID"), text("architecture")}, LiveModule{}};
+    if (answer.value->facts.kernel.empty() || answer.value->facts.boot_id.empty()) {
+        answer.value.reset();
+        answer.error = Error(Exit::other, "worker-failed", fmt::format("node {}: status without kernel or boot id", node));
+        return answer;
+    }
+    auto& live = answer.value->module;
     // Another worker is at work on the node: what it says of the module may be over in a moment.
     const auto* busy = reply.document.find("busy");
     if (busy != nullptr && busy->as_bool() == true) {
-        answer.value->presence = Presence::moving;
+        live.presence = Presence::moving;
         return answer;
     }
     bool named = false;
@@ -107,8 +99,8 @@ Reply<LiveModule> Worker::status(const std::string& node, const std::string& ker
         if (kernel_module_name(module.get_string({"name"})) != kernel_module) continue;
         named = true;
         const auto state = module.get_string({"state"});
-        answer.value->presence = state == "absent" ? Presence::absent : state == "live" ? Presence::live : Presence::moving;
-        answer.value->identity = identity_of(module);
+        live.presence = state == "absent" ? Presence::absent : state == "live" ? Presence::live : Presence::moving;
+        live.identity = identity_of(module);
     }
     if (!named) {
         answer.value.reset();

@@ -25,6 +25,12 @@ struct LiveModule {
     upgrade::Identity identity;
 };
 
+/// What one question to a node answers.
+struct Look {
+    NodeFacts facts;
+    LiveModule module;
+};
+
 /// Result of check, load and unload, of the main module.
 struct WorkerResult {
     std::string outcome;  ///< "passed", "loaded", "already-loaded", "unloaded", "not-loaded"
@@ -47,9 +53,8 @@ struct Reply {
 class Worker {
 public:
     explicit Worker(cluster::NodeRunner& runner) : runner_(runner) {}
-    [[nodiscard]] Reply<NodeFacts> facts(const std::string& node, std::chrono::milliseconds timeout);
-    [[nodiscard]] Reply<LiveModule> status(const std::string& node, const std::string& kernel_module,
-                                           std::chrono::milliseconds timeout);
+    /// Kernel and boot of the node and what is live of `kernel_module`, by one call of the worker's status.
+    [[nodiscard]] Reply<Look> status(const std::string& node, const std::string& kernel_module, std::chrono::milliseconds timeout);
     /// `verb` is check, load or unload; `input` as worker_input makes it.
     [[nodiscard]] Reply<WorkerResult> run(const std::string& verb, const std::string& node, const std::string& input,
                                           std::chrono::milliseconds timeout);

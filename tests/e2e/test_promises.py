@@ -198,7 +198,7 @@ class Idempotence(E2eCase):
         del after["lock"]
         self.assertEqual(after, state)
         verbs = {call[2] for call in self.fleet.calls()[calls:]}
-        self.assertEqual(verbs - {"facts", "status"}, set())
+        self.assertEqual(verbs - {"status"}, set())
 
     def test_abort_twice(self):
         self.assertEqual(self.fleet.start("--canary", "1").returncode, 11)
@@ -247,7 +247,7 @@ class Troubles(E2eCase):
         expected = self.unkilled(self.fleet, lambda world: world.start())
         expected["objects"] = without_boots(expected["objects"])
         kinds = ("cut-before", "cut-after", "reboot-before", "reboot-after", "unreachable")
-        cases = [(verb, kind, node) for verb in ("facts", "status", "check", "unload", "load") for kind in kinds
+        cases = [(verb, kind, node) for verb in ("status", "check", "unload", "load") for kind in kinds
                  for node in ("node-a", "node-b")]
 
         def body(item):
@@ -283,7 +283,7 @@ class Troubles(E2eCase):
                 self.assertEqual(done.returncode, 10, done.stdout)
                 self.assertIn("node-b", done.stdout)
                 self.assertEqual(world.live(), before)
-                self.assertEqual({call[2] for call in world.calls()} - {"facts", "status", "check"}, set())
+                self.assertEqual({call[2] for call in world.calls()} - {"status", "check"}, set())
 
     def test_refused_load_stops_and_goes_back(self):
         self.fleet.fault("node-a", "load refused")

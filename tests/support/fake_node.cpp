@@ -199,18 +199,6 @@ private:
 
     static Answer good(Node document) { return {0, kmm::value::to_json(document), false}; }
 
-    Answer facts() const {
-        const Node info = node_info();
-        return good(Node::mapping(
-            {{"apiVersion", Node("v1")},
-             {"kind", Node("Node")},
-             {"metadata", Node::mapping({{"name", Node(name_)}})},
-             {"status", Node::mapping({{"nodeInfo", Node::mapping({{"kernelVersion", *info.find("kernel")},
-                                                                   {"bootID", *info.find("bootID")},
-                                                                   {"architecture", Node("amd64")},
-                                                                   {"operatingSystem", Node("linux")}})}})}}));
-    }
-
     Answer status(const std::string& module) const {
         Node item = Node::mapping({{"name", Node(module)}, {"state", Node(live().empty() ? "absent" : "live")}});
         if (!live().empty()) item.set("srcversion", Node(live()));
@@ -221,7 +209,6 @@ private:
     }
 
     Answer act(const std::string& verb, const std::vector<std::string>& argv, const std::string& input) {
-        if (verb == "facts") return facts();
         if (verb == "status") return status(argv.size() > 1 ? argv[1] : "kmm_hello");
         kmm::Diagnostics faults;
         const auto documents = kmm::value::read_any(input, "-", faults);

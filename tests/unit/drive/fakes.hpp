@@ -155,17 +155,11 @@ private:
         if (!node.reachable) return lost(cluster::CallEnd::unreachable);
         const auto& verb = call.args.front();
         cluster::WorkerReply reply;
-        if (verb == "facts") {
-            reply.document = value::Node::mapping({{"kind", "Node"}});
-            reply.document.set("status", value::Node::mapping({{"nodeInfo", value::Node::mapping({{"kernelVersion", node.kernel},
-                                                                                                 {"bootID", node.boot},
-                                                                                                 {"architecture", "amd64"}})}}));
-            return reply;
-        }
         if (verb == "status") {
             auto module = value::Node::mapping({{"name", call.args.at(1)}, {"state", node.live.empty() ? "absent" : "live"}});
             if (!node.live.empty()) module.set("srcversion", node.live);
             reply.document = value::Node::mapping({{"kind", "ModuleStatus"}, {"modules", value::Node::sequence({module})}});
+            reply.document.set("node", value::Node::mapping({{"kernel", node.kernel}, {"bootID", node.boot}, {"architecture", "amd64"}}));
             return reply;
         }
         Diagnostics diagnostics;
