@@ -53,6 +53,25 @@ std::optional<std::string> read_text(const std::string& path, std::size_t bytes_
     return raw;
 }
 
+Reading for_each_line(const std::string& path, const std::function<Lines(std::string_view)>& body) {
+    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) return Reading::failed;
+    std::string text;
+    for (bool ended = false; !ended;) {
+        const std::size_t before = text.size();
+        if (read_all(fd.get(), text, before + 65536) != 0) return Reading::failed;
+        ended = text.size() == before;
+        std::string_view rest = text;
+        for (auto newline = rest.find('\n'); newline != std::string_view::npos; newline = rest.find('\n')) {
+            if (body(rest.substr(0, newline)) == Lines::enough) return Reading::done;
+            rest.remove_prefix(newline + 1);
+        }
+        if (ended && !rest.empty()) static_cast<void>(body(rest));
+        text.erase(0, text.size() - rest.size());
+    }
+    return Reading::done;
+}
+
 std::string read_module_bytes(const std::string& path) {
     const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!fd) throw from_errno(errno, fmt::format("cannot open module file {}", base::escape(path)));

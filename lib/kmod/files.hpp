@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,16 @@ namespace kmm::kmod {
 
 /// The same without trimming, for binary files.
 [[nodiscard]] std::optional<std::string> read_raw(const std::string& path, std::size_t bytes_max = 64U << 20U);
+
+/// Whether a reader of lines wants the next one.
+enum class Lines { more, enough };
+
+/// How reading ended: at the end or when there was enough, or before that because of an error.
+enum class Reading { done, failed };
+
+/// Calls `body` with each line of a file, without its newline, a piece of the file in memory at a time; for files of the
+/// kernel that are long.
+Reading for_each_line(const std::string& path, const std::function<Lines(std::string_view)>& body);
 
 /// The bytes of a regular module file, not following a final symbolic link. Errors: from_errno; data "module-format"
 /// when it is no regular file or larger than 512 MiB.

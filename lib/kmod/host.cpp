@@ -190,27 +190,28 @@ std::vector<std::string> live_modules(const HostPaths& host) {
 
 std::optional<std::set<std::string>> kernel_exports(const HostPaths& host, const std::set<std::string>& wanted) {
     constexpr std::string_view prefix = "__ksymtab_";
-    const auto text = read_text(host.proc + "/kallsyms");
-    if (!text || text->empty()) return std::nullopt;
+    const std::set<std::string_view> names(wanted.begin(), wanted.end());
     std::set<std::string> exported;
     std::set<std::string> named;
+    bool any = false;
     bool has_table = false;
-    std::string_view rest = *text;
-    while (!rest.empty()) {
-        const auto newline = rest.find('\n');
-        std::string_view line = rest.substr(0, newline);
-        rest = newline == std::string_view::npos ? std::string_view{} : rest.substr(newline + 1);
+    const auto read = for_each_line(host.proc + "/kallsyms", [&](std::string_view line) {
+        any = true;
         const auto first = line.find(' ');
-        if (first == std::string_view::npos || line.size() < first + 4) continue;
+        if (first == std::string_view::npos || line.size() < first + 4) return Lines::more;
         std::string_view name = line.substr(first + 3);
         name = name.substr(0, name.find_first_of("\t "));
         if (name.starts_with(prefix)) {
             has_table = true;
-            if (std::string symbol(name.substr(prefix.size())); wanted.contains(symbol)) exported.insert(std::move(symbol));
-        } else if (std::string symbol(name); wanted.contains(symbol)) {
-            named.insert(std::move(symbol));
+            if (const auto symbol = name.substr(prefix.size()); names.contains(symbol)) exported.emplace(symbol);
+            // The rest is long, and the kernel writes each line anew: it is not read without need.
+            if (exported.size() == names.size()) return Lines::enough;
+        } else if (names.contains(name)) {
+            named.emplace(name);
         }
-    }
+        return Lines::more;
+    });
+    if (read == Reading::failed || !any) return std::nullopt;
     return has_table ? exported : named;
 }
 

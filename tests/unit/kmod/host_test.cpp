@@ -2,6 +2,7 @@
 #include "kmod/host.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "unit/kmod/fixtures.hpp"
 #include "kmod/kernel_log.hpp"
@@ -90,6 +91,22 @@ TEST_CASE("exports of the kernel") {
     CHECK(*found == std::set<std::string>{"_printk", "dep_answer"});
     put(host.paths.proc + "/kallsyms", "");
     CHECK_FALSE(kmod::kernel_exports(host.paths, {"_printk"}));
+}
+
+TEST_CASE("exports of the kernel: reading ends when all were found, wherever the pieces of the file end") {
+    FakeHost host;
+    std::string text;
+    for (int n = 0; n < 5000; ++n) text += fmt::format("ffffffff{:08x} T function_{}\n", n, n);
+    put(host.paths.proc + "/kallsyms", text + "0 r __ksymtab_first\n" + text + "0 r __ksymtab_last");
+    CHECK(*kmod::kernel_exports(host.paths, {"first", "last", "function_1"}) == std::set<std::string>{"first", "last"});
+    std::size_t lines = 0;
+    const auto count = [&](std::string_view line) {
+        ++lines;
+        return line.ends_with("first") ? kmod::Lines::enough : kmod::Lines::more;
+    };
+    CHECK(kmod::for_each_line(host.paths.proc + "/kallsyms", count) == kmod::Reading::done);
+    CHECK(lines == 5001);
+    CHECK(kmod::for_each_line(host.paths.proc + "/absent", count) == kmod::Reading::failed);
 }
 
 TEST_CASE("identity: srcversion, else build id, else unknown") {
