@@ -50,10 +50,10 @@ class Safety(NodeCase):
     def test_status_expect(self):
         image = self.image("kmm-hello", "v1")
         self.load(NODE, image)
-        done = self.fleet.ssh(NODE, f"kmm-worker status kmm_hello --insecure --expect {image} -o json", timeout=120)
+        done = self.fleet.ssh(NODE, f"kmm-worker status kmm_hello --insecure --expect {image} -o json")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         other = self.image("kmm-hello", "v2")
-        done = self.fleet.ssh(NODE, f"kmm-worker status kmm_hello --insecure --expect {other} -o json", timeout=120)
+        done = self.fleet.ssh(NODE, f"kmm-worker status kmm_hello --insecure --expect {other} -o json")
         self.assertEqual(done.returncode, 10, done.stdout + done.stderr)
 
     def test_modules_disabled_is_named(self):

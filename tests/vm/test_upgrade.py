@@ -7,9 +7,14 @@ START = ("start", "module", MODULE, "--to", "v2")
 
 
 class Forward(UpgradeCase):
-    def test_v1_to_v2(self):
+    def test_dry_run_does_nothing_and_then_v1_to_v2(self):
         self.all_on("v1")
         self.edit("v2")
+        before = self.outcome()
+        text = self.upgrade(*START, "--dry-run")
+        for node in NODES:
+            self.assertIn(node, text)
+        self.assertEqual(self.outcome(), before)
         self.upgrade(*START)
         self.all_on("v2")
         self.assertEqual(self.most_in_flight(), 1)
@@ -17,39 +22,30 @@ class Forward(UpgradeCase):
         self.upgrade("delete")
         self.assertIn("v2", self.upgrade("history"))
 
-    def test_dry_run_does_nothing(self):
+    def test_canary_stops_after_one_node_and_pause_after_the_next(self):
         self.edit("v2")
-        before = self.outcome()
-        text = self.upgrade(*START, "--dry-run")
-        for node in NODES:
-            self.assertIn(node, text)
-        self.assertEqual(self.outcome(), before)
-
-    def test_canary_stops_after_one_node(self):
-        self.edit("v2")
-        text = self.upgrade(*START, "--canary", "1", expect=11)
+        text = self.upgrade(*START, "--canary", "1", "--pause-after", "1", expect=11)
         self.assertIn("kmm-upgrade resume", text)
         self.assert_live({"node-a": "v2", "node-b": "v1", "node-c": "v1"})
-        self.upgrade("resume")
-        self.all_on("v2")
-
-    def test_pause_after(self):
-        self.edit("v2")
-        self.upgrade(*START, "--pause-after", "2", expect=11)
+        self.assertEqual(self.stops(), ["canary"])
+        self.upgrade("resume", expect=11)
         self.assert_live({"node-a": "v2", "node-b": "v2", "node-c": "v1"})
+        self.assertEqual(self.stops(), ["canary", "pause-after"])
         self.upgrade("resume")
         self.all_on("v2")
 
-    def test_two_nodes_at_once(self):
-        self.edit("v2")
-        self.upgrade(*START, "--max-unavailable", "2")
-        self.all_on("v2")
-        self.assertEqual(self.most_in_flight(), 2)
+    def stops(self):
+        """Why the run paused, each time."""
+        return [event["reason"] for event in self.events() if event["event"] == "paused"]
 
-    def test_one_named_node(self):
+    def test_one_named_node_then_the_others_at_once(self):
         self.edit("v2")
         self.upgrade(*START, "--node", "node-b")
         self.assert_live({"node-a": "v1", "node-b": "v2", "node-c": "v1"})
+        self.upgrade("delete")
+        self.upgrade(*START, "--max-unavailable", "2")
+        self.all_on("v2")
+        self.assertEqual(self.most_in_flight(), 2)
 
     def test_by_hand_step_after_step(self):
         self.edit("v2")

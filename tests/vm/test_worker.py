@@ -28,7 +28,8 @@ class Facts(NodeCase):
 
 class Loading(NodeCase):
     def test_load_status_unload(self):
-        result = self.load(NODE, self.image("kmm-hello", "v1"), parameters=["greeting=bonjour"])
+        config = self.config(self.image("kmm-hello", "v1"), parameters=["greeting=bonjour"])
+        result = self.worker(NODE, "load - --verify-after 2s", config)
         self.assertEqual(result["outcome"], "loaded")
         self.assertEqual(result["image"]["digest"], self.digests["kmm-hello:v1"])
         main = [m for m in result["modules"] if m.get("main")]
@@ -87,7 +88,7 @@ class Busy(NodeCase):
     def test_a_module_that_another_needs_is_named_with_its_holder(self):
         image = self.image("kmm-misc", "v1")
         self.load(NODE, image, module="kmm_user")
-        error = self.worker(NODE, "unload -", self.config(image, module="kmm_dep"), expect=14)
+        error = self.worker(NODE, "unload - --wait 500ms", self.config(image, module="kmm_dep"), expect=14)
         self.assertEqual(error["code"], "module-in-use")
         self.assertIn("kmm_user", str(error))
         self.assertIsNotNone(self.live(NODE, "kmm_dep"))
@@ -97,7 +98,7 @@ class Busy(NodeCase):
         self.load(NODE, image, module="kmm_busy")
         self.fleet.shell(NODE, "(exec 3</dev/kmm_busy; exec sleep 600) >/dev/null 2>&1 & echo $! >/run/holder; sleep 0.3")
         try:
-            error = self.worker(NODE, "unload -", self.config(image, module="kmm_busy"), expect=14)
+            error = self.worker(NODE, "unload - --wait 500ms", self.config(image, module="kmm_busy"), expect=14)
             self.assertEqual(error["code"], "module-in-use")
             self.assertIn("refcount 1", str(error).replace("'", "").replace(": ", " "))
             self.assertIsNotNone(self.live(NODE, "kmm_busy"))

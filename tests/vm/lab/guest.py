@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guest: an initramfs of busybox, dropbear, a few kernel modules and kmm-worker. Needs no privileges to make."""
+import lzma
 import os
 import pathlib
 import shutil
 import stat
 
+from . import kmods
 from .common import HERE, LabError, need, run
 
 # What the network needs, then what tests need: an in-tree module to remove, and in-tree modules that depend on others.
 BOOT_MODULES = ("virtio_pci", "virtio_net")
 TEST_MODULES = ("dummy", "bridge")
+# v1 of kmm_hello in every guest: the tests put a node back with one insmod.
+FIRST_VERSION = "/opt/lab/kmm_hello-v1.ko"
+# The second look after a load comes sooner than after 2 s; what the default is, is a test of its own.
+WORKER_CONFIG = b"kmm-worker:\n  verify-after: 200ms\n"
 
 
 class Archive:
@@ -95,6 +101,25 @@ def kernel_modules(lab, archive):
     return boot
 
 
+def kernel(lab):
+    """The kernel to boot: Debian's own, taken out of its compressed image where that is one of xz (an emulated processor
+    needs as long to decompress it as to boot it), else the image as it is."""
+    packed = pathlib.Path(f"/boot/vmlinuz-{lab.kernel}")
+    data = packed.read_bytes()
+    start = data.find(b"\xfd7zXZ\0")
+    if start < 0:
+        return packed
+    try:
+        plain = lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(data[start:])
+    except lzma.LZMAError:
+        return packed
+    if not plain.startswith(b"\x7fELF") or b"PVH" not in plain and b"Xen\0" not in plain:
+        return packed
+    image = lab.path("vmlinux")
+    image.write_bytes(plain)
+    return image
+
+
 def keys(lab):
     """The guests' host key and the user's key, made once."""
     base = lab.path("keys", ".")
@@ -126,6 +151,8 @@ def build_initrd(lab, worker=None, ca_file=None):
     secrets = keys(lab)
     archive.file("etc/dropbear/host", (secrets / "host").read_bytes(), 0o600)
     archive.file("root/.ssh/authorized_keys", (secrets / "id.pub").read_bytes(), 0o600)
+    archive.file(FIRST_VERSION, kmods.build(lab)["v1"]["kmm_hello"].read_bytes())
+    archive.file("etc/kmm-tools/config.yaml", WORKER_CONFIG)
     if ca_file:
         archive.file("etc/ssl/certs/ca-certificates.crt", pathlib.Path(ca_file).read_bytes())
     archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")

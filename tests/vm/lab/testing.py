@@ -43,7 +43,7 @@ class NodeCase(unittest.TestCase):
 
     def worker(self, node, arguments, stdin="", expect=0):
         """Runs kmm-worker on a node; returns its JSON document. The exit code must be the expected one."""
-        done = self.fleet.ssh(node, f"kmm-worker {arguments} -o json", stdin=stdin, timeout=120)
+        done = self.fleet.ssh(node, f"kmm-worker {arguments} -o json", stdin=stdin)
         words = f"kmm-worker {arguments}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         self.assertEqual(done.returncode, expect, words)
         try:

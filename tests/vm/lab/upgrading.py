@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of whole upgrades share: a fleet on v1, the command, its journal, the outcome to compare."""
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -30,22 +29,22 @@ class UpgradeCase(NodeCase):
         self.install_v1()
 
     def install_v1(self):
-        boots = {name: self.fleet.boot_id(name) for name in NODES}
         if UpgradeCase._installed is None:
+            boots = {name: self.fleet.boot_id(name) for name in NODES}
             cluster.write_nodes(self.directory, self.lab, boots)
             self.edit("v1")
-            self.upgrade("start", "module", MODULE, "--to", "v1")
+            self.upgrade("start", "module", MODULE, "--to", "v1", "--max-unavailable", "3")
             self.upgrade("delete")
             keep = pathlib.Path(tempfile.mkdtemp(prefix="kmm-upgrade-v1-"))
             shutil.copytree(self.directory, keep / "fleet")
             UpgradeCase._installed = (keep / "fleet", boots)
             shutil.rmtree(self.state)
             return
-        self.reset_to_v1(self.directory, boots)
+        self.reset_to_v1(self.directory)
 
-    def reset_to_v1(self, directory, boots=None):
+    def reset_to_v1(self, directory):
         """The state after install_v1, in another directory, with v1 loaded again."""
-        boots = boots or {name: self.fleet.boot_id(name) for name in NODES}
+        boots = self.fleet.first_version()
         kept, before = UpgradeCase._installed
         shutil.copytree(kept, directory)
         for path in directory.rglob("*.yaml"):
@@ -53,11 +52,6 @@ class UpgradeCase(NodeCase):
             for name, boot in before.items():
                 text = text.replace(boot, boots[name])
             path.write_text(text)
-        self.fleet.clean()
-        image = self.image("kmm-hello", "v1")
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            for done in [pool.submit(self.load, name, image, parameters=["greeting=hello"]) for name in NODES]:
-                done.result()
 
     @classmethod
     def tearDownClass(cls):
@@ -77,7 +71,7 @@ class UpgradeCase(NodeCase):
     def environment(self):
         return {**os.environ, "XDG_CONFIG_HOME": str(self.work / "config"), "LC_ALL": "C.UTF-8"}
 
-    def upgrade(self, *arguments, expect=0, timeout=600, **where):
+    def upgrade(self, *arguments, expect=0, timeout=1200, **where):
         """Runs kmm-upgrade to its end; returns stdout and stderr together. `expect` None: any exit code will do."""
         done = subprocess.run(self.command(*arguments, **where), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=timeout, env=self.environment(), check=False)
@@ -114,7 +108,7 @@ class UpgradeCase(NodeCase):
                 events.append(payload)
         return events
 
-    def wait_event(self, process, node, step, timeout=120):
+    def wait_event(self, process, node, step, timeout=600):
         """Waits until the journal says that this step was begun on this node."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
@@ -140,9 +134,14 @@ class UpgradeCase(NodeCase):
             most = max(most, len(active))
         return most
 
+    def live_on(self, nodes, module="kmm_hello"):
+        """{node: the identity of its live module, or None}"""
+        found = self.fleet.each(f"cat /sys/module/{module}/srcversion 2>/dev/null || true", nodes)
+        return {node: text.strip() or None for node, text in found.items()}
+
     def assert_live(self, expected):
         """expected: {node: variant or None}"""
-        found = {node: self.live(node) for node in expected}
+        found = self.live_on(expected)
         wanted = {node: variant and self.file_identity(variant) for node, variant in expected.items()}
         self.assertEqual(found, wanted)
 
@@ -153,4 +152,4 @@ class UpgradeCase(NodeCase):
         """Everything an upgrade leaves: the text of all objects, and what is loaded where."""
         directory = directory or self.directory
         objects = {str(p.relative_to(directory)): p.read_text() for p in sorted(directory.rglob("*.yaml"))}
-        return objects, {node: self.live(node) for node in NODES}
+        return objects, self.live_on(NODES)
