@@ -45,6 +45,7 @@ struct Exchange {
     bool check_address = false;
     std::string refused_address;
     std::exception_ptr failure;
+    bool cancelled = false;
 };
 
 void read_peer(Exchange& exchange) {
@@ -134,6 +135,17 @@ CURLcode on_ssl_context(CURL* /*handle*/, void* context, void* user) {
     return CURLE_OK;
 }
 
+int on_progress(void* user, curl_off_t /*to_get*/, curl_off_t /*got*/, curl_off_t /*to_put*/, curl_off_t /*put*/) {
+    auto& exchange = *static_cast<Exchange*>(user);
+    try {
+        exchange.cancelled = exchange.request.cancelled();
+    } catch (...) {
+        exchange.failure = std::current_exception();
+        return 1;
+    }
+    return exchange.cancelled ? 1 : 0;
+}
+
 std::string variable(const char* lower, const char* upper) {
     const char* value = std::getenv(lower);
     if (value == nullptr && upper != nullptr) {
@@ -171,6 +183,33 @@ void set(CURLcode code) {
     if (code != CURLE_OK) {
         throw bug(fmt::format("libcurl refused an option: {}", curl_easy_strerror(code)));
     }
+}
+
+void set_blob(CURL* handle, CURLoption option, const std::string& pem) {
+    if (pem.empty()) {
+        return;
+    }
+    curl_blob blob{};
+    blob.data = const_cast<char*>(pem.data());  // copied at once
+    blob.len = pem.size();
+    blob.flags = CURL_BLOB_COPY;
+    set(curl_easy_setopt(handle, option, &blob));
+}
+
+/// Certificates given as text.
+void set_tls_texts(CURL* handle, const TlsSettings& tls) {
+    set_blob(handle, CURLOPT_CAINFO_BLOB, tls.ca_pem);
+    if (!tls.ca_pem.empty()) {
+        set(curl_easy_setopt(handle, CURLOPT_CAPATH, nullptr));
+    }
+    set_blob(handle, CURLOPT_SSLCERT_BLOB, tls.client_certificate_pem);
+    set_blob(handle, CURLOPT_SSLKEY_BLOB, tls.client_key_pem);
+}
+
+/// "host:port" as a Host header or CURLOPT_CONNECT_TO has it.
+std::string host_and_port(const Url& url) {
+    const bool numeric_v6 = url.host.find(':') != std::string::npos;
+    return fmt::format("{}:{}", numeric_v6 ? "[" + url.host + "]" : url.host, url.port);
 }
 
 bool is_tls_fault(CURLcode code) {
@@ -254,7 +293,7 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     }
     CURL* handle = impl_->handle.get();
     curl_easy_reset(handle);
-    Exchange exchange{request, sink, handle, {}, 0, false, false, {}, {}};
+    Exchange exchange{request, sink, handle, {}, 0, false, false, {}, {}, false};
     exchange.check_address = request.scope_max != AddressScope::link_local && !goes_through_proxy(*url);
     std::array<char, CURL_ERROR_SIZE> text{};
     HeaderList headers;
@@ -272,9 +311,22 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         }
         add_header(name + ": " + value);
     }
-    add_header("Accept-Encoding: identity");
+    Url target = *url;
+    HeaderList connect_to;
+    if (!request.tls.server_name.empty() && request.tls.server_name != url->host) {
+        // The certificate is asked for and checked under another name, the connection goes where it went.
+        target.host = request.tls.server_name;
+        connect_to.reset(curl_slist_append(nullptr, fmt::format("{}:{}", host_and_port(target), host_and_port(*url)).c_str()));
+        set(curl_easy_setopt(handle, CURLOPT_CONNECT_TO, connect_to.get()));
+        add_header("Host: " + host_and_port(*url));
+    }
+    if (request.encoding == Encoding::gzip) {
+        set(curl_easy_setopt(handle, CURLOPT_ACCEPT_ENCODING, "gzip"));
+    } else {
+        add_header("Accept-Encoding: identity");
+    }
     add_header("Expect:");
-    set(curl_easy_setopt(handle, CURLOPT_URL, request.url.c_str()));
+    set(curl_easy_setopt(handle, CURLOPT_URL, connect_to ? target.to_string().c_str() : request.url.c_str()));
     set(curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https"));
     set(curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L));
     set(curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L));
@@ -296,6 +348,16 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     if (!request.tls.client_certificate.empty()) {
         set(curl_easy_setopt(handle, CURLOPT_SSLCERT, request.tls.client_certificate.c_str()));
         set(curl_easy_setopt(handle, CURLOPT_SSLKEY, request.tls.client_key.c_str()));
+    }
+    set_tls_texts(handle, request.tls);
+    set(curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L));
+    if (!request.proxy.empty()) {
+        set(curl_easy_setopt(handle, CURLOPT_PROXY, request.proxy.c_str()));
+    }
+    if (request.cancelled) {
+        set(curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L));
+        set(curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, on_progress));
+        set(curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &exchange));
     }
     if (!ca_files.empty()) {
         set(curl_easy_setopt(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L));
@@ -323,6 +385,9 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     read_peer(exchange);
     if (exchange.failure) {
         std::rethrow_exception(exchange.failure);
+    }
+    if (exchange.cancelled) {
+        throw Error(Exit::interrupted, "interrupted", "the request was interrupted").detail("url", redact_url(request.url));
     }
     if (code != CURLE_OK && !exchange.stopped) {
         throw classify(code, text.data(), exchange);

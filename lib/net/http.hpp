@@ -20,8 +20,14 @@ struct TlsSettings {
     std::string ca_file;     ///< PEM, in addition to the system's; "" for none
     std::vector<std::string> more_ca_files;  ///< likewise
     std::string client_certificate, client_key;  ///< PEM files to show who we are; "" for none
+    std::string ca_pem;      ///< PEM text, instead of the system's authorities; "" for none
+    std::string client_certificate_pem, client_key_pem;  ///< the same as text; they win over the files
+    std::string server_name; ///< name that the certificate must have and that is asked for; "" is the URL's host
     friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
+
+/// What the other end may do to a body on its way. The sink gets it undone.
+enum class Encoding { identity, gzip };
 
 struct Request {
     std::string method = "GET";
@@ -36,6 +42,10 @@ struct Request {
     /// The least public kind of address that the connection may go to, checked on the address really connected to (so that
     /// a DNS answer cannot point a request inwards). Not checked when a proxy variable is set: the proxy connects then.
     AddressScope scope_max = AddressScope::link_local;
+    Encoding encoding = Encoding::identity;
+    std::string proxy;  ///< URL of the proxy (http, https, socks5); "" is what the proxy variables say
+    /// Asked about once a second while the exchange lasts: true ends it with Error interrupted 130 "interrupted".
+    std::function<bool()> cancelled;
 };
 
 /// Headers of the response; names lower case, in order of arrival.

@@ -46,6 +46,8 @@ std::optional<std::int64_t> parse_imf_date(std::string_view text) {
 
 }  // namespace
 
+std::optional<std::int64_t> parse_http_date(std::string_view text) { return parse_imf_date(base::trim(text)); }
+
 bool is_retryable_status(int status) noexcept {
     return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
 }

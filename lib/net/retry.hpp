@@ -23,6 +23,9 @@ struct RetryPolicy {
 /// nullopt for anything else.
 [[nodiscard]] std::optional<std::chrono::milliseconds> parse_retry_after(std::string_view text, std::int64_t now_unix);
 
+/// An IMF-fixdate ("Sun, 06 Nov 1994 08:49:37 GMT"), as in a Date header, in seconds since 1970; nullopt for anything else.
+[[nodiscard]] std::optional<std::int64_t> parse_http_date(std::string_view text);
+
 /// The wait before the next try after `failures` (from 1) failures: the server's wish if it is longer than our own
 /// exponential wait, never above the cap. `random` is from [0, 1).
 [[nodiscard]] std::chrono::milliseconds retry_delay(const RetryPolicy& policy, int failures,
