@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <stdexcept>
 #include <string_view>
 
@@ -187,9 +188,24 @@ std::optional<FakeRequest> read_request(const Stream& stream) {
     return request;
 }
 
+void write_chunks(const Stream& stream, const std::string& head, const FakeReply& reply) {
+    stream.write(head + "Transfer-Encoding: chunked\r\n\r\n");
+    for (const auto& chunk : reply.chunks) {
+        char size[32];
+        std::snprintf(size, sizeof size, "%zx\r\n", chunk.size());
+        stream.write(size + chunk + "\r\n");
+        ::usleep(reply.chunk_ms * 1000);
+    }
+    if (reply.hang_ms != 0) {
+        ::usleep(reply.hang_ms * 1000);
+    } else {
+        stream.write("0\r\n\r\n");
+    }
+}
+
 }  // namespace
 
-FakeServer::FakeServer(Handler handler, std::optional<Identity> identity) : handler_(std::move(handler)) {
+FakeServer::FakeServer(Handler handler, std::optional<Identity> identity, Family family) : handler_(std::move(handler)) {
     static_cast<void>(std::signal(SIGPIPE, SIG_IGN));  // OpenSSL writes without MSG_NOSIGNAL
     for (const char* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
         ::unsetenv(name);  // tests talk to the loopback, whatever the user's shell says
@@ -197,15 +213,19 @@ FakeServer::FakeServer(Handler handler, std::optional<Identity> identity) : hand
     if (identity) {
         tls_ = std::make_unique<Tls>(*identity);
     }
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool is_v6 = family == Family::v6;
+    listener_ = ::socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    socklen_t length = sizeof address;
+    sockaddr_in6 address6{};
+    address6.sin6_family = AF_INET6;
+    address6.sin6_addr = in6addr_loopback;
+    auto* generic = is_v6 ? reinterpret_cast<sockaddr*>(&address6) : reinterpret_cast<sockaddr*>(&address);
+    socklen_t length = is_v6 ? sizeof address6 : sizeof address;
     require(listener_ >= 0 && ::bind(listener_, generic, length) == 0 && ::listen(listener_, 16) == 0 &&
                 ::getsockname(listener_, generic, &length) == 0, "no server socket");
-    port_ = ntohs(address.sin_port);
+    port_ = ntohs(is_v6 ? address6.sin6_port : address.sin_port);
     thread_ = std::thread([this] { serve(); });
 }
 
@@ -224,6 +244,7 @@ void FakeServer::serve() {
         }
         const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
         if (fd >= 0) {
+            ++connections_;
             answer(fd);
             ::close(fd);
         }
@@ -243,15 +264,29 @@ void FakeServer::answer(int fd) {
             return;
         }
     }
-    if (const auto request = read_request(stream)) {
+    bool goes_on = true;
+    while (goes_on) {
+        const auto request = read_request(stream);
+        if (!request) {
+            break;
+        }
         {
             const std::lock_guard lock(mutex_);
             requests_.push_back(*request);
         }
         const FakeReply reply = handler_(*request);
-        std::string head = "HTTP/1.1 " + std::to_string(reply.status) + " Status\r\nConnection: close\r\n";
+        goes_on = reply.keep_alive && !stopping_;
+        if (reply.no_answer) {
+            break;
+        }
+        std::string head = "HTTP/1.1 " + std::to_string(reply.status) + " Status\r\n";
+        head += goes_on ? "" : "Connection: close\r\n";
         for (const auto& [name, value] : reply.headers) {
             head += name + ": " + value + "\r\n";
+        }
+        if (!reply.chunks.empty() || reply.hang_ms != 0) {
+            write_chunks(stream, head, reply);
+            continue;
         }
         head += "Content-Length: " + std::to_string(reply.announced_length.value_or(reply.body.size())) + "\r\n\r\n";
         const bool reset = reply.reset_after.has_value();
@@ -269,7 +304,7 @@ void FakeServer::answer(int fd) {
             ::usleep(30'000);  // let the bytes arrive: a reset discards what is unread
             const linger hard{1, 0};
             ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
-        } else {
+        } else if (!goes_on) {
             if (stream.ssl != nullptr) {
                 SSL_shutdown(stream.ssl);
             }

@@ -29,6 +29,11 @@ struct FakeReply {
     std::optional<std::uint64_t> announced_length;  ///< Content-Length if it is to lie
     std::optional<std::size_t> reset_after;         ///< bytes of the body, then the connection is reset
     unsigned drip_ms = 0;                           ///< the body byte by byte, this long apart
+    std::vector<std::string> chunks;                ///< instead of the body: chunked encoding, one piece each
+    unsigned chunk_ms = 0;                          ///< pause after each chunk
+    unsigned hang_ms = 0;                           ///< after the last chunk: nothing, and no end
+    bool keep_alive = false;                        ///< the connection takes further requests
+    bool no_answer = false;                         ///< the connection is closed without a word
 };
 
 /// Key and certificate of a server, made for one test.
@@ -48,7 +53,8 @@ struct IdentityOptions {
 class FakeServer {
 public:
     using Handler = std::function<FakeReply(const FakeRequest&)>;
-    explicit FakeServer(Handler handler, std::optional<Identity> identity = std::nullopt);
+    enum class Family { v4, v6 };
+    explicit FakeServer(Handler handler, std::optional<Identity> identity = std::nullopt, Family family = Family::v4);
     ~FakeServer();
     FakeServer(const FakeServer&) = delete;
     FakeServer& operator=(const FakeServer&) = delete;
@@ -58,6 +64,8 @@ public:
     [[nodiscard]] std::vector<FakeRequest> requests() const;
     /// Number of requests whose target contains `text`.
     [[nodiscard]] std::size_t count(const std::string& text) const;
+    /// Number of connections accepted so far.
+    [[nodiscard]] std::size_t connections() const noexcept { return connections_; }
 
 private:
     void serve();
@@ -69,6 +77,7 @@ private:
     int listener_ = -1;
     std::uint16_t port_ = 0;
     std::atomic<bool> stopping_{false};
+    std::atomic<std::size_t> connections_{0};
     mutable std::mutex mutex_;
     std::vector<FakeRequest> requests_;
     std::thread thread_;
