@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request, from the credentials to the answer, through everything that may come between.
+#include "kube/client.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "net/url.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::kube {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t k_body_max = std::size_t{1} << 30U;
+constexpr std::size_t k_idle_max = 16;
+
+/// TLS that broke off rather than was refused: a server that restarts does that.
+bool is_broken_handshake(const Error& error) {
+    constexpr std::array<std::string_view, 4> k_signs{"Connection reset", "SSL_ERROR_SYSCALL", "unexpected eof", "Broken pipe"};
+    return error.code() == "tls" && std::any_of(k_signs.begin(), k_signs.end(), [&](std::string_view sign) {
+               return error.message().find(sign) != std::string::npos;
+           });
+}
+
+bool is_lost_connection(const Error& error) {
+    return error.code() == "network" || error.code() == "network-timeout" || is_broken_handshake(error);
+}
+
+/// The text of `299 - "text"` (RFC 7234 5.5).
+std::string warning_text(std::string_view header) {
+    const std::size_t start = header.find('"');
+    const std::size_t end = header.rfind('"');
+    if (!header.starts_with("299") || start == std::string_view::npos || end <= start) { return ""; }
+    std::string text;
+    for (std::size_t i = start + 1; i < end; ++i) {
+        if (header[i] == '\\' && i + 1 < end) { ++i; }
+        text.push_back(header[i]);
+    }
+    return base::escape(text);
+}
+
+Error bad_answer(const Action& action, const std::string& what) {
+    return Error(Exit::unavailable, "bad-answer", fmt::format("{}: {}", to_string(action), what)).retryable();
+}
+
+}  // namespace
+
+Client::Client(Connection connection, Seams seams, ClientOptions options)
+    : connection_(std::move(connection)),
+      seams_(std::move(seams)),
+      options_(std::move(options)),
+      credentials_(connection_, seams_.clock, options_.observer.on_plugin_line) {}
+
+double Client::chance() {
+    std::array<std::uint8_t, 4> bytes{};
+    seams_.random.fill(bytes);
+    return std::bit_cast<std::uint32_t>(bytes) / 4294967296.0;
+}
+
+std::uint64_t Client::requests() const {
+    const std::lock_guard lock(count_mutex_);
+    return requests_;
+}
+
+std::unique_ptr<net::HttpClient> Client::borrow() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_.empty()) {
+            auto http = std::move(idle_.back());
+            idle_.pop_back();
+            return http;
+        }
+    }
+    return seams_.make_http();
+}
+
+void Client::give_back(std::unique_ptr<net::HttpClient> http) {
+    const std::lock_guard lock(mutex_);
+    if (idle_.size() < k_idle_max) { idle_.push_back(std::move(http)); }
+}
+
+net::Request Client::request_of(const Call& call) {
+    Proof proof = credentials_.proof();
+    net::Request request;
+    request.method = call.method;
+    request.url = connection_.server + call.path;
+    char separator = '?';
+    for (const auto& [name, value] : call.query) {
+        request.url += fmt::format("{}{}={}", separator, name, net::percent_encode(value));
+        separator = '&';
+    }
+    request.headers = std::move(proof.headers);
+    request.headers.emplace_back("Accept", call.accept);
+    if (!call.body.empty()) {
+        request.headers.emplace_back("Content-Type", call.content_type.empty() ? "application/json" : call.content_type);
+    }
+    request.body = call.body;
+    request.tls = std::move(proof.tls);
+    request.proxy = connection_.proxy;
+    request.encoding = net::Encoding::gzip;
+    request.timeout = call.timeout.count() > 0 ? call.timeout : options_.request_timeout;
+    request.stall_bytes_per_second = 0;  // a server may think for as long as the timeout says
+    if (call.cancelled || options_.cancelled) {
+        request.cancelled = [mine = options_.cancelled, theirs = call.cancelled] {
+            return (mine && mine()) || (theirs && theirs());
+        };
+    }
+    return request;
+}
+
+net::Response Client::send(const Call& call, Reply& reply) {
+    const net::Request request = request_of(call);
+    auto http = borrow();
+    {
+        const std::lock_guard lock(count_mutex_);
+        ++requests_;
+    }
+    const net::Response response = http->send(request, [&](const net::Response& head, std::string_view piece) {
+        if (call.on_piece && head.status >= 200 && head.status < 300) { return call.on_piece(piece); }
+        if (reply.body.size() + piece.size() > k_body_max) {
+            throw bad_answer(call.action, "expected at most 1 GiB, found more");
+        }
+        reply.body += piece;
+        return true;
+    });
+    give_back(std::move(http));  // after an error the connection is not used again
+    return response;
+}
+
+void Client::note_warnings(const net::Response& response) {
+    for (const auto& header : response.all_headers("warning")) {
+        const std::string text = warning_text(header);
+        if (text.empty()) { continue; }
+        {
+            const std::lock_guard lock(mutex_);
+            if (!warned_.insert(text).second) { continue; }
+        }
+        if (options_.observer.on_warning) { options_.observer.on_warning(text); }
+    }
+}
+
+void Client::pause(milliseconds wait, const Outage& outage) {
+    if (options_.observer.on_outage) { options_.observer.on_outage(outage); }
+    if (!seams_.clock.sleep_for(wait)) {
+        throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the API server");
+    }
+}
+
+Reply Client::exchange(const Call& call) {
+    const milliseconds start = seams_.clock.monotonic();
+    int failures = 0;
+    int refusals = 0;
+    bool has_refreshed = false;
+    bool uncertain = false;
+    for (;;) {
+        Reply reply;
+        reply.uncertain = uncertain;
+        std::optional<milliseconds> wish;
+        std::optional<Error> error;
+        try {
+            const net::Response response = send(call, reply);
+            note_warnings(response);
+            reply.status = response.status;
+            if (response.status >= 200 && response.status < 300) {
+                if (failures > 0 && options_.observer.on_return) {
+                    options_.observer.on_return(seams_.clock.monotonic() - start);
+                }
+                return reply;
+            }
+            reply.failure = read_failure(response.status, reply.body);
+            if (response.status == 401 && !has_refreshed && credentials_.refresh()) {
+                has_refreshed = true;
+                continue;
+            }
+            wish = retry_after(response, seams_.clock.now_unix());
+            if (call.is_answer && call.is_answer(*reply.failure)) {
+                reply.retry_after = wish;
+                return reply;
+            }
+            error = to_error(*reply.failure, call.action);
+            const bool is_busy = response.status == 429 || response.status >= 500;
+            if (!is_busy || ++refusals >= options_.attempts) { throw std::move(*error); }
+            uncertain = uncertain || response.status >= 500;
+        } catch (const Error& thrown) {
+            const bool is_dead_stream = call.on_piece && thrown.code() == "network-timeout";
+            if (!is_lost_connection(thrown) || is_dead_stream || (call.one_try_after_data && call.one_try_after_data())) { throw; }
+            uncertain = true;
+            error = thrown;
+        }
+        ++failures;
+        const milliseconds spent = seams_.clock.monotonic() - start;
+        milliseconds wait = net::retry_delay(options_.retry, failures, std::nullopt, chance());
+        wait = std::max(wait, wish.value_or(milliseconds(0)));
+        if (spent + wait >= options_.api_timeout) {
+            if (error->http_cause()) { throw std::move(*error); }
+            throw Error(Exit::unavailable, "api-unreachable",
+                        fmt::format("{}: no answer from {} within {}: {}", to_string(call.action),
+                                    base::escape(connection_.server), base::format_duration(options_.api_timeout),
+                                    error->message()))
+                .hint("kubectl get --raw /readyz tells whether the API server is up")
+                .retryable();
+        }
+        pause(wait, Outage{connection_.server, error->message(), spent, wait});
+    }
+}
+
+value::Node Client::parse(const Reply& reply, const Action& action) {
+    Diagnostics faults;
+    auto documents = value::read_json(reply.body, "answer", faults);
+    if (documents.size() != 1 || has_errors(faults) || !documents.front().root.is_mapping()) {
+        const std::string what = faults.empty() ? "something else" : faults.front().message;
+        throw bad_answer(action, "expected an object as JSON, found " + what);
+    }
+    return std::move(documents.front().root);
+}
+
+std::unique_ptr<Client> make_client(Connection connection, sys::Clock& clock, sys::Random& random, ClientOptions options) {
+    Seams seams{[] { return std::make_unique<net::CurlHttpClient>(); }, clock, random};
+    return std::make_unique<Client>(std::move(connection), std::move(seams), std::move(options));
+}
+
+}  // namespace kmm::kube

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/lease.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace kmm::kube {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+LeaseState lease_state(const value::Node& object) {
+    LeaseState state;
+    state.holder = object.get_string({"spec", "holderIdentity"});
+    state.acquire_time = object.get_string({"spec", "acquireTime"});
+    state.renew_time = object.get_string({"spec", "renewTime"});
+    state.resource_version = object.get_string({"metadata", "resourceVersion"});
+    const auto number = [&](std::string_view key) {
+        const value::Node* node = object.find_path({"spec", key});
+        return node == nullptr ? 0 : node->as_int().value_or(0);
+    };
+    state.duration = std::chrono::seconds(number("leaseDurationSeconds"));
+    state.transitions = number("leaseTransitions");
+    return state;
+}
+
+Error held_error(const LeaseOptions& options, const LeaseState& state) {
+    return Error(Exit::locked, "lease-held",
+                 fmt::format("Lease {}/{} is held by {}", options.namespace_, options.name, base::escape(state.holder)))
+        .detail("renewed", base::escape(state.renew_time))
+        .hint(fmt::format("wait until it has ended, or --break-lock {}", base::escape(state.holder)))
+        .retryable();
+}
+
+}  // namespace
+
+Lease::Lease(Client& client, LeaseOptions options) : client_(client), options_(std::move(options)) {}
+
+/// metav1.MicroTime.
+std::string Lease::now_text() const {
+    std::string text = base::format_rfc3339(client_.clock().now_unix());
+    text.insert(text.size() - 1, ".000000");
+    return text;
+}
+
+value::Node Lease::object_of(const LeaseState& state) const {
+    value::Node metadata = value::Node::mapping({{"name", options_.name}, {"namespace", options_.namespace_}});
+    if (!state.resource_version.empty()) { metadata.set("resourceVersion", state.resource_version); }
+    value::Node spec = value::Node::mapping({{"leaseDurationSeconds", static_cast<std::int64_t>(options_.duration.count())},
+                                             {"leaseTransitions", state.transitions}});
+    if (!state.holder.empty()) { spec.set("holderIdentity", state.holder); }
+    if (!state.acquire_time.empty()) { spec.set("acquireTime", state.acquire_time); }
+    if (!state.renew_time.empty()) { spec.set("renewTime", state.renew_time); }
+    return value::Node::mapping({{"apiVersion", "coordination.k8s.io/v1"},
+                                 {"kind", "Lease"},
+                                 {"metadata", std::move(metadata)},
+                                 {"spec", std::move(spec)}});
+}
+
+std::optional<LeaseState> Lease::look() {
+    const auto object = client_.find(resources::k_leases, {options_.namespace_, options_.name});
+    return object ? std::optional(lease_state(*object)) : std::nullopt;
+}
+
+void Lease::take(const LeaseState& state) {
+    const milliseconds before = client_.clock().monotonic();  // our time starts no later than the server's
+    const value::Node object = object_of(state);
+    const value::Node stored = state.resource_version.empty() ? client_.create(resources::k_leases, object)
+                                                              : client_.replace(resources::k_leases, object);
+    mine_ = lease_state(stored);
+    renewed_ = before;
+}
+
+std::optional<LeaseState> Lease::try_acquire() {
+    const auto there = look();
+    LeaseState wanted = there.value_or(LeaseState{});
+    if (there && !there->holder.empty() && there->holder != options_.holder) {
+        const milliseconds now = client_.clock().monotonic();
+        if (there->resource_version != seen_version_) {
+            seen_version_ = there->resource_version;
+            seen_since_ = now;
+            return there;
+        }
+        if (now - seen_since_ < there->duration) { return there; }
+    }
+    if (wanted.holder != options_.holder) {
+        wanted.transitions += there ? 1 : 0;
+        wanted.acquire_time = now_text();
+    }
+    wanted.holder = options_.holder;
+    wanted.renew_time = now_text();
+    try {
+        take(wanted);
+    } catch (const Error& error) {
+        if (error.code() != "conflict" && error.code() != "already-exists") { throw; }
+        const auto winner = look();
+        if (!winner || winner->holder != options_.holder) { return winner.value_or(LeaseState{}); }
+        mine_ = *winner;  // a lost answer of our own request
+    }
+    return std::nullopt;
+}
+
+void Lease::acquire(milliseconds patience) {
+    constexpr milliseconds k_between{2000};
+    const milliseconds start = client_.clock().monotonic();
+    for (;;) {
+        const auto other = try_acquire();
+        if (!other) { return; }
+        if (client_.clock().monotonic() - start + k_between > patience) { throw held_error(options_, *other); }
+        if (!client_.clock().sleep_for(k_between)) {
+            throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the Lease");
+        }
+    }
+}
+
+void Lease::renew() {
+    const auto lost = [&](const std::string& why) {
+        mine_.reset();
+        return Error(Exit::locked, "lease-lost", fmt::format("Lease {}/{} is lost: {}", options_.namespace_, options_.name, why));
+    };
+    if (!mine_) { throw lost("it is not held"); }
+    for (int tried = 0;; ++tried) {
+        LeaseState wanted = *mine_;
+        wanted.renew_time = now_text();
+        try {
+            take(wanted);
+            return;
+        } catch (const Error& error) {
+            if (error.code() == "object-not-found") { throw lost("somebody has deleted it"); }
+            if (error.code() != "conflict" || tried > 0) { throw; }
+        }
+        const auto there = look();
+        if (!there) { throw lost("somebody has deleted it"); }
+        if (there->holder != options_.holder) { throw lost("held by " + base::escape(there->holder)); }
+        mine_ = *there;
+    }
+}
+
+bool Lease::is_safe() const {
+    return mine_ && client_.clock().monotonic() - renewed_ <= std::chrono::milliseconds(options_.duration) / 2;
+}
+
+void Lease::release() noexcept {
+    if (!mine_) { return; }
+    try {
+        LeaseState free = *mine_;
+        free.holder.clear();
+        free.renew_time = now_text();
+        take(free);
+    } catch (...) {
+        renewed_ = {};  // it runs out by itself
+    }
+    mine_.reset();
+}
+
+void Lease::break_holder(const std::string& holder) {
+    const auto there = look();
+    if (!there) {
+        throw Error(Exit::not_found, "object-not-found", fmt::format("there is no Lease {}/{}", options_.namespace_, options_.name));
+    }
+    if (there->holder != holder) { throw held_error(options_, *there); }
+    LeaseState free = *there;
+    free.holder.clear();
+    take(free);
+    mine_.reset();
+}
+
+}  // namespace kmm::kube

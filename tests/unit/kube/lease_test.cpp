@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixture.hpp"
+#include "kube/lease.hpp"
+#include "value/writer.hpp"
+
+using namespace kmm;
+using namespace kmm::kube;
+using namespace kmm::kube::test;
+
+namespace {
+
+/// A server with one Lease, that others can change.
+class LeaseServer {
+public:
+    explicit LeaseServer() : server_([this](const FakeRequest& request) { return answer(request); }) {
+        Connection connection;
+        connection.server = "http://127.0.0.1:" + std::to_string(server_.port());
+        scripted_.connect(connection, {});
+    }
+
+    [[nodiscard]] Lease lease(const std::string& holder) { return Lease(*scripted_.client, {"ops", "run", holder, seconds(15)}); }
+    /// As another program would.
+    void set(const std::string& holder, const std::string& renewed = "1999-01-01T00:00:00.000000Z") {
+        store(R"({"holderIdentity":")" + holder + R"(","leaseDurationSeconds":15,"leaseTransitions":3,"renewTime":")" + renewed + "\"}");
+    }
+    void store(const std::string& spec) {
+        spec_ = tree(spec);
+        ++version_;
+    }
+    void remove() { spec_.reset(); }
+    [[nodiscard]] std::string holder() const { return spec_ ? spec_->get_string({"holderIdentity"}) : "none"; }
+    [[nodiscard]] std::int64_t transitions() const { return spec_->find("leaseTransitions")->as_int().value_or(-1); }
+    SleepyClock& clock() { return scripted_.clock; }
+    bool lose_next_answer = false;
+
+private:
+    FakeReply answer(const FakeRequest& request) {
+        if (request.method == "GET") { return spec_ ? object() : status_reply(404, "NotFound", "no lease"); }
+        const value::Node body = tree(request.body);
+        if (request.method == "POST") {
+            if (spec_) { return status_reply(409, "AlreadyExists", "exists"); }
+        } else if (!spec_) {
+            return status_reply(404, "NotFound", "no lease");
+        } else if (body.get_string({"metadata", "resourceVersion"}) != std::to_string(version_)) {
+            return status_reply(409, "Conflict", "modified");
+        }
+        spec_ = *body.find("spec");
+        ++version_;
+        return std::exchange(lose_next_answer, false) ? no_answer() : object();
+    }
+    [[nodiscard]] FakeReply object() const {
+        value::Node lease = tree(R"({"kind":"Lease","metadata":{"name":"run","namespace":"ops","managedFields":[{"manager":"kmm-tools","operation":"Update"}]}})");
+        lease.find("metadata")->set("resourceVersion", std::to_string(version_));
+        lease.set("spec", *spec_);
+        return reply(200, value::to_json(lease));
+    }
+
+    std::optional<value::Node> spec_;
+    int version_ = 1;
+    FakeServer server_;
+    Scripted scripted_{{}};
+};
+
+}  // namespace
+
+TEST_SUITE("kube::unit") {
+
+TEST_CASE("Lease: taken, renewed, given up, taken by the next") {
+    LeaseServer server;
+    Lease one = server.lease("one");
+    CHECK_FALSE(one.is_safe());
+    CHECK_FALSE(one.try_acquire().has_value());
+    CHECK(server.holder() == "one");
+    CHECK(one.is_safe());
+    Lease two = server.lease("two");
+    const auto other = two.try_acquire();
+    REQUIRE(other.has_value());
+    CHECK(other->holder == "one");
+    CHECK(other->renew_time == "2027-01-15T08:00:00.000000Z");
+    one.renew();
+    one.release();
+    CHECK(server.holder().empty());
+    CHECK_FALSE(one.is_safe());
+    CHECK_FALSE(two.try_acquire().has_value());
+    CHECK(server.holder() == "two");
+}
+
+TEST_CASE("Lease: no side effect when the last renewal is older than half of its time") {
+    LeaseServer server;
+    Lease lease = server.lease("one");
+    static_cast<void>(lease.try_acquire());
+    server.clock().elapsed += milliseconds(7500);
+    CHECK(lease.is_safe());
+    server.clock().elapsed += milliseconds(1);
+    CHECK_FALSE(lease.is_safe());
+    lease.renew();
+    CHECK(lease.is_safe());
+}
+
+TEST_CASE("Lease: clock skew does not matter, only what changes while we look") {
+    LeaseServer server;
+    server.set("other", "1999-01-01T00:00:00.000000Z");
+    Lease lease = server.lease("me");
+    CHECK(lease.try_acquire().has_value());
+    server.clock().elapsed += seconds(14);
+    CHECK(lease.try_acquire().has_value());
+    server.set("other", "1999-01-01T00:00:14.000000Z");
+    server.clock().elapsed += seconds(14);
+    CHECK(lease.try_acquire().has_value());
+    server.clock().elapsed += seconds(15);
+    CHECK_FALSE(lease.try_acquire().has_value());
+    CHECK(server.holder() == "me");
+    CHECK(server.transitions() == 4);
+}
+
+TEST_CASE("Lease: acquire waits, then names the holder") {
+    LeaseServer server;
+    server.set("jane@host/12/abc");
+    int renewals = 0;
+    server.clock().on_sleep = [&] { server.set("jane@host/12/abc", "2000-01-01T00:00:0" + std::to_string(renewals++ % 10) + ".000000Z"); };
+    Lease lease = server.lease("me");
+    const Error error = error_of([&] {
+        lease.acquire(seconds(30));
+        return 0;
+    });
+    CHECK(error.code() == "lease-held");
+    CHECK(error.exit() == Exit::locked);
+    CHECK(error.message() == "Lease ops/run is held by jane@host/12/abc");
+    CHECK(server.clock().elapsed == seconds(30));
+}
+
+TEST_CASE("Lease: stolen or deleted, the renewal says so") {
+    LeaseServer server;
+    Lease lease = server.lease("me");
+    static_cast<void>(lease.try_acquire());
+    server.set("thief");
+    const Error stolen = error_of([&] {
+        lease.renew();
+        return 0;
+    });
+    CHECK(stolen.code() == "lease-lost");
+    CHECK(stolen.message().find("held by thief") != std::string::npos);
+    CHECK_FALSE(lease.is_safe());
+    server.remove();
+    static_cast<void>(lease.try_acquire());
+    server.remove();
+    CHECK(error_of([&] {
+              lease.renew();
+              return 0;
+          }).code() == "lease-lost");
+}
+
+TEST_CASE("Lease: an answer that was lost is no loss") {
+    LeaseServer server;
+    Lease lease = server.lease("me");
+    server.lose_next_answer = true;
+    CHECK_FALSE(lease.try_acquire().has_value());
+    server.lose_next_answer = true;
+    lease.renew();
+    CHECK(lease.is_safe());
+    CHECK(server.holder() == "me");
+}
+
+TEST_CASE("Lease: broken only by its holder's exact name") {
+    LeaseServer server;
+    server.set("jane@host/12/abc");
+    Lease lease = server.lease("me");
+    CHECK(error_of([&] {
+              lease.break_holder("jane");
+              return 0;
+          }).code() == "lease-held");
+    lease.break_holder("jane@host/12/abc");
+    CHECK(server.holder().empty());
+    CHECK_FALSE(lease.try_acquire().has_value());
+}
+
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+
+#include <sys/stat.h>
+
+#include "fixture.hpp"
+#include "sys/temp_dir.hpp"
+
+using namespace kmm;
+using namespace kmm::kube;
+using namespace kmm::kube::test;
+
+namespace {
+
+void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+/// A login program that prints `body` and counts its runs in the file "runs".
+ExecPlugin plugin(const sys::TempDir& dir, const std::string& body) {
+    const std::string path = dir.path() + "/login";
+    write_text(path, "#!/bin/sh\necho run >> " + dir.path() + "/runs\nprintf '%s' \"$KUBERNETES_EXEC_INFO\" > " + dir.path() + "/info\n" + body);
+    ::chmod(path.c_str(), 0700);
+    ExecPlugin result;
+    result.command = path;
+    result.api_version = "client.authentication.k8s.io/v1";
+    result.origin = Position{"config", 9, 9};
+    return result;
+}
+
+std::string credential(const std::string& status) {
+    return "cat <<'END'\n{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{" + status + "}}\nEND\n";
+}
+
+std::size_t runs(const sys::TempDir& dir) {
+    std::ifstream file(dir.path() + "/runs");
+    std::size_t count = 0;
+    for (std::string line; std::getline(file, line);) { ++count; }
+    return count;
+}
+
+std::string header_of(const Proof& proof, const std::string& name) {
+    std::string found;
+    for (const auto& [key, value] : proof.headers) {
+        if (key == name) { found += (found.empty() ? "" : "|") + value; }
+    }
+    return found;
+}
+
+}  // namespace
+
+TEST_SUITE("kube::unit") {
+
+TEST_CASE("401: a token file is read again, once, and the request sent again") {
+    const sys::TempDir dir{"token"};
+    const std::string file = dir.path() + "/token";
+    write_text(file, "old\n");
+    std::vector<std::string> seen;
+    FakeServer server([&](const FakeRequest& request) {
+        seen.push_back(request.header("authorization"));
+        write_text(file, "new\n");
+        return seen.back() == "Bearer new" ? reply(200, k_node_json) : status_reply(401, "Unauthorized", "Unauthorized");
+    });
+    Scripted scripted({});
+    Connection connection;
+    connection.server = "http://127.0.0.1:" + std::to_string(server.port());
+    connection.token_file = file;
+    scripted.connect(connection, {});
+    static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
+    CHECK(seen == Texts{"Bearer old", "Bearer new"});
+    CHECK(scripted.clock.sleeps.empty());
+}
+
+TEST_CASE("401 twice, or with a token that cannot change, is the end") {
+    const sys::TempDir dir{"token"};
+    write_text(dir.path() + "/token", "t");
+    for (const bool from_file : {false, true}) {
+        CAPTURE(from_file);
+        Scripted scripted(std::vector<FakeReply>(3, status_reply(401, "Unauthorized", "Unauthorized")));
+        Connection connection = scripted.client->connection();
+        connection.token = "fixed";
+        if (from_file) { connection.token_file = dir.path() + "/token"; }
+        scripted.connect(connection, {});
+        const Error error = error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
+        CHECK(error.code() == "unauthorized");
+        CHECK(error.exit() == Exit::no_permission);
+        CHECK(scripted.server.requests().size() == (from_file ? 2 : 1));
+    }
+}
+
+TEST_CASE("a token file is read again after a minute; while it cannot be read the last token is used") {
+    const sys::TempDir dir{"token"};
+    Connection connection;
+    connection.token_file = dir.path() + "/token";
+    SleepyClock clock;
+    Credentials credentials(connection, clock, {});
+    CHECK(error_of([&] { return credentials.proof(); }).exit() == Exit::not_found);
+    write_text(connection.token_file, "one\n");
+    CHECK(header_of(credentials.proof(), "Authorization") == "Bearer one");
+    write_text(connection.token_file, "two\n");
+    CHECK(header_of(credentials.proof(), "Authorization") == "Bearer one");
+    clock.elapsed += seconds(61);
+    CHECK(header_of(credentials.proof(), "Authorization") == "Bearer two");
+    write_text(connection.token_file, "");
+    clock.elapsed += seconds(61);
+    CHECK(header_of(credentials.proof(), "Authorization") == "Bearer two");
+}
+
+TEST_CASE("basic authentication and impersonation are headers") {
+    Connection connection;
+    connection.username = "u";
+    connection.password = "p";
+    connection.impersonation.user = "jane";
+    connection.impersonation.uid = "7";
+    connection.impersonation.groups = {"a", "b"};
+    connection.impersonation.extra = {{"acme.com/x", {"1", "2"}}};
+    SleepyClock clock;
+    const Proof proof = Credentials(connection, clock, {}).proof();
+    CHECK(header_of(proof, "Authorization") == "Basic dTpw");
+    CHECK(header_of(proof, "Impersonate-User") == "jane");
+    CHECK(header_of(proof, "Impersonate-Uid") == "7");
+    CHECK(header_of(proof, "Impersonate-Group") == "a|b");
+    CHECK(header_of(proof, "Impersonate-Extra-acme.com%2Fx") == "1|2");
+}
+
+TEST_CASE("exec plugin: run once until its credential expires, and after a 401") {
+    const sys::TempDir dir{"plugin"};
+    Connection connection;
+    connection.server = "https://api:6443";
+    connection.exec = plugin(dir, credential(R"("token":"t","expirationTimestamp":"2027-01-15T09:00:00+01:00")"));
+    connection.exec->provide_cluster_info = true;
+    SleepyClock clock;  // 2027-01-15T08:00:00Z
+    clock.start_unix -= 60;
+    Credentials credentials(connection, clock, {});
+    CHECK(header_of(credentials.proof(), "Authorization") == "Bearer t");
+    CHECK(header_of(credentials.proof(), "Authorization") == "Bearer t");
+    CHECK(runs(dir) == 1);
+    clock.elapsed += seconds(51);
+    static_cast<void>(credentials.proof());
+    CHECK(runs(dir) == 2);
+    clock.elapsed -= seconds(51);
+    CHECK(credentials.refresh());
+    static_cast<void>(credentials.proof());
+    CHECK(runs(dir) == 3);
+    std::string info;
+    std::getline(std::ifstream(dir.path() + "/info"), info);
+    CHECK(info == R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,)"
+                  R"("cluster":{"server":"https://api:6443"}}})");
+}
+
+TEST_CASE("exec plugin: a certificate instead of a token; its standard error is passed on") {
+    const sys::TempDir dir{"plugin"};
+    Connection connection;
+    connection.exec = plugin(dir, "echo 'opening the browser' >&2\n" + credential(R"("clientCertificateData":"C","clientKeyData":"K")"));
+    SleepyClock clock;
+    std::vector<std::string> lines;
+    const Proof proof = Credentials(connection, clock, [&](std::string_view line) { lines.emplace_back(line); }).proof();
+    CHECK(proof.tls.client_certificate_pem == "C");
+    CHECK(proof.tls.client_key_pem == "K");
+    CHECK(proof.headers.empty());
+    CHECK(lines == Texts{"opening the browser"});
+}
+
+TEST_CASE("exec plugin: everything it can do wrong") {
+    struct Row { std::string body, message; };
+    const std::vector<Row> rows{
+        {"echo 'not logged in' >&2; exit 3", "exit code 3: not logged in"},
+        {"kill -9 $$", "killed by signal 9"},
+        {"echo hello", "expected an ExecCredential as JSON on its standard output, found something else"},
+        {credential(""), "expected a token or a certificate in status, found neither"},
+        {credential(R"("clientKeyData":"K")"), "expected clientCertificateData and clientKeyData together, found one of them"},
+        {credential(R"("token":"t","expirationTimestamp":"tomorrow")"), "expected an RFC 3339 time as expirationTimestamp, found \"tomorrow\""},
+        {"echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"v9\"}'", "expected apiVersion client.authentication.k8s.io/v1, found \"v9\""},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.body);
+        const sys::TempDir dir{"plugin"};
+        Connection connection;
+        connection.exec = plugin(dir, row.body);
+        SleepyClock clock;
+        Credentials credentials(connection, clock, {});
+        const Error error = error_of([&] { return credentials.proof(); });
+        CHECK(error.code() == "exec-plugin");
+        CHECK(error.exit() == Exit::no_permission);
+        CHECK(error.message() == "login program " + connection.exec->command + ": " + row.message);
+        CHECK(error.position()->to_string() == "config:9:9");
+    }
+}
+
+TEST_CASE("exec plugin: not there, or in want of a terminal") {
+    Connection connection;
+    connection.exec = ExecPlugin{};
+    connection.exec->command = "/nowhere/login";
+    connection.exec->install_hint = "install it so";
+    SleepyClock clock;
+    const Error absent = error_of([&] { return Credentials(connection, clock, {}).proof(); });
+    CHECK(absent.message() == "login program /nowhere/login: there is no such program");
+    CHECK(absent.hint() == "install it so");
+    connection.exec->interactive = Interactive::always;
+    CHECK(error_of([&] { return Credentials(connection, clock, {}).proof(); }).message().find("wants a terminal") != std::string::npos);
+}
+
+}
