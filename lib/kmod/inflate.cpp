@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapter of ISA-L (gzip), liblzma (xz) and libzstd (zstd).
+// Adapter of ISA-L and zlib (gzip), liblzma (xz) and libzstd (zstd).
 #include "kmod/inflate.hpp"
 
 #include <isa-l/igzip_lib.h>
 #include <lzma.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -108,6 +109,53 @@ std::string plain_of_zstd(const std::string& bytes, const std::string& file) {
     return out;
 }
 
+constexpr std::uint32_t k_xz_dictionary = 2U << 20U;
+constexpr int k_module_zstd_level = 9;
+
+std::string gzip_module(const std::string& plain) {
+    z_stream stream{};
+    constexpr int window_and_gzip = 15 + 16;
+    constexpr int memory = 9;
+    if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, window_and_gzip, memory, Z_DEFAULT_STRATEGY) != Z_OK) throw bug("zlib could not be set up");
+    std::string out(deflateBound(&stream, static_cast<uLong>(plain.size())), '\0');
+    stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(plain.data()));  // zlib only reads
+    stream.avail_in = static_cast<uInt>(plain.size());
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    const int answer = deflate(&stream, Z_FINISH);
+    out.resize(out.size() - stream.avail_out);
+    deflateEnd(&stream);
+    if (answer != Z_STREAM_END) throw bug("zlib failed");
+    return out;
+}
+
+std::string xz_module(const std::string& plain) {
+    lzma_options_lzma options{};
+    if (lzma_lzma_preset(&options, LZMA_PRESET_DEFAULT) != 0) throw bug("liblzma could not be set up");
+    options.dict_size = k_xz_dictionary;
+    lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, nullptr}};
+    std::string out(lzma_stream_buffer_bound(plain.size()), '\0');
+    std::size_t size = 0;
+    const lzma_ret answer = lzma_stream_buffer_encode(filters, LZMA_CHECK_CRC32, nullptr, reinterpret_cast<const std::uint8_t*>(plain.data()), plain.size(),
+                                                      reinterpret_cast<std::uint8_t*>(out.data()), &size, out.size());
+    if (answer != LZMA_OK) throw bug("liblzma failed");
+    out.resize(size);
+    return out;
+}
+
+std::string zstd_module(const std::string& plain) {
+    const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
+    if (!context || ZSTD_isError(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, k_module_zstd_level)) != 0 ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1)) != 0) {
+        throw bug("libzstd could not be set up");
+    }
+    std::string out(ZSTD_compressBound(plain.size()), '\0');
+    const std::size_t size = ZSTD_compress2(context.get(), out.data(), out.size(), plain.data(), plain.size());
+    if (ZSTD_isError(size) != 0) throw bug("libzstd failed");
+    out.resize(size);
+    return out;
+}
+
 }  // namespace
 
 std::string compression_name(const std::string& bytes) {
@@ -124,6 +172,13 @@ std::string plain_module(std::string bytes, const std::string& file) {
     if (how == "xz") return plain_of_xz(bytes, file);
     if (how == "zstd") return plain_of_zstd(bytes, file);
     return bytes;
+}
+
+std::string packed_module(std::string plain, const std::string& how) {
+    if (how == "gzip") return gzip_module(plain);
+    if (how == "xz") return xz_module(plain);
+    if (how == "zstd") return zstd_module(plain);
+    return plain;
 }
 
 }  // namespace kmm::kmod

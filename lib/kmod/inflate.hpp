@@ -15,4 +15,8 @@ namespace kmm::kmod {
 /// "gzip", "xz" or "zstd" by the magic bytes, "" for anything else.
 [[nodiscard]] std::string compression_name(const std::string& bytes);
 
+/// The reverse, as the kernel's own build packs modules: `how` as compression_name says it ("" leaves the bytes alone). xz gets a
+/// CRC-32 and a dictionary of 2 MiB, which is what the kernel's decompressor takes. The same bytes give the same bytes.
+[[nodiscard]] std::string packed_module(std::string plain, const std::string& how);
+
 }  // namespace kmm::kmod

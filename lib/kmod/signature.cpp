@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapter of OpenSSL: digests and the PKCS#7 message of a module signature.
+// Adapter of OpenSSL: digests, keys, and the PKCS#7 message of a module signature, read and written.
 #include "kmod/signature.hpp"
 
+#include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/cms.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/objects.h>
+#include <openssl/pem.h>
 #include <openssl/x509.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -18,6 +23,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "kmod/signer.hpp"
 
 namespace kmm::kmod {
 
@@ -57,6 +63,84 @@ ModuleSignature damaged_signature(std::string why) {
     ModuleSignature signature;
     signature.fault = std::move(why);
     return signature;
+}
+
+constexpr std::array<std::string_view, 4> k_digests{"sha224", "sha256", "sha384", "sha512"};
+
+using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
+using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
+using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+
+Bio bio_of(std::string_view bytes) {
+    if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) throw bug("too many bytes for OpenSSL");
+    Bio bio(BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())), BIO_free);
+    if (!bio) throw bug("OpenSSL gave no buffer");
+    return bio;
+}
+
+Error bad_key(const ModuleSigner::Material& material, const std::string& what, std::string hint) {
+    return Error(Exit::data, "bad-key", fmt::format("{}: {}", base::escape(material.key_name), what)).hint(std::move(hint));
+}
+
+/// What OpenSSL is told when it asks for a passphrase; it never asks a terminal.
+struct Passphrase {
+    const std::optional<std::string>& text;
+    bool asked = false;
+
+    static int answer(char* buffer, int size, int /*writing*/, void* user) {
+        auto& self = *static_cast<Passphrase*>(user);
+        self.asked = true;
+        if (!self.text || self.text->size() > static_cast<std::size_t>(size)) return -1;
+        std::memcpy(buffer, self.text->data(), self.text->size());
+        return static_cast<int>(self.text->size());
+    }
+};
+
+Key read_key(const ModuleSigner::Material& material) {
+    const Bio bio = bio_of(material.key);
+    Passphrase passphrase{material.passphrase};
+    Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, &Passphrase::answer, &passphrase), EVP_PKEY_free);
+    ERR_clear_error();
+    if (!key && passphrase.asked) {
+        throw material.passphrase ? bad_key(material, "expected the passphrase of the key, found another one", "correct the file of --passphrase-file")
+                                  : bad_key(material, "expected a passphrase for the encrypted key, found none", "--passphrase-file FILE holds it");
+    }
+    if (!key) throw bad_key(material, "expected a private key in PEM form, found none", "openssl pkey -in KEY -out KEY.pem converts other forms");
+    const int type = EVP_PKEY_get_base_id(key.get());
+    if (type != EVP_PKEY_RSA && type != EVP_PKEY_EC) {
+        throw bad_key(material, "expected an RSA or EC key, which kernels know, found another kind", "openssl req -new -x509 -newkey rsa:4096 ... makes one with its certificate");
+    }
+    return key;
+}
+
+Certificate read_certificate(const ModuleSigner::Material& material) {
+    const Bio bio = bio_of(material.certificate);
+    Certificate certificate(nullptr, X509_free);
+    if (material.certificate.find("-----BEGIN") != std::string::npos) {
+        certificate.reset(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+    } else {
+        certificate.reset(d2i_X509_bio(bio.get(), nullptr));
+    }
+    ERR_clear_error();
+    if (!certificate) {
+        throw Error(Exit::data, "bad-certificate", fmt::format("{}: expected an X.509 certificate in PEM or DER form, found none", base::escape(material.certificate_name)))
+            .hint("it is the file that mokutil --import takes");
+    }
+    return certificate;
+}
+
+/// The length of the signature at the end of `bytes`, trailer and marker included; 0 without one.
+std::size_t signature_length(std::string_view bytes, const std::string& file) {
+    if (!bytes.ends_with(k_marker)) return 0;
+    const auto damaged = [&](const char* why) {
+        return Error(Exit::data, "module-format", fmt::format("{}: the appended signature is damaged: {}", base::escape(file), why)).hint("build the module again");
+    };
+    bytes.remove_suffix(k_marker.size());
+    if (bytes.size() < k_trailer_bytes) throw damaged("it is cut off");
+    std::size_t length = 0;
+    for (std::size_t i = bytes.size() - 4; i < bytes.size(); ++i) length = length << 8U | static_cast<unsigned char>(bytes[i]);
+    if (length > bytes.size() - k_trailer_bytes) throw damaged("its length is more than the file");
+    return length + k_trailer_bytes + k_marker.size();
 }
 
 }  // namespace
@@ -150,6 +234,65 @@ std::string signature_text(const ModuleSignature& signature) {
     if (!signature.fault.empty()) return fmt::format("damaged signature: {}", signature.fault);
     const auto or_unknown = [](const std::string& text) { return text.empty() ? std::string("unknown") : base::escape(text); };
     return fmt::format("signer {}, key {}, digest {}", or_unknown(signature.signer), or_unknown(signature.key_id), or_unknown(signature.digest));
+}
+
+struct ModuleSigner::Impl {
+    Key key;
+    Certificate certificate;
+    const EVP_MD* digest;
+};
+
+ModuleSigner::ModuleSigner(const Material& material) {
+    if (std::find(k_digests.begin(), k_digests.end(), material.digest) == k_digests.end()) {
+        throw Error(Exit::data, "bad-key", fmt::format("expected the digest sha224, sha256, sha384 or sha512, found {}", base::escape(material.digest)));
+    }
+    impl_ = std::make_unique<Impl>(Impl{read_key(material), read_certificate(material), EVP_get_digestbyname(material.digest.c_str())});
+    if (impl_->digest == nullptr) throw bug("OpenSSL does not know " + material.digest);
+    const bool fits = X509_check_private_key(impl_->certificate.get(), impl_->key.get()) == 1;
+    ERR_clear_error();
+    if (!fits) {
+        throw Error(Exit::data, "key-mismatch", fmt::format("{} is the certificate of another key than {}", base::escape(material.certificate_name), base::escape(material.key_name)))
+            .hint("give the certificate that was made with this key");
+    }
+    if (X509_cmp_current_time(X509_get0_notAfter(impl_->certificate.get())) < 0) {
+        warning_ = fmt::format("certificate-expired: {}: its time is over; the kernel does not mind, people may", base::escape(material.certificate_name));
+    }
+    identity_ = read_signature(sign("module"));
+}
+
+ModuleSigner::~ModuleSigner() = default;
+ModuleSigner::ModuleSigner(ModuleSigner&&) noexcept = default;
+ModuleSigner& ModuleSigner::operator=(ModuleSigner&&) noexcept = default;
+
+std::string ModuleSigner::sign(std::string_view module) const {
+    const Bio content = bio_of(module);
+    constexpr unsigned shape = CMS_NOCERTS | CMS_PARTIAL | CMS_BINARY | CMS_DETACHED | CMS_STREAM;
+    constexpr unsigned signer_shape = CMS_NOCERTS | CMS_BINARY | CMS_NOSMIMECAP | CMS_NOATTR;
+    const std::unique_ptr<CMS_ContentInfo, decltype(&CMS_ContentInfo_free)> message(CMS_sign(nullptr, nullptr, nullptr, nullptr, shape), CMS_ContentInfo_free);
+    if (!message || CMS_add1_signer(message.get(), impl_->certificate.get(), impl_->key.get(), impl_->digest, signer_shape) == nullptr ||
+        CMS_final(message.get(), content.get(), nullptr, CMS_NOCERTS | CMS_BINARY) != 1) {
+        const unsigned long reason = ERR_get_error();
+        ERR_clear_error();
+        const char* text = reason == 0 ? nullptr : ERR_reason_error_string(reason);
+        throw Error(Exit::data, "bad-key", fmt::format("the key cannot sign a module: {}", text == nullptr ? "no reason given" : base::to_lower(text)));
+    }
+    unsigned char* encoded = nullptr;
+    const int length = i2d_CMS_ContentInfo(message.get(), &encoded);
+    if (length <= 0) throw bug("OpenSSL could not write a PKCS#7 message");
+    std::string result(module);
+    result.append(reinterpret_cast<const char*>(encoded), static_cast<std::size_t>(length));
+    OPENSSL_free(encoded);
+    const auto size = static_cast<unsigned>(length);
+    const std::array<char, k_trailer_bytes> trailer{0, 0, static_cast<char>(k_pkcs7), 0, 0, 0, 0, 0,
+                                                        static_cast<char>(size >> 24U), static_cast<char>(size >> 16U), static_cast<char>(size >> 8U), static_cast<char>(size)};
+    result.append(trailer.data(), trailer.size());
+    result += k_marker;
+    return result;
+}
+
+std::string_view unsigned_module(std::string_view bytes, const std::string& file) {
+    for (std::size_t length = signature_length(bytes, file); length != 0; length = signature_length(bytes, file)) bytes.remove_suffix(length);
+    return bytes;
 }
 
 }  // namespace kmm::kmod

@@ -187,8 +187,9 @@ net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary) {
                                      : std::min(boundary.scope, net::AddressScope::loopback);
 }
 
-Authenticator::Authenticator(net::HttpClient& http, const image::Reference& reference, const PullRequest& request)
-    : http_(http), reference_(reference), tls_(request.tls),
+Authenticator::Authenticator(net::HttpClient& http, const image::Reference& reference, const PullRequest& request,
+                             std::vector<std::string> scopes)
+    : http_(http), reference_(reference), scopes_(std::move(scopes)), tls_(request.tls),
       candidates_(matching_credentials(request.credentials, reference)) {}
 
 std::string Authenticator::tried() const {
@@ -251,8 +252,10 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
     }
     net::Url url = check_realm(realm->second, boundary);
     const auto service = challenge.params.find("service");
-    const std::string scope = "repository:" + reference_.repository + ":pull";
-    std::string parameters = "scope=" + net::percent_encode(scope);
+    std::string parameters;
+    for (const std::string& scope : scopes_) {
+        parameters += (parameters.empty() ? "scope=" : "&scope=") + net::percent_encode(scope);
+    }
     if (service != challenge.params.end()) {
         parameters += "&service=" + net::percent_encode(service->second);
     }

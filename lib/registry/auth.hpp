@@ -51,7 +51,8 @@ void check_redirect(const net::Url& from, const net::Url& to, const Boundary& bo
 /// Finds the Authorization header that the registry accepts, trying every matching credential once, then nobody.
 class Authenticator {
 public:
-    Authenticator(net::HttpClient& http, const image::Reference& reference, const PullRequest& request);
+    /// `scopes` is what a token is asked for: "repository:NAME:pull,push".
+    Authenticator(net::HttpClient& http, const image::Reference& reference, const PullRequest& request, std::vector<std::string> scopes);
 
     /// "" or the value of the Authorization header for requests to the registry itself.
     [[nodiscard]] const std::string& authorization() const noexcept { return authorization_; }
@@ -70,6 +71,7 @@ private:
 
     net::HttpClient& http_;
     image::Reference reference_;
+    std::vector<std::string> scopes_;
     net::TlsSettings tls_;
     std::vector<Credential> candidates_;
     std::size_t next_ = 0;       ///< the next candidate; candidates_.size() is "nobody"

@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "image/manifest.hpp"
 #include "registry/entry_reader.hpp"
@@ -29,5 +30,9 @@ void add_entries(EntryReader& reader, Extraction& into);
 /// Reads the blob in `fd` (already verified against `layer`), adds its entries, and compares the digest of the inflated bytes
 /// with `diff_id`. Errors: those of the parts; integrity 76 "digest-mismatch" for the diff id (M31).
 void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into);
+
+/// Errors: not_found "kernel-not-in-image" unless every kernel that `request` wants (any, with all_kernels) is among `found`, which is
+/// sorted. `reference` is for the message.
+void check_kernels(const PullRequest& request, const std::vector<std::string>& found, const std::string& reference);
 
 }  // namespace kmm::registry

@@ -20,55 +20,6 @@ namespace kmm::registry {
 
 namespace {
 
-/// Everything that can be said about the layers before the first of them is fetched.
-std::uint64_t check_layers(const ResolvedImage& image, const Limits& limits) {
-    const auto& layers = image.manifest.layers;
-    if (layers.empty()) {
-        throw Error(Exit::data, "bad-manifest", "expected at least one layer with modules, found none");
-    }
-    if (layers.size() > limits.layers) {
-        throw limit_error("the number of layers", "layers", limits.layers);
-    }
-    if (layers.size() != image.config.diff_ids.size()) {
-        throw Error(Exit::data, "bad-manifest",
-                    fmt::format("expected one diff id for each of {} layers, found {}", layers.size(),
-                                image.config.diff_ids.size()));
-    }
-    std::uint64_t total = 0;
-    for (const image::Descriptor& layer : layers) {
-        static_cast<void>(image::layer_compression(layer));
-        if (layer.size > limits.blob_bytes) {
-            throw limit_error("the size of the layer " + layer.digest.short_text(), "blob_bytes", limits.blob_bytes);
-        }
-        total += layer.size;
-        if (total > limits.image_bytes) {
-            throw limit_error("the size of the image", "image_bytes", limits.image_bytes);
-        }
-    }
-    return total;
-}
-
-void check_kernels(const PullRequest& request, const std::vector<std::string>& found,
-                   const std::string& reference) {
-    for (const std::string& kernel : request.kernels) {
-        if (std::binary_search(found.begin(), found.end(), kernel)) {
-            continue;
-        }
-        throw Error(Exit::not_found, "kernel-not-in-image",
-                    fmt::format("expected the directory {}/lib/modules/{} in the image, found {}",
-                                request.dir_name == "/" ? "" : request.dir_name, kernel,
-                                found.empty() ? std::string("no kernel at all") : "other kernels"))
-            .detail("image", base::escape(reference))
-            .detail("kernels", found.empty() ? "none" : base::escape(base::join(found, ", ")))
-            .hint("build the image for this kernel, or correct the kernel mapping or dirName of the Module");
-    }
-    if (request.all_kernels && found.empty()) {
-        throw Error(Exit::not_found, "kernel-not-in-image",
-                    fmt::format("expected kernel directories below {}/lib/modules, found none", request.dir_name))
-            .detail("image", base::escape(reference));
-    }
-}
-
 /// The identity of files that have no manifest: the digest of their list, as sha256sum writes it.
 std::string digest_of_files(const std::vector<ExtractedFile>& files) {
     Hasher hasher;
@@ -150,7 +101,7 @@ private:
                                                  [&] { return resolve_image(store, request_, notes_); });
         result_.digest = store.identity().value_or(image.digest).to_string();
         result_.index_digest = image.index_digest;
-        const std::uint64_t total = check_layers(image, request_.limits);
+        const std::uint64_t total = check_layers(image.manifest, image.config, request_.limits);
         Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [&] { store.check_deadline(); }};
         std::uint64_t done = 0;
         for (std::size_t i = 0; i < image.manifest.layers.size(); ++i) {

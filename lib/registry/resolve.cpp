@@ -14,11 +14,7 @@ namespace kmm::registry {
 
 namespace {
 
-struct FetchedManifest {
-    value::Node root;
-    image::DocumentKind kind = image::DocumentKind::manifest;
-    image::Digest digest;
-};
+bool is_index_type(std::string_view media_type) { return media_type == image::k_oci_index || media_type == image::k_docker_list; }
 
 class Resolver {
 public:
@@ -27,7 +23,7 @@ public:
           platform_{request.os, request.architecture, request.variant} {}
 
     ResolvedImage run() {
-        const FetchedManifest top = fetch(store_.first_name(), store_.first_digest(), std::nullopt);
+        const FetchedManifest top = fetch_manifest(store_, store_.first_name(), store_.first_digest(), nullptr, request_.limits, warnings_);
         if (top.kind == image::DocumentKind::manifest) {
             ResolvedImage image = complete(top);
             check_platform(image.config.platform);
@@ -47,34 +43,6 @@ public:
 private:
     enum class Pass { named, unnamed };
 
-    /// One manifest, verified. `digest` and `size` are what the reference or the index says.
-    FetchedManifest fetch(const std::string& name, const std::optional<image::Digest>& digest,
-                          std::optional<std::uint64_t> size) {
-        const std::uint64_t cap = request_.limits.manifest_bytes;
-        if (size && *size > cap) {
-            throw limit_error("the size of the manifest", "manifest_bytes", cap);
-        }
-        const ManifestText text = store_.manifest(name, digest, cap);
-        if (text.body.size() > cap) {
-            throw limit_error("the size of the manifest", "manifest_bytes", cap);
-        }
-        if (size && text.body.size() != *size) {
-            throw Error(Exit::integrity, "size-mismatch",
-                        fmt::format("expected a manifest of {} bytes, found {}", *size, text.body.size()))
-                .detail("manifest", name);
-        }
-        FetchedManifest result;
-        result.digest = verified_manifest(text.body, digest);
-        const std::string& announced = text.announced_digest;
-        if (announced != result.digest.to_string() && announced.starts_with("sha256:")) {
-            warnings_.push_back(fmt::format("content-digest: the registry announced {}, its bytes are {}",
-                                            base::escape(announced.substr(0, 80)), result.digest.to_string()));
-        }
-        result.root = read_image_document(text.body, "manifest", "bad-manifest");
-        result.kind = image::document_kind(result.root, text.content_type);
-        return result;
-    }
-
     /// Depth first, in document order: the first match wins (image-spec, "Image Index").
     std::optional<ResolvedImage> search(const FetchedManifest& index, std::uint64_t depth, Pass pass) {
         const Limits& limits = request_.limits;
@@ -87,7 +55,7 @@ private:
             throw limit_error("the number of entries of the index", "index_entries", limits.index_entries);
         }
         for (const image::Descriptor& entry : list.manifests) {
-            const bool nested = entry.media_type == image::k_oci_index || entry.media_type == image::k_docker_list;
+            const bool nested = is_index_type(entry.media_type);
             const bool image = entry.media_type == image::k_oci_manifest || entry.media_type == image::k_docker_manifest;
             if (entry.platform) {
                 offered_.insert(entry.platform->to_string());
@@ -115,26 +83,15 @@ private:
     }
 
     FetchedManifest fetch_child(const image::Descriptor& entry) {
-        FetchedManifest child = fetch(entry.digest.to_string(), entry.digest, entry.size);
-        const bool index = entry.media_type == image::k_oci_index || entry.media_type == image::k_docker_list;
-        if (index != (child.kind == image::DocumentKind::index)) {
-            throw Error(Exit::data, "bad-manifest", "expected the media type that the index says, found another")
-                .detail("manifest", entry.digest.to_string());
-        }
-        return child;
+        return fetch_manifest(store_, entry.digest.to_string(), entry.digest, &entry, request_.limits, warnings_);
     }
 
     ResolvedImage complete(const FetchedManifest& fetched) {
         ResolvedImage image;
         image.digest = fetched.digest;
         image.manifest = image::decode_manifest(fetched.root);
-        const image::Descriptor& config = image.manifest.config;
-        if (config.size > request_.limits.config_bytes) {
-            throw limit_error("the size of the image configuration", "config_bytes", request_.limits.config_bytes);
-        }
-        TextTarget text;
-        store_.blob(config, text, warnings_, nullptr);
-        image.config = image::decode_config(read_image_document(text.text(), "image configuration", "bad-manifest"));
+        const std::string config = fetch_config(store_, image.manifest, request_.limits, warnings_);
+        image.config = image::decode_config(read_image_document(config, "image configuration", "bad-manifest"));
         return image;
     }
 
@@ -163,6 +120,79 @@ private:
 };
 
 }  // namespace
+
+FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const std::optional<image::Digest>& digest,
+                               const image::Descriptor* said, const Limits& limits, std::vector<std::string>& warnings) {
+    const std::uint64_t cap = limits.manifest_bytes;
+    if (said != nullptr && said->size > cap) {
+        throw limit_error("the size of the manifest", "manifest_bytes", cap);
+    }
+    ManifestText text = store.manifest(name, digest, cap);
+    if (text.body.size() > cap) {
+        throw limit_error("the size of the manifest", "manifest_bytes", cap);
+    }
+    if (said != nullptr && text.body.size() != said->size) {
+        throw Error(Exit::integrity, "size-mismatch",
+                    fmt::format("expected a manifest of {} bytes, found {}", said->size, text.body.size()))
+            .detail("manifest", name);
+    }
+    FetchedManifest result;
+    result.digest = verified_manifest(text.body, digest);
+    const std::string& announced = text.announced_digest;
+    if (announced != result.digest.to_string() && announced.starts_with("sha256:")) {
+        warnings.push_back(fmt::format("content-digest: the registry announced {}, its bytes are {}",
+                                       base::escape(announced.substr(0, 80)), result.digest.to_string()));
+    }
+    result.root = read_image_document(text.body, "manifest", "bad-manifest");
+    if (said != nullptr && text.content_type.empty() && result.root.get_string({"mediaType"}).empty()) {
+        text.content_type = said->media_type;  // files have no headers, and OCI manifests need not say what they are
+    }
+    result.kind = image::document_kind(result.root, text.content_type);
+    if (said != nullptr && is_index_type(said->media_type) != (result.kind == image::DocumentKind::index)) {
+        throw Error(Exit::data, "bad-manifest", "expected the media type that the index says, found another")
+            .detail("manifest", name);
+    }
+    result.media_type = result.root.get_string({"mediaType"});
+    if (result.media_type.empty()) {
+        result.media_type = base::to_lower(base::trim(text.content_type.substr(0, text.content_type.find(';'))));
+    }
+    result.text = std::move(text.body);
+    return result;
+}
+
+std::string fetch_config(ImageStore& store, const image::Manifest& manifest, const Limits& limits, std::vector<std::string>& warnings) {
+    if (manifest.config.size > limits.config_bytes) {
+        throw limit_error("the size of the image configuration", "config_bytes", limits.config_bytes);
+    }
+    TextTarget text;
+    store.blob(manifest.config, text, warnings, nullptr);
+    return text.text();
+}
+
+std::uint64_t check_layers(const image::Manifest& manifest, const image::ImageConfig& config, const Limits& limits) {
+    if (manifest.layers.empty()) {
+        throw Error(Exit::data, "bad-manifest", "expected at least one layer with modules, found none");
+    }
+    if (manifest.layers.size() > limits.layers) {
+        throw limit_error("the number of layers", "layers", limits.layers);
+    }
+    if (manifest.layers.size() != config.diff_ids.size()) {
+        throw Error(Exit::data, "bad-manifest",
+                    fmt::format("expected one diff id for each of {} layers, found {}", manifest.layers.size(), config.diff_ids.size()));
+    }
+    std::uint64_t total = 0;
+    for (const image::Descriptor& layer : manifest.layers) {
+        static_cast<void>(image::layer_compression(layer));
+        if (layer.size > limits.blob_bytes) {
+            throw limit_error("the size of the layer " + layer.digest.short_text(), "blob_bytes", limits.blob_bytes);
+        }
+        total += layer.size;
+        if (total > limits.image_bytes) {
+            throw limit_error("the size of the image", "image_bytes", limits.image_bytes);
+        }
+    }
+    return total;
+}
 
 ResolvedImage resolve_image(ImageStore& store, const PullRequest& request, std::vector<std::string>& warnings) {
     return Resolver(store, request, warnings).run();

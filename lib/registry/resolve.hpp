@@ -2,13 +2,30 @@
 // From a reference to the manifest of one platform.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "image/manifest.hpp"
 #include "registry/store.hpp"
+#include "value/node.hpp"
 
 namespace kmm::registry {
+
+/// A manifest or an index, verified.
+struct FetchedManifest {
+    std::string text;
+    value::Node root;
+    image::DocumentKind kind = image::DocumentKind::manifest;
+    std::string media_type;  ///< by which it was told what it is
+    image::Digest digest;
+};
+
+/// Fetches the manifest `name`. `said` is what an index says about it, nullptr for the first one, which must have `digest` if one is
+/// given. Errors: as resolve_image.
+[[nodiscard]] FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const std::optional<image::Digest>& digest,
+                                             const image::Descriptor* said, const Limits& limits, std::vector<std::string>& warnings);
 
 struct ResolvedImage {
     image::Manifest manifest;
@@ -22,5 +39,13 @@ struct ResolvedImage {
 /// not_found "no-platform", "image-not-found"; unsafe "image-limit"; those of the store.
 [[nodiscard]] ResolvedImage resolve_image(ImageStore& store, const PullRequest& request,
                                           std::vector<std::string>& warnings);
+
+/// The configuration of `manifest`, as text. Errors: as resolve_image.
+[[nodiscard]] std::string fetch_config(ImageStore& store, const image::Manifest& manifest, const Limits& limits,
+                                       std::vector<std::string>& warnings);
+
+/// Everything that can be said about the layers before the first of them is fetched; returns the bytes of all together.
+/// Errors: data "bad-manifest", "unsupported-image"; unsafe "image-limit".
+[[nodiscard]] std::uint64_t check_layers(const image::Manifest& manifest, const image::ImageConfig& config, const Limits& limits);
 
 }  // namespace kmm::registry

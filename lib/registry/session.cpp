@@ -41,6 +41,14 @@ std::string registry_words(const std::string& body) {
     return base::escape(text.substr(0, k_error_text_max));
 }
 
+std::vector<std::string> scopes_of(const image::Reference& reference, Access access, const std::string& mount_from) {
+    std::vector<std::string> scopes{"repository:" + reference.repository + (access == Access::push ? ":pull,push" : ":pull")};
+    if (!mount_from.empty()) {
+        scopes.push_back("repository:" + mount_from + ":pull");
+    }
+    return scopes;
+}
+
 }  // namespace
 
 Error pull_timeout(milliseconds allowed) {
@@ -50,8 +58,9 @@ Error pull_timeout(milliseconds allowed) {
 }
 
 Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference,
-                 const PullRequest& request)
-    : http_(http), clock_(clock), reference_(reference), tls_(request.tls), authenticator_(http, reference, request),
+                 const PullRequest& request, Access access, const std::string& mount_from)
+    : http_(http), clock_(clock), reference_(reference), access_(access), tls_(request.tls),
+      authenticator_(http, reference, request, scopes_of(reference, access, mount_from)),
       deadline_(clock.monotonic() + request.deadline), allowed_(request.deadline),
       random_(static_cast<std::minstd_rand::result_type>(clock.monotonic().count() + 1)) {
     policy_.attempts = std::max(1, request.attempts);
@@ -68,9 +77,17 @@ Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Referenc
 
 milliseconds Session::remaining() const { return deadline_ - clock_.monotonic(); }
 
+Error Session::timed_out() const {
+    if (access_ == Access::pull) {
+        return pull_timeout(allowed_);
+    }
+    return Error(Exit::timeout, "push-timeout", fmt::format("the image was not pushed within {}", base::format_duration(allowed_)))
+        .hint("--timeout allows more; what has arrived is not sent again");
+}
+
 void Session::check_deadline() const {
     if (remaining() <= milliseconds(0)) {
-        throw pull_timeout(allowed_);
+        throw timed_out();
     }
 }
 
@@ -113,14 +130,16 @@ void Session::choose_scheme() {
     scheme_known_ = true;
 }
 
-net::Response Session::follow(const net::Url& start, const Headers& headers, const net::BodySink& sink,
+net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, const net::BodySink& sink,
                               std::string& error_body, bool& left_origin) {
     net::Url url = start;
     for (int hop = 0;; ++hop) {
         check_deadline();
         net::Request request;
         request.url = url.to_string();
-        request.headers = headers;
+        request.method = outgoing.method;
+        request.headers = outgoing.headers;
+        request.body = outgoing.body;
         request.tls = tls_;
         request.timeout = remaining();
         request.scope_max = scope_max_for(url, boundary_);
@@ -144,7 +163,7 @@ net::Response Session::follow(const net::Url& start, const Headers& headers, con
             });
         } catch (const Error& error) {
             if (error.code() == "network-timeout" && remaining() <= milliseconds(0)) {
-                throw pull_timeout(allowed_);
+                throw timed_out();
             }
             throw;
         }
@@ -155,6 +174,11 @@ net::Response Session::follow(const net::Url& start, const Headers& headers, con
             return response;
         }
         const auto location = response.header("location");
+        const bool keeps_method = response.status == 307 || response.status == 308;
+        if (outgoing.method != "GET" && outgoing.method != "HEAD" && !keeps_method) {
+            throw Error(Exit::unavailable, "redirect-refused", fmt::format("expected an answer to {} or a redirect that keeps the method, found {}", outgoing.method, response.status))
+                .detail("url", net::redact_url(request.url));
+        }
         const auto next = location ? net::resolve_url(url, *location) : std::nullopt;
         if (!next) {
             throw Error(Exit::unavailable, "redirect-refused",
@@ -182,7 +206,12 @@ Error Session::answer_error(const net::Response& response, const std::string& bo
         }
         if (status == 403) {
             return Error(Exit::no_permission, "registry-auth", "the registry denies access to " + reference_.name())
-                .hint("the credentials are known and may not pull this repository: ask for the permission to pull");
+                .hint(fmt::format("the credentials are known and may not {0} this repository: ask for the permission to {0}",
+                                  access_ == Access::pull ? "pull" : "push to"));
+        }
+        if (status == 404 && access_ == Access::push) {
+            return Error(Exit::not_found, "image-not-found", "the registry has no place for " + reference_.name())
+                .hint("some registries want the repository to be made before anything is pushed to it");
         }
         if (status == 404) {
             return path.starts_with("blobs/")
@@ -205,13 +234,37 @@ Error Session::answer_error(const net::Response& response, const std::string& bo
 }
 
 net::Response Session::get(const std::string& path, const Headers& headers, const net::BodySink& sink) {
+    return converse(Outgoing{"GET", path, headers, {}}, sink);
+}
+
+net::Response Session::send(const Outgoing& outgoing) {
+    return converse(outgoing, [](const net::Response&, std::string_view) { return true; });
+}
+
+std::string Session::resolve_location(const std::string& location) const {
+    const auto url = net::resolve_url(origin_, location);
+    if (!url) {
+        throw Error(Exit::unavailable, "registry-error",
+                    fmt::format("expected an http(s) location from the registry {}, found \"{}\"", reference_.registry, net::redact_url(location)));
+    }
+    check_redirect(origin_, *url, boundary_);
+    return url->to_string();
+}
+
+net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& sink) {
     choose_scheme();
     net::Url url = origin_;
-    url.path = "/v2/" + reference_.repository + "/" + path;
+    if (const auto whole = outgoing.target.find("://") == std::string::npos ? std::nullopt : net::parse_url(outgoing.target)) {
+        url = *whole;
+    } else {
+        const std::size_t mark = outgoing.target.find('?');
+        url.path = "/v2/" + reference_.repository + "/" + outgoing.target.substr(0, mark);
+        url.query = mark == std::string::npos ? "" : outgoing.target.substr(mark + 1);
+    }
     for (int login = 0;; ++login) {
         std::string error_body;
         bool left_origin = false;
-        net::Response response = follow(url, headers, sink, error_body, left_origin);
+        net::Response response = follow(url, outgoing, sink, error_body, left_origin);
         if (response.status == 401 && !left_origin && login < k_logins_max) {
             if (authenticator_.answer(response, boundary_, remaining())) {
                 continue;
@@ -224,7 +277,7 @@ net::Response Session::get(const std::string& path, const Headers& headers, cons
         if (const auto header = response.header("retry-after")) {
             retry_after_ = net::parse_retry_after(*header, clock_.now_unix());
         }
-        throw answer_error(response, error_body, path);
+        throw answer_error(response, error_body, outgoing.target);
     }
 }
 

@@ -22,9 +22,22 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 /// timeout "pull-timeout": the image was not pulled within `allowed`.
 [[nodiscard]] Error pull_timeout(std::chrono::milliseconds allowed);
 
+/// What a repository is used for; decides which access a token is asked for.
+enum class Access { pull, push };
+
+/// A request that is more than a GET.
+struct Outgoing {
+    std::string method;
+    std::string target;  ///< below /v2/REPOSITORY/, or a whole URL, as an answer's Location gave it
+    Headers headers;
+    std::string body;
+};
+
 class Session {
 public:
-    Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference, const PullRequest& request);
+    /// For Access::push, `mount_from` may name another repository of the same registry that blobs are taken over from.
+    Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference, const PullRequest& request,
+            Access access = Access::pull, const std::string& mount_from = {});
 
     /// GET of `path` below /v2/REPOSITORY/ ("manifests/v1", "blobs/sha256:…"). Logs in when asked, follows up to ten
     /// redirects (credentials stay on the registry's origin). The body goes to `sink` only for the answers 200 and 206.
@@ -32,6 +45,12 @@ public:
     /// not_found "image-not-found" for 404, unavailable "registry-error" for other answers, what HttpClient throws,
     /// timeout "pull-timeout" when the deadline of the pull is over.
     [[nodiscard]] net::Response get(const std::string& path, const Headers& headers, const net::BodySink& sink);
+
+    /// Any other request, with the same login and the same errors; a redirect is followed only if it keeps the method (307, 308).
+    /// The body of the answer is not kept.
+    [[nodiscard]] net::Response send(const Outgoing& outgoing);
+    /// The URL that `location`, a header of an answer, means. Errors: unavailable "registry-error" if it is none.
+    [[nodiscard]] std::string resolve_location(const std::string& location) const;
 
     /// Waits before the next try after `failures` failures, as long as the last answer asked for. Rethrows the failure being
     /// handled if the deadline would be over. Errors: interrupted when the clock's sleep was cut short.
@@ -44,13 +63,16 @@ public:
 private:
     [[nodiscard]] std::chrono::milliseconds remaining() const;
     void choose_scheme();
-    [[nodiscard]] net::Response follow(const net::Url& start, const Headers& headers, const net::BodySink& sink,
+    [[nodiscard]] net::Response converse(const Outgoing& outgoing, const net::BodySink& sink);
+    [[nodiscard]] net::Response follow(const net::Url& start, const Outgoing& outgoing, const net::BodySink& sink,
                                        std::string& error_body, bool& left_origin);
+    [[nodiscard]] Error timed_out() const;
     [[nodiscard]] Error answer_error(const net::Response& response, const std::string& body, const std::string& path);
 
     net::HttpClient& http_;
     sys::Clock& clock_;
     image::Reference reference_;
+    Access access_;
     net::TlsSettings tls_;
     Authenticator authenticator_;
     Boundary boundary_;

@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <exception>
+#include <memory>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "registry/layer_writer.hpp"
 #include "registry/tar_reader.hpp"
 
 namespace kmm::registry {
@@ -18,6 +20,33 @@ namespace kmm::registry {
 namespace {
 
 constexpr std::size_t k_piece = 256U << 10U;
+
+/// libarchive's tar, handed on piece by piece. Exceptions do not pass through C: they wait in `failure`.
+struct TarOutput {
+    const std::function<void(std::string_view)>& sink;
+    std::exception_ptr failure;
+
+    static la_ssize_t write(archive* /*handle*/, void* user, const void* data, std::size_t size) {
+        auto& self = *static_cast<TarOutput*>(user);
+        try {
+            self.sink({static_cast<const char*>(data), size});
+            return static_cast<la_ssize_t>(size);
+        } catch (...) {
+            self.failure = std::current_exception();
+            return -1;
+        }
+    }
+
+    void check(la_ssize_t code, archive* handle) const {
+        if (failure) {
+            std::rethrow_exception(failure);
+        }
+        if (code < ARCHIVE_WARN) {
+            const char* text = archive_error_string(handle);
+            throw bug(std::string("libarchive could not write a tar: ") + (text == nullptr ? "?" : text));
+        }
+    }
+};
 
 }  // namespace
 
@@ -128,6 +157,31 @@ std::string_view TarReader::content() {
     const la_ssize_t got = archive_read_data(impl_->reader, impl_->buffer.data(), impl_->buffer.size());
     impl_->check(got < 0 ? ARCHIVE_FATAL : ARCHIVE_OK, "reading a file");
     return {impl_->buffer.data(), static_cast<std::size_t>(got)};
+}
+
+void write_tar(const std::vector<LayerFile>& files, const std::function<void(std::string_view)>& sink) {
+    TarOutput tar{sink, nullptr};
+    const std::unique_ptr<archive, decltype(&archive_write_free)> writer(archive_write_new(), archive_write_free);
+    const std::unique_ptr<archive_entry, decltype(&archive_entry_free)> entry(archive_entry_new(), archive_entry_free);
+    if (!writer || !entry || archive_write_set_format_pax_restricted(writer.get()) != ARCHIVE_OK ||
+        archive_write_set_bytes_in_last_block(writer.get(), 1) != ARCHIVE_OK) {
+        throw bug("libarchive gave no tar writer");
+    }
+    tar.check(archive_write_open(writer.get(), &tar, nullptr, &TarOutput::write, nullptr), writer.get());
+    for (const LayerFile& file : files) {
+        const std::string bytes = file.bytes();
+        archive_entry_clear(entry.get());
+        archive_entry_set_pathname(entry.get(), file.path.c_str());
+        archive_entry_set_filetype(entry.get(), AE_IFREG);
+        archive_entry_set_perm(entry.get(), file.executable ? 0755 : 0644);
+        archive_entry_set_uid(entry.get(), 0);
+        archive_entry_set_gid(entry.get(), 0);
+        archive_entry_set_mtime(entry.get(), 0, 0);
+        archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes.size()));
+        tar.check(archive_write_header(writer.get(), entry.get()), writer.get());
+        tar.check(archive_write_data(writer.get(), bytes.data(), bytes.size()), writer.get());
+    }
+    tar.check(archive_write_close(writer.get()), writer.get());
 }
 
 }  // namespace kmm::registry

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a plain tar as a sequence of entries.
+// Reads a plain tar as a sequence of entries; writes one.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,5 +33,11 @@ private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };
+
+struct LayerFile;
+
+/// Writes a tar (pax where ustar does not do) of `files` into `sink`, owned by root, dated 1970, in the order given.
+/// Errors: what `sink` and the files' bytes throw.
+void write_tar(const std::vector<LayerFile>& files, const std::function<void(std::string_view)>& sink);
 
 }  // namespace kmm::registry

@@ -5,7 +5,7 @@
 packages_build=(
   g++ make cmake ninja-build ccache pkg-config
   libarchive-dev libcli11-dev libcurl4-openssl-dev libfmt-dev libisal-dev libkmod-dev liblzma-dev libre2-dev libsimdjson-dev
-  libssl-dev libyaml-cpp-dev libyaml-dev libzstd-dev
+  libssl-dev libyaml-cpp-dev libyaml-dev libzstd-dev zlib1g-dev
 )
 packages_vm=(
   qemu-system-x86 seabios linux-image-amd64 linux-headers-amd64 kmod busybox-static dropbear-bin openssh-client

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "registry/source.hpp"
+#include "registry/upload.hpp"
+#include "sys/directory.hpp"
+#include "sys/fd.hpp"
+#include "sys/file_ops.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+constexpr std::string_view k_ref_name_key = "org.opencontainers.image.ref.name";
+constexpr unsigned k_file_mode = 0644;
+
+class LayoutSink final : public ImageSink {
+public:
+    LayoutSink(const LocalReference& reference, const Limits& limits) : reference_(reference) {
+        const auto files = open_existing();
+        const auto text = files ? read_named(*files, "index.json", limits.manifest_bytes) : std::nullopt;
+        if (text) {
+            index_ = read_image_document(*text, "file index.json", "bad-layout");
+            if (index_.find("manifests") == nullptr || !index_.find("manifests")->is_sequence()) {
+                throw Error(Exit::data, "bad-layout", "index.json: expected the member manifests, found none");
+            }
+        } else if (files && !sys::list_directory(reference_.path).empty()) {
+            throw Error(Exit::data, "bad-layout", fmt::format("expected an OCI image layout or an empty directory, found others' files in {}", base::escape(reference_.path)))
+                .hint("name another directory: oci:DIR:TAG");
+        } else {
+            index_ = value::Node::mapping({{"schemaVersion", 2}, {"mediaType", image::k_oci_index}, {"manifests", value::Node::sequence()}});
+        }
+        sys::make_directories(reference_.path + "/blobs/sha256", 0755);
+        sys::write_file_atomically(ops_, reference_.path + "/oci-layout", R"({"imageLayoutVersion":"1.0.0"})", k_file_mode);
+    }
+
+    std::string name() const override { return "oci:" + reference_.path + (reference_.tag.empty() ? "" : ":" + reference_.tag); }
+
+    bool has(const image::Descriptor& blob) override {
+        const sys::Fd fd(::open(path_of(blob.digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+        if (!fd) {
+            return false;
+        }
+        Hasher hasher(blob.digest.algorithm);
+        FileSource source(fd.get());
+        for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) {
+            hasher.update(piece);
+        }
+        return hasher.finish() == blob.digest;  // a damaged one is written anew
+    }
+
+    void put_blob(const image::Descriptor& blob, int fd) override {
+        FileSource source(fd);
+        const std::string path = path_of(blob.digest);
+        const std::string temporary = fmt::format("{}.{}.kmm-tmp", path, ::getpid());
+        (void)::unlink(temporary.c_str());
+        try {
+            const sys::Fd out(ops_.create(temporary, k_file_mode));
+            for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) {
+                ops_.write(out.get(), piece);
+            }
+            ops_.sync(out.get());
+            ops_.rename(temporary, path);
+        } catch (...) {
+            (void)::unlink(temporary.c_str());
+            throw;
+        }
+    }
+
+    void put_manifest(const std::string& /*media_type*/, const std::string& text, const image::Digest& digest) override {
+        sys::write_file_atomically(ops_, path_of(digest), text, k_file_mode);
+    }
+
+    void publish(const std::string& media_type, const std::string& text, const image::Digest& digest) override {
+        put_manifest(media_type, text, digest);
+        ops_.sync_dir(reference_.path + "/blobs/sha256");
+        value::Node entry = value::Node::mapping({{"mediaType", media_type}, {"digest", digest.to_string()}, {"size", static_cast<std::int64_t>(text.size())}});
+        if (!reference_.tag.empty()) {
+            entry.set("annotations", value::Node::mapping({{std::string(k_ref_name_key), reference_.tag}}));
+        }
+        auto& manifests = index_.find("manifests")->items();
+        std::erase_if(manifests, [&](const value::Node& item) {
+            const std::string name = item.get_string({"annotations", k_ref_name_key});
+            return name == reference_.tag || (!reference_.tag.empty() && name.ends_with(":" + reference_.tag));
+        });
+        manifests.push_back(std::move(entry));
+        sys::write_file_atomically(ops_, reference_.path + "/index.json", value::to_json(index_), k_file_mode);
+    }
+
+private:
+    std::unique_ptr<FileSet> open_existing() const {
+        return ::access(reference_.path.c_str(), F_OK) == 0 ? open_directory_files(reference_.path) : nullptr;
+    }
+    std::string path_of(const image::Digest& digest) const {
+        return fmt::format("{}/blobs/{}/{}", reference_.path, image::to_string(digest.algorithm), digest.hex);
+    }
+
+    LocalReference reference_;
+    sys::LinuxFileOps ops_;
+    value::Node index_;
+};
+
+}  // namespace
+
+std::unique_ptr<ImageSink> open_layout_sink(const LocalReference& reference, const Limits& limits) {
+    if (reference.transport != Transport::oci) {
+        throw Error(Exit::usage, "unsupported", "expected a registry or oci:DIR[:TAG] to write to, found another transport")
+            .hint("write oci:DIR:TAG; skopeo copy, or tar, makes an archive of it");
+    }
+    if (reference.digest) {
+        throw Error(Exit::usage, "usage", fmt::format("expected a tag to write to, found the digest {}", reference.digest->short_text()))
+            .hint("what is written gets a digest of its own; leave out @sha256:...");
+    }
+    return std::make_unique<LayoutSink>(reference, limits);
+}
+
+}  // namespace kmm::registry

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
+#include <openssl/x509.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "base/error.hpp"
+#include "fixtures.hpp"
+#include "kmod/inflate.hpp"
+#include "kmod/signature.hpp"
+#include "kmod/signer.hpp"
+#include "sys/file_ops.hpp"
+#include "sys/process.hpp"
+
+using namespace kmm;
+using kmod::ModuleSigner;
+
+namespace {
+
+constexpr const char* k_sign_file = "/usr/lib/linux-kbuild-6.1/scripts/sign-file";
+
+struct KeyPair {
+    std::string key, encrypted_key, certificate, certificate_der;
+};
+
+std::string text_and_free(BIO* memory) {
+    char* data = nullptr;
+    const long size = BIO_get_mem_data(memory, &data);
+    std::string text(data, static_cast<std::size_t>(size));
+    BIO_free(memory);
+    return text;
+}
+
+KeyPair make_pair(EVP_PKEY* raw, long seconds) {
+    const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(raw, EVP_PKEY_free);
+    const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), X509_free);
+    ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 0x4711);
+    X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -7200);
+    X509_gmtime_adj(X509_getm_notAfter(certificate.get()), seconds);
+    X509_set_pubkey(certificate.get(), key.get());
+    X509_NAME* name = X509_get_subject_name(certificate.get());
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("test signer"), -1, -1, 0);
+    X509_set_issuer_name(certificate.get(), name);
+    REQUIRE(X509_sign(certificate.get(), key.get(), EVP_sha256()) > 0);
+    KeyPair pair;
+    BIO* memory = BIO_new(BIO_s_mem());
+    PEM_write_bio_PrivateKey(memory, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+    pair.key = text_and_free(memory);
+    memory = BIO_new(BIO_s_mem());
+    PEM_write_bio_PKCS8PrivateKey(memory, key.get(), EVP_aes_256_cbc(), "opensesame", 10, nullptr, nullptr);
+    pair.encrypted_key = text_and_free(memory);
+    memory = BIO_new(BIO_s_mem());
+    PEM_write_bio_X509(memory, certificate.get());
+    pair.certificate = text_and_free(memory);
+    memory = BIO_new(BIO_s_mem());
+    i2d_X509_bio(memory, certificate.get());
+    pair.certificate_der = text_and_free(memory);
+    return pair;
+}
+
+const KeyPair& rsa_pair() {
+    static const KeyPair pair = make_pair(EVP_RSA_gen(2048), 3600);
+    return pair;
+}
+
+ModuleSigner::Material material(const KeyPair& pair) { return {pair.key, "key.pem", pair.certificate, "cert.pem", std::nullopt, "sha256"}; }
+
+std::string code_of(const ModuleSigner::Material& from) {
+    try {
+        const ModuleSigner made(from);
+    } catch (const Error& error) {
+        return error.code() + ": " + error.message();
+    }
+    return "ok";
+}
+
+}  // namespace
+
+TEST_CASE("sign: byte for byte what the kernel's sign-file writes, for every digest") {
+    if (::access(k_sign_file, X_OK) != 0) {
+        MESSAGE("SKIP: no ", k_sign_file);
+        return;
+    }
+    const sys::TempDir directory("kmm-test-");
+    const auto at = [&](const char* name) { return directory.path() + "/" + name; };
+    const std::string module = test::make_ko({});
+    test::put(at("key.pem"), rsa_pair().key);
+    test::put(at("cert.pem"), rsa_pair().certificate);
+    for (const std::string digest : {"sha224", "sha256", "sha384", "sha512"}) {
+        CAPTURE(digest);
+        test::put(at("a.ko"), module);
+        sys::ProcessSpec run;
+        run.argv = {k_sign_file, digest, at("key.pem"), at("cert.pem"), at("a.ko")};
+        REQUIRE(sys::run_process(run).exit_code == 0);
+        auto from = material(rsa_pair());
+        from.digest = digest;
+        CHECK(ModuleSigner(from).sign(module) == sys::read_file(at("a.ko")));
+    }
+}
+
+TEST_CASE("sign: what was signed is read back, and comes off again") {
+    const std::string module = test::make_ko({});
+    for (const bool der : {false, true}) {
+        auto from = material(rsa_pair());
+        if (der) from.certificate = rsa_pair().certificate_der;
+        const ModuleSigner signer(from);
+        const std::string result = signer.sign(module);
+        CHECK(result == signer.sign(module));
+        const auto read = kmod::read_signature(result);
+        CHECK(read.fault.empty());
+        CHECK(read.signer == "test signer");
+        CHECK(read.key_id == "4711");
+        CHECK(read.digest == "sha256");
+        CHECK(signer.identity().key_id == "4711");
+        CHECK(kmod::unsigned_module(result, "a.ko") == module);
+        CHECK(kmod::unsigned_module(signer.sign(result), "a.ko") == module);
+        CHECK(kmod::unsigned_module(module, "a.ko") == module);
+        CHECK(kmod::parse_module(result, "a.ko").is_signed);
+    }
+}
+
+TEST_CASE("sign: an EC key, too") {
+    const KeyPair pair = make_pair(EVP_EC_gen("P-384"), 3600);
+    const ModuleSigner signer(material(pair));
+    CHECK(kmod::read_signature(signer.sign(test::make_ko({}))).fault.empty());
+    CHECK(signer.warning().empty());
+}
+
+TEST_CASE("sign: an expired certificate signs and is told of") {
+    CHECK(ModuleSigner(material(make_pair(EVP_RSA_gen(2048), -60))).warning().starts_with("certificate-expired: cert.pem"));
+}
+
+TEST_CASE("sign: keys and certificates that do not do are refused by name, the key's text is never shown") {
+    auto from = material(rsa_pair());
+    CHECK(code_of(from) == "ok");
+    from.key = rsa_pair().encrypted_key;
+    CHECK(code_of(from) == "bad-key: key.pem: expected a passphrase for the encrypted key, found none");
+    from.passphrase = "wrong";
+    CHECK(code_of(from) == "bad-key: key.pem: expected the passphrase of the key, found another one");
+    from.passphrase = "opensesame";
+    CHECK(code_of(from) == "ok");
+    from = material(rsa_pair());
+    from.key = "s3cret no key";
+    CHECK(code_of(from) == "bad-key: key.pem: expected a private key in PEM form, found none");
+    from = material(make_pair(EVP_RSA_gen(2048), 3600));
+    from.certificate = rsa_pair().certificate;
+    CHECK(code_of(from) == "key-mismatch: cert.pem is the certificate of another key than key.pem");
+    from = material(rsa_pair());
+    from.certificate = from.key;
+    CHECK(code_of(from).starts_with("bad-certificate: cert.pem: expected an X.509 certificate"));
+    from = material(rsa_pair());
+    from.digest = "md5";
+    CHECK(code_of(from) == "bad-key: expected the digest sha224, sha256, sha384 or sha512, found md5");
+}
+
+TEST_CASE("sign: a damaged trailer is no module") {
+    const std::string signature = ModuleSigner(material(rsa_pair())).sign("x");
+    for (const std::string& bytes : {std::string("~Module signature appended~\n"), signature.substr(2)}) {
+        CHECK_THROWS_WITH_AS((void)kmod::unsigned_module(bytes, "a.ko"), doctest::Contains("a.ko: the appended signature is damaged"), Error);
+    }
+}
+
+TEST_CASE("packing: every kind comes back, twice the same") {
+    const std::string module = test::make_ko({}) + std::string(100'000, 'x');
+    for (const std::string how : {"", "gzip", "xz", "zstd"}) {
+        CAPTURE(how);
+        const std::string packed = kmod::packed_module(module, how);
+        CHECK(kmod::compression_name(packed) == how);
+        CHECK(kmod::plain_module(packed, "a.ko") == module);
+        CHECK(kmod::packed_module(module, how) == packed);
+        CHECK((how.empty() || packed.size() < 10'000));
+    }
+}
