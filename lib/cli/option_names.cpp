@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 83> k_names = {
+    static constexpr std::array<std::string_view, 87> k_names = {
         "all",
         "authfile",
         "baseline",
@@ -27,8 +27,10 @@ std::span<const std::string_view> all_option_names() noexcept {
         "expect",
         "fail-on",
         "filename",
+        "files",
         "firmware-host-path",
         "firmware-path",
+        "hash",
         "host-root",
         "i-understand-this-taints",
         "image",
@@ -39,6 +41,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "insecure",
         "kernel",
         "kernel-devel",
+        "key",
         "kmm-version",
         "kubeconfig",
         "kubernetes-version",
@@ -62,6 +65,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "out",
         "output",
         "parameter",
+        "passphrase-file",
         "pause-after",
         "platform",
         "policy",
@@ -77,8 +81,8 @@ std::span<const std::string_view> all_option_names() noexcept {
         "runner",
         "selector",
         "settle",
-        "sig-enforce",
         "sign-image",
+        "signed",
         "ssh-config",
         "state-dir",
         "taint",

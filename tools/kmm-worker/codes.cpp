@@ -7,13 +7,17 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 122> k_codes{{
+constexpr std::array<CodeRow, 130> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
+    {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
     {"ambiguous-image", Exit::data, "an archive or layout holds several images", "name one with :TAG"},
+    {"attestation-kept", std::nullopt, "an index holds attestations, which describe the image before it was signed", "attest the signed image anew if something asks for it"},
     {"bad-auth-file", Exit::data, "a file with credentials cannot be read", "write it as Docker's config.json"},
+    {"bad-certificate", Exit::data, "a certificate cannot be read", "give an X.509 certificate in PEM or DER form"},
     {"bad-config", Exit::data, "a configuration line is not KEY=VALUE", "nothing of it is run or expanded; write plain values"},
     {"bad-firmware-path", Exit::data, "the kernel cannot hold this firmware path", "an absolute path of at most 255 bytes"},
+    {"bad-key", Exit::data, "a private key cannot be read or used", "give an RSA or EC key in PEM form, with --passphrase-file if it is encrypted"},
     {"bad-layer", Exit::data, "a layer of the image is damaged or no tar archive", "build and push the image again"},
     {"bad-layout", Exit::data, "a directory or archive is no OCI layout or docker archive", "make it with skopeo copy"},
     {"bad-manifest", Exit::data, "the image's manifest says what cannot be", "build and push the image again"},
@@ -32,6 +36,7 @@ constexpr std::array<CodeRow, 122> k_codes{{
     {"cache-not-written", std::nullopt, "the image could not be put into the cache", "look at space and permissions there"},
     {"cache-too-small", std::nullopt, "the image is larger than the cache", "raise --cache-size"},
     {"cache-unsafe", Exit::no_permission, "other users may write to the cache", "chown it to root and take their permission away"},
+    {"certificate-expired", std::nullopt, "the time of the signing certificate is over", "the kernel does not look at it; make a new one in time"},
     {"check-failed", Exit::checks_failed, "the module cannot be loaded on this kernel; nothing was changed", "each finding names its reason; rebuild the image accordingly"},
     {"command-failed", Exit::other, "the container runtime failed", "see what it said"},
     {"command-not-found", Exit::not_found, "a program that is needed is not installed", "install it, or correct the path"},
@@ -45,6 +50,7 @@ constexpr std::array<CodeRow, 122> k_codes{{
     {"digest-mismatch", Exit::integrity, "bytes are not those of their digest", "the registry or something on the way altered them; push the image again"},
     {"directory-too-deep", Exit::data, "a directory has more levels than any module tree", "look for a link or mount in it"},
     {"duplicate-module", Exit::data, "two .ko files hold the same module", "keep one for each kernel"},
+    {"file-not-in-image", Exit::not_found, "no file of the image fits a pattern of --files", "correct the path; kmm-worker pull shows what is in the image"},
     {"file-too-large", Exit::data, "a file is larger than it may be", "see the message for the limit"},
     {"firmware-kept", std::nullopt, "firmware stays because another module uses it, or somebody changed it", "nothing"},
     {"firmware-manifest", Exit::io, "the list of installed firmware is damaged", "look at the files beside it and remove it"},
@@ -68,6 +74,7 @@ constexpr std::array<CodeRow, 122> k_codes{{
     {"io", Exit::io, "a file could not be read or written", "look at the cause, usually space or permissions"},
     {"kernel-differs", Exit::checks_failed, "the config is for another kernel than the running one", "the node was rebooted into another kernel: plan again"},
     {"kernel-not-in-image", Exit::not_found, "the image has no modules for this kernel", "build the image for it, or correct the kernel mapping"},
+    {"key-mismatch", Exit::data, "the certificate belongs to another key", "give the certificate that was made with the key"},
     {"key-not-checked", std::nullopt, "the kernel's keyrings cannot be read", "run as root"},
     {"key-not-trusted", Exit::checks_failed, "no key of the kernel's keyrings fits the module's signature", "enrol the key (mokutil --import), or sign with a trusted one"},
     {"loader-hung", Exit::hung, "a module's init or exit function does not return", "nothing is retried; look at the kernel's log, in the end reboot"},
@@ -106,6 +113,7 @@ constexpr std::array<CodeRow, 122> k_codes{{
     {"platform-mismatch", Exit::data, "the image says another platform than the registry's index", "build and push the image again"},
     {"pull-secret-skipped", std::nullopt, "a mounted pull Secret cannot be used", "see the message"},
     {"pull-timeout", Exit::timeout, "the pull took longer than it may", "--timeout gives more time"},
+    {"push-timeout", Exit::timeout, "the image was not pushed in the time allowed", "--timeout allows more; what has arrived is not sent again"},
     {"raw-args", std::nullopt, "rawArgs went past what can be checked", "prefer args and parameters"},
     {"redirect-refused", Exit::unavailable, "the registry sends elsewhere too often, or from HTTPS to HTTP", "look at its configuration"},
     {"registry-auth", Exit::no_permission, "the registry wants other credentials", "give --authfile, or a pull Secret after the config"},

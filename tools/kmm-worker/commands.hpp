@@ -12,6 +12,7 @@ namespace kmm::tool_worker {
 [[nodiscard]] cli::Verb verb_status();
 [[nodiscard]] cli::Verb verb_facts();
 [[nodiscard]] cli::Verb verb_pull();
+[[nodiscard]] cli::Verb verb_sign();
 [[nodiscard]] cli::Verb verb_explain();
 [[nodiscard]] cli::Verb verb_cache_list();
 [[nodiscard]] cli::Verb verb_cache_verify();

@@ -28,7 +28,8 @@ namespace {
 constexpr const char* k_prefix = "kmm-pull-";
 constexpr std::size_t k_mirror_config_bytes = 4U << 20U;
 
-/// $TMPDIR; for root a directory of our own below /run; else the system's default.
+}  // namespace
+
 std::string scratch_base(const kmod::HostPaths& host) {
     if (const char* chosen = std::getenv("TMPDIR"); chosen != nullptr && *chosen != '\0') return chosen;
     if (::geteuid() != 0) return "";
@@ -37,6 +38,8 @@ std::string scratch_base(const kmod::HostPaths& host) {
     const bool ours = ::lstat(host.run.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == 0 && (status.st_mode & 022U) == 0;
     return ours ? host.run : "";
 }
+
+namespace {
 
 constexpr const char* k_pull_secrets = "/var/run/kmm/pull-secrets";
 
@@ -94,15 +97,19 @@ registry::PullPolicy pull_policy(const std::string& text) {
     throw Error(Exit::data, "bad-value", fmt::format("imagePullPolicy: expected Always, IfNotPresent or Never, found '{}'", base::escape(text)));
 }
 
-registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock) {
-    cli::LiveArea area(context.console);
+void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Context& context) {
     const bool show = context.console.err_is_terminal() && context.verbosity >= 0;
-    request.progress = [&](std::uint64_t have, std::uint64_t total) {
+    request.progress = [&area, show, reference = request.reference](std::uint64_t have, std::uint64_t total) {
         if (sys::interrupt_requested()) {
             throw Error(sys::interrupt_signal() == SIGINT ? Exit::interrupted : Exit::terminated, "interrupted", "interrupted while pulling; nothing was changed");
         }
-        if (show) area.draw({fmt::format("pulling {}: {} of {}", request.reference, base::format_bytes(have), base::format_bytes(total))});
+        if (show) area.draw({fmt::format("pulling {}: {} of {}", reference, base::format_bytes(have), base::format_bytes(total))});
     };
+}
+
+registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock) {
+    cli::LiveArea area(context.console);
+    show_progress(request, area, context);
     net::CurlHttpClient http;
     auto result = registry::pull(request, directory, http, clock);
     area.clear();

@@ -5,12 +5,18 @@
 #include <string>
 
 #include "cli/app.hpp"
+#include "cli/table.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmod/module_index.hpp"
 #include "sys/clock.hpp"
 #include "sys/temp_dir.hpp"
 
 namespace kmm::tool_worker {
+
+/// Where private directories are made: $TMPDIR; for root a directory of our own below /run; else "", the system's default.
+[[nodiscard]] std::string scratch_base(const kmod::HostPaths& host);
+/// Lets `request` draw how far it is into `area`, and end at an interrupt.
+void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Context& context);
 
 /// An image on disk; the directory is removed with it.
 struct PulledImage {

@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "cli/table.hpp"
+#include "kmod/signature.hpp"
 #include "sys/fd.hpp"
 #include "value/writer.hpp"
 
@@ -65,6 +66,11 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     std::vector<std::pair<std::string, std::string>> head{{"outcome", result.outcome}, {"node", fmt::format("{} ({})", result.node.name, result.node.kernel)}};
     if (!result.image.empty()) head.emplace_back("image", result.image);
     if (!result.digest.empty()) head.emplace_back("digest", result.digest);
+    if (!result.source.empty()) {
+        head.emplace_back("source", result.source);
+        head.emplace_back("was", result.source_digest);
+        head.emplace_back("signature", kmod::signature_text(result.signature));
+    }
     if (wide) {
         for (const auto& [step, milliseconds] : result.durations_ms) {
             head.emplace_back(step, base::format_duration(std::chrono::milliseconds(static_cast<std::int64_t>(milliseconds))));
@@ -86,6 +92,13 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
         std::vector<std::vector<std::string>> rows;
         for (const auto& file : result.files) rows.push_back({fmt::format("{}", file.size), file.sha256.substr(0, wide ? 64 : 12), file.path});
         context.console.out("\n" + cli::format_table({"SIZE", "SHA256", "FILE"}, rows, width));
+    }
+    if (!result.signed_files.empty()) {
+        std::vector<std::vector<std::string>> rows;
+        for (const auto& [file, action] : result.signed_files) {
+            rows.push_back({action, file.platform, file.before.substr(0, wide ? 64 : 12), file.after.substr(0, wide ? 64 : 12), file.path});
+        }
+        context.console.out("\n" + cli::format_table({"ACTION", "PLATFORM", "BEFORE", "AFTER", "FILE"}, rows, width));
     }
     if (context.verbosity < 0) return;
     for (const auto& warning : result.warnings) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
@@ -123,12 +136,23 @@ value::Node to_node(const WorkerResult& result) {
         set_text(image, "digest", result.digest);
         node.set("image", std::move(image));
     }
+    if (!result.source.empty()) {
+        node.set("source", value::Node::mapping({{"reference", result.source}, {"digest", result.source_digest}}));
+        node.set("signature", value::Node::mapping({{"signer", result.signature.signer}, {"keyID", result.signature.key_id}, {"digest", result.signature.digest}}));
+    }
     value::Node modules = value::Node::sequence();
     for (const auto& module : result.modules) modules.push_back(report_node(module));
     node.set("modules", std::move(modules));
     if (!result.files.empty()) {
         value::Node files = value::Node::sequence();
         for (const auto& file : result.files) files.push_back(value::Node::mapping({{"path", file.path}, {"size", file.size}, {"sha256", file.sha256}}));
+        node.set("files", std::move(files));
+    }
+    if (!result.signed_files.empty()) {
+        value::Node files = value::Node::sequence();
+        for (const auto& [file, action] : result.signed_files) {
+            files.push_back(value::Node::mapping({{"path", file.path}, {"platform", file.platform}, {"action", action}, {"size", file.size}, {"sha256Before", file.before}, {"sha256", file.after}}));
+        }
         node.set("files", std::move(files));
     }
     value::Node durations = value::Node::mapping();
@@ -171,6 +195,7 @@ void print_result(const WorkerResult& result, cli::Context& context) {
     if (context.output == "name") {
         for (const auto& module : result.modules) context.console.out(module.name + "\n");
         for (const auto& file : result.files) context.console.out(file.path + "\n");
+        for (const auto& entry : result.signed_files) context.console.out(entry.file.path + "\n");
         return;
     }
     print_for_people(result, context);

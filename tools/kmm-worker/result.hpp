@@ -13,18 +13,28 @@
 #include "kmod/host.hpp"
 #include "kmod/procedure.hpp"
 #include "registry/puller.hpp"
+#include "registry/rewrite.hpp"
 #include "value/node.hpp"
 
 namespace kmm::tool_worker {
 
+/// A module file of an image that was signed, or looked at for that.
+struct SignedFile {
+    registry::RewrittenFile file;
+    std::string action;  ///< signed, replaced (an older signature), kept, unchanged (it had this very signature)
+};
+
 /// kind WorkerResult.
 struct WorkerResult {
-    std::string verb;     ///< check, load, unload, pull
-    std::string outcome;  ///< passed, loaded, already-loaded, unloaded, not-loaded, kept, pulled
+    std::string verb;     ///< check, load, unload, pull, sign
+    std::string outcome;  ///< passed, loaded, already-loaded, unloaded, not-loaded, kept, pulled, signed, unchanged
     kmod::NodeFacts node;
     std::string image, digest;
     std::vector<kmod::ModuleReport> modules;
     std::vector<registry::ExtractedFile> files;  ///< of pull
+    std::string source, source_digest;  ///< of sign: the image as it was
+    kmod::ModuleSignature signature;    ///< of sign: what the modules have now
+    std::vector<SignedFile> signed_files;
     std::map<std::string, std::uint64_t> durations_ms;
     std::vector<std::string> warnings;
     std::string new_taint;  ///< letters that the kernel got meanwhile

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kmm-worker sign between real programs: Debian's docker-registry with TLS and a password, the kernel's sign-file, skopeo."""
+import base64
+import gzip
+import hashlib
+import json
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import unittest
+
+import case
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import worker_case  # noqa: E402
+
+SIGN_FILE = pathlib.Path("/usr/lib/linux-kbuild-6.1/scripts/sign-file")
+NEEDED = ("docker-registry", "skopeo", "openssl")
+CONFIG = """version: 0.1
+log: {{level: warn, accesslog: {{disabled: true}}}}
+storage: {{filesystem: {{rootdirectory: {root}/storage}}}}
+auth: {{htpasswd: {{realm: basic, path: {root}/htpasswd}}}}
+http: {{addr: "127.0.0.1:{port}", tls: {{certificate: {root}/tls.pem, key: {root}/tls.key}}}}
+"""
+HTPASSWD = "kmm:$2b$04$4h.uQ8Y7D3z.J/hdRTxizOa1vOWGi4zFyW/2lzuyxmx1N8PeGU32y\n"  # of the user kmm with the password opensesame
+DIRECTORY = "opt/lib/modules/6.1.0-99-demo"
+
+
+def run(*words, **more):
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **more)
+    if done.returncode != 0:
+        raise AssertionError(f"{words[0]}: exit {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+class Signing(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        missing = [name for name in NEEDED if not shutil.which(name)] + ([] if SIGN_FILE.exists() else [str(SIGN_FILE)])
+        if missing:
+            raise unittest.SkipTest("not installed: " + ", ".join(missing))
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="kmm-sign-"))
+        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+        self.certificate("key.pem", "cert.pem", "/CN=demo signer")
+        self.image()
+
+    def certificate(self, key, name, subject, *more):
+        run("openssl", "req", "-new", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", subject,
+            "-keyout", self.root / key, "-out", self.root / name, *more)
+
+    def image(self):
+        """A layout with one image: a plain module and a compressed one."""
+        layout, tar = self.root / "layout", self.root / "layer.tar"
+        (layout / "blobs/sha256").mkdir(parents=True)
+        with tarfile.open(tar, "w") as archive:
+            for name, more in (("demo.ko", {}), ("packed.ko.gz", {"compress": "gzip"})):
+                (self.root / name).write_bytes(worker_case.make_ko({"name": name.split(".", maxsplit=1)[0], **more}))
+                archive.add(self.root / name, f"{DIRECTORY}/{name}")
+
+        def put(kind, data):
+            digest = hashlib.sha256(data).hexdigest()
+            (layout / "blobs/sha256" / digest).write_bytes(data)
+            return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(data)}
+        layer = put("layer.v1.tar", tar.read_bytes())
+        config = put("config.v1+json", json.dumps({"architecture": "amd64", "os": "linux",
+                                                   "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]}}).encode())
+        manifest = put("manifest.v1+json", json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+                                                       "config": config, "layers": [layer]}).encode())
+        manifest["annotations"] = {"org.opencontainers.image.ref.name": "v1"}
+        (layout / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
+        (layout / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
+
+    def registry(self):
+        """Starts a registry with TLS and a password; returns its address."""
+        self.certificate("tls.key", "tls.pem", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")
+        (self.root / "htpasswd").write_text(HTPASSWD)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        (self.root / "registry.yml").write_text(CONFIG.format(root=self.root, port=port))
+        server = subprocess.Popen(["docker-registry", "serve", self.root / "registry.yml"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        for _ in range(300):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        login = base64.b64encode(b"kmm:opensesame").decode()
+        (self.root / "auth.json").write_text(json.dumps({"auths": {f"127.0.0.1:{port}": {"auth": login}}}))
+        return f"127.0.0.1:{port}"
+
+    def worker(self, *words, code=0):
+        done = subprocess.run([str(case.TOOLS.bin / "kmm-worker"), *map(str, words)], cwd=self.root, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(done.returncode, code, done.stdout)
+        return done.stdout
+
+    def expected(self, name):
+        """The module as sign-file signs it."""
+        plain = (self.root / name).read_bytes()
+        path = self.root / "expected.ko"
+        path.write_bytes(gzip.decompress(plain) if name.endswith(".gz") else plain)
+        run(SIGN_FILE, "sha256", self.root / "key.pem", self.root / "cert.pem", path)
+        return path.read_bytes()
+
+    def check_pulled(self, reference, *more):
+        shutil.rmtree(self.root / "out", ignore_errors=True)
+        self.worker("pull", reference, "--kernel", "all", "--out", "out", *more)
+        self.assertEqual((self.root / "out" / DIRECTORY / "demo.ko").read_bytes(), self.expected("demo.ko"))
+        packed = (self.root / "out" / DIRECTORY / "packed.ko.gz").read_bytes()
+        self.assertEqual(gzip.decompress(packed), self.expected("packed.ko.gz"))
+
+    def test_from_layout_to_registry_to_registry(self):
+        address = self.registry()
+        login = ("--ca-file", "tls.pem", "--authfile", "auth.json")
+        keys = ("--key", "key.pem", "--cert", "cert.pem")
+        first = json.loads(self.worker("sign", "oci:layout:v1", "--to", f"{address}/team/demo:v1", *keys, *login, "-o", "json"))
+        self.check_pulled(f"{address}/team/demo:v1", *login)
+        shown = run("skopeo", "inspect", "--raw", "--tls-verify=false", "--authfile", self.root / "auth.json", f"docker://{address}/team/demo:v1")
+        self.assertEqual("sha256:" + hashlib.sha256(shown.encode()).hexdigest(), first["image"]["digest"])
+        # What has this very signature stays as it is, and blobs are taken over from the other repository.
+        second = json.loads(self.worker("sign", f"{address}/team/demo:v1", "--to", f"{address}/other/demo:v2", *keys, *login, "-o", "json"))
+        self.assertEqual((second["outcome"], second["image"]["digest"]), ("unchanged", first["image"]["digest"]))
+        self.check_pulled(f"{address}/other/demo:v2", *login)
+        refused = self.worker("sign", "oci:layout:v1", "--to", f"{address}/team/demo:v3", *keys, "--ca-file", "tls.pem", code=77)
+        self.assertIn("registry-auth", refused)
+        self.assertNotIn("PRIVATE", refused)
+
+    def test_archives(self):
+        run("skopeo", "copy", "--insecure-policy", "-f", "v2s2", "oci:layout:v1", "docker-archive:saved.tar:demo:v1", cwd=self.root)
+        self.worker("sign", "docker-archive:saved.tar", "--to", "oci:one:v1", "--key", "key.pem", "--cert", "cert.pem")
+        self.check_pulled("oci:one:v1")
+        self.worker("sign", "oci:layout:v1", "--to", "oci:two:v1", "--key", "key.pem", "--cert", "cert.pem")
+        run("skopeo", "copy", "--insecure-policy", "oci:two:v1", "oci-archive:two.tar:v1", cwd=self.root)
+        self.check_pulled("oci-archive:two.tar:v1")
+
+
+if __name__ == "__main__":
+    unittest.main()

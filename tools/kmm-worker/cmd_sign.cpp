@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmm-worker/commands.hpp"
+#include "kmm-worker/image_step.hpp"
+#include "kmm-worker/job.hpp"
+#include "kmm-worker/result.hpp"
+#include "kmod/inflate.hpp"
+#include "kmod/module_file.hpp"
+#include "kmod/signature.hpp"
+#include "kmod/signer.hpp"
+#include "registry/rewrite.hpp"
+#include "sys/file_ops.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+constexpr const char* k_sign_prefix = "kmm-sign-";
+constexpr std::size_t k_key_bytes = 1U << 20U;
+
+std::string wanted_option(const cli::Args& args, const char* name, const char* value_name) {
+    if (auto value = args.get(name)) return std::move(*value);
+    throw Error(Exit::usage, "usage", fmt::format("expected --{} {}", name, value_name)).hint("kmm-worker sign IMAGE --to IMAGE --key FILE --cert FILE");
+}
+
+kmod::ModuleSigner read_signer(const cli::Args& args) {
+    kmod::ModuleSigner::Material material;
+    material.key_name = wanted_option(args, "key", "FILE");
+    material.certificate_name = wanted_option(args, "cert", "FILE");
+    material.key = sys::read_file(material.key_name, k_key_bytes);
+    material.certificate = sys::read_file(material.certificate_name, k_key_bytes);
+    if (const auto file = args.get("passphrase-file")) {
+        std::string text = sys::read_file(*file, k_key_bytes);
+        if (text.ends_with('\n')) text.pop_back();
+        if (text.ends_with('\r')) text.pop_back();
+        material.passphrase = std::move(text);
+    }
+    material.digest = args.get("hash").value_or("sha256");
+    return kmod::ModuleSigner(material);
+}
+
+/// Signs files one after the other and notes what happened to each.
+class SigningStep {
+public:
+    SigningStep(const kmod::ModuleSigner& signer, std::string policy) : signer_(signer), policy_(std::move(policy)) {}
+
+    std::optional<std::string> operator()(const std::string& path, std::string bytes) {
+        const std::string how = kmod::compression_name(bytes);
+        const std::string plain = kmod::plain_module(std::move(bytes), path);
+        const std::string_view body = kmod::unsigned_module(plain, path);
+        (void)kmod::parse_module(body, path);
+        const bool was_signed = body.size() != plain.size();
+        if (was_signed && policy_ == "refuse") {
+            throw Error(Exit::checks_failed, "already-signed", fmt::format("the module is signed already: {}", kmod::signature_text(kmod::read_signature(plain))))
+                .hint("--signed replace puts the new signature in its place, --signed keep leaves such modules alone");
+        }
+        if (was_signed && policy_ == "keep") {
+            actions.emplace_back("kept");
+            return std::nullopt;
+        }
+        std::string result = signer_.sign(body);
+        if (result == plain) {
+            actions.emplace_back("unchanged");
+            return std::nullopt;
+        }
+        actions.emplace_back(was_signed ? "replaced" : "signed");
+        return kmod::packed_module(std::move(result), how);
+    }
+
+    std::vector<std::string> actions;
+
+private:
+    const kmod::ModuleSigner& signer_;
+    std::string policy_;
+};
+
+WorkerResult sign(const cli::Args& args, cli::Context& context) {
+    sys::LinuxClock clock;
+    const auto start = clock.monotonic();
+    const kmod::HostPaths host = host_paths(args);
+    registry::RewriteRequest request;
+    request.to = wanted_option(args, "to", "IMAGE");
+    const kmod::ModuleSigner signer = read_signer(args);
+    WorkerResult result;
+    result.verb = "sign";
+    result.node = this_node(host);
+    request.source = prepare_request(args, args.positional("IMAGE"), timeout_of(args), host, {}, result.warnings);
+    request.source.dir_name = args.get("dir-name").value_or("/opt");
+    request.source.kernels = args.all("kernel");
+    request.source.all_kernels = request.source.kernels.empty() || request.source.kernels == std::vector<std::string>{"all"};
+    request.source.cache_dir.clear();
+    request.files = args.all("files");
+    if (args.get("platform")) request.platform = image::Platform{request.source.os, request.source.architecture, request.source.variant};
+    request.created_by = fmt::format("kmm-worker sign: {} modules", args.get("hash").value_or("sha256"));
+    SigningStep step(signer, args.get("signed").value_or("replace"));
+    request.change = [&](const std::string& path, std::string bytes) { return step(path, std::move(bytes)); };
+
+    const std::string base = scratch_base(host);
+    (void)sys::remove_stale_temp_dirs(k_sign_prefix, base);
+    const sys::TempDir directory(k_sign_prefix, base);
+    cli::LiveArea area(context.console);
+    show_progress(request.source, area, context);
+    net::CurlHttpClient http;
+    registry::RewriteResult done = registry::rewrite_image(request, directory.path(), http, clock);
+    area.clear();
+
+    if (!signer.warning().empty()) result.warnings.push_back(signer.warning());
+    result.warnings.insert(result.warnings.end(), done.warnings.begin(), done.warnings.end());
+    result.image = std::move(done.reference);
+    result.digest = std::move(done.digest);
+    result.source = std::move(done.source);
+    result.source_digest = std::move(done.source_digest);
+    result.signature = signer.identity();
+    for (std::size_t i = 0; i < done.files.size(); ++i) result.signed_files.push_back({std::move(done.files[i]), step.actions.at(i)});
+    const bool changed = std::any_of(step.actions.begin(), step.actions.end(), [](const std::string& action) { return action == "signed" || action == "replaced"; });
+    result.outcome = changed ? "signed" : "unchanged";
+    result.durations_ms["sign"] = static_cast<std::uint64_t>((clock.monotonic() - start).count());
+    return result;
+}
+
+cli::Option sign_option(std::string name, std::string value_name, std::string help) {
+    cli::Option made;
+    made.name = std::move(name);
+    made.value_name = std::move(value_name);
+    made.help = std::move(help);
+    return made;
+}
+
+}  // namespace
+
+cli::Verb verb_sign() {
+    cli::Verb verb;
+    verb.name = "sign";
+    verb.summary = "sign the modules inside an image and push the result";
+    verb.description =
+        "Signs every .ko file below DIR/lib/modules (also .ko.gz, .ko.xz and .ko.zst), or those of --files, as the kernel's sign-file does, "
+        "byte for byte for RSA keys. The signed files become one new layer; the layers below, media types and the other images of an "
+        "index stay. The same image and RSA key give the same digest. Nothing is written before every module is signed, and the name "
+        "comes last. An older signature is replaced, where sign-file would append a second one. --insecure and --ca-file count for both "
+        "images. Needs no root and no container engine.";
+    verb.examples = {{"kmm-worker sign reg/drivers:v2-unsigned --to reg/drivers:v2 --key key.pem --cert cert.der", "all modules of all kernels"},
+                     {"kmm-worker sign oci:drivers:v2 --to oci:signed:v2 --key key.pem --cert cert.pem --files '/opt/lib/modules/*/kmm_hello.ko'", "some of them, without a registry"}};
+    verb.positionals = {{"IMAGE", "image reference; or oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG]", true, false}};
+    cli::Option files = sign_option("files", "PATH", "file to sign, absolute inside the image; may be a shell pattern (KMM's filesToSign)");
+    files.repeatable = true;
+    cli::Option kernel = sign_option("kernel", "K", "sign only this kernel's modules (default: all)");
+    kernel.repeatable = true;
+    cli::Option hash = sign_option("hash", "NAME", "digest of the signature (default sha256)");
+    hash.choices = {"sha224", "sha256", "sha384", "sha512"};
+    cli::Option already = sign_option("signed", "WHAT", "what happens to modules that have a signature (default replace)");
+    already.choices = {"replace", "keep", "refuse"};
+    verb.options = {sign_option("to", "IMAGE", "where the signed image goes: REGISTRY/REPOSITORY:TAG, or oci:DIR[:TAG]"),
+                    sign_option("key", "FILE", "private key, RSA or EC, PEM"),
+                    sign_option("cert", "FILE", "its X.509 certificate, PEM or DER"),
+                    sign_option("passphrase-file", "FILE", "passphrase of an encrypted key"),
+                    files, kernel, hash, already};
+    for (auto& option : module_options()) {
+        if (option.name == "dir-name") verb.options.push_back(option);
+    }
+    for (auto& option : pull_options()) {
+        const bool cache = option.name == "cache-dir" || option.name == "cache-size" || option.name == "image-pull-policy";
+        if (!cache) verb.options.push_back(option);
+    }
+    verb.options = verb.options + host_options() + cli::common_options();
+    verb.run = [](const cli::Args& args, cli::Context& context) { return run_and_report(context, [&] { return sign(args, context); }); };
+    return verb;
+}
+
+}  // namespace kmm::tool_worker
