@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 87> k_names = {
+    static constexpr std::array<std::string_view, 88> k_names = {
         "all",
         "authfile",
         "baseline",
@@ -81,6 +81,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "runner",
         "selector",
         "settle",
+        "sig-enforce",
         "sign-image",
         "signed",
         "ssh-config",
