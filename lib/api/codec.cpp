@@ -19,16 +19,27 @@ namespace {
 
 using Reader = void (*)(Scope&, const value::Node&, Objects&);
 
+/// What becomes of an object of the kind whose apiVersion is not known.
+enum class OtherVersions { refused, not_read };
+
 struct KnownKind {
     std::string_view kind;
     std::string_view api_version;
     Reader read;
     std::string_view also = {};  ///< another version that KMM serves, "" if there is none
+    OtherVersions others = OtherVersions::refused;
 };
 
 template <auto Decode, auto Member>
 void read_into(Scope& scope, const value::Node& root, Objects& objects) {
     (objects.*Member).push_back(Decode(scope, root));
+}
+
+/// DaemonSets of others are many, and none of ours.
+void read_daemon_set(Scope& scope, const value::Node& root, Objects& objects) {
+    if (!root.get_string({"metadata", "labels", k_label_module_name}).empty()) {
+        objects.daemon_sets.push_back(decode_daemon_set(scope, root));
+    }
 }
 
 constexpr std::array k_kinds{
@@ -37,6 +48,9 @@ constexpr std::array k_kinds{
               read_into<decode_managed_cluster_module, &Objects::managed_cluster_modules>},
     KnownKind{"CustomResourceDefinition", "apiextensions.k8s.io/v1",
               read_into<decode_custom_resource_definition, &Objects::custom_resource_definitions>},
+    KnownKind{"DaemonSet", "apps/v1", read_daemon_set, {}, OtherVersions::not_read},
+    KnownKind{"DeviceClass", "resource.k8s.io/v1", read_into<decode_device_class, &Objects::device_classes>, {},
+              OtherVersions::not_read},
     KnownKind{"Module", k_group_version, read_into<decode_module, &Objects::modules>},
     KnownKind{"Namespace", "v1", read_into<decode_namespace, &Objects::namespaces>},
     KnownKind{"Node", "v1", read_into<decode_node, &Objects::nodes>},
@@ -116,8 +130,9 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     }
     const auto* known =
         std::find_if(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& row) { return row.kind == kind; });
+    const bool other_version = known != k_kinds.end() && known->others == OtherVersions::not_read && known->api_version != api_version;
     const bool foreign_core = known != k_kinds.end() && known->api_version == "v1" && !group_of(api_version).empty();
-    if (known == k_kinds.end() || foreign_core) {
+    if (known == k_kinds.end() || foreign_core || other_version) {
         warn_unknown_kind(scope, root, api_version, kind);
         return;
     }
@@ -173,7 +188,7 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 }
 
 void append(Objects& to, Objects& from) {
-    static_assert(sizeof(Objects) == 10 * sizeof(std::vector<Node>), "every kind must be appended here");
+    static_assert(sizeof(Objects) == 12 * sizeof(std::vector<Node>), "every kind must be appended here");
     append(to.nodes, from.nodes);
     append(to.modules, from.modules);
     append(to.node_modules_configs, from.node_modules_configs);
@@ -184,6 +199,8 @@ void append(Objects& to, Objects& from) {
     append(to.namespaces, from.namespaces);
     append(to.pods, from.pods);
     append(to.custom_resource_definitions, from.custom_resource_definitions);
+    append(to.daemon_sets, from.daemon_sets);
+    append(to.device_classes, from.device_classes);
 }
 
 }  // namespace
@@ -240,6 +257,8 @@ void finish(Objects& objects, Diagnostics& diagnostics) {
     sort_and_check(objects.namespaces, "Namespace", diagnostics);
     sort_and_check(objects.pods, "Pod", diagnostics);
     sort_and_check(objects.custom_resource_definitions, "CustomResourceDefinition", diagnostics);
+    sort_and_check(objects.daemon_sets, "DaemonSet", diagnostics);
+    sort_and_check(objects.device_classes, "DeviceClass", diagnostics);
 }
 
 }  // namespace kmm::api

@@ -39,6 +39,8 @@ void decode_module_spec(Fields& spec, Module& module);
 [[nodiscard]] ConfigMap decode_config_map(Scope& scope, const value::Node& root);
 /// Pods and CustomResourceDefinitions are not ours to check: fields that are not needed are not looked at.
 [[nodiscard]] Pod decode_pod(Scope& scope, const value::Node& root);
+[[nodiscard]] PluginObject decode_daemon_set(Scope& scope, const value::Node& root);
+[[nodiscard]] PluginObject decode_device_class(Scope& scope, const value::Node& root);
 [[nodiscard]] CustomResourceDefinition decode_custom_resource_definition(Scope& scope, const value::Node& root);
 
 }  // namespace kmm::api

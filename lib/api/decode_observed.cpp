@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds that only tell what a cluster does at the moment: Pods and CustomResourceDefinitions.
+// Kinds that only tell what a cluster does at the moment: Pods, DaemonSets, DeviceClasses and
+// CustomResourceDefinitions.
 #include <algorithm>
 
 #include "api/decode.hpp"
@@ -19,6 +20,26 @@ Pod decode_pod(Scope& scope, const value::Node& root) {
         if (container.string("name") == "worker") { pod.worker_restarts = container.integer("restartCount").value_or(0); }
     }
     return pod;
+}
+
+namespace {
+
+PluginObject decode_plugin_object(Scope& scope, const value::Node& root, Residence residence) {
+    Fields fields(scope, root, "");
+    PluginObject object;
+    object.meta = decode_meta(fields, residence);
+    if (const value::Node* spec = fields.get("spec"); spec != nullptr) { object.spec = *spec; }
+    return object;
+}
+
+}  // namespace
+
+PluginObject decode_daemon_set(Scope& scope, const value::Node& root) {
+    return decode_plugin_object(scope, root, Residence::namespaced);
+}
+
+PluginObject decode_device_class(Scope& scope, const value::Node& root) {
+    return decode_plugin_object(scope, root, Residence::cluster);
 }
 
 CustomResourceDefinition decode_custom_resource_definition(Scope& scope, const value::Node& root) {

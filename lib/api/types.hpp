@@ -215,6 +215,12 @@ struct Pod {
     std::int64_t worker_restarts = 0;  ///< restartCount of the container "worker", 0 if there is none
 };
 
+/// What KMM makes for a Module's device plugin or DRA driver: apps/v1 DaemonSet, resource.k8s.io/v1 DeviceClass.
+struct PluginObject {
+    ObjectMeta meta;
+    value::Node spec;  ///< as it was read, null if absent
+};
+
 /// apiextensions.k8s.io/v1 CustomResourceDefinition: which fields `spec` of the kind has, over all versions. They tell
 /// which KMM a cluster has.
 struct CustomResourceDefinition {
@@ -234,6 +240,8 @@ struct Objects {
     std::vector<Namespace> namespaces;
     std::vector<Pod> pods;
     std::vector<CustomResourceDefinition> custom_resource_definitions;
+    std::vector<PluginObject> daemon_sets;  ///< those with the label of a Module's name; others are nobody's business here
+    std::vector<PluginObject> device_classes;
 };
 
 }  // namespace kmm::api

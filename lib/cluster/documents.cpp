@@ -179,6 +179,8 @@ void overlay(api::Objects& base, api::Objects over) {
     overlay_kind(base.namespaces, std::move(over.namespaces));
     overlay_kind(base.pods, std::move(over.pods));
     overlay_kind(base.custom_resource_definitions, std::move(over.custom_resource_definitions));
+    overlay_kind(base.daemon_sets, std::move(over.daemon_sets));
+    overlay_kind(base.device_classes, std::move(over.device_classes));
 }
 
 }  // namespace kmm::cluster

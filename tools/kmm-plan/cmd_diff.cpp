@@ -9,6 +9,7 @@
 
 #include "api/codec.hpp"
 #include "base/text.hpp"
+#include "kmm-plan/diff_plugins.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/reporting.hpp"
@@ -21,13 +22,6 @@ namespace kmm::tool_plan {
 namespace {
 
 using value::Node;
-
-/// One object on both sides; null for one that is not there.
-struct Pair {
-    std::string kind, name;
-    Node observed, wanted;
-    Position place;  ///< of the observed object, else of its Node
-};
 
 struct Difference {
     const Pair* pair;
@@ -46,7 +40,8 @@ bool is_left_alone(std::string_view key) {
            std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return key.ends_with(ending); });
 }
 
-/// KMM's labels of an observed object, as far as the rendered one decides them.
+}  // namespace
+
 Node comparable_labels(const api::Labels& labels, const Node& rendered) {
     const Node* wanted = rendered.find_path({"metadata", "labels"});
     Node result = Node::mapping();
@@ -57,14 +52,15 @@ Node comparable_labels(const api::Labels& labels, const Node& rendered) {
     return result;
 }
 
-/// {"metadata": {"labels"}, "spec"}: the fields that are compared.
 Node compared(Node labels, const Node* spec) {
     Node node = Node::mapping({{"metadata", Node::mapping({{"labels", std::move(labels)}})}});
     if (spec != nullptr) { node.set("spec", *spec); }
     return node;
 }
 
-Node compared(const Node& rendered) {
+namespace {
+
+Node rendered_side(const Node& rendered) {
     const Node* labels = rendered.find_path({"metadata", "labels"});
     return compared(labels == nullptr ? Node::mapping() : *labels, rendered.find("spec"));
 }
@@ -88,11 +84,9 @@ void keep_namespace(Node& object, const std::string& ns) {
     if (modules->items().empty() && labels->members().empty()) { object = Node(); }
 }
 
-std::vector<Pair> pairs_of(const api::Objects& objects, const plan::Options& options, const std::set<std::string>& nodes) {
+std::vector<Pair> pairs_of(const api::Objects& objects, const std::vector<Node>& settled, const std::set<std::string>& nodes) {
     std::map<std::pair<std::string, std::string>, Node> rendered;
-    for (const auto& node : render::node_modules_configs(objects, options)) {
-        rendered[{node.get_string({"metadata", "name"}), node.get_string({"kind"})}] = node;
-    }
+    for (const auto& node : settled) { rendered[{node.get_string({"metadata", "name"}), node.get_string({"kind"})}] = node; }
     std::map<std::string, const api::NodeModulesConfig*> configs;
     for (const auto& config : objects.node_modules_configs) { configs[config.meta.name] = &config; }
     std::vector<Pair> pairs;
@@ -100,11 +94,11 @@ std::vector<Pair> pairs_of(const api::Objects& objects, const plan::Options& opt
         const std::string& name = node.meta.name;
         if (nodes.count(name) == 0) { continue; }
         const Node& labels = rendered[{name, "Node"}];
-        pairs.push_back({"Node", name, compared(comparable_labels(node.meta.labels, labels), nullptr), compared(labels), node.meta.origin});
+        pairs.push_back({"Node", "", name, compared(comparable_labels(node.meta.labels, labels), nullptr), rendered_side(labels), node.meta.origin});
         const auto config = configs.find(name);
         const Node& wanted = rendered[{name, "NodeModulesConfig"}];
         if (config == configs.end() && wanted.is_null()) { continue; }
-        Pair pair{"NodeModulesConfig", name, Node(), wanted.is_null() ? Node() : compared(wanted), node.meta.origin};
+        Pair pair{"NodeModulesConfig", "", name, Node(), wanted.is_null() ? Node() : rendered_side(wanted), node.meta.origin};
         if (config != configs.end()) {
             const Node observed = api::encode(*config->second);
             pair.observed = compared(comparable_labels(config->second->meta.labels, wanted), observed.find("spec"));
@@ -119,10 +113,11 @@ Diagnostic finding_of(const Pair& pair, const report::Change& change) {
     Diagnostic finding;
     finding.code = "differs";
     const std::string path = change.path();
-    finding.message = fmt::format("{} {}: {}: expected {}, found {}", pair.kind, pair.name, path.empty() ? "the object" : path,
+    finding.message = fmt::format("{} {}: {}: expected {}, found {}", pair.kind, pair.full_name(), path.empty() ? "the object" : path,
                                   report::shown(change.wanted), report::shown(change.observed));
     if (!pair.place.file.empty()) { finding.position = pair.place; }
-    finding.hint = fmt::format("kmm-plan why {} MODULE", pair.name);
+    const bool of_node = pair.kind == "Node" || pair.kind == "NodeModulesConfig";
+    finding.hint = of_node ? fmt::format("kmm-plan why {} MODULE", pair.name) : "kmm-plan render device-plugin dra";
     return finding;
 }
 
@@ -152,7 +147,7 @@ void for_each_object(const std::vector<Difference>& differences, Visit&& visit) 
 std::string unified_text(const std::vector<Difference>& differences) {
     std::string text;
     for_each_object(differences, [&](const Pair& pair, const std::vector<report::Change>& changes) {
-        const std::string name = fmt::format("{}/{}", pair.kind, pair.name);
+        const std::string name = fmt::format("{}/{}", pair.kind, pair.full_name());
         text += report::unified(pair.observed.is_null() ? "/dev/null" : "observed/" + name,
                                 pair.wanted.is_null() ? "/dev/null" : "settled/" + name, changes);
     });
@@ -171,7 +166,12 @@ Node diff_node(const Source& source, const std::vector<Difference>& differences,
             list.push_back(std::move(item));
         }
         const char* state = pair.observed.is_null() ? "missing" : pair.wanted.is_null() ? "extra" : "changed";
-        objects.push_back(Node::mapping({{"kind", pair.kind}, {"name", pair.name}, {"state", state}, {"changes", std::move(list)}}));
+        Node object = Node::mapping({{"kind", pair.kind}});
+        if (!pair.ns.empty()) { object.set("namespace", pair.ns); }
+        object.set("name", pair.name);
+        object.set("state", state);
+        object.set("changes", std::move(list));
+        objects.push_back(std::move(object));
     });
     node.set("objects", std::move(objects));
     node.set("diagnostics", diagnostics_node(findings));
@@ -190,12 +190,21 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
     const Source source = read_valid_source(args, context);
     std::set<std::string> nodes;
     for (const auto* node : select_nodes(source, args, args.positionals("NODE"))) { nodes.insert(node->meta.name); }
-    auto pairs = pairs_of(source.objects, plan_options(args, source), nodes);
+    render::Options options;
+    options.plan = plan_options(args, source);
+    options.finalizers = args.flag("no-finalizers") ? render::Finalizers::none : render::Finalizers::as_operator;
+    const auto settled = render::node_modules_configs(source.objects, options.plan);
+    auto pairs = pairs_of(source.objects, settled, nodes);
     if (const auto ns = args.get("namespace")) {
         for (auto& pair : pairs) {
             keep_namespace(pair.observed, *ns);
             keep_namespace(pair.wanted, *ns);
         }
+    }
+    // DaemonSets belong to no node that was named.
+    if (args.positionals("NODE").empty() && !args.get("selector")) {
+        auto plugins = plugin_pairs(source.objects, options, settled, args.get("namespace").value_or(""));
+        pairs.insert(pairs.end(), std::make_move_iterator(plugins.begin()), std::make_move_iterator(plugins.end()));
     }
     const auto differences = differences_of(pairs, reporting);
     Diagnostics findings;
@@ -207,7 +216,7 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
         context.console.out(machine_text(diff_node(source, differences, findings), context.output));
     } else if (context.output == "name") {
         for_each_object(differences, [&](const Pair& pair, const auto&) {
-            context.console.out(fmt::format("{}/{}\n", base::to_lower(pair.kind), pair.name));
+            context.console.out(fmt::format("{}/{}\n", base::to_lower(pair.kind), pair.full_name()));
         });
     } else {
         context.console.out(unified_text(differences));
@@ -222,16 +231,22 @@ cli::Verb diff_verb() {
     verb.name = "diff";
     verb.summary = "what the plan renders against what was read, field by field";
     verb.description =
-        "Compares the NodeModulesConfigs (spec and KMM's labels) and the KMM labels of Nodes that the cluster settles at with "
-        "those that were read. '-' is what was read, '+' what the cluster settles at. Exits 0 if nothing differs and 2 if "
-        "something does.";
+        "Compares the NodeModulesConfigs (spec and KMM's labels), the KMM labels of Nodes, and the DaemonSets and DeviceClasses of "
+        "device plugins and DRA drivers that the cluster settles at with those that were read. '-' is what was read, '+' what the "
+        "cluster settles at. Exits 0 if nothing differs and 2 if something does.\n\n"
+        "DaemonSets and DeviceClasses are those that KMM's labels mark as a Module's own; what the API server adds by itself is no "
+        "difference. Objects without these labels, or of Modules that were not read, are left alone. With NODE or -l only what belongs "
+        "to those nodes is compared.";
     verb.examples = {
         {"kmm-plan diff --cluster ./fleet", "the whole fleet"},
         {"kmm-plan diff --cluster ./fleet -f new-module.yaml node-a", "what a change would do on a node"},
         {"kmm-plan diff --cluster ./fleet --report md=drift.md", "a report for a merge request"},
     };
     verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
-    verb.options = report_options() + settled_options() + source_options() + cli::common_options();
+    cli::Option finalizers;
+    finalizers.name = "no-finalizers";
+    finalizers.help = "DaemonSets are to have no finalizers of KMM's operator, as render --no-finalizers makes them";
+    verb.options = std::vector<cli::Option>{finalizers} + report_options() + settled_options() + source_options() + cli::common_options();
     verb.run = run_diff;
     return verb;
 }
