@@ -145,6 +145,26 @@ void Fleet::put_info(const std::string& node, const std::string& kernel, const s
     store_.put_node_info(node, kernel, boot_id, architecture);
 }
 
+bool begins_with_unload(const NodeView& view, const api::NodeModule& entry, const std::string& to, bool is_live, bool is_target) {
+    const bool other_labels = (view.labels.worker && view.labels.worker != to) ||
+                              (view.labels.schedule && view.labels.schedule != to) || view.labels.device.has_value();
+    const bool other_entry = (view.spec && *view.spec != entry) ||
+                             (view.status && (view.status->config != entry.config || view.status->version != entry.version));
+    return other_labels || other_entry || (is_live && !is_target);
+}
+
+void require_unguarded(const std::optional<plan::Guard>& guard) {
+    if (guard) throw Error(Exit::checks_failed, guard->code, guard->message).hint(guard->hint);
+}
+
+void Fleet::require_unloadable(const std::string& node, const std::string& boot_id) {
+    require_unguarded(plan::unload_guard(store_.read().objects, module(), node, boot_id));
+}
+
+void Fleet::require_loadable(const std::string& node, const std::string& boot_id) {
+    require_unguarded(plan::load_guard(store_.read().objects, module(), node, boot_id));
+}
+
 api::NodeModule make_entry(const api::Module& module, const plan::Resolved& resolved) {
     api::NodeModule entry;
     entry.name = module.meta.name;

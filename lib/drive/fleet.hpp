@@ -7,6 +7,7 @@
 
 #include "api/types.hpp"
 #include "cluster/store.hpp"
+#include "plan/guard.hpp"
 #include "plan/plan.hpp"
 #include "upgrade/run.hpp"
 
@@ -60,6 +61,11 @@ public:
     void put_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
                   const std::string& architecture);
 
+    /// Throws checks_failed with the code of the guard (plan/guard.hpp) if the module must not be taken out of the node, or
+    /// put into it.
+    void require_unloadable(const std::string& node, const std::string& boot_id);
+    void require_loadable(const std::string& node, const std::string& boot_id);
+
     [[nodiscard]] cluster::ClusterStore& store() noexcept { return store_; }
 
 private:
@@ -70,6 +76,13 @@ private:
 /// NodeView out of objects already read. Errors: not_found "node-not-found".
 [[nodiscard]] NodeView view_of(const api::Objects& objects, const std::string& node, const std::string& ns,
                                const std::string& name);
+
+/// Whether the way to `entry` of version `to` begins with an unload step. `is_live`: the node has the module in its kernel;
+/// `is_target`: as the build that `entry` is about.
+[[nodiscard]] bool begins_with_unload(const NodeView& view, const api::NodeModule& entry, const std::string& to, bool is_live,
+                                      bool is_target);
+/// Throws checks_failed with the guard's code, message and hint if there is one.
+void require_unguarded(const std::optional<plan::Guard>& guard);
 
 /// The NodeModulesConfig entry KMM would write for this Module and kernel (facts KMM 4.2 "Writing the entry").
 [[nodiscard]] api::NodeModule make_entry(const api::Module& module, const plan::Resolved& resolved);

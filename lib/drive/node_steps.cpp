@@ -182,15 +182,14 @@ NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, con
     const std::optional<std::string> to(run.to_version);
     auto expected_status = entry;
     expected_status.boot_id = seen.facts.boot_id;
-    const bool other_labels = (view.labels.worker && view.labels.worker != to) ||
-                              (view.labels.schedule && view.labels.schedule != to) || view.labels.device.has_value();
-    const bool other_entry = (view.spec && *view.spec != entry) ||
-                             (view.status && (view.status->config != entry.config || view.status->version != entry.version));
+    const bool unloads = begins_with_unload(view, entry, run.to_version, is_live, is_target);
     const bool in_place = is_target && view.spec == entry && view.status == expected_status && view.labels.module == to &&
                           view.labels.worker == to && view.labels.schedule == to && view.ready == std::string() &&
                           view.version_ready == to && !view.labels.device;
+    if (!in_place && unloads && is_live) tools_.fleet.require_unloadable(name, seen.facts.boot_id);
+    if (!in_place) tools_.fleet.require_loadable(name, seen.facts.boot_id);
     auto facts = value::Node::mapping();
-    facts.set("next", in_place ? "validate" : other_labels || other_entry || (is_live && !is_target) ? "unload" : "load");
+    facts.set("next", in_place ? "validate" : unloads ? "unload" : "load");
     facts.set("kernel", seen.facts.kernel);
     facts.set("bootID", seen.facts.boot_id);
     facts.set("architecture", seen.facts.architecture);
@@ -275,6 +274,7 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
 NodeSteps::Facts NodeSteps::unload(const std::string& name, const Look& seen, const Deadline& deadline) {
     const auto run = tools_.recorder.run();
     const auto node = tools_.recorder.node(name);
+    if (seen.module.presence == Presence::live) tools_.fleet.require_unloadable(name, seen.facts.boot_id);
     tools_.fleet.set_module(name, run.to_version);
     tools_.fleet.remove_schedule(name);
     tools_.fleet.put_spec(name, std::nullopt);

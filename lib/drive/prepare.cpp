@@ -136,6 +136,9 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
         throw Error(Exit::checks_failed, "module-unmanaged",
                     fmt::format("{} is live, but its NodeModulesConfig entry is of an earlier boot", kernel_module))
             .hint("something loads it at boot: remove that, unload it on the node and start again");
+    if (live && begins_with_unload(view, entry, request.to_version, live, is_target))
+        require_unguarded(plan::unload_guard(objects, module, name, record.boot_id));
+    if (!is_target) require_unguarded(plan::load_guard(objects, module, name, record.boot_id));
     record.from_labels = encode(view.labels);
     if (view.status) {
         record.from_entry = api::encode(*view.status);

@@ -18,6 +18,7 @@ void NodeSteps::restore(const std::string& name, const upgrade::NodeRecord& node
     if (!node.from_entry.is_null()) previous = api::decode_node_module(node.from_entry);
     const bool previous_live = previous && seen.module.presence == Presence::live && !node.from_identity.empty() &&
                                compare(seen.module.identity, node.from_identity) == Sameness::same;
+    if (!previous_live && seen.module.presence == Presence::live) fleet.require_unloadable(name, seen.facts.boot_id);
     fleet.set_module(name, labels.module);
     if (!previous_live) {
         fleet.remove_schedule(name);

@@ -135,6 +135,9 @@ constexpr std::array k_finding_texts{
     CodeText{"bad-needs", "finding", "the annotation kmmtools.dev/needs cannot be read", "", "write NAMESPACE/NAME,NAMESPACE/NAME"},
     CodeText{"needs-unknown", "finding", "a Module needs one that was not read", "", "correct the annotation, or add the Module to the input"},
     CodeText{"needs-cycle", "finding", "Modules need each other in a circle", "None of them could be loaded first.", "remove one of the needs"},
+    CodeText{"module-needed", "finding", "a Module cannot be upgraded on a node: another one that is loaded there needs it", "The annotation "
+             "kmmtools.dev/needs wants what needs a Module to be unloaded before it and loaded after it; an upgrade walks one Module.",
+             "unload the other Module on the node first, and load it after the upgrade"},
     CodeText{"needs-not-loaded", "finding", "what a Module needs is not loaded on its node", "", "ask kmm-plan why about the other Module"},
     CodeText{"kernel-unknown", "finding", "a Node does not say which kernel it runs", "Nothing can be decided for it.", "set status.nodeInfo.kernelVersion"},
     CodeText{"kernel-unparsable", "finding", "a kernel version has fewer than three parts", "Template variables cannot be made from it.",

@@ -2,10 +2,25 @@
 #include "plan/upgrade_view.hpp"
 
 #include <algorithm>
+#include <optional>
+
+#include "plan/guard.hpp"
 
 namespace kmm::plan {
 
 namespace {
+
+/// What the annotations have against the steps, if anything.
+void guard_steps(const api::Objects& objects, const api::Module& module, const api::Node& node, UpgradeNode& result) {
+    if (!result.reason.empty() || result.steps.empty()) { return; }
+    const bool unloads = std::find(result.steps.begin(), result.steps.end(), "unload") != result.steps.end();
+    auto guard = unloads ? unload_guard(objects, module, node.meta.name, node.boot_id) : std::nullopt;
+    if (!guard) { guard = load_guard(objects, module, node.meta.name, node.boot_id); }
+    if (!guard) { return; }
+    result.steps.clear();
+    result.reason = guard->code;
+    result.message = guard->message;
+}
 
 UpgradeNode upgrade_node(const Verdict& verdict) {
     UpgradeNode result;
@@ -19,7 +34,10 @@ UpgradeNode upgrade_node(const Verdict& verdict) {
     switch (verdict.entry.action) {
         case Action::load: result.steps = {"check", "load", "validate"}; break;
         case Action::reload: result.steps = {"check", "unload", "load", "validate"}; break;
-        case Action::keep: break;
+        case Action::keep:
+            // Another version is wanted, and the old one stays.
+            if (verdict.entry.reason == "unload-policy") { result.reason = verdict.entry.reason; }
+            break;
         case Action::unload:
         case Action::blocked:
         case Action::none: result.reason = verdict.entry.reason; break;
@@ -42,6 +60,7 @@ std::vector<UpgradeNode> upgrade_nodes(const api::Objects& objects, const api::M
         NodeView imagined = view;
         imagined.node = &moved;
         result.push_back(upgrade_node(judge(imagined, resolver, settled)));
+        guard_steps(objects, module, moved, result.back());
     }
     std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.node < b.node; });
     return result;

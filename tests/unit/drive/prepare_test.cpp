@@ -30,6 +30,19 @@ Error refused(const std::function<void(World&, StartRequest&)>& change) {
     return Error(Exit::ok, "", "");
 }
 
+/// A second Module, loaded on every node, with an annotation.
+void add_neighbour(World& world, const char* annotation, const char* text) {
+    auto module = make_module("v1");
+    module.meta.name = "neighbour";
+    module.meta.annotations[annotation] = text;
+    for (auto& config : world.store.objects.node_modules_configs) {
+        auto entry = config.status.at(0);
+        entry.name = "neighbour";
+        config.status.push_back(entry);
+    }
+    world.store.objects.modules.push_back(std::move(module));
+}
+
 }  // namespace
 
 TEST_SUITE("drive::unit") {
@@ -66,6 +79,16 @@ TEST_CASE("everything that would fail is found before anything is touched") {
         {"secret missing",
          [](World& world, StartRequest&) { world.store.objects.modules[0].image_repo_secret = "pull"; }, Exit::checks_failed,
          "nodes-not-ready", "secret-not-found: pull Secret drivers/pull is not in the cluster"},
+        {"unload policy never",
+         [](World& world, StartRequest&) { world.store.objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "never"; },
+         Exit::checks_failed, "nodes-not-ready",
+         "unload-policy: another build of Module drivers/kmm-hello is loaded, and its unload policy is never"},
+        {"needed by a Module that is loaded",
+         [](World& world, StartRequest&) { add_neighbour(world, "kmmtools.dev/needs", "drivers/kmm-hello"); }, Exit::checks_failed, "nodes-not-ready",
+         "module-needed: Module drivers/kmm-hello cannot be unloaded: drivers/neighbour, which is loaded, needs it"},
+        {"needs a Module that is not loaded",
+         [](World& world, StartRequest&) { world.store.objects.modules[0].meta.annotations["kmmtools.dev/needs"] = "drivers/base"; },
+         Exit::checks_failed, "nodes-not-ready", "needs-not-loaded: Module drivers/kmm-hello needs drivers/base, which is not loaded"},
         {"a live module nobody answers for",
          [](World& world, StartRequest&) {
              world.store.objects.node_modules_configs.clear();
@@ -81,6 +104,32 @@ TEST_CASE("everything that would fail is found before anything is touched") {
         REQUIRE_FALSE(error.details().empty());
         CHECK(error.details().front().second == row.detail);
     }
+}
+
+TEST_CASE("annotations that the steps keep are no obstacle") {
+    const auto passes = [](const std::function<void(World&, StartRequest&)>& change) { return refused(change).code().empty(); };
+    CHECK(passes([](World& world, StartRequest&) { world.store.objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "on-delete"; }));
+    CHECK(passes([](World& world, StartRequest&) {
+        // Booted anew, and nothing is loaded: there is nothing to unload.
+        world.store.objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "never";
+        for (auto& [name, node] : world.nodes.nodes) {
+            node.boot = "boot-2";
+            node.live = "";
+        }
+    }));
+    CHECK(passes([](World& world, StartRequest&) {
+        add_neighbour(world, "note", "");
+        world.store.objects.modules[0].meta.annotations["kmmtools.dev/needs"] = "drivers/neighbour";
+    }));
+    CHECK_FALSE(passes([](World& world, StartRequest&) {
+        // The neighbour was loaded before the reboot only.
+        add_neighbour(world, "note", "");
+        world.store.objects.modules[0].meta.annotations["kmmtools.dev/needs"] = "drivers/neighbour";
+        for (auto& [name, node] : world.nodes.nodes) {
+            node.boot = "boot-2";
+            node.live = "";
+        }
+    }));
 }
 
 TEST_CASE("every failing node is listed") {

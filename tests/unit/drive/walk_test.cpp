@@ -94,6 +94,23 @@ TEST_CASE("max-unavailable nodes go at the same time, not more") {
     for (const auto& [name, node] : world.nodes.nodes) CHECK(node.live == "BBBB2222");
 }
 
+TEST_CASE("an annotation that came after the start stops the node before it is touched") {
+    World world(1);
+    Drive drive(world, world.prepare());
+    world.store.objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "never";
+    CHECK(drive.driver.walk() == Ended::paused);
+    CHECK(drive.recorder.node("node-a").reason == "unload-policy");
+    CHECK(on_v1(world, "node-a"));
+    CHECK(std::count(world.nodes.calls.begin(), world.nodes.calls.end(), "node-a unload") == 0);
+    CHECK(world.store.writes.empty());
+    SUBCASE("taken away again, the walk goes on") {
+        world.store.objects.modules[0].meta.annotations.clear();
+        drive.driver.resume();
+        CHECK(drive.driver.walk() == Ended::complete);
+        CHECK(on_v2(world, "node-a"));
+    }
+}
+
 TEST_CASE("a first install only loads") {
     World world(1, false);
     Drive drive(world, world.prepare());

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/guard.hpp"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "plan/order.hpp"
+#include "plan/policy.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+/// "NAMESPACE/NAME" of every Module that status.modules has as loaded since the boot.
+std::set<std::string> loaded_modules(const api::Objects& objects, const std::string& node, const std::string& boot_id) {
+    std::set<std::string> loaded;
+    for (const auto& config : objects.node_modules_configs) {
+        if (config.meta.name != node) { continue; }
+        for (const auto& entry : config.status) {
+            const bool this_boot = boot_id.empty() || entry.boot_id.empty() || entry.boot_id == boot_id;
+            if (this_boot) { loaded.insert(entry.namespace_ + "/" + entry.name); }
+        }
+    }
+    return loaded;
+}
+
+}  // namespace
+
+std::optional<Guard> unload_guard(const api::Objects& objects, const api::Module& module, const std::string& node,
+                                  const std::string& boot_id) {
+    const std::string name = module.full_name();
+    if (unload_policy(module) == UnloadPolicy::never) {
+        return Guard{"unload-policy", fmt::format("another build of Module {} is loaded, and its unload policy is never", name),
+                     fmt::format("boot the node anew before it is upgraded, or change the annotation {}", k_annotation_unload_policy)};
+    }
+    const auto loaded = loaded_modules(objects, node, boot_id);
+    std::vector<std::string> users;
+    for (const auto& other : objects.modules) {
+        const auto needed = needs(other);
+        const bool uses = std::find(needed.begin(), needed.end(), name) != needed.end();
+        if (uses && other.full_name() != name && loaded.contains(other.full_name())) { users.push_back(other.full_name()); }
+    }
+    if (users.empty()) { return std::nullopt; }
+    return Guard{"module-needed", fmt::format("Module {} cannot be unloaded: {}, which {} loaded, {} it", name, base::join(users, " and "),
+                                              users.size() == 1 ? "is" : "are", users.size() == 1 ? "needs" : "need"),
+                 fmt::format("unload {} on the node first, and load {} after the upgrade", base::join(users, " and "),
+                             users.size() == 1 ? "it" : "them")};
+}
+
+std::optional<Guard> load_guard(const api::Objects& objects, const api::Module& module, const std::string& node,
+                                const std::string& boot_id) {
+    const auto loaded = loaded_modules(objects, node, boot_id);
+    std::vector<std::string> lacking;
+    for (const auto& name : needs(module)) {
+        if (!loaded.contains(name)) { lacking.push_back(name); }
+    }
+    if (lacking.empty()) { return std::nullopt; }
+    return Guard{"needs-not-loaded", fmt::format("Module {} needs {}, which {} not loaded", module.full_name(), base::join(lacking, " and "),
+                                                 lacking.size() == 1 ? "is" : "are"),
+                 fmt::format("load {} on the node first", base::join(lacking, " and "))};
+}
+
+}  // namespace kmm::plan

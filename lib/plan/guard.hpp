@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the toolkit's annotations have against changing one Module on one node, before anything is changed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "api/types.hpp"
+
+namespace kmm::plan {
+
+/// A refusal: stable code, message and hint as in Error.
+struct Guard {
+    std::string code, message, hint;
+};
+
+/// Why the module that `module` has loaded on `node` must not be taken out for another one: "unload-policy" if the Module's
+/// annotation says never, "module-needed" if another Module that was read needs it (kmmtools.dev/needs) and is loaded there.
+/// Loaded is what status.modules says of the boot `boot_id`; "" for any boot. O(Modules).
+[[nodiscard]] std::optional<Guard> unload_guard(const api::Objects& objects, const api::Module& module, const std::string& node,
+                                                const std::string& boot_id);
+
+/// Why `module` must not be loaded on `node` yet: "needs-not-loaded" if one of those it needs is not loaded there.
+[[nodiscard]] std::optional<Guard> load_guard(const api::Objects& objects, const api::Module& module, const std::string& node,
+                                              const std::string& boot_id);
+
+}  // namespace kmm::plan
