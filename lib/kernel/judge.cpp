@@ -150,10 +150,10 @@ private:
         if (!wrong.empty())
             find(Severity::error, "symbol-version-differs", fmt::format("module {} was built for another kernel interface: {}", info.name, few(wrong)), rebuild);
         if (!unimported.empty())
-            find(interface_->lenient_namespaces ? Severity::warning : Severity::error, "namespace-not-imported",
+            find(interface_->lenient_namespaces ? Severity::warning : Severity::error, "namespace-missing",
                  fmt::format("module {} does not import the namespace of {}", info.name, few(unimported)), "add MODULE_IMPORT_NS to its source");
         if (!reserved.empty())
-            find(Severity::error, "gpl-only-symbol",
+            find(Severity::error, "gpl-only",
                  fmt::format("module {} with licence '{}' may not use {}", info.name, base::escape(info.info("license")), few(reserved)),
                  "these symbols are for modules with a GPL-compatible licence");
     }

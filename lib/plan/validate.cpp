@@ -22,14 +22,15 @@ namespace {
 constexpr std::size_t k_names_length_max = 41;
 constexpr std::size_t k_names_length_released = 40;
 
-void check_names(Findings& findings) {
+void check_names(Findings& findings, RulesEra era) {
     const api::Module& module = findings.module();
     const std::size_t length = module.meta.name.size() + module.meta.namespace_.size();
     const std::string message = fmt::format("name and namespace together have {} characters, expected at most ", length);
-    if (length > k_names_length_max) {
-        findings.error("metadata.name", "name-too-long", message + std::to_string(k_names_length_max),
+    const std::size_t limit = era == RulesEra::released ? k_names_length_released : k_names_length_max;
+    if (length > limit) {
+        findings.error("metadata.name", "name-too-long", message + std::to_string(limit),
                        "shorten one: KMM builds label keys from both, and a key has at most 63 characters");
-    } else if (length > k_names_length_released) {
+    } else if (length > k_names_length_released && era == RulesEra::unknown) {
         findings.warning("metadata.name", "name-too-long",
                          message + fmt::format("{} by KMM up to v2.6.0", k_names_length_released),
                          "shorten one of them, or use a later KMM, which takes 41");
@@ -242,7 +243,7 @@ std::optional<Position> Findings::place(std::string_view path) const {
 
 void validate_pod_fields(Findings& findings, const ValidateOptions& options) {
     const api::Module& module = findings.module();
-    check_names(findings);
+    check_names(findings, options.era);
     check_tolerations(findings);
     if (module.dra && module.device_plugin) {
         findings.error("spec.dra", "plugins-exclusive", "spec.dra and spec.devicePlugin are mutually exclusive, found both",

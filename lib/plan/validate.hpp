@@ -9,9 +9,13 @@
 
 namespace kmm::plan {
 
+/// Which KMM's rules hold: those of v2.0 to v2.6.0, or those since.
+enum class RulesEra { unknown, released, current };
+
 /// What the rules need to know beyond the documents.
 struct ValidateOptions {
     std::string kubernetes_version;  ///< "1.34" or "v1.34.2"; "": unknown, rules about it are skipped as KMM does
+    RulesEra era = RulesEra::unknown;  ///< unknown: the current rules, and warnings where the released ones differ
 };
 
 /// All findings about one Module, appended in no particular order. Errors are KMM's own rules (facts: KMM 10.1), templates

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "kmm-plan/documents.hpp"
+#include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/lines.hpp"
@@ -37,7 +38,13 @@ std::string text_of(const Source& source, const Reporting& reporting) {
 Exit run_validate(const cli::Args& args, cli::Context& context) {
     Reporting reporting(args);
     Source source = read_source(args, args.positionals("FILE"));
-    const plan::ValidateOptions options{args.get("kubernetes-version").value_or("")};
+    plan::ValidateOptions options;
+    options.kubernetes_version = args.get("kubernetes-version").value_or("");
+    plan::Options planned;
+    planned.schedule_key = asked_schedule_key(args);
+    if (planned.schedule_key) {
+        options.era = *planned.schedule_key == api::ScheduleKey::device_plugin ? plan::RulesEra::released : plan::RulesEra::current;
+    }
     for (auto& finding : plan::validate(source.objects, options)) { source.diagnostics.push_back(std::move(finding)); }
     for (auto& finding : plan::lint(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
     for (const auto& before : source.replaced) {
@@ -45,7 +52,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
                                         [&](const auto& module) { return module.full_name() == before.full_name(); });
         if (after != source.objects.modules.end()) { plan::validate_update(before, *after, source.diagnostics); }
     }
-    for (auto& finding : plan::visit_plan(source.objects, {}, [](const plan::Line&) {})) {
+    for (auto& finding : plan::visit_plan(source.objects, planned, [](const plan::Line&) {})) {
         // Faults of mappings are among the rules above already, with the Module's name.
         if (finding.severity != Severity::error) { source.diagnostics.push_back(std::move(finding)); }
     }
@@ -84,7 +91,9 @@ cli::Verb validate_verb() {
     version.name = "kubernetes-version";
     version.value_name = "VERSION";
     version.help = "version of the API server, as 1.34; without it no rule about it is checked";
-    verb.options = std::vector<cli::Option>{version} + report_options() + source_options() + cli::common_options();
+    cli::Option kmm = kmm_version_option();
+    kmm.help = "KMM whose rules and label keys hold: v2.6.0, main; auto takes the current rules and warns where v2.6.0 differs";
+    verb.options = std::vector<cli::Option>{version, kmm} + report_options() + source_options() + cli::common_options();
     verb.run = run_validate;
     return verb;
 }

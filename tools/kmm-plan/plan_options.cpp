@@ -18,12 +18,16 @@ std::vector<cli::Option> plan_option_list() {
     missing.value_name = "REF";
     missing.help = "an image that is not in its registry, * and ? match any characters; all others are taken to exist";
     missing.repeatable = true;
+    return {next, missing, kmm_version_option()};
+}
+
+cli::Option kmm_version_option() {
     cli::Option version;
     version.name = "kmm-version";
     version.value_name = "VERSION";
     version.help = "KMM of the cluster, which decides the label keys: auto looks at labels and CRDs, or v2.6.0, main";
     version.default_text = "auto";
-    return {next, missing, version};
+    return version;
 }
 
 namespace {
@@ -76,20 +80,24 @@ void apply_what_if(const cli::Args& args, Source& source) {
     if (!said.empty()) { source.description.set("whatIf", value::Node::strings(said)); }
 }
 
+std::optional<api::ScheduleKey> asked_schedule_key(const cli::Args& args) {
+    const std::string version = args.get("kmm-version").value_or("auto");
+    if (version == "auto") { return std::nullopt; }
+    const auto key = plan::schedule_key_of(version);
+    if (!key) {
+        throw Error(Exit::usage, "bad-kmm-version",
+                    fmt::format("option --kmm-version: expected auto, main or a version like v2.6.0, found \"{}\"",
+                                base::escape(version)))
+            .hint("KMM has ordered upgrades since v2.0.0");
+    }
+    return key;
+}
+
 plan::Options plan_options(const cli::Args& args, const Source& source) {
     plan::Options options;
     options.next = args.flag("next");
     options.missing_images = args.all("missing");
-    const std::string version = args.get("kmm-version").value_or("auto");
-    if (version != "auto") {
-        options.schedule_key = plan::schedule_key_of(version);
-        if (!options.schedule_key) {
-            throw Error(Exit::usage, "bad-kmm-version",
-                        fmt::format("option --kmm-version: expected auto, main or a version like v2.6.0, found \"{}\"",
-                                    base::escape(version)))
-                .hint("KMM has ordered upgrades since v2.0.0");
-        }
-    }
+    options.schedule_key = asked_schedule_key(args);
     return plan::complete(std::move(options), source.objects);
 }
 

@@ -2,8 +2,10 @@
 // The options that say which plan is meant: show, why and what else plans.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "api/labels.hpp"
 #include "cli/app.hpp"
 #include "kmm-plan/source.hpp"
 #include "plan/plan.hpp"
@@ -18,6 +20,10 @@ namespace kmm::tool_plan {
 /// Makes the imagined changes in `source.objects` and writes them into its description as "whatIf": kernel and reboots, then
 /// taints, then labels. Errors: usage bad-label, bad-taint; not_found "node-not-found" for a reboot of no node.
 void apply_what_if(const cli::Args& args, Source& source);
+
+/// --kmm-version alone: the key of that KMM's schedule label, nullopt for auto. Errors: usage "bad-kmm-version".
+[[nodiscard]] cli::Option kmm_version_option();
+[[nodiscard]] std::optional<api::ScheduleKey> asked_schedule_key(const cli::Args& args);
 
 /// What those options ask for, with what is to be detected taken from the source. Errors: usage "bad-kmm-version".
 [[nodiscard]] plan::Options plan_options(const cli::Args& args, const Source& source);
