@@ -180,7 +180,8 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
     }
     if (out && out->empty()) { throw Error(Exit::usage, "usage", "--out needs a directory"); }
     if (out) { warn_about_out(*out, args, context); }
-    const Source source = read_valid_source(args, context);
+    Source source = read_valid_source(args, context);
+    apply_what_if(args, source);
     const api::Objects objects = selected_objects(source, args);
     const render::Options options = render_options(args, source);
     render::Rendered rendered =
@@ -258,6 +259,8 @@ cli::Verb render_verb() {
         "has succeeded and is deleted.\n\n"
         "DaemonSets, build and sign Pods and worker Pods of style extract bear KMM's finalizers. Where no operator runs, nothing "
         "takes these away: use --no-finalizers.\n\n"
+        "--kernel, --reboot, --taint and --label render for nodes as they are imagined: build and sign Pods of a kernel that nobody "
+        "runs yet, say.\n\n"
         "With --next, worker Pods are those of the very next pass; everything else is the settled state.\n\n"
         "--out keeps the list of its files in DIR/.kmm-render.json. Files that are not on it are neither replaced nor removed. One "
         "directory belongs to one choice of WHAT, nodes and namespace: --prune removes what this run did not make.";
@@ -266,11 +269,12 @@ cli::Verb render_verb() {
         {"kmm-plan render worker-pods --cluster ./fleet --node node-a", "Pods of one node"},
         {"kmm-plan render --cluster ./fleet --out ./manifests --prune", "one file per object"},
         {"kmm-plan render build --cluster ./fleet", "Pods that build every image of the fleet"},
+        {"kmm-plan render build sign --cluster ./fleet --kernel 6.1.0-60-amd64", "and those of a kernel that nobody runs yet"},
     };
     std::string names;
     for (const auto& row : render::whats()) { names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name); }
     verb.positionals = {{"WHAT", names, false, true}};
-    verb.options = own_options() + plan_option_list() + source_options() + cli::common_options();
+    verb.options = own_options() + plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
     verb.run = run_render;
     return verb;
 }
