@@ -107,11 +107,9 @@ net::Request Client::request_of(const Call& call) {
     request.encoding = net::Encoding::gzip;
     request.timeout = call.timeout.count() > 0 ? call.timeout : options_.request_timeout;
     request.stall_bytes_per_second = 0;  // a server may think for as long as the timeout says
-    if (call.cancelled || options_.cancelled) {
-        request.cancelled = [mine = options_.cancelled, theirs = call.cancelled] {
-            return (mine && mine()) || (theirs && theirs());
-        };
-    }
+    request.cancelled = [this, theirs = call.cancelled] {
+        return stopped_ || (options_.cancelled && options_.cancelled()) || (theirs && theirs());
+    };
     return request;
 }
 
@@ -148,7 +146,8 @@ void Client::note_warnings(const net::Response& response) {
 
 void Client::pause(milliseconds wait, const Outage& outage) {
     if (options_.observer.on_outage) { options_.observer.on_outage(outage); }
-    if (!seams_.clock.sleep_for(wait)) {
+    const bool is_cancelled = stopped_ || (options_.cancelled && options_.cancelled());
+    if (is_cancelled || !seams_.clock.sleep_for(wait)) {
         throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the API server");
     }
 }

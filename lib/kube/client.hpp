@@ -2,6 +2,7 @@
 // Requests to a Kubernetes API server that survive what an API server goes through.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -151,8 +152,9 @@ public:
     /// page, and again when the list must start anew (410 Expired): what earlier sinks got is void then. A sink gets every
     /// page as a document. Objects come in the order of the server: by namespace and name.
     ListMeta list(const Resource& resource, const ListQuery& query, const std::function<value::ObjectSink&()>& make_sink);
-    /// All of them in memory.
-    [[nodiscard]] std::vector<value::Node> list_all(const Resource& resource, const ListQuery& query, ListMeta* meta = nullptr);
+    /// All of them in memory, but what `shape` leaves out (nullptr: metadata.managedFields).
+    [[nodiscard]] std::vector<value::Node> list_all(const Resource& resource, const ListQuery& query, ListMeta* meta = nullptr,
+                                                    const value::Shape* shape = nullptr);
 
     // What the server knows.
     /// True if the server has this kind in this version. Asked once for each group and version.
@@ -188,6 +190,9 @@ public:
     /// POSTs a question that changes nothing (access reviews) and returns the answer.
     value::Node ask(const Resource& resource, const value::Node& question);
 
+    /// Ends requests that are under way, from any thread, and refuses all later ones: "interrupted".
+    void stop() noexcept { stopped_ = true; }
+
     // The wire.
     /// Sends with all the rules above. Failures that are no `is_answer` are thrown.
     Reply exchange(const Call& call);
@@ -208,6 +213,7 @@ private:
     ClientOptions options_;
     Credentials credentials_;
     std::mutex mutex_;
+    std::atomic<bool> stopped_{false};
     mutable std::mutex count_mutex_;
     std::uint64_t requests_ = 0;
     std::vector<std::unique_ptr<net::HttpClient>> idle_;

@@ -94,7 +94,7 @@ Error to_error(const Failure& failure, const Action& action) {
                     .hint("log in again: the token or certificate of the kubeconfig is not accepted any more");
             case 403: {
                 const Rule rule{action.verb, action.group, action.resource, action.subresource, action.namespace_, ""};
-                return Error(Exit::no_permission, "forbidden", said).hint("this rule is missing:\n" + rule_yaml({rule}));
+                return Error(Exit::no_permission, "forbidden", said).hint("this rule is missing:\n" + std::string(base::trim(rule_yaml({rule}))));
             }
             case 404: return Error(Exit::not_found, "object-not-found", said);
             case 409: return conflict_error(failure, said);

@@ -58,10 +58,12 @@ void parse_page(const std::string& body, const std::string& name, const Action& 
 /// Items as they are, without the bookkeeping of server-side apply.
 class CollectingSink final : public value::ObjectSink {
 public:
+    explicit CollectingSink(const value::Shape* shape) : shape_(shape) {}
+
     const value::Shape* shape(const value::Node& /*object*/, const value::Node* /*list*/) override {
         static const value::Shape metadata{{"managedFields"}, {}};
         static const value::Shape whole{{}, {{"metadata", &metadata}}};
-        return &whole;
+        return shape_ == nullptr ? &whole : shape_;
     }
     bool take_item(const value::Document& item, const value::Node& /*list*/) override {
         items.push_back(item.root);
@@ -81,6 +83,7 @@ public:
     std::vector<value::Node> items;
 
 private:
+    const value::Shape* shape_;
     std::size_t named_ = 0;
 };
 
@@ -138,9 +141,10 @@ ListMeta Client::list(const Resource& resource, const ListQuery& query, const st
     }
 }
 
-std::vector<value::Node> Client::list_all(const Resource& resource, const ListQuery& query, ListMeta* meta) {
+std::vector<value::Node> Client::list_all(const Resource& resource, const ListQuery& query, ListMeta* meta,
+                                          const value::Shape* shape) {
     std::optional<CollectingSink> sink;
-    ListMeta found = list(resource, query, [&]() -> value::ObjectSink& { return sink.emplace(); });
+    ListMeta found = list(resource, query, [&]() -> value::ObjectSink& { return sink.emplace(shape); });
     if (meta != nullptr) { *meta = std::move(found); }
     return std::move(sink->items);
 }

@@ -125,7 +125,7 @@ void follow(Client& client, const Resource& resource, const ListQuery& query, Wa
     while (!receiver.finished()) {
         if (version.empty()) {
             ListMeta meta;
-            receiver.listed(client.list_all(resource, query, &meta));
+            receiver.listed(client.list_all(resource, query, &meta, receiver.shape()));
             version = meta.resource_version;
             if (receiver.finished()) { return; }
         }

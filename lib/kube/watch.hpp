@@ -37,6 +37,8 @@ enum class WatchEnd { closed, expired, stopped };
 class WatchReceiver {
 public:
     virtual ~WatchReceiver() = default;
+    /// What lists may leave out, as for Client::list_all.
+    [[nodiscard]] virtual const value::Shape* shape() { return nullptr; }
     /// Everything there is: at the beginning, and again after the server has forgotten what happened since.
     virtual void listed(std::vector<value::Node> objects) = 0;
     virtual void changed(const WatchEvent& event) = 0;

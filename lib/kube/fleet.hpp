@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects that decisions need, read from a live cluster.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/types.hpp"
+#include "base/error.hpp"
+#include "kube/access.hpp"
+#include "kube/client.hpp"
+
+namespace kmm::kube {
+
+/// What is read besides Nodes, Modules, NodeModulesConfigs and KMM's Pods.
+struct FleetQuery {
+    enum class Referenced { none, secrets, all } referenced = Referenced::none;  ///< what Modules name: Secrets, ConfigMaps
+    enum class Hub { no, yes } hub = Hub::no;  ///< ManagedClusterModules
+    std::string program = "kmm-plan";          ///< name of the role in RBAC manifests
+};
+
+struct Fleet {
+    api::Objects objects;     ///< finished; their places are "nodes/NAME", without lines
+    Diagnostics diagnostics;  ///< fields that this program does not know are notes: the server took them
+    bool has_kmm = true;      ///< the server has the kind Module
+};
+
+/// Lists page by page, object by object; of large objects only what is needed is kept. A kind that the server does not have is
+/// taken as having no objects.
+/// Errors: those of Client; no_permission "forbidden" names all missing rights at once, with the RBAC manifests as hint.
+[[nodiscard]] Fleet read_fleet(Client& client, const FleetQuery& query = {});
+
+/// The rights that read_fleet needs.
+[[nodiscard]] std::vector<Rule> fleet_rules(const FleetQuery& query = {});
+
+/// Decodes one object of the server, as read_fleet does. `resource` is for places.
+void decode_object(const Resource& resource, const value::Node& object, api::Objects& objects, Diagnostics& diagnostics);
+
+}  // namespace kmm::kube

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixture.hpp"
+#include "kube/fleet.hpp"
+
+using namespace kmm;
+using namespace kmm::kube;
+using namespace kmm::kube::test;
+
+namespace {
+
+/// A server that has what a fleet is made of, by path.
+class FleetServer {
+public:
+    explicit FleetServer(std::map<std::string, FakeReply> replies)
+        : replies_(std::move(replies)), server([this](const FakeRequest& request) { return answer(request); }) {
+        Connection connection;
+        connection.server = "http://127.0.0.1:" + std::to_string(server.port());
+        scripted.connect(connection, {});
+    }
+
+    [[nodiscard]] Fleet read(const FleetQuery& query = {}) { return read_fleet(*scripted.client, query); }
+
+private:
+    FakeReply answer(const FakeRequest& request) {
+        const std::string path = request.target.substr(0, request.target.find('?'));
+        const auto found = replies_.find(path);
+        return found == replies_.end() ? status_reply(404, "NotFound", "nothing here") : found->second;
+    }
+
+    std::map<std::string, FakeReply> replies_;
+
+public:
+    FakeServer server;
+    Scripted scripted{{}};
+};
+
+const std::string k_kmm = "/apis/kmm.sigs.x-k8s.io/v1beta1";
+
+std::map<std::string, FakeReply> usual_replies() {
+    return {
+        {k_kmm, reply(200, R"({"kind":"APIResourceList","resources":[{"name":"modules"},{"name":"nodemodulesconfigs"}]})")},
+        {"/api/v1/nodes", reply(200, R"({"kind":"NodeList","apiVersion":"v1","metadata":{},"items":[
+            {"metadata":{"name":"b","labels":{"x":"y"}},"status":{"nodeInfo":{"kernelVersion":"6.1"}}},{"metadata":{"name":"a"}}]})")},
+        {"/api/v1/pods", reply(200, R"({"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]})")},
+        // CustomResources come with the items first, and name their kind themselves.
+        {k_kmm + "/modules", reply(200, R"({"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","items":[{"apiVersion":"kmm.sigs.x-k8s.io/v1beta1",
+            "kind":"Module","metadata":{"name":"m","namespace":"ns"},"spec":{"selector":{"a":"b"},"fromTheFuture":1,"imageRepoSecret":{"name":"pull"},
+            "moduleLoader":{"container":{"containerImage":"i","modprobe":{"moduleName":"m"},"kernelMappings":[{"regexp":".*","containerImage":""}]}}}}],
+            "kind":"ModuleList","metadata":{"resourceVersion":"1"}})")},
+        {k_kmm + "/nodemodulesconfigs", reply(200, R"({"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","items":[],"kind":"NodeModulesConfigList","metadata":{}})")},
+        {"/api/v1/namespaces/ns/secrets/pull", reply(200, R"({"kind":"Secret","apiVersion":"v1","metadata":{"name":"pull","namespace":"ns"},"data":{}})")},
+    };
+}
+
+}  // namespace
+
+TEST_SUITE("kube::unit") {
+
+TEST_CASE("a fleet: sorted, placed by name, new fields of a newer server are no faults") {
+    FleetServer fleet(usual_replies());
+    const Fleet found = fleet.read();
+    REQUIRE(found.objects.nodes.size() == 2);
+    CHECK(found.objects.nodes[0].meta.name == "a");
+    CHECK(found.objects.nodes[1].kernel_version == "6.1");
+    CHECK(found.objects.nodes[1].meta.origin.to_string() == "nodes/b");
+    REQUIRE(found.objects.modules.size() == 1);
+    CHECK(found.objects.modules[0].meta.origin.to_string() == "modules/ns/m");
+    CHECK(found.objects.secrets.empty());
+    CHECK(found.has_kmm);
+    CHECK_FALSE(has_errors(found.diagnostics));
+    REQUIRE(found.diagnostics.size() == 1);
+    CHECK(found.diagnostics[0].code == "unknown-field");
+    CHECK(found.diagnostics[0].severity == Severity::note);
+}
+
+TEST_CASE("a fleet: Secrets that Modules name are read only when asked for") {
+    FleetServer fleet(usual_replies());
+    FleetQuery query;
+    query.referenced = FleetQuery::Referenced::secrets;
+    CHECK(fleet.read(query).objects.secrets.size() == 1);
+    auto replies = usual_replies();
+    replies["/api/v1/namespaces/ns/secrets/pull"] = status_reply(403, "Forbidden", "no");
+    FleetServer closed(replies);
+    CHECK(closed.read(query).objects.secrets.empty());
+}
+
+TEST_CASE("a fleet without KMM has Nodes only") {
+    auto replies = usual_replies();
+    replies.erase(k_kmm);
+    FleetServer fleet(replies);
+    const Fleet found = fleet.read();
+    CHECK_FALSE(found.has_kmm);
+    CHECK(found.objects.nodes.size() == 2);
+    CHECK(fleet.server.count("modules") == 0);
+}
+
+TEST_CASE("a fleet that may not be read: all missing rights at once") {
+    auto replies = usual_replies();
+    replies["/api/v1/nodes"] = status_reply(403, "Forbidden", "no");
+    replies["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = reply(201, R"({"status":{"allowed":false}})");
+    FleetServer fleet(replies);
+    const Error error = error_of([&] { return fleet.read(); });
+    CHECK(error.code() == "forbidden");
+    CHECK(error.details().size() == 4);
+    CHECK(error.details()[1] == std::pair<std::string, std::string>("right", "list modules.kmm.sigs.x-k8s.io"));
+    CHECK(error.hint().find("name: kmm-plan\n") != std::string::npos);
+}
+
+}
