@@ -18,6 +18,7 @@
 #include "api/labels.hpp"
 #include "api/names.hpp"
 #include "base/text.hpp"
+#include "cluster/config_list.hpp"
 #include "cluster/guarded_write.hpp"
 #include "sys/directory.hpp"
 #include "sys/random.hpp"
@@ -119,51 +120,6 @@ void read_object(const std::string& path, api::Objects& objects, Diagnostics& di
         }
         api::decode(document, objects, diagnostics);
     }
-}
-
-std::string shown(const std::optional<std::string>& value) { return value ? fmt::format("'{}'", base::escape(*value)) : "no label"; }
-
-std::optional<std::string> label_of(const value::Node& root, std::string_view key) {
-    const auto* node = root.find_path({"metadata", "labels", key});
-    if (node == nullptr) return std::nullopt;
-    return node->text();
-}
-
-/// The list at `root`.PART.modules with the entry of (ns, name) replaced, added or removed; nullopt for "as it is".
-std::optional<value::Node> changed_list(const value::Node& root, std::string_view part, const std::string& ns, const std::string& name,
-                                        const std::optional<api::NodeModule>& wanted) {
-    value::Node list = value::Node::sequence();
-    if (const auto* old = root.find_path({part, "modules"}); old != nullptr && old->is_sequence()) list = *old;
-    auto& items = list.items();
-    const auto at = std::find_if(items.begin(), items.end(), [&](const value::Node& item) {
-        return item.get_string({"namespace"}) == ns && item.get_string({"name"}) == name;
-    });
-    if (!wanted) {
-        if (at == items.end()) return std::nullopt;
-        items.erase(at);
-        return list;
-    }
-    const auto encoded = api::encode(*wanted);
-    if (at == items.end()) {
-        items.push_back(encoded);
-        return list;
-    }
-    if (at->same_value(encoded)) return std::nullopt;
-    try {
-        if (api::decode_node_module(*at) == *wanted) return std::nullopt;
-    } catch (const Error&) {
-        // an entry that cannot be read is replaced
-    }
-    *at = encoded;
-    return list;
-}
-
-bool has_entry(const value::Node& root, std::string_view part, const std::string& ns, const std::string& name) {
-    const auto* list = root.find_path({part, "modules"});
-    if (list == nullptr) return false;
-    return std::any_of(list->items().begin(), list->items().end(), [&](const value::Node& item) {
-        return item.get_string({"namespace"}) == ns && item.get_string({"name"}) == name;
-    });
 }
 
 /// Removes .NAME.PID-N.kmm-tmp files of processes that are gone.
@@ -273,8 +229,8 @@ void DirectoryStore::patch_node_labels(const std::string& node, const LabelChang
             const auto wanted = change_set.find(key);
             if (current == value || (wanted != change_set.end() && current == wanted->second)) continue;
             throw Error(Exit::locked, "conflict",
-                        fmt::format("label {} of node {} was changed meanwhile: expected {}, found {}", key, node, shown(value),
-                                    shown(current)))
+                        fmt::format("label {} of node {} was changed meanwhile: expected {}, found {}", key, node, shown_label(value),
+                                    shown_label(current)))
                 .hint("nothing was written; run the command again")
                 .retryable();
         }
@@ -320,13 +276,11 @@ void DirectoryStore::put_node_module(const std::string& node, const std::string&
         }
         const bool in_spec = spec ? spec->has_value() : has_entry(root, "spec", ns, name);
         const bool in_status = status ? status->has_value() : has_entry(root, "status", ns, name);
-        const auto follow = [&](const std::string& key, bool wanted, bool keep) {
-            const bool present = label_of(root, key).has_value();
-            if (wanted && !present) edits.push_back(value::Edit{{"metadata", "labels", key}, value::Node("")});
-            if (!wanted && !keep && present) edits.push_back(value::Edit{{"metadata", "labels", key}, std::nullopt});
-        };
-        follow(api::label_module_configured(ns, name), in_spec, false);
-        follow(api::label_module_in_use(ns, name), in_spec, in_status);
+        for (auto& [key, value] : config_label_changes(root, ns, name, in_spec, in_status)) {
+            value::Edit edit{{"metadata", "labels", key}, std::nullopt};
+            if (value) edit.value = value::Node(*value);
+            edits.push_back(std::move(edit));
+        }
         return edits;
     });
     if (found) return;

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/kube_store.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "api/codec.hpp"
+#include "api/labels.hpp"
+#include "base/text.hpp"
+#include "cluster/config_list.hpp"
+#include "cluster/kube_mirror.hpp"
+#include "kube/fleet.hpp"
+
+namespace kmm::cluster {
+
+namespace {
+
+using kube::Key;
+using value::Node;
+
+constexpr int k_write_tries = 5;
+
+/// The path of a label in a JSON patch (RFC 6901).
+std::string label_pointer(std::string_view key) {
+    std::string path = "/metadata/labels/";
+    for (const char c : key) { path += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c); }
+    return path;
+}
+
+Node patch_step(const char* operation, const std::string& path) { return Node::mapping({{"op", operation}, {"path", path}}); }
+
+void append_objects(api::Objects& to, const api::Objects& from) {
+    const auto add = [](auto& target, const auto& source) { target.insert(target.end(), source.begin(), source.end()); };
+    add(to.nodes, from.nodes);
+    add(to.modules, from.modules);
+    add(to.node_modules_configs, from.node_modules_configs);
+    add(to.pods, from.pods);
+}
+
+}  // namespace
+
+struct KubeStore::Cache {
+    explicit Cache(std::unique_ptr<kube::Client> given) : client(std::move(given)) {
+        using namespace kube::resources;
+        mirrors[0].resource = k_nodes;
+        mirrors[1].resource = k_modules;
+        mirrors[2].resource = k_node_modules_configs;
+        mirrors[3].resource = k_pods;
+        mirrors[3].label_selector = api::k_label_worker_action;
+    }
+
+    ~Cache() {
+        stopping = true;
+        client->stop();
+        for (auto& mirror : mirrors) {
+            if (mirror.thread.joinable()) { mirror.thread.join(); }
+        }
+    }
+    Cache(const Cache&) = delete;
+    Cache& operator=(const Cache&) = delete;
+
+    void begin();
+    void wait_listed();
+    void run(Mirror& mirror);
+    void keep(Mirror& mirror, const Node& object) {
+        const std::lock_guard lock(mutex);
+        put_answer(mirror, object, client->clock().monotonic());
+    }
+    /// Reads one object anew.
+    std::optional<Node> refresh(Mirror& mirror, const Key& key);
+
+    Mirror& nodes() { return mirrors[0]; }
+    Mirror& configs() { return mirrors[2]; }
+
+    std::unique_ptr<kube::Client> client;
+    std::mutex begin_mutex;  ///< taken before `mutex`
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::array<Mirror, 4> mirrors;
+    bool has_begun = false;
+    std::atomic<bool> stopping{false};
+    std::map<std::string, api::Objects> secrets;  ///< by NAMESPACE/NAME
+};
+
+void KubeStore::Cache::run(Mirror& mirror) {
+    MirrorReceiver receiver(mirror, mutex, changed, stopping);
+    kube::ListQuery query;
+    query.label_selector = mirror.label_selector;
+    while (!stopping) {
+        try {
+            if (!mirror.resource.group.empty() && !client->serves(mirror.resource)) {
+                receiver.listed({});
+                return;
+            }
+            kube::follow(*client, mirror.resource, query, receiver);
+        } catch (const Error&) {
+            if (stopping) { return; }
+            const std::lock_guard lock(mutex);
+            mirror.failure = std::current_exception();
+            changed.notify_all();
+            return;  // the next read begins again, and says why
+        }
+    }
+}
+
+void KubeStore::Cache::begin() {
+    for (auto& mirror : mirrors) {
+        bool has_failed = false;
+        {
+            const std::lock_guard lock(mutex);
+            has_failed = std::exchange(mirror.failure, nullptr) != nullptr;
+            if (has_failed) { mirror.listed = false; }
+        }
+        if (has_failed) { mirror.thread.join(); }
+        if (has_failed || !has_begun) {
+            mirror.thread = std::thread([this, &mirror] { run(mirror); });
+        }
+    }
+    has_begun = true;
+}
+
+void KubeStore::Cache::wait_listed() {
+    std::unique_lock lock(mutex);
+    const auto is_done = [&] {
+        return std::all_of(mirrors.begin(), mirrors.end(), [](const Mirror& mirror) { return mirror.listed || mirror.failure; });
+    };
+    changed.wait(lock, is_done);
+    for (auto& mirror : mirrors) {
+        if (mirror.failure) {
+            const auto failure = mirror.failure;
+            lock.unlock();
+            std::rethrow_exception(failure);
+        }
+    }
+}
+
+std::optional<Node> KubeStore::Cache::refresh(Mirror& mirror, const Key& key) {
+    auto object = client->find(mirror.resource, key);
+    const std::lock_guard lock(mutex);
+    if (object) {
+        put_answer(mirror, *object, client->clock().monotonic());
+    } else {
+        mirror.entries.erase(key.to_string());
+    }
+    return object;
+}
+
+KubeStore::KubeStore(std::unique_ptr<kube::Client> client) : cache_(std::make_unique<Cache>(std::move(client))) {}
+
+KubeStore::~KubeStore() = default;
+
+kube::Client& KubeStore::client() noexcept { return *cache_->client; }
+
+std::string KubeStore::describe() const {
+    const kube::Connection& connection = cache_->client->connection();
+    return fmt::format("cluster {} ({})", base::escape(connection.context), base::escape(connection.server));
+}
+
+Snapshot KubeStore::read() {
+    {
+        const std::lock_guard lock(cache_->begin_mutex);
+        cache_->begin();
+    }
+    cache_->wait_listed();
+    Snapshot snapshot;
+    {
+        const std::lock_guard lock(cache_->mutex);
+        for (auto& mirror : cache_->mirrors) {
+            end_waiting(mirror, cache_->client->clock().monotonic());
+            for (const auto& [name, entry] : mirror.entries) {
+                append_objects(snapshot.objects, entry.objects);
+                snapshot.diagnostics.insert(snapshot.diagnostics.end(), entry.diagnostics.begin(), entry.diagnostics.end());
+            }
+        }
+    }
+    std::set<std::string> wanted;
+    for (const auto& module : snapshot.objects.modules) {
+        if (module.image_repo_secret.empty()) { continue; }
+        const Key key{module.meta.namespace_, module.image_repo_secret};
+        if (!wanted.insert(key.to_string()).second) { continue; }
+        bool is_known = false;
+        {
+            const std::lock_guard lock(cache_->mutex);
+            is_known = cache_->secrets.contains(key.to_string());
+        }
+        api::Objects objects;
+        if (!is_known) {
+            const auto secret = cache_->client->find(kube::resources::k_secrets, key);
+            if (secret) { kube::decode_object(kube::resources::k_secrets, *secret, objects, snapshot.diagnostics); }
+        }
+        const std::lock_guard lock(cache_->mutex);
+        if (!objects.secrets.empty()) { cache_->secrets.insert_or_assign(key.to_string(), std::move(objects)); }
+        if (const auto found = cache_->secrets.find(key.to_string()); found != cache_->secrets.end()) {
+            snapshot.objects.secrets.push_back(found->second.secrets.front());
+        }
+    }
+    api::finish(snapshot.objects, snapshot.diagnostics);
+    return snapshot;
+}
+
+void KubeStore::patch_node_labels(const std::string& node, const LabelChange& change, const LabelChange& expected) {
+    Mirror& mirror = cache_->nodes();
+    const Key key{"", node};
+    const auto not_found = [&] {
+        return Error(Exit::not_found, "node-not-found", fmt::format("expected a Node {} in {}, found none", base::escape(node), describe()));
+    };
+    for (int tried = 1;; ++tried) {
+        std::optional<api::Labels> labels;
+        {
+            const std::lock_guard lock(cache_->mutex);
+            const auto found = mirror.entries.find(node);
+            if (tried == 1 && found != mirror.entries.end() && !found->second.objects.nodes.empty()) {
+                labels = found->second.objects.nodes.front().meta.labels;
+            }
+        }
+        if (!labels) {
+            const auto object = cache_->refresh(mirror, key);
+            if (!object) { throw not_found(); }
+            labels.emplace();
+            if (const Node* map = object->find_path({"metadata", "labels"}); map != nullptr) {
+                for (const auto& member : map->members()) { labels->emplace(member.key, member.value.text()); }
+            }
+        }
+        const auto current_of = [&](const std::string& label) {
+            const auto found = labels->find(label);
+            return found == labels->end() ? std::optional<std::string>() : found->second;
+        };
+        Node steps = Node::sequence();
+        if (labels->empty()) {
+            Node test = patch_step("test", "/metadata/labels");
+            test.set("value", Node());
+            steps.push_back(std::move(test));
+            Node add = patch_step("add", "/metadata/labels");
+            add.set("value", Node::mapping());
+            steps.push_back(std::move(add));
+        }
+        for (const auto& [label, value] : expected) {
+            const auto current = current_of(label);
+            const auto wanted = change.find(label);
+            if (current != value && (wanted == change.end() || current != wanted->second)) {
+                if (tried == 1) { break; }  // what the watch has may be old: look at the node itself
+                throw Error(Exit::locked, "conflict",
+                            fmt::format("label {} of node {} was changed meanwhile: expected {}, found {}", label, node,
+                                        shown_label(value), shown_label(current)))
+                    .hint("nothing was written; run the command again")
+                    .retryable();
+            }
+            Node test = patch_step("test", label_pointer(label));
+            test.set("value", current ? Node(*current) : Node());
+            steps.push_back(std::move(test));
+        }
+        bool has_change = false;
+        for (const auto& [label, value] : change) {
+            if (current_of(label) == value) { continue; }
+            has_change = true;
+            Node step = patch_step(value ? "add" : "remove", label_pointer(label));
+            if (value) { step.set("value", *value); }
+            steps.push_back(std::move(step));
+        }
+        const bool is_current = std::all_of(expected.begin(), expected.end(), [&](const auto& entry) {
+            const auto wanted = change.find(entry.first);
+            const auto current = current_of(entry.first);
+            return current == entry.second || (wanted != change.end() && current == wanted->second);
+        });
+        if (!is_current) { continue; }
+        if (!has_change) { return; }
+        try {
+            const Node stored = cache_->client->json_patch(kube::resources::k_nodes, key, steps);
+            cache_->keep(mirror, stored);
+            return;
+        } catch (const Error& error) {
+            if (error.code() == "object-not-found") { throw not_found(); }
+            if (error.code() != "conflict" || tried >= k_write_tries) { throw; }
+        }
+    }
+}
+
+void KubeStore::put_node_module(const std::string& node, const std::string& ns, const std::string& name,
+                                const std::optional<std::optional<api::NodeModule>>& spec,
+                                const std::optional<std::optional<api::NodeModule>>& status) {
+    kube::Client& server = *cache_->client;
+    const kube::Resource& resource = kube::resources::k_node_modules_configs;
+    const Key key{"", node};
+    const auto keep = [&](const Node& stored) { cache_->keep(cache_->configs(), stored); };
+    if (!server.find(resource, key)) {
+        const bool has_spec = spec && *spec;
+        const bool has_status = status && *status;
+        if (!has_spec && !has_status) { return; }
+        api::NodeModulesConfig object;
+        object.meta.name = node;
+        if (has_spec) {
+            object.spec.push_back(**spec);
+            object.meta.labels = {{api::label_module_configured(ns, name), ""}, {api::label_module_in_use(ns, name), ""}};
+        }
+        try {
+            keep(server.create(resource, api::encode(object)));
+        } catch (const Error& error) {
+            if (error.code() != "already-exists") { throw; }
+        }
+    }
+    const auto list_patch = [](const char* part, Node list) {
+        return Node::mapping({{part, Node::mapping({{"modules", std::move(list)}})}});
+    };
+    // First what runs, then what shall run: labels go by both.
+    if (status) {
+        keep(server.change(resource, key,
+                           [&](const Node& current) -> std::optional<Node> {
+                               auto list = changed_list(current, "status", ns, name, *status);
+                               if (!list) { return std::nullopt; }
+                               return list_patch("status", std::move(*list));
+                           },
+                           "status"));
+    }
+    keep(server.change(resource, key, [&](const Node& current) -> std::optional<Node> {
+        Node patch = Node::mapping();
+        if (spec) {
+            auto list = changed_list(current, "spec", ns, name, *spec);
+            if (list) { patch = list_patch("spec", std::move(*list)); }
+        }
+        const bool in_spec = spec ? spec->has_value() : has_entry(current, "spec", ns, name);
+        Node labels = Node::mapping();
+        for (auto& [label, value] : config_label_changes(current, ns, name, in_spec, has_entry(current, "status", ns, name))) {
+            labels.set(label, value ? Node(*value) : Node());
+        }
+        if (!labels.members().empty()) { patch.set("metadata", Node::mapping({{"labels", std::move(labels)}})); }
+        if (patch.members().empty()) { return std::nullopt; }
+        return patch;
+    }));
+}
+
+void KubeStore::put_node_info(const std::string& /*node*/, const std::string& /*kernel*/, const std::string& /*boot_id*/,
+                              const std::string& /*architecture*/) {}
+
+std::string KubeStore::identity(bool /*create*/) {
+    const Node object = cache_->client->get(kube::resources::k_namespaces, {"", "kube-system"});
+    return object.get_string({"metadata", "uid"});
+}
+
+bool KubeStore::set_schedulable(const std::string& node, Schedulable wanted) {
+    bool has_changed = false;
+    const bool cordon = wanted == Schedulable::no;
+    const Node stored = cache_->client->change(kube::resources::k_nodes, {"", node}, [&](const Node& current) -> std::optional<Node> {
+        const Node* flag = current.find_path({"spec", "unschedulable"});
+        const bool is_cordoned = flag != nullptr && flag->as_bool().value_or(false);
+        has_changed = is_cordoned != cordon;
+        if (!has_changed) { return std::nullopt; }
+        return Node::mapping({{"spec", Node::mapping({{"unschedulable", cordon ? Node(true) : Node()}})}});
+    });
+    cache_->keep(cache_->nodes(), stored);
+    return has_changed;
+}
+
+std::vector<kube::Rule> kube_store_rules() {
+    std::vector<kube::Rule> rules;
+    const std::string kmm(api::k_group);
+    for (const char* verb : {"get", "list", "watch", "patch"}) { rules.push_back({verb, "", "nodes", "", "", ""}); }
+    for (const char* verb : {"list", "watch"}) {
+        rules.push_back({verb, kmm, "modules", "", "", ""});
+        rules.push_back({verb, "", "pods", "", "", ""});
+    }
+    for (const char* verb : {"get", "list", "watch", "create", "patch"}) {
+        rules.push_back({verb, kmm, "nodemodulesconfigs", "", "", ""});
+    }
+    rules.push_back({"patch", kmm, "nodemodulesconfigs", "status", "", ""});
+    rules.push_back({"get", "", "namespaces", "", "", "kube-system"});
+    return rules;
+}
+
+}  // namespace kmm::cluster

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects of a live API server.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/store.hpp"
+#include "kube/access.hpp"
+#include "kube/client.hpp"
+
+namespace kmm::cluster {
+
+/// Whether a node takes new Pods.
+enum class Schedulable { yes, no };
+
+/// Reads come from lists that watches keep fresh, writes go to the server one by one: a label is a JSON patch with `test` on
+/// what the decision was based on, a NodeModulesConfig a patch that names the version that was read. What was written is in
+/// the next read. The watches begin with the first read. Thread safe.
+class KubeStore final : public ClusterStore {
+public:
+    /// Nothing is sent yet. The seams of `client` must outlive the store.
+    explicit KubeStore(std::unique_ptr<kube::Client> client);
+    ~KubeStore() override;
+    KubeStore(const KubeStore&) = delete;
+    KubeStore& operator=(const KubeStore&) = delete;
+
+    /// Nodes, Modules, NodeModulesConfigs and worker Pods, and the pull Secrets that Modules name.
+    /// Errors: those of kube::Client, also when they befell a watch since the last read.
+    [[nodiscard]] Snapshot read() override;
+    /// As ClusterStore. A label of `expected` that already has the value of `change` is no conflict.
+    void patch_node_labels(const std::string& node, const LabelChange& change, const LabelChange& expected) override;
+    void put_node_module(const std::string& node, const std::string& ns, const std::string& name,
+                         const std::optional<std::optional<api::NodeModule>>& spec,
+                         const std::optional<std::optional<api::NodeModule>>& status) override;
+    /// Does nothing: the kubelet writes these fields.
+    void put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
+                       const std::string& architecture) override;
+    /// The uid of the Namespace kube-system, which is as old as the cluster; never "".
+    [[nodiscard]] std::string identity(bool create) override;
+    /// "cluster CONTEXT (SERVER)".
+    [[nodiscard]] std::string describe() const override;
+
+    /// Cordons or uncordons; a node that is so already is left alone. True if something was changed. Errors: as
+    /// patch_node_labels.
+    bool set_schedulable(const std::string& node, Schedulable wanted);
+
+    [[nodiscard]] kube::Client& client() noexcept;
+
+private:
+    struct Cache;
+    std::unique_ptr<Cache> cache_;
+};
+
+/// The rights that the store needs to read and write, for kube::missing_rules.
+[[nodiscard]] std::vector<kube::Rule> kube_store_rules();
+
+}  // namespace kmm::cluster
