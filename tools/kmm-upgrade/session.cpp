@@ -8,9 +8,12 @@
 
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
+#include "cluster/kube_store.hpp"
 #include "cluster/local_runner.hpp"
 #include "cluster/ssh_runner.hpp"
 #include "kmm-upgrade/view.hpp"
+#include "kube/kubeconfig.hpp"
+#include "kube/teller.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::tool_upgrade {
@@ -81,18 +84,61 @@ void Session::lock(const std::string& operation) {
     lock_.emplace(directory_.lock(record::current_owner(operation, clock_)));
 }
 
+namespace {
+
+constexpr std::string_view k_context_place = "context ";
+constexpr std::string_view k_file_part = " of /";
+
+bool is_chosen(const cli::Args& args, std::string_view option) {
+    return args.get(option) && args.source(option) != "environment";
+}
+
+/// The connection that a place of an API server stands for.
+kube::ConfigRequest request_of_place(std::string_view place) {
+    kube::ConfigRequest request = kube::request_from_environment();
+    place.remove_prefix(k_context_place.size());
+    if (const auto at = place.rfind(k_file_part); at != std::string_view::npos) {
+        request.file = std::string(place.substr(at + k_file_part.size() - 1));
+        place = place.substr(0, at);
+    }
+    if (request.file || place != "in-cluster") request.context = std::string(place);
+    return request;
+}
+
+std::string live_place(const cli::Args& args) {
+    kube::ConfigRequest request = kube::request_from_environment();
+    if (is_chosen(args, "kubeconfig")) request.file = absolute(*args.get("kubeconfig"));
+    request.context = args.get("context").value_or("");
+    // The name is kept, so that another current-context later changes nothing.
+    const auto connection = kube::load_connection(request);
+    return fmt::format("{}{}{}", k_context_place, connection.context, request.file ? " of " + *request.file : "");
+}
+
+}  // namespace
+
 std::string Session::cluster_place(const std::string& recorded) const {
+    const bool directory = is_chosen(args_, "cluster");
+    const bool server = is_chosen(args_, "kubeconfig") || is_chosen(args_, "context");
+    if (directory && server)
+        throw Error(Exit::usage, "several-sources", "expected one cluster, found --cluster and --kubeconfig or --context")
+            .hint("give one of them");
+    if (server) return live_place(args_);
     if (const auto given = args_.get("cluster")) return absolute(*given);
-    if (args_.get("kubeconfig") && args_.source("kubeconfig") != "environment")
-        throw Error(Exit::usage, "unsupported", "a live API server is not supported yet")
-            .hint("name a directory cluster with --cluster DIR");
     if (!recorded.empty()) return recorded;
+    if (kube::connection_configured(kube::request_from_environment())) return live_place(args_);
     throw Error(Exit::usage, "no-cluster", "no cluster is named")
-        .hint("--cluster DIR, or KMM_CLUSTER=DIR in the environment (--kubeconfig comes in a later version)");
+        .detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file")
+        .detail("api server", "--kubeconfig FILE, --context NAME, KUBECONFIG or ~/.kube/config")
+        .hint("--cluster DIR");
 }
 
 std::unique_ptr<cluster::ClusterStore> Session::open_cluster(const std::string& place) {
-    return std::make_unique<cluster::DirectoryStore>(place, files_);
+    if (!place.starts_with(k_context_place)) return std::make_unique<cluster::DirectoryStore>(place, files_);
+    kube::ClientOptions options;
+    if (context_.verbosity >= 0)
+        kube::tell_all(options, [&console = context_.console](const std::string& line) { console.err(line + "\n"); });
+    return std::make_unique<cluster::KubeStore>(
+        kube::make_client(kube::load_connection(request_of_place(place)), clock_, random_, std::move(options)));
 }
 
 std::unique_ptr<cluster::NodeRunner> Session::make_runner(upgrade::Options& options) const {

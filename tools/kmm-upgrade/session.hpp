@@ -15,6 +15,7 @@
 #include "record/state_dir.hpp"
 #include "sys/clock.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/random.hpp"
 
 namespace kmm::tool_upgrade {
 
@@ -31,7 +32,9 @@ public:
     /// Takes the lock for `operation`; released with the session. Errors: locked.
     void lock(const std::string& operation);
 
-    /// Where the cluster is: --cluster, else `recorded`. Errors: usage "no-cluster", "unsupported".
+    /// Where the cluster is: the option --cluster, --kubeconfig or --context, else `recorded`, else KMM_CLUSTER, else what
+    /// kubectl would find. A directory's absolute path, or "context NAME" or "context NAME of FILE".
+    /// Errors: usage "no-cluster", "several-sources"; those of kube::load_connection.
     [[nodiscard]] std::string cluster_place(const std::string& recorded) const;
     [[nodiscard]] std::unique_ptr<cluster::ClusterStore> open_cluster(const std::string& place);
     /// --runner, --ssh-config and --worker over what is recorded.
@@ -54,6 +57,7 @@ private:
     cli::Context& context_;
     sys::LinuxClock clock_;
     sys::LinuxFileOps files_;
+    sys::LinuxRandom random_;
     record::StateDir directory_;
     std::optional<record::Lock> lock_;
     std::optional<std::chrono::milliseconds> deadline_;

@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A small API server on a loopback port that serves the objects of a directory, and runs a command against it.
+
+Usage: fake_api.py [OPTION...] NAME=DIR... -- COMMAND...
+
+Every NAME is a context of the kubeconfig that KUBECONFIG names while the command runs; its objects are those of DIR, JSON
+documents. The first one is the current context. Exits like the command.
+
+  --deny VERB:RESOURCE    403 for it, and access reviews say no; may be repeated
+  --without GROUP         the API group is not there; may be repeated
+  --fail N:STATUS         the first N requests are answered with STATUS
+  --log FILE              writes down the requests, one a line
+  --dump FILE             writes the objects down when the command has ended, JSON
+"""
+
+import argparse
+import copy
+import http.server
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+
+# plural, group, version, kind, namespaced
+KINDS = [
+    ("nodes", "", "v1", "Node", False), ("pods", "", "v1", "Pod", True), ("namespaces", "", "v1", "Namespace", False),
+    ("secrets", "", "v1", "Secret", True), ("configmaps", "", "v1", "ConfigMap", True),
+    ("daemonsets", "apps", "v1", "DaemonSet", True), ("leases", "coordination.k8s.io", "v1", "Lease", True),
+    ("customresourcedefinitions", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", False),
+    ("modules", "kmm.sigs.x-k8s.io", "v1beta1", "Module", True),
+    ("nodemodulesconfigs", "kmm.sigs.x-k8s.io", "v1beta1", "NodeModulesConfig", False),
+    ("managedclustermodules", "hub.kmm.sigs.x-k8s.io", "v1beta1", "ManagedClusterModule", False),
+]
+BY_KIND = {kind: (plural, group, version, namespaced) for plural, group, version, kind, namespaced in KINDS}
+
+
+def read_documents(path):
+    document = json.loads(path.read_text())
+    return document["items"] if document["kind"].endswith("List") else [document]
+
+
+class Cluster:
+    def __init__(self, directory):
+        self.objects, self.version, self.changed = {}, 100, threading.Condition()
+        for path in sorted(pathlib.Path(directory).rglob("*")):
+            if path.suffix == ".json":
+                for document in read_documents(path):
+                    self.put(document)
+        self.events = []
+
+    def put(self, document, kind="ADDED"):
+        plural, _, _, namespaced = BY_KIND[document["kind"]]
+        meta = document["metadata"]
+        if namespaced:
+            meta.setdefault("namespace", "default")
+        self.version += 1
+        meta["resourceVersion"] = str(self.version)
+        meta.setdefault("uid", f"00000000-0000-4000-8000-{self.version:012d}")
+        self.objects[(plural, meta.get("namespace", "") if namespaced else "", meta["name"])] = document
+        if hasattr(self, "events"):
+            self.events.append((self.version, plural, kind, copy.deepcopy(document)))
+            self.changed.notify_all()
+
+
+def matches(selector, labels):
+    for term in filter(None, selector.split(",")):
+        key, equals, value = term.partition("=")
+        if key not in labels or (equals and labels[key] != value.lstrip("=")):
+            return False
+    return True
+
+
+def merge(target, patch):
+    for key, value in patch.items():
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict):
+            if not isinstance(target.get(key), dict):
+                target[key] = {}
+            merge(target[key], value)
+        else:
+            target[key] = value
+
+
+def json_patch(document, steps):
+    """False if a step cannot be applied."""
+    for step in steps:
+        parts = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
+        parent = document
+        for part in parts[:-1]:
+            if isinstance(parent, list):
+                parent = parent[int(part)]
+            elif part in parent:
+                parent = parent[part]
+            else:
+                return False
+        last = parts[-1]
+        if isinstance(parent, list):
+            index = len(parent) if last == "-" else int(last)
+            if step["op"] == "add":
+                parent.insert(index, step["value"])
+            elif index >= len(parent):
+                return False
+            elif step["op"] == "test":
+                if parent[index] != step["value"]:
+                    return False
+            elif step["op"] == "remove":
+                parent.pop(index)
+            else:
+                parent[index] = step["value"]
+        elif step["op"] == "test":
+            if parent.get(last) != step.get("value"):
+                return False
+        elif step["op"] == "remove":
+            if last not in parent:
+                return False
+            del parent[last]
+        else:
+            parent[last] = step["value"]
+    return True
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    options = None
+    clusters = {}
+    failures = 0
+    lock = threading.Lock()
+
+    def log_message(self, *arguments):
+        pass
+
+    def answer(self, document, status=200):
+        body = json.dumps(document, separators=(",", ":")).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def fail(self, status, reason, message):
+        self.answer({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message,
+                     "code": status}, status)
+
+    def served(self):
+        return [row for row in KINDS if row[1] not in self.options.without]
+
+    def discover(self, parts):
+        if parts == ["version"]:
+            return self.answer({"gitVersion": "v1.34.0", "major": "1", "minor": "34"})
+        group, version = ("", parts[1:2]) if parts[0] == "api" else ((parts[1:2] or [""])[0], parts[2:3])
+        rows = [row for row in self.served() if row[1] == group]
+        if not rows:
+            return self.fail(404, "NotFound", "the server could not find the requested resource")
+        if not version:
+            names = sorted({row[2] for row in rows})
+            versions = [{"groupVersion": f"{group}/{name}", "version": name} for name in names]
+            return self.answer({"kind": "APIGroup", "name": group, "versions": versions, "preferredVersion": versions[0]})
+        rows = [row for row in rows if row[2] == version[0]]
+        if not rows:
+            return self.fail(404, "NotFound", "the server could not find the requested resource")
+        return self.answer({"kind": "APIResourceList", "groupVersion": "/".join(filter(None, (group, version[0]))),
+                            "resources": [{"name": row[0], "kind": row[3], "namespaced": row[4]} for row in rows]})
+
+    def review(self, kind, body):
+        if kind == "selfsubjectreviews":
+            return self.answer({"kind": "SelfSubjectReview", "status": {"userInfo": {"username": "jane"}}}, 201)
+        asked = body["spec"]["resourceAttributes"]
+        resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+        allowed = f"{asked['verb']}:{resource}" not in self.options.deny
+        return self.answer({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}}, 201)
+
+    def handle_request(self):
+        length = int(self.headers.get("Content-Length", 0))
+        body = json.loads(self.rfile.read(length)) if length else None
+        url = urllib.parse.urlsplit(self.path)
+        query = dict(urllib.parse.parse_qsl(url.query))
+        parts = url.path.strip("/").split("/")
+        with self.lock:
+            if self.options.log:
+                with open(self.options.log, "a", encoding="utf-8") as log:
+                    log.write(f"{self.command} {urllib.parse.unquote(self.path)}\n")
+            if Handler.failures > 0:
+                Handler.failures -= 1
+                return self.fail(self.options.fail_status, "", "the server is sad")
+        cluster = self.clusters[parts.pop(0)]
+        if parts[0] == "version" or len(parts) < (3 if parts[0] == "api" else 4):
+            return self.discover(parts)
+        group, version = ("", parts[1]) if parts[0] == "api" else (parts[1], parts[2])
+        rest = parts[2:] if parts[0] == "api" else parts[3:]
+        if rest[0] in ("selfsubjectreviews", "selfsubjectaccessreviews"):
+            return self.review(rest[0], body)
+        namespace = ""
+        if rest[0] == "namespaces" and len(rest) > 2:
+            namespace, rest = rest[1], rest[2:]
+        plural, name, subresource = (rest + ["", ""])[:3]
+        row = next((row for row in self.served() if (row[0], row[1], row[2]) == (plural, group, version)), None)
+        if row is None:
+            return self.fail(404, "NotFound", "the server could not find the requested resource")
+        verb = {"GET": "get" if name else "watch" if "watch" in query else "list", "POST": "create", "PUT": "update",
+                "PATCH": "patch", "DELETE": "delete"}[self.command]
+        if f"{verb}:{'/'.join(filter(None, (plural, subresource)))}" in self.options.deny:
+            return self.fail(403, "Forbidden", f'{plural}{group and "." + group} is forbidden: User "jane" cannot {verb} resource "{plural}" '
+                             f'in API group "{group}" at the cluster scope')
+        with cluster.changed:
+            if verb == "list":
+                return self.list(cluster, row, namespace, query)
+            if verb != "watch":
+                return self.single(cluster, row, (plural, namespace, name), body, query)
+        return self.watch(cluster, row, query)
+
+    def list(self, cluster, row, namespace, query):
+        found = [item for key, item in sorted(cluster.objects.items())
+                 if key[0] == row[0] and (not namespace or key[1] == namespace)
+                 and matches(query.get("labelSelector", ""), item["metadata"].get("labels", {}))]
+        start = int(query.get("continue", 0))
+        limit = int(query.get("limit", 0)) or len(found)
+        meta = {"resourceVersion": str(cluster.version)}
+        if start + limit < len(found):
+            meta["continue"] = str(start + limit)
+        self.answer({"kind": row[3] + "List", "apiVersion": "/".join(filter(None, row[1:3])), "metadata": meta,
+                     "items": found[start:start + limit]})
+
+    def single(self, cluster, row, key, body, query):
+        dry = query.get("dryRun") == "All"
+        if self.command == "POST":
+            key = (key[0], key[1], body["metadata"]["name"])
+            if key in cluster.objects:
+                return self.fail(409, "AlreadyExists", f'{row[0]} "{key[2]}" already exists')
+            body["metadata"]["managedFields"] = [{"manager": query.get("fieldManager"), "operation": "Update"}]
+            if not dry:
+                cluster.put(body)
+            return self.answer(body, 201)
+        current = cluster.objects.get(key)
+        kind = self.headers.get("Content-Type", "")
+        if current is None and "apply-patch" not in kind:
+            return self.fail(404, "NotFound", f'{row[0]} "{key[2]}" not found')
+        if self.command == "GET":
+            return self.answer(current)
+        if self.command == "DELETE":
+            del cluster.objects[key]
+            cluster.version += 1
+            cluster.events.append((cluster.version, row[0], "DELETED", current))
+            cluster.changed.notify_all()
+            return self.answer(current)
+        new = copy.deepcopy(current) if current else {}
+        meta = body.get("metadata", {}) if isinstance(body, dict) else {}
+        if "resourceVersion" in meta and current and meta["resourceVersion"] != current["metadata"]["resourceVersion"]:
+            return self.fail(409, "Conflict", "the object has been modified; please apply your changes to the latest version")
+        if self.command == "PUT":
+            new = body
+        elif "json-patch" in kind:
+            if not json_patch(new, body):
+                return self.fail(422, "Invalid", "the server rejected our request due to an error in our request")
+        else:
+            merge(new, body)
+        if not dry and new != current:
+            cluster.put(new, "MODIFIED")
+        return self.answer(new)
+
+    def watch(self, cluster, row, query):
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        seen = int(query.get("resourceVersion") or 0)
+        end = time.monotonic() + float(query.get("timeoutSeconds", 300))
+        while time.monotonic() < end:
+            with cluster.changed:
+                new = [event for event in cluster.events if event[0] > seen and event[1] == row[0]]
+                if not new:
+                    cluster.changed.wait(min(1.0, max(0.0, end - time.monotonic())))
+            for number, _, kind, document in new:
+                seen = number
+                line = json.dumps({"type": kind, "object": document}).encode() + b"\n"
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+                self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+
+    def do_GET(self):
+        try:
+            self.handle_request()
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
+
+
+def kubeconfig(names, port):
+    return json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": names[0],
+        "clusters": [{"name": name, "cluster": {"server": f"http://127.0.0.1:{port}/{name}"}} for name in names],
+        "users": [{"name": "jane", "user": {"token": "secret"}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": "jane"}} for name in names]}, indent=1)
+
+
+def main():
+    split = sys.argv.index("--")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--deny", action="append", default=[])
+    parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--fail", default="0:503")
+    parser.add_argument("--log")
+    parser.add_argument("--dump")
+    parser.add_argument("clusters", nargs="+")
+    options = parser.parse_args(sys.argv[1:split])
+    count, _, status = options.fail.partition(":")
+    options.fail_status = int(status)
+    Handler.options, Handler.failures = options, int(count)
+    named = [entry.partition("=")[::2] for entry in options.clusters]
+    Handler.clusters = {name: Cluster(directory) for name, directory in named}
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    home = pathlib.Path(os.environ["HOME"])
+    config = home / "kubeconfig"
+    config.write_text(kubeconfig([name for name, _ in named], server.server_port))
+    done = subprocess.run(sys.argv[split + 1:], env=dict(os.environ, KUBECONFIG=str(config)), check=False)
+    if options.dump:
+        dump = {name: [item for _, item in sorted(cluster.objects.items())] for name, cluster in Handler.clusters.items()}
+        pathlib.Path(options.dump).write_text(json.dumps(dump, indent=1, sort_keys=True))
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
