@@ -7,8 +7,9 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 88> k_names = {
+    static constexpr std::array<std::string_view, 84> k_names = {
         "all",
+        "api-timeout",
         "authfile",
         "baseline",
         "build-image",
@@ -27,10 +28,8 @@ std::span<const std::string_view> all_option_names() noexcept {
         "expect",
         "fail-on",
         "filename",
-        "files",
         "firmware-host-path",
         "firmware-path",
-        "hash",
         "host-root",
         "i-understand-this-taints",
         "image",
@@ -41,7 +40,6 @@ std::span<const std::string_view> all_option_names() noexcept {
         "insecure",
         "kernel",
         "kernel-devel",
-        "key",
         "kmm-version",
         "kubeconfig",
         "kubernetes-version",
@@ -65,7 +63,6 @@ std::span<const std::string_view> all_option_names() noexcept {
         "out",
         "output",
         "parameter",
-        "passphrase-file",
         "pause-after",
         "platform",
         "policy",
@@ -83,7 +80,6 @@ std::span<const std::string_view> all_option_names() noexcept {
         "settle",
         "sig-enforce",
         "sign-image",
-        "signed",
         "ssh-config",
         "state-dir",
         "taint",

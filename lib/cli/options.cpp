@@ -42,12 +42,12 @@ std::vector<Option> common_options() {
 std::vector<Option> cluster_options() {
     auto cluster = option("cluster", 0, "DIR", "directory cluster: one Kubernetes object per YAML file");
     cluster.environment = "KMM_CLUSTER";
-    auto kubeconfig = option("kubeconfig", 0, "FILE", "API server of a live cluster; not in this version yet");
+    auto kubeconfig = option("kubeconfig", 0, "FILE", "live cluster: its kubeconfig");
     kubeconfig.environment = "KUBECONFIG";
     return {
         cluster,
         kubeconfig,
-        option("context", 0, "NAME", "context of the kubeconfig file"),
+        option("context", 0, "NAME", "context of the kubeconfig; the current one if absent"),
         option("namespace", 'n', "NAMESPACE", "namespace of modules given by name alone"),
         option("selector", 'l', "SELECTOR", "only nodes whose labels match, as a=b,c!=d,e in (f,g)"),
     };

@@ -36,5 +36,7 @@ struct CodeText {
 [[nodiscard]] std::span<const CodeText> render_texts() noexcept;
 /// What images are found to have, and what registries answer. Static storage, in no order.
 [[nodiscard]] std::span<const CodeText> image_texts() noexcept;
+/// What kubeconfigs are found to have, and what API servers answer. Static storage, in no order.
+[[nodiscard]] std::span<const CodeText> live_texts() noexcept;
 
 }  // namespace kmm::plan

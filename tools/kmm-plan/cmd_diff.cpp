@@ -13,6 +13,7 @@
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/reporting.hpp"
+#include "kmm-plan/server_view.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "render/manifests.hpp"
 #include "report/tree_diff.hpp"
@@ -109,6 +110,22 @@ std::vector<Pair> pairs_of(const api::Objects& objects, const std::vector<Node>&
     return pairs;
 }
 
+/// Puts in the place of what was rendered what the API server would make of it.
+Diagnostics ask_server(LiveCluster& live, std::vector<Pair>& pairs) {
+    ServerView server(live);
+    for (auto& pair : pairs) {
+        if (pair.wanted.is_null() || (!pair.observed.is_null() && pair.observed.same_value(pair.wanted))) { continue; }
+        const auto after = server.after(pair.kind, pair.name, pair.observed, pair.wanted);
+        if (!after) { continue; }
+        api::Labels labels;
+        if (const Node* found = after->find_path({"metadata", "labels"}); found != nullptr) {
+            for (const auto& label : found->members()) { labels[label.key] = label.value.text(); }
+        }
+        pair.wanted = compared(comparable_labels(labels, pair.wanted), pair.kind == "Node" ? nullptr : after->find("spec"));
+    }
+    return server.findings();
+}
+
 Diagnostic finding_of(const Pair& pair, const report::Change& change) {
     Diagnostic finding;
     finding.code = "differs";
@@ -201,13 +218,17 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
             keep_namespace(pair.wanted, *ns);
         }
     }
-    // DaemonSets belong to no node that was named.
+    Diagnostics findings;
+    if (source.live) { findings = ask_server(*source.live, pairs); }
+    // DaemonSets belong to no node that was named. What a server adds to them is known without asking it.
     if (args.positionals("NODE").empty() && !args.get("selector")) {
         auto plugins = plugin_pairs(source.objects, options, settled, args.get("namespace").value_or(""));
         pairs.insert(pairs.end(), std::make_move_iterator(plugins.begin()), std::make_move_iterator(plugins.end()));
     }
+    if (context.verbosity >= 0 || has_errors(findings)) {
+        for (const auto& finding : findings) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
+    }
     const auto differences = differences_of(pairs, reporting);
-    Diagnostics findings;
     for (const auto& difference : differences) { findings.push_back(difference.finding); }
     sort_and_merge(findings);
     reporting.publish("diff", read_files(source), findings, context);
@@ -236,7 +257,9 @@ cli::Verb diff_verb() {
         "cluster settles at. Exits 0 if nothing differs and 2 if something does.\n\n"
         "DaemonSets and DeviceClasses are those that KMM's labels mark as a Module's own; what the API server adds by itself is no "
         "difference. Objects without these labels, or of Modules that were not read, are left alone. With NODE or -l only what belongs "
-        "to those nodes is compared.";
+        "to those nodes is compared.\n\n"
+        "On a live cluster the server is asked, without changing anything, what it would make of NodeModulesConfigs and labels of "
+        "Nodes (dryRun=All).";
     verb.examples = {
         {"kmm-plan diff --cluster ./fleet", "the whole fleet"},
         {"kmm-plan diff --cluster ./fleet -f new-module.yaml node-a", "what a change would do on a node"},

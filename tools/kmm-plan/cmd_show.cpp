@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan show: one line per node and module.
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,17 +18,40 @@ namespace kmm::tool_plan {
 
 namespace {
 
-std::set<std::string> selected_names(const Source& source, const cli::Args& args) {
+/// What the command line selects of one cluster.
+struct Selection {
     std::set<std::string> nodes;
-    for (const auto* node : select_nodes(source, args, args.positionals("NODE"))) { nodes.insert(node->meta.name); }
-    return nodes;
+    std::optional<std::string> ns;
+};
+
+/// Of several clusters a node that is named must be in one at least. Errors: those of select_nodes.
+std::vector<Selection> selections(const std::vector<Source>& sources, const cli::Args& args) {
+    const auto names = args.positionals("NODE");
+    const auto has = [](const Source& source, const std::string& name) {
+        const auto& nodes = source.objects.nodes;
+        return std::any_of(nodes.begin(), nodes.end(), [&](const api::Node& node) { return node.meta.name == name; });
+    };
+    std::vector<Selection> result;
+    for (const auto& source : sources) {
+        std::vector<std::string> here;
+        for (const auto& name : names) {
+            const bool elsewhere = !has(source, name) && std::any_of(sources.begin(), sources.end(), [&](const Source& other) {
+                return has(other, name);
+            });
+            if (!elsewhere) { here.push_back(name); }
+        }
+        Selection selection{{}, args.get("namespace")};
+        if (names.empty() || !here.empty()) {
+            for (const auto* node : select_nodes(source, args, here)) { selection.nodes.insert(node->meta.name); }
+        }
+        result.push_back(std::move(selection));
+    }
+    return result;
 }
 
-void keep_selected(plan::Plan& plan, const Source& source, const cli::Args& args) {
-    const auto nodes = selected_names(source, args);
-    const auto ns = args.get("namespace");
+void keep_selected(plan::Plan& plan, const Selection& selection) {
     std::erase_if(plan.entries, [&](const plan::Entry& entry) {
-        return nodes.count(entry.node) == 0 || (ns && entry.namespace_ != *ns);
+        return selection.nodes.count(entry.node) == 0 || (selection.ns && entry.namespace_ != *selection.ns);
     });
 }
 
@@ -39,18 +64,17 @@ void warn(const Diagnostics& diagnostics, cli::Context& context) {
 }
 
 /// A large fleet has millions of lines: they are written while they are made, the warnings follow.
-Exit show_lines(const Source& source, const plan::Options& options, const cli::Args& args, cli::Context& context) {
-    const auto nodes = selected_names(source, args);
-    const bool all = nodes.size() == source.objects.nodes.size();
-    const auto ns = args.get("namespace");
-    LineWriter writer(context.console);
+void show_lines(const Source& source, const plan::Options& options, const Selection& selection, const std::string& cluster,
+                cli::Context& context) {
+    const bool all = selection.nodes.size() == source.objects.nodes.size();
+    LineWriter writer(context.console, cluster);
     const auto diagnostics = plan::visit_plan(source.objects, options, [&](const plan::Line& line) {
-        const bool wanted = (all || nodes.count(line.node.meta.name) != 0) && (!ns || line.entry.namespace_ == *ns);
+        const bool wanted = (all || selection.nodes.count(line.node.meta.name) != 0) &&
+                            (!selection.ns || line.entry.namespace_ == *selection.ns);
         if (wanted) { writer.write(line); }
     });
     writer.flush();
     warn(diagnostics, context);
-    return Exit::ok;
 }
 
 std::string mapping_text(const plan::Entry& entry) {
@@ -61,70 +85,111 @@ std::string mapping_text(const plan::Entry& entry) {
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 /// Action and reason matter more than a registry's name: on a narrow terminal images lose their beginning, the tag stays.
-void shorten_images(std::vector<std::vector<std::string>>& rows, std::size_t width) {
-    constexpr std::size_t k_image = 4;
+void shorten_images(std::vector<std::vector<std::string>>& rows, std::size_t width, std::size_t image) {
     constexpr std::size_t k_image_min = 12;
-    std::vector<std::size_t> widths(7, 7);  // about the width of a header
+    std::vector<std::size_t> widths(image + 3, 7);  // about the width of a header
     for (const auto& row : rows) {
         for (std::size_t i = 0; i < widths.size(); ++i) { widths[i] = std::max(widths[i], row[i].size()); }
     }
     std::size_t others = 2 * (widths.size() - 1);
-    for (std::size_t i = 0; i < widths.size(); ++i) { others += i == k_image ? 0 : widths[i]; }
+    for (std::size_t i = 0; i < widths.size(); ++i) { others += i == image ? 0 : widths[i]; }
     const std::size_t room = std::max(k_image_min, width > others ? width - others : 0);
     for (auto& row : rows) {
-        if (row[k_image].size() > room) { row[k_image] = "…" + row[k_image].substr(row[k_image].size() - (room - 1)); }
+        if (row[image].size() > room) { row[image] = "…" + row[image].substr(row[image].size() - (room - 1)); }
     }
 }
 
-std::string table_text(const plan::Plan& plan, const cli::Context& context) {
+/// One cluster with its plan.
+struct Planned {
+    Source source;
+    plan::Options options;
+    value::Node digests;
+    plan::Plan plan;
+};
+
+std::string table_text(const std::vector<Planned>& all, const cli::Context& context) {
     const bool wide = context.output == "wide";
+    const bool several = all.size() > 1;
     std::vector<std::string> headers{"NODE", "KERNEL", "MODULE", "VERSION", "IMAGE", "ACTION", "REASON"};
     if (wide) { headers.insert(headers.end(), {"MAPPING", "MESSAGE"}); }
+    if (several) { headers.insert(headers.begin(), "CLUSTER"); }
     std::vector<std::vector<std::string>> rows;
-    for (const auto& entry : plan.entries) {
-        std::vector<std::string> row{entry.node,
-                                     or_dash(entry.kernel),
-                                     fmt::format("{}/{}", entry.namespace_, entry.module),
-                                     or_dash(entry.version),
-                                     or_dash(entry.image),
-                                     std::string(plan::to_string(entry.action)),
-                                     entry.reason};
-        if (wide) { row.insert(row.end(), {mapping_text(entry), entry.message}); }
-        rows.push_back(std::move(row));
+    for (const auto& planned : all) {
+        for (const auto& entry : planned.plan.entries) {
+            std::vector<std::string> row{entry.node,
+                                         or_dash(entry.kernel),
+                                         fmt::format("{}/{}", entry.namespace_, entry.module),
+                                         or_dash(entry.version),
+                                         or_dash(entry.image),
+                                         std::string(plan::to_string(entry.action)),
+                                         entry.reason};
+            if (wide) { row.insert(row.end(), {mapping_text(entry), entry.message}); }
+            if (several) { row.insert(row.begin(), planned.source.cluster); }
+            rows.push_back(std::move(row));
+        }
     }
     if (!context.console.out_is_terminal()) { return cli::format_table(headers, rows, 0); }
-    shorten_images(rows, context.console.width());
+    shorten_images(rows, context.console.width(), several ? 5 : 4);
     return cli::format_table(headers, rows, context.console.width());
 }
 
-void print(const Source& source, value::Node digests, const plan::Plan& plan, const plan::Options& options, cli::Context& context) {
+value::Node machine_node(std::vector<Planned>& all) {
+    std::vector<std::pair<std::string, value::Node>> plans;
+    for (auto& [source, options, digests, plan] : all) {
+        plans.emplace_back(source.cluster, plan_node(source, std::move(digests), plan, options));
+    }
+    return plans.size() == 1 ? std::move(plans.front().second) : joined_plan_node(plans);
+}
+
+void print(std::vector<Planned>& all, cli::Context& context) {
+    std::size_t entries = 0, nodes = 0, modules = 0;
+    for (const auto& planned : all) {
+        entries += planned.plan.entries.size();
+        nodes += planned.source.objects.nodes.size();
+        modules += planned.source.objects.modules.size();
+    }
     if (context.output == "json" || context.output == "yaml") {
-        context.console.out(machine_text(plan_node(source, std::move(digests), plan, options), context.output));
+        context.console.out(machine_text(machine_node(all), context.output));
     } else if (context.output == "name") {
-        for (const auto& entry : plan.entries) {
-            context.console.out(fmt::format("{} {}/{}\n", entry.node, entry.namespace_, entry.module));
+        for (const auto& planned : all) {
+            const std::string cluster = all.size() > 1 ? planned.source.cluster + " " : "";
+            for (const auto& entry : planned.plan.entries) {
+                context.console.out(fmt::format("{}{} {}/{}\n", cluster, entry.node, entry.namespace_, entry.module));
+            }
         }
-    } else if (plan.entries.empty()) {
-        context.console.err(fmt::format("nothing to show; read: Nodes {}, Modules {}\n", source.objects.nodes.size(),
-                                        source.objects.modules.size()));
+    } else if (entries == 0) {
+        context.console.err(fmt::format("nothing to show; read: Nodes {}, Modules {}\n", nodes, modules));
     } else {
-        context.console.out(table_text(plan, context));
+        context.console.out(table_text(all, context));
     }
 }
 
 Exit run_show(const cli::Args& args, cli::Context& context) {
-    Source source = read_valid_source(args, context);
+    std::vector<Source> sources = read_valid_sources(args, context);
     const bool plan_file = context.output == "json" || context.output == "yaml";
-    value::Node digests = plan_file ? digests_node(source.objects) : value::Node();
-    apply_what_if(args, source);
-    const plan::Options options = plan_options(args, source);
-    if (context.output == "jsonl") { return show_lines(source, options, args, context); }
-    plan::Plan plan = plan::make_plan(source.objects, options);
-    warn(plan.diagnostics, context);
-    plan.diagnostics.insert(plan.diagnostics.end(), source.diagnostics.begin(), source.diagnostics.end());
-    sort_and_merge(plan.diagnostics);
-    keep_selected(plan, source, args);
-    print(source, std::move(digests), plan, options, context);
+    const bool several = sources.size() > 1;
+    std::vector<value::Node> digests;
+    for (auto& source : sources) {
+        digests.push_back(plan_file ? digests_node(source.objects) : value::Node());
+        apply_what_if(args, source);
+    }
+    const auto selected = selections(sources, args);
+    std::vector<Planned> all;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        Source& source = sources[i];
+        plan::Options options = plan_options(args, source);
+        if (context.output == "jsonl") {
+            show_lines(source, options, selected[i], several ? source.cluster : "", context);
+            continue;
+        }
+        plan::Plan plan = plan::make_plan(source.objects, options);
+        warn(plan.diagnostics, context);
+        plan.diagnostics.insert(plan.diagnostics.end(), source.diagnostics.begin(), source.diagnostics.end());
+        sort_and_merge(plan.diagnostics);
+        keep_selected(plan, selected[i]);
+        all.push_back({std::move(source), std::move(options), std::move(digests[i]), std::move(plan)});
+    }
+    if (context.output != "jsonl") { print(all, context); }
     return Exit::ok;
 }
 
@@ -146,6 +211,7 @@ cli::Verb show_verb() {
         {"kmm-plan show --cluster ./fleet --kernel 6.1.0-60-amd64", "what if all nodes booted into that kernel"},
         {"kmm-plan show --cluster ./fleet --missing '*:v2-*'", "what if these images are not there"},
         {"kmm-plan show --cluster ./fleet -o json", "the plan file"},
+        {"kmm-plan show --context prod --context edge", "two live clusters in one table"},
     };
     verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
     verb.options = plan_option_list() + what_if_option_list() + source_options() + cli::common_options();

@@ -37,7 +37,7 @@ std::string text_of(const Source& source, const Reporting& reporting) {
 
 Exit run_validate(const cli::Args& args, cli::Context& context) {
     Reporting reporting(args);
-    Source source = read_source(args, args.positionals("FILE"));
+    Source source = read_source(args, context, args.positionals("FILE"));
     plan::ValidateOptions options;
     options.kubernetes_version = args.get("kubernetes-version").value_or("");
     plan::Options planned;

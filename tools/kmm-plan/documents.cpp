@@ -121,6 +121,37 @@ Node plan_node(const Source& source, Node digests, const plan::Plan& plan, const
     return node;
 }
 
+Node joined_plan_node(const std::vector<std::pair<std::string, Node>>& plans) {
+    const auto with_cluster = [](const std::string& cluster, const Node& item) {
+        Node node = Node::mapping({{"cluster", cluster}});
+        for (const auto& member : item.members()) { node.set(member.key, member.value); }
+        return node;
+    };
+    Node clusters = Node::sequence();
+    Node entries = Node::sequence();
+    Node diagnostics = Node::sequence();
+    Node sums = Node::mapping();
+    std::string state;
+    for (const auto& [cluster, plan] : plans) {
+        clusters.push_back(with_cluster(cluster, *plan.find("source")));
+        for (const auto& entry : plan.find("entries")->items()) { entries.push_back(with_cluster(cluster, entry)); }
+        for (const auto& finding : plan.find("diagnostics")->items()) { diagnostics.push_back(with_cluster(cluster, finding)); }
+        for (const auto& count : plan.find("summary")->members()) {
+            const Node* before = sums.find(count.key);
+            const std::uint64_t sum = (before == nullptr ? 0 : before->as_uint().value_or(0)) + count.value.as_uint().value_or(0);
+            sums.set(count.key, sum);
+        }
+        state = plan.get_string({"state"});
+    }
+    Node node = document("Plan");
+    node.set("source", Node::mapping({{"clusters", std::move(clusters)}}));
+    node.set("state", state);
+    node.set("entries", std::move(entries));
+    node.set("summary", std::move(sums));
+    node.set("diagnostics", std::move(diagnostics));
+    return node;
+}
+
 Node why_node(const plan::Why& why) {
     Node node = document("Why");
     node.set("settled", entry_node(why.settled));

@@ -2,6 +2,8 @@
 // The documents that kmm-plan prints as JSON and YAML: Plan, Why, Validation.
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "kmm-plan/source.hpp"
@@ -21,6 +23,9 @@ namespace kmm::tool_plan {
 [[nodiscard]] value::Node digests_node(const api::Objects& objects);
 /// Kind Plan: the plan file. `digests` are of what was read, before anything was imagined.
 [[nodiscard]] value::Node plan_node(const Source& source, value::Node digests, const plan::Plan& plan, const plan::Options& options);
+/// Plans of several clusters as one document of kind Plan: each entry and finding begins with its `cluster`, `source` is a list
+/// `clusters`, the counts of `summary` are sums.
+[[nodiscard]] value::Node joined_plan_node(const std::vector<std::pair<std::string, value::Node>>& plans);
 /// Kind Why.
 [[nodiscard]] value::Node why_node(const plan::Why& why);
 /// Kind Validation.

@@ -16,7 +16,15 @@ std::string text_of_line(const plan::Entry& entry) { return value::to_json(entry
 
 }  // namespace
 
-LineWriter::LineWriter(cli::Console& console) : console_(console) { block_.reserve(2 * k_block); }
+LineWriter::LineWriter(cli::Console& console, const std::string& cluster) : console_(console) {
+    block_.reserve(2 * k_block);
+    if (!cluster.empty()) { head_ = "{\"cluster\":" + value::to_json(value::Node(cluster)) + ","; }
+}
+
+void LineWriter::begin_line(const std::string& text) {
+    block_ += head_;
+    block_.append(text, head_.empty() ? 0 : 1);
+}
 
 std::optional<LineWriter::Pieces> LineWriter::cut(const plan::Line& line) {
     constexpr std::string_view k_node = "the node of the line";
@@ -47,14 +55,14 @@ void LineWriter::write(const plan::Line& line) {
         pieces = &pieces_[line.shared];
     }
     if (pieces == nullptr || !*pieces) {
-        block_ += text_of_line(line.own());
+        begin_line(text_of_line(line.own()));
     } else {
         if (node_ != &line.node) {
             node_ = &line.node;
             name_ = value::to_json(value::Node(line.node.meta.name));
             boot_id_ = line.node.boot_id.empty() ? "" : value::to_json(value::Node(line.node.boot_id));
         }
-        block_ += (**pieces)[0];
+        begin_line((**pieces)[0]);
         block_ += name_;
         block_ += (**pieces)[1];
         block_ += boot_id_;

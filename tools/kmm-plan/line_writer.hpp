@@ -16,8 +16,8 @@ namespace kmm::tool_plan {
 /// text once.
 class LineWriter {
 public:
-    /// `console` must outlive the writer.
-    explicit LineWriter(cli::Console& console);
+    /// `console` must outlive the writer. With a `cluster` every line begins with it.
+    explicit LineWriter(cli::Console& console, const std::string& cluster = "");
     void write(const plan::Line& line);
     /// Call it after the last line.
     void flush();
@@ -28,7 +28,11 @@ private:
     /// nullopt if the text of the entry has no such places.
     [[nodiscard]] static std::optional<Pieces> cut(const plan::Line& line);
 
+    /// Appends a line, or its first piece.
+    void begin_line(const std::string& text);
+
     cli::Console& console_;
+    std::string head_;  ///< what stands before the first member
     std::string block_;
     const api::Node* node_ = nullptr;  ///< of the last line, and its name and boot id as JSON
     std::string name_, boot_id_;

@@ -13,7 +13,7 @@ cli::Program program() {
     result.name = "kmm-plan";
     result.summary = "decide which nodes need which kernel module, and say why";
     result.description =
-        "Reads Nodes, Modules and NodeModulesConfigs from a directory or from documents and works out what Kernel Module "
+        "Reads Nodes, Modules and NodeModulesConfigs from a live cluster, a directory or documents and works out what Kernel Module "
         "Management makes of them. Changes nothing.\n\n"
         "A plan shows the settled state: what the cluster arrives at if every Pod succeeds and nobody interferes.";
     result.verbs = {show_verb(),      why_verb(),    validate_verb(), matrix_verb(), render_verb(), diff_verb(),
@@ -30,7 +30,8 @@ cli::Program program() {
     result.examples = {
         {"kmm-plan show --cluster ./fleet", "one line per node and module"},
         {"kmm-plan why node-a drivers/kmm-hello --cluster ./fleet", "the facts behind one line"},
-        {"kubectl get nodes,modules -A -o json | kmm-plan show -f -", "the same for a live cluster's dump"},
+        {"kmm-plan show --context prod", "the same for a live cluster"},
+        {"kubectl get nodes,modules -A -o json | kmm-plan show -f -", "the same for a dump of one"},
     };
     return result;
 }

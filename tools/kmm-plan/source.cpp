@@ -11,6 +11,7 @@
 #include "cluster/directory_store.hpp"
 #include "cluster/documents.hpp"
 #include "cluster/selector.hpp"
+#include "kmm-plan/live.hpp"
 #include "plan/lint.hpp"
 #include "plan/validate.hpp"
 #include "sys/file_ops.hpp"
@@ -55,45 +56,130 @@ std::vector<cli::Option> source_options() {
     file.value_name = "FILE";
     file.help = "documents, a directory of them, or - for standard input";
     file.repeatable = true;
-    return std::vector<cli::Option>{file} + cli::cluster_options();
+    cli::Option timeout;
+    timeout.name = "api-timeout";
+    timeout.value_name = "DURATION";
+    timeout.help = "how long to wait for an API server that does not answer";
+    timeout.default_text = "30s";
+    std::vector<cli::Option> options = std::vector<cli::Option>{file} + cli::cluster_options();
+    for (auto& option : options) {
+        if (option.name != "context") { continue; }
+        option.repeatable = true;
+        option.help = "context of the kubeconfig; the current one if absent";
+    }
+    options.push_back(std::move(timeout));
+    return options;
 }
 
-Source read_source(const cli::Args& args, const std::vector<std::string>& more_files) {
-    if (chosen(args, "kubeconfig") || args.get("context")) {
-        throw Error(Exit::usage, "unsupported", "reading from an API server is not supported by this version")
-            .hint("kubectl get nodes,modules,nodemodulesconfigs -A -o json | kmm-plan ... -f -");
+namespace {
+
+enum class Place { documents, directory, api_server };
+
+Place place_of(const cli::Args& args, bool has_documents) {
+    const bool directory = chosen(args, "cluster");
+    const bool server = names_api_server(args);
+    if (directory && server) {
+        throw Error(Exit::usage, "several-sources", "expected one cluster, found --cluster and --kubeconfig or --context")
+            .hint("-f adds documents to either");
+    }
+    if (server) { return Place::api_server; }
+    // Documents named on the command line win over a cluster that only the environment names.
+    if (directory || (args.get("cluster") && !has_documents)) { return Place::directory; }
+    if (has_documents) { return Place::documents; }
+    if (finds_api_server(args)) { return Place::api_server; }
+    throw Error(Exit::usage, "no-source", "no cluster given, expected one of --cluster, --kubeconfig or -f")
+        .detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file")
+        .detail("api server", "--kubeconfig FILE, --context NAME, KUBECONFIG or ~/.kube/config")
+        .detail("documents", "-f FILE|DIR|-: YAML, JSON, output of kubectl get -o json")
+        .hint("kmm-plan show --cluster DIR");
+}
+
+Source read_directory(const std::string& directory) {
+    Source source;
+    sys::LinuxFileOps ops;
+    cluster::Snapshot snapshot = cluster::DirectoryStore(directory, ops).read();
+    source.objects = std::move(snapshot.objects);
+    source.diagnostics = std::move(snapshot.diagnostics);
+    source.description = value::Node::mapping({{"cluster", directory}});
+    return source;
+}
+
+Source read_live(const cli::Args& args, cli::Context& context, const std::string& name, bool has_documents) {
+    auto live = std::make_shared<LiveCluster>(args, name, context);
+    kube::Fleet fleet = with_context([&] { return "cluster " + base::escape(live->name()); },
+                                     [&] { return kube::read_fleet(live->client(), fleet_query(context.verb.name)); });
+    if (!fleet.has_kmm && !has_documents) {
+        throw Error(Exit::not_found, "kmm-not-installed",
+                    fmt::format("cluster {} has no kind Module (kmm.sigs.x-k8s.io/v1beta1)", base::escape(live->name())))
+            .hint("install KMM, or its CRDs alone; -f FILE adds Modules without it");
     }
     Source source;
-    source.description = value::Node::mapping();
+    source.objects = std::move(fleet.objects);
+    source.diagnostics = std::move(fleet.diagnostics);
+    source.cluster = live->name();
+    source.description = value::Node::mapping({{"context", live->name()}, {"server", live->client().connection().server}});
+    source.live = std::move(live);
+    return source;
+}
+
+void add_documents(const std::vector<std::string>& names, const api::Objects& objects, const Diagnostics& faults,
+                   const std::vector<std::string>& files, Source& source) {
+    if (names.empty()) { return; }
+    append(source.diagnostics, faults);
+    keep_replaced(source, objects.modules);
+    cluster::overlay(source.objects, objects);
+    source.description.set("files", value::Node::strings(files));
+}
+
+void check_source(Source& source, cli::Context& context) {
+    append(source.diagnostics, plan::validate(source.objects));
+    append(source.diagnostics, plan::lint(source.objects));
+    drop_notes(source.diagnostics);
+    sort_and_merge(source.diagnostics);
+    if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }
+    if (context.verbosity >= 0) {
+        for (const auto& diagnostic : source.diagnostics) {
+            context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files) {
     std::vector<std::string> names = args.all("filename");
     names.insert(names.end(), more_files.begin(), more_files.end());
-    // Documents named on the command line win over a cluster that only the environment names.
-    const auto cluster = args.get("cluster");
-    const bool use_cluster = cluster && (names.empty() || chosen(args, "cluster"));
-    if (!use_cluster && names.empty()) {
-        throw Error(Exit::usage, "no-source", "no cluster given, expected one of --cluster, --kubeconfig or -f")
-            .detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file")
-            .detail("api server", "--kubeconfig FILE, or KUBECONFIG: not supported by this version")
-            .detail("documents", "-f FILE|DIR|-: YAML, JSON, output of kubectl get -o json")
-            .hint("kmm-plan show --cluster DIR");
+    const Place place = place_of(args, !names.empty());
+    // Standard input can be read once: the documents are read before any cluster.
+    api::Objects objects;
+    Diagnostics faults;
+    const auto files = names.empty() ? names : cluster::read_documents(names, objects, faults);
+    if (!names.empty()) { api::finish(objects, faults); }
+    std::vector<Source> sources;
+    switch (place) {
+        case Place::documents:
+            sources.emplace_back().description = value::Node::mapping();
+            break;
+        case Place::directory: sources.push_back(read_directory(*args.get("cluster"))); break;
+        case Place::api_server:
+            for (const auto& name : chosen_contexts(args)) {
+                sources.push_back(read_live(args, context, name, !names.empty()));
+            }
     }
-    if (use_cluster) {
-        sys::LinuxFileOps ops;
-        cluster::Snapshot snapshot = cluster::DirectoryStore(*cluster, ops).read();
-        source.objects = std::move(snapshot.objects);
-        source.diagnostics = std::move(snapshot.diagnostics);
-        source.description.set("cluster", *cluster);
+    for (auto& source : sources) {
+        add_documents(names, objects, faults, files, source);
+        sort_and_merge(source.diagnostics);
     }
-    if (!names.empty()) {
-        api::Objects objects;
-        const auto files = cluster::read_documents(names, objects, source.diagnostics);
-        api::finish(objects, source.diagnostics);
-        keep_replaced(source, objects.modules);
-        cluster::overlay(source.objects, std::move(objects));
-        source.description.set("files", value::Node::strings(files));
+    return sources;
+}
+
+Source read_source(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files) {
+    if (const auto contexts = chosen_contexts(args); contexts.size() > 1) {
+        throw Error(Exit::usage, "one-context",
+                    fmt::format("{} is about one cluster, found --context {} times", context.verb.name, contexts.size()))
+            .hint("kmm-plan show takes several");
     }
-    sort_and_merge(source.diagnostics);
-    return source;
+    return std::move(read_sources(args, context, more_files).front());
 }
 
 std::vector<std::string> read_files(const Source& source) {
@@ -122,18 +208,15 @@ std::vector<std::string> read_files(const Source& source) {
 }
 
 Source read_valid_source(const cli::Args& args, cli::Context& context) {
-    Source source = read_source(args);
-    append(source.diagnostics, plan::validate(source.objects));
-    append(source.diagnostics, plan::lint(source.objects));
-    drop_notes(source.diagnostics);
-    sort_and_merge(source.diagnostics);
-    if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }
-    if (context.verbosity >= 0) {
-        for (const auto& diagnostic : source.diagnostics) {
-            context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
-        }
-    }
+    Source source = read_source(args, context);
+    check_source(source, context);
     return source;
+}
+
+std::vector<Source> read_valid_sources(const cli::Args& args, cli::Context& context) {
+    std::vector<Source> sources = read_sources(args, context);
+    for (auto& source : sources) { check_source(source, context); }
+    return sources;
 }
 
 std::vector<const api::Node*> select_nodes(const Source& source, const cli::Args& args,

@@ -2,6 +2,7 @@
 // Where kmm-plan reads its objects from.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 
 namespace kmm::tool_plan {
 
+class LiveCluster;
+
 /// --cluster and its kin, and -f.
 [[nodiscard]] std::vector<cli::Option> source_options();
 
@@ -19,12 +22,21 @@ struct Source {
     api::Objects objects;
     Diagnostics diagnostics;
     std::vector<api::Module> replaced;  ///< Modules of the cluster in whose place documents of -f stand, sorted
-    value::Node description;  ///< {"cluster": DIR, "files": [...]}, absent parts left out
+    value::Node description;  ///< {"cluster": DIR, "context": NAME, "server": URL, "files": [...]}, absent parts left out
+    std::string cluster;      ///< name of the context of a live cluster, "" otherwise
+    std::shared_ptr<LiveCluster> live;  ///< nullptr for anything but an API server
 };
 
-/// Reads --cluster and -f, the latter on top of the former, and `more_files`. Faults are in the diagnostics.
-/// Errors: usage "no-source" if none of them is given, usage "unsupported" for an API server, not_found "cluster-not-found".
-[[nodiscard]] Source read_source(const cli::Args& args, const std::vector<std::string>& more_files = {});
+/// Reads the cluster, and on top of it -f and `more_files`: each context of --context, or one source. The cluster is what an
+/// option says, else documents alone if there are any, else KMM_CLUSTER, else what kubectl would find. Faults are in the
+/// diagnostics. Waiting for an API server is said on standard error.
+/// Errors: usage "no-source" if there is none of them, usage "several-sources" for a directory and an API server at once,
+/// not_found "cluster-not-found", "kmm-not-installed" when an API server has no Modules and -f adds none; those of kube.
+[[nodiscard]] std::vector<Source> read_sources(const cli::Args& args, cli::Context& context,
+                                               const std::vector<std::string>& more_files = {});
+
+/// read_sources for verbs about one cluster. Errors: also usage "one-context".
+[[nodiscard]] Source read_source(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files = {});
 
 /// The files that the objects and findings come from, and those that were named, sorted.
 [[nodiscard]] std::vector<std::string> read_files(const Source& source);
@@ -35,6 +47,9 @@ void drop_notes(Diagnostics& diagnostics);
 /// read_source, and the rules of Modules. Errors: as read_source; data (or not_found) with all faults if there is any.
 /// Warnings go to standard error unless -q is given.
 [[nodiscard]] Source read_valid_source(const cli::Args& args, cli::Context& context);
+
+/// The same for each context.
+[[nodiscard]] std::vector<Source> read_valid_sources(const cli::Args& args, cli::Context& context);
 
 /// The nodes that -l and `names` select, in order. Errors: not_found "node-not-found" with the nearest name; usage for a bad
 /// selector. Empty `names`: all nodes.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-plan/live.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "kube/kubeconfig.hpp"
+#include "kube/teller.hpp"
+#include "sys/clock.hpp"
+#include "sys/random.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+bool is_given(const cli::Args& args, std::string_view option) {
+    return args.get(option) && args.source(option) != "environment";
+}
+
+kube::ConfigRequest config_request(const cli::Args& args, const std::string& context_name) {
+    kube::ConfigRequest request = kube::request_from_environment();
+    if (is_given(args, "kubeconfig")) { request.file = args.get("kubeconfig"); }
+    request.context = context_name;
+    return request;
+}
+
+}  // namespace
+
+bool names_api_server(const cli::Args& args) { return is_given(args, "kubeconfig") || is_given(args, "context"); }
+
+bool finds_api_server(const cli::Args& args) { return kube::connection_configured(config_request(args, "")); }
+
+std::vector<std::string> chosen_contexts(const cli::Args& args) {
+    std::vector<std::string> result;
+    for (auto& name : args.all("context")) {
+        if (std::find(result.begin(), result.end(), name) == result.end()) { result.push_back(name); }
+    }
+    if (result.empty()) { result.emplace_back(); }
+    return result;
+}
+
+struct LiveCluster::Parts {
+    sys::LinuxClock clock;
+    sys::LinuxRandom random;
+    std::unique_ptr<kube::Client> client;
+};
+
+LiveCluster::LiveCluster(const cli::Args& args, const std::string& context_name, cli::Context& context)
+    : parts_(std::make_unique<Parts>()) {
+    kube::Connection connection = kube::load_connection(config_request(args, context_name));
+    kube::ClientOptions options;
+    if (context.verbosity >= 0) {
+        kube::tell_all(options, [&console = context.console](const std::string& line) { console.err(line + "\n"); });
+    }
+    if (const auto timeout = args.get("api-timeout")) {
+        options.api_timeout = base::parse_duration(*timeout).value_or(options.api_timeout);
+    }
+    parts_->client = kube::make_client(std::move(connection), parts_->clock, parts_->random, std::move(options));
+}
+
+LiveCluster::~LiveCluster() = default;
+
+kube::Client& LiveCluster::client() noexcept { return *parts_->client; }
+
+const std::string& LiveCluster::name() const noexcept { return parts_->client->connection().context; }
+
+kube::FleetQuery fleet_query(std::string_view verb) {
+    kube::FleetQuery query;
+    if (verb == "images" || verb == "preflight") { query.referenced = kube::FleetQuery::Referenced::secrets; }
+    if (verb == "render" || verb == "validate") { query.referenced = kube::FleetQuery::Referenced::all; }
+    if (verb == "validate") { query.hub = kube::FleetQuery::Hub::yes; }
+    return query;
+}
+
+}  // namespace kmm::tool_plan

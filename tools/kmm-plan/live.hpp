@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A live cluster as the source of a plan.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/app.hpp"
+#include "kube/client.hpp"
+#include "kube/fleet.hpp"
+
+namespace kmm::tool_plan {
+
+/// True if an option names an API server; the environment does not count.
+[[nodiscard]] bool names_api_server(const cli::Args& args);
+/// True if the environment, the home directory or a service account has one.
+[[nodiscard]] bool finds_api_server(const cli::Args& args);
+
+/// The contexts of --context in order, each once; {""} for the current one.
+[[nodiscard]] std::vector<std::string> chosen_contexts(const cli::Args& args);
+
+/// A client that says on standard error when the server does not answer, with the seams it needs.
+class LiveCluster {
+public:
+    /// Errors: those of kube::load_connection.
+    LiveCluster(const cli::Args& args, const std::string& context_name, cli::Context& context);
+    ~LiveCluster();
+    LiveCluster(const LiveCluster&) = delete;
+    LiveCluster& operator=(const LiveCluster&) = delete;
+
+    [[nodiscard]] kube::Client& client() noexcept;
+    /// Name of the context.
+    [[nodiscard]] const std::string& name() const noexcept;
+
+private:
+    struct Parts;
+    std::unique_ptr<Parts> parts_;
+};
+
+/// What the verb `verb` needs to know of a cluster.
+[[nodiscard]] kube::FleetQuery fleet_query(std::string_view verb);
+
+}  // namespace kmm::tool_plan
