@@ -5,6 +5,7 @@
 #include <archive_entry.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <exception>
@@ -20,6 +21,8 @@ namespace kmm::registry {
 namespace {
 
 constexpr std::size_t k_piece = 256U << 10U;
+constexpr std::size_t k_block = 512;
+constexpr std::array<char, k_block> k_padding{};
 
 /// libarchive's tar, handed on piece by piece. Exceptions do not pass through C: they wait in `failure`.
 struct TarOutput {
@@ -56,6 +59,11 @@ struct TarReader::Impl {
     std::string_view first;  ///< read ahead to know an empty stream
     bool first_used = false;
     bool opened = false;
+    bool ended = false;
+    std::size_t tail = 0;      ///< bytes of the last block, 0 if it is whole
+    std::uint64_t total = 0;   ///< bytes of the stream so far
+    std::uint64_t size = 0;    ///< of the current entry's content
+    bool sparse = false;       ///< the entry's content is stored with holes left out
     std::exception_ptr failure;
     std::vector<char> buffer;
 
@@ -73,6 +81,15 @@ struct TarReader::Impl {
         try {
             const std::string_view piece = self.first_used ? self.input.next() : self.first;
             self.first_used = true;
+            self.total += piece.size();
+            if (piece.empty() && !self.ended) {
+                // umoci insert, for one, writes neither what fills up the last block nor the end mark. Go's reader takes
+                // that, and so do the tools built on it.
+                self.ended = true;
+                self.tail = self.total % k_block;
+                *data = k_padding.data();
+                return static_cast<la_ssize_t>((k_block - self.tail) % k_block);
+            }
             *data = piece.data();
             return static_cast<la_ssize_t>(piece.size());
         } catch (...) {
@@ -80,6 +97,13 @@ struct TarReader::Impl {
             archive_set_error(handle, EIO, "the layer's bytes could not be read");
             return -1;
         }
+    }
+
+    /// Where the last block was filled up: the stream must have ended with the content of the last entry.
+    void check_tail() const {
+        if (tail == 0 || (!sparse && size % k_block == tail)) return;
+        throw Error(Exit::data, "bad-layer",
+                    fmt::format("expected a tar archive in the layer, found its last block cut off after {} of 512 bytes", tail));
     }
 
     void check(int code, const char* doing) const {
@@ -117,10 +141,13 @@ bool TarReader::next(LayerEntry& entry) {
     archive_entry* header = nullptr;
     const int code = archive_read_next_header(impl_->reader, &header);
     if (code == ARCHIVE_EOF && !impl_->failure) {
+        impl_->check_tail();
         return false;
     }
     impl_->check(code == ARCHIVE_RETRY ? ARCHIVE_FATAL : code, "reading an entry");
     entry = LayerEntry{};
+    impl_->size = 0;
+    impl_->sparse = false;
     const char* name = archive_entry_pathname(header);
     const char* hardlink = archive_entry_hardlink(header);
     if (name == nullptr) {
@@ -149,6 +176,8 @@ bool TarReader::next(LayerEntry& entry) {
     }
     entry.size = static_cast<std::uint64_t>(size);
     entry.sparse = archive_entry_sparse_count(header) > 0;
+    impl_->size = entry.size;
+    impl_->sparse = entry.sparse;
     entry.executable = (archive_entry_mode(header) & 0111U) != 0;
     return true;
 }
@@ -156,6 +185,7 @@ bool TarReader::next(LayerEntry& entry) {
 std::string_view TarReader::content() {
     const la_ssize_t got = archive_read_data(impl_->reader, impl_->buffer.data(), impl_->buffer.size());
     impl_->check(got < 0 ? ARCHIVE_FATAL : ARCHIVE_OK, "reading a file");
+    impl_->check_tail();
     return {impl_->buffer.data(), static_cast<std::size_t>(got)};
 }
 

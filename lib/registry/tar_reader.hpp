@@ -15,7 +15,8 @@
 namespace kmm::registry {
 
 /// A tar (ustar, GNU, pax) out of a byte source, entry by entry. Owners, times, extended attributes and access lists are not
-/// even looked at. Reads no further than the end-of-archive mark.
+/// even looked at. Reads no further than the end-of-archive mark, which may be missing, together with what fills up the last
+/// block.
 class TarReader final : public EntryReader {
 public:
     /// `input` must outlive the reader.

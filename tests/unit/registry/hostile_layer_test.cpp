@@ -56,6 +56,18 @@ TEST_CASE("M26 gzip members, garbage, checksums and truncation") {
     CHECK(pull_bytes(framed + "garbage", k_zstd, tar).code() == "bad-layer");
 }
 
+TEST_CASE("an archive that ends with its last file, as umoci insert writes it, is whole; one that ends elsewhere is not") {
+    const std::string content(700, 'x');
+    const std::string blocks = TarBuilder().file(k_modules + "/good.ko", "good").file(k_modules + "/more.ko", content).blocks();
+    const std::size_t end = blocks.size() - (1024 - content.size());
+    for (std::size_t length = end - 700; length <= blocks.size(); ++length) {
+        CAPTURE(length);
+        const std::string tar = blocks.substr(0, length);
+        const Outcome outcome = pull_bytes(gzip(tar), k_gzip, tar);
+        CHECK(outcome.code() == (length == end || length == blocks.size() ? "ok" : "bad-layer"));
+    }
+}
+
 TEST_CASE("M27 compressed twice is not a tar") {
     CHECK(pull_bytes(gzip(gzip(good_tar())), k_gzip, gzip(good_tar())).code() == "bad-layer");
     CHECK(pull_bytes(zstd(gzip(good_tar())), k_zstd, gzip(good_tar())).exit() == Exit::data);
