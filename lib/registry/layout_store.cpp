@@ -88,7 +88,8 @@ public:
             throw Error(Exit::not_found, "image-not-found", "the layout has no " + path_of(*digest)).hint("copy the image again");
         }
         static_cast<void>(verified_manifest(*text, expected));
-        return {std::move(*text), first_ && *digest == *first_ ? first_type_ : std::string(), {}};
+        const auto said = std::find_if(several_.begin(), several_.end(), [&](const auto& d) { return d.digest == *digest; });
+        return {std::move(*text), said == several_.end() ? std::string() : said->media_type, {}};
     }
 
     void blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& /*warnings*/,
@@ -128,7 +129,6 @@ private:
                                               : fmt::format("expected the tag {} in the layout, found {}", base::escape(reference.tag), known));
         } else if (several_.size() == 1) {
             first_ = several_.front().digest;
-            first_type_ = several_.front().media_type;
         } else if (std::any_of(several_.begin(), several_.end(), [](const auto& d) { return !d.platform; })) {
             throw Error(Exit::data, "ambiguous-image", fmt::format("expected one image, found {} in the layout: {}", several_.size(), known))
                 .hint("name one: oci:DIR:TAG or oci:DIR@sha256:...");
@@ -138,7 +138,6 @@ private:
     std::unique_ptr<FileSet> files_;
     std::function<void()> check_deadline_;
     std::optional<image::Digest> first_;
-    std::string first_type_;  ///< as index.json says, "" if it does not
     std::vector<image::Descriptor> several_;  ///< images of several platforms under one name
 };
 

@@ -94,6 +94,29 @@ std::string docker_archive(const std::vector<TestLayer>& layers, const std::stri
 
 TEST_SUITE("registry::unit") {
 
+TEST_CASE("manifests of a layout that say no media type, as skopeo writes them: the index says it") {
+    const sys::TempDir top("kmm-test-");
+    Layout layout;
+    const TestLayer layer = one_module("bare");
+    layout.add_blob(layer.bytes);
+    const std::string config = layout.add_blob(R"({"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[")" + layer.diff_id + "\"]}}");
+    const auto part = [&](const std::string& type, const std::string& digest) {
+        return R"({"mediaType":"application/vnd.oci.image.)" + type + R"(","digest":")" + digest + R"(","size":)" +
+               std::to_string(layout.files["blobs/sha256/" + digest.substr(7)].size()) + "}";
+    };
+    const std::string manifest = layout.add_blob(R"({"schemaVersion":2,"config":)" + part("config.v1+json", config) + R"(,"layers":[)" +
+                                                 part("layer.v1.tar+gzip", sha256(layer.bytes)) + "]}");
+    const std::string index = layout.add_blob(R"({"schemaVersion":2,"manifests":[)" + part("manifest.v1+json", manifest) + "]}");
+    layout.files["index.json"] = R"({"schemaVersion":2,"manifests":[)" + part("manifest.v1+json", manifest) + "]}";
+    layout.write(top.path() + "/manifest");
+    layout.files["index.json"] = R"({"schemaVersion":2,"manifests":[)" + part("index.v1+json", index) + "]}";
+    layout.write(top.path() + "/index");
+    for (const char* name : {"manifest", "index"}) {
+        CAPTURE(name);
+        CHECK(pull_local("oci:" + top.path() + "/" + name).code() == "ok");
+    }
+}
+
 TEST_CASE("an OCI layout and its archive, by tag, by digest and alone") {
     const sys::TempDir top("kmm-test-");
     Layout layout;
