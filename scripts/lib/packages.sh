@@ -9,7 +9,7 @@ packages_build=(
 )
 packages_vm=(
   qemu-system-x86 seabios linux-image-amd64 linux-headers-amd64 kmod busybox-static dropbear-bin openssh-client
-  docker-registry skopeo openssl ca-certificates python3
+  docker-registry skopeo umoci openssl ca-certificates python3
 )
 packages_test=(
   doctest-dev libcpp-httplib-dev bats shellcheck faketime strace cpio procps man-db groff file jq git

@@ -9,7 +9,7 @@ sys.dont_write_bytecode = True
 
 from lab import cluster  # noqa: E402
 from lab.common import NODES, Lab, LabError, say  # noqa: E402
-from lab.nodes import Fleet  # noqa: E402
+from lab.nodes import GROUPS, Fleet  # noqa: E402
 from lab.registry import Registry  # noqa: E402
 
 
@@ -26,7 +26,8 @@ def up(lab, options):
 
 
 def down(lab, _):
-    Fleet(lab).down()
+    for group in ("nodes", *GROUPS):
+        Fleet(lab, group).down()
     Registry(lab).stop()
 
 

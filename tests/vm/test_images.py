@@ -47,6 +47,44 @@ class Hostile(NodeCase):
         self.assertEqual([f for f in left if f.endswith(".ko")], [], "module files were left on the node")
 
 
+class Tools(NodeCase):
+    """The same module in images that five tools and formats made."""
+
+    def loads(self, reference):
+        result = self.load(NODE, reference)
+        self.assertEqual(result["outcome"], "loaded")
+        self.assertEqual(self.live(NODE), self.file_identity("v2"))
+        return result
+
+    def test_umoci(self):
+        self.loads(self.image("kmm-other", "umoci"))
+
+    def test_skopeo_and_dockers_schema_2(self):
+        self.loads(self.image("kmm-other", "schema2"))
+
+    def test_layers_of_zstd(self):
+        result = self.loads(self.image("kmm-other", "zstd"))
+        self.assertEqual(result["image"]["digest"], self.digests["kmm-other:zstd"])
+
+    def test_an_index_of_two_platforms(self):
+        self.loads(self.image("kmm-multi", "v2"))
+
+    def test_twenty_layers_with_whiteouts(self):
+        image = self.image("kmm-other", "layers")
+        self.loads(image)
+        error = self.load(NODE, image, expect=66, module="kmm_busy")
+        self.assertEqual(error["code"], "module-not-in-image", "a later layer has taken it away")
+
+    def test_without_a_registry(self):
+        for name, reference in (("docker.tar", "docker-archive:{}"), ("layout-zstd", "oci:{}:zstd")):
+            with self.subTest(name):
+                self.fleet.put(NODE, self.lab.dir / "images" / name, "/run/image")
+                self.addCleanup(self.fleet.shell, NODE, "rm -rf /run/image")
+                self.loads(reference.format(f"/run/image/{name}"))
+                self.fleet.clean()
+                self.fleet.shell(NODE, "rm -rf /run/image")
+
+
 class Tls(NodeCase):
     def test_the_ca_of_the_node_is_used(self):
         image = self.image("kmm-hello", "v2").replace(str(self.registry.port), str(self.registry.tls_port))

@@ -105,6 +105,9 @@ def kernel(lab):
     """The kernel to boot: Debian's own, taken out of its compressed image where that is one of xz (an emulated processor
     needs as long to decompress it as to boot it), else the image as it is."""
     packed = pathlib.Path(f"/boot/vmlinuz-{lab.kernel}")
+    image = lab.path("vmlinux")
+    if image.exists() and image.stat().st_mtime > packed.stat().st_mtime:
+        return image
     data = packed.read_bytes()
     start = data.find(b"\xfd7zXZ\0")
     if start < 0:
@@ -115,8 +118,9 @@ def kernel(lab):
         return packed
     if not plain.startswith(b"\x7fELF") or b"PVH" not in plain and b"Xen\0" not in plain:
         return packed
-    image = lab.path("vmlinux")
-    image.write_bytes(plain)
+    temporary = image.with_suffix(".new")
+    temporary.write_bytes(plain)
+    os.replace(temporary, image)
     return image
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 
-from .common import HERE, LabError, run
+from .common import HERE, LabError, need, run
 
 SOURCES = HERE / "modules"
 # directory: {module: (source, text replacements)}
@@ -12,6 +12,7 @@ BUILDS = {
     "v2": {"kmm_hello": ("kmm_hello.c", {"@KMM_HELLO_VERSION@": "2"})},
     "v2-failinit": {"kmm_hello": ("kmm_hello_failinit.c", {})},
     "v2-unknown": {"kmm_hello": ("kmm_hello_unknown.c", {})},
+    "simple": {"simple_kmod": ("simple_kmod.c", {}), "simple_procfs_kmod": ("simple_procfs_kmod.c", {})},
     "misc": {"kmm_dep": ("kmm_dep.c", {}), "kmm_user": ("kmm_user.c", {}), "kmm_busy": ("kmm_busy.c", {})},
 }
 
@@ -36,6 +37,17 @@ def _foreign_vermagic(data, kernel):
     return data[:start] + other.ljust(end - start, b"\0") + data[end:]
 
 
+def _sign(base, lab):
+    """v2 with a signature that is right, by a key that no kernel knows."""
+    where = base / "v2-foreign-key"
+    where.mkdir()
+    key, certificate = where / "key.pem", where / "certificate.pem"
+    run([need("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650", "-subj", "/CN=Somebody's own key",
+         "-keyout", key, "-out", certificate])
+    run([f"/lib/modules/{lab.kernel}/build/scripts/sign-file", "sha256", key, certificate, base / "v2" / "kmm_hello.ko",
+         where / "kmm_hello.ko"])
+
+
 def build(lab):
     """Builds all variants; returns {variant: {module: path}}. Nothing is done when sources and kernel are unchanged."""
     base = lab.path("modules", ".")
@@ -57,7 +69,9 @@ def build(lab):
         bad.mkdir()
         good = (base / "v2" / "kmm_hello.ko").read_bytes()
         (bad / "kmm_hello.ko").write_bytes(_foreign_vermagic(good, lab.kernel))
+        _sign(base, lab)
         stamp.write_text(fingerprint)
     found = {variant: {name: base / variant / f"{name}.ko" for name in modules} for variant, modules in BUILDS.items()}
     found["v2-badmagic"] = {"kmm_hello": base / "v2-badmagic" / "kmm_hello.ko"}
+    found["v2-foreign-key"] = {"kmm_hello": base / "v2-foreign-key" / "kmm_hello.ko"}
     return found

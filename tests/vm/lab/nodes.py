@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Virtual machines as nodes: start, ssh, reboot, pull the network plug, stop."""
+import base64
 import concurrent.futures
+import io
 import json
 import socket
 import subprocess
+import tarfile
 import tempfile
 
 from . import guest
@@ -14,8 +17,10 @@ COMMAND_LINE = ("console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr
                 "lab.node={name}")
 # The plainest processor: what others offer (AVX2, deeper page tables) costs more to emulate than it saves.
 PROCESSOR = "qemu64"
-CLEAN = ("for m in kmm_user kmm_dep kmm_busy kmm_hello dummy bridge stp llc; do "
+CLEAN = ("for m in simple_procfs_kmod simple_kmod kmm_user kmm_dep kmm_busy kmm_hello dummy bridge stp llc; do "
          "[ ! -d /sys/module/$m ] || rmmod $m; done")
+# Groups that tests start themselves; they are stopped with the lab if a test did not come to that.
+GROUPS = ("guarded",)
 SSH_CONFIG = """Host {name}
   HostName 127.0.0.1
   Port {port}
@@ -38,28 +43,38 @@ SSH_COMMON = """Host {names}
 
 
 class Fleet:
-    """The nodes of one lab."""
+    """Nodes of one lab that are started together: the three of every test, or a group that one test starts itself."""
 
-    def __init__(self, lab):
-        self.lab = lab
+    def __init__(self, lab, group="nodes"):
+        self.lab, self.group = lab, group
 
     @property
     def ssh_config(self):
-        return self.lab.dir / "ssh_config"
+        return self.lab.dir / ("ssh_config" if self.group == "nodes" else f"ssh_config-{self.group}")
+
+    @property
+    def sockets(self):
+        return self.lab.state()[f"{self.group}-sockets"]
 
     def node(self, name):
         try:
-            return self.lab.state()["nodes"][name]
+            return self.lab.state()[self.group][name]
         except KeyError:
             raise LabError(f"node {name} is not up") from None
 
     def names(self):
-        return sorted(self.lab.state().get("nodes", {}))
+        return sorted(self.lab.state().get(self.group, {}))
 
     def up(self, names=NODES, worker=None, ca_file=None, memory=512):
-        """Starts the named nodes afresh (running ones are stopped first) and writes the ssh configuration."""
+        """Makes the guest and starts the named nodes afresh (running ones are stopped first)."""
         self.down()
-        image = guest.build_initrd(self.lab, worker, ca_file)
+        self.start(names, guest.build_initrd(self.lab, worker, ca_file), memory=memory)
+
+    def start(self, names, image=None, words="", memory=512):
+        """Starts nodes with the guest that is there, and more words on the kernel's command line if wished; writes the
+        ssh configuration."""
+        self.down()
+        image = image or self.lab.dir / "initrd.img"
         kernel = guest.kernel(self.lab)
         sockets = tempfile.mkdtemp(prefix="kmm-lab-")
         nodes = {}
@@ -71,13 +86,13 @@ class Fleet:
                 need("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
                 "-accel", "tcg,thread=multi,tb-size=256", "-cpu", PROCESSOR, "-smp", "1", "-m", str(memory),
                 "-kernel", kernel, "-initrd", image,
-                "-append", COMMAND_LINE.format(name=name),
+                "-append", f"{COMMAND_LINE.format(name=name)} {words}".strip(),
                 "-netdev", f"user,id=n0,restrict=off,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
                 "-device", "virtio-net-pci,netdev=n0,romfile=",
                 "-qmp", f"unix:{sockets}/{name}.qmp,server=on,wait=off", "-serial", f"file:{console}",
             ], self.lab.path("nodes", f"{name}.qemu"))
             nodes[name] = {"pid": pid, "port": port}
-        self.lab.remember(nodes=nodes, sockets=sockets)
+        self.lab.remember(**{self.group: nodes, f"{self.group}-sockets": sockets})
         config = "".join(SSH_CONFIG.format(name=n, port=v["port"]) for n, v in nodes.items())
         config += SSH_COMMON.format(names=" ".join(nodes), key=guest.keys(self.lab) / "id", sockets=sockets)
         self.ssh_config.write_text(config)
@@ -85,16 +100,16 @@ class Fleet:
     def down(self):
         """Stops all nodes of this lab and its ssh connections."""
         state = self.lab.state()
-        for name in state.get("nodes", {}):
+        for name in state.get(self.group, {}):
             self.disconnect(name)
-        for known in state.get("nodes", {}).values():
+        for known in state.get(self.group, {}).values():
             stop_process(known["pid"], 2)
-        if state.get("sockets"):
-            subprocess.run(["rm", "-rf", state["sockets"]], check=False)
-        self.lab.remember(nodes={}, sockets=None)
+        if state.get(f"{self.group}-sockets"):
+            subprocess.run(["rm", "-rf", state[f"{self.group}-sockets"]], check=False)
+        self.lab.remember(**{self.group: {}, f"{self.group}-sockets": None})
 
     def running(self):
-        nodes = self.lab.state().get("nodes", {})
+        nodes = self.lab.state().get(self.group, {})
         return bool(nodes) and all(alive(known["pid"]) for known in nodes.values())
 
     def disconnect(self, name):
@@ -108,6 +123,14 @@ class Fleet:
         return subprocess.run(["ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", name, command],
                               input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout, check=False)
+
+    def put(self, name, path, directory):
+        """Copies a file or a directory of this host into a directory of a node."""
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            tar.add(path, arcname=path.name)
+        text = base64.encodebytes(packed.getvalue()).decode()
+        self.shell(name, f"mkdir -p {directory} && base64 -d | tar -xf - -C {directory}", text)
 
     def shell(self, name, command, stdin=None):
         """Runs a command that must succeed; returns its output."""
@@ -151,7 +174,7 @@ class Fleet:
         """One QEMU monitor command."""
         with socket.socket(socket.AF_UNIX) as wire:
             wire.settimeout(10)
-            wire.connect(f"{self.lab.state()['sockets']}/{name}.qmp")
+            wire.connect(f"{self.sockets}/{name}.qmp")
             stream = wire.makefile("rw")
             stream.readline()
             for request in ({"execute": "qmp_capabilities"}, {"execute": command, "arguments": arguments or {}}):

@@ -5,7 +5,7 @@ import http.client
 import os
 import shutil
 
-from . import kmods, ociimage
+from . import kmods, ociimage, otherimages
 from .common import LabError, alive, free_port, need, run, spawn, stop_process, wait_for
 
 CONFIG = """version: 0.1
@@ -128,6 +128,7 @@ class Registry:
         fingerprint = hashlib.sha256(b"".join(path.read_bytes() for variant in sorted(modules)
                                               for path in modules[variant].values()) +
                                      (kmods.HERE / "lab/ociimage.py").read_bytes() +
+                                     (kmods.HERE / "lab/otherimages.py").read_bytes() +
                                      (kmods.HERE / "lab/registry.py").read_bytes()).hexdigest()
         known = self.lab.state().get("images", {})
         if known.get("fingerprint") == fingerprint and self.storage.exists():
@@ -167,12 +168,14 @@ class _Publisher:
         self.publish(name, tag, layout.image([self.layer(files)], annotations={"org.kmm.build": tag}), layout)
 
     def all(self):
-        for tag in ("v1", "v2", "v2-failinit", "v2-badmagic", "v2-unknown"):
+        for tag in ("v1", "v2", "v2-failinit", "v2-badmagic", "v2-unknown",
+                    "v2-foreign-key"):
             self.plain("kmm-hello", tag, self.files(tag))
         self.plain("kmm-misc", "v1", self.files("misc"))
         self.plain("kmm-hello", "other-kernel",
                    {"opt/lib/modules/9.9.9/kmm_hello.ko": self.modules["v2"]["kmm_hello"].read_bytes()})
         self.platforms()
+        self.digests.update(otherimages.publish(self.registry, self.modules, self.base, self.place))
         self.hostile()
         return self.digests
 
