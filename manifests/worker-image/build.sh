@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Packs kmm-worker with its libraries and the CA certificates into an image, without a container engine.
+# Packs kmm-worker, or another of the three commands, with its libraries and the CA certificates into an image.
 # usage: build.sh OUT.tar [KMM-WORKER]      OUT.tar is an OCI archive; push it with: skopeo copy oci-archive:OUT.tar docker://...
 # The same files give the same digest. Nothing else is in the image: no shell, no package manager.
 set -euo pipefail
@@ -8,6 +8,8 @@ export LC_ALL=C
 if [ $# -lt 1 ] || [ $# -gt 2 ]; then sed -n '4p' "$0" | sed 's/^# //' >&2; exit 64; fi
 out=$1
 binary=${2:-$(command -v kmm-worker)} || { echo "kmm-worker is not installed: name it as the second argument" >&2; exit 66; }
+# A file of any name is a kmm-worker, but for those that are called like the other two.
+case "${binary##*/}" in kmm-plan | kmm-upgrade) name=${binary##*/} ;; *) name=kmm-worker ;; esac
 certificates=/etc/ssl/certs/ca-certificates.crt
 [ -r "$certificates" ] || { echo "there is no $certificates: install ca-certificates" >&2; exit 66; }
 
@@ -20,7 +22,7 @@ ln -s usr/lib "$root/lib"
 ln -s usr/lib64 "$root/lib64"
 chmod 1777 "$root/tmp"
 
-strip -o "$root/usr/bin/kmm-worker" "$binary"
+strip -o "$root/usr/bin/$name" "$binary"
 cp "$certificates" "$root/etc/ssl/certs/ca-certificates.crt"
 # "libx.so.1 => /path/libx.so.1 (0x...)" and "/lib64/ld-linux-x86-64.so.2 (0x...)"
 ldd "$binary" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// { print $1 }' | while read -r library; do
@@ -42,8 +44,8 @@ gzip -n -6 "$work/layer"
 layer=$(digest "$work/layer.gz") layer_size=$(size "$work/layer.gz")
 store "$work/layer.gz"
 case "$(uname -m)" in x86_64) architecture=amd64 ;; aarch64) architecture=arm64 ;; *) architecture=$(uname -m) ;; esac
-printf '{"created":"1970-01-01T00:00:00Z","architecture":"%s","os":"linux","config":{"Entrypoint":["/usr/bin/kmm-worker"],"Env":["PATH=/usr/bin","SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"],"Labels":{"org.opencontainers.image.title":"kmm-worker","org.opencontainers.image.licenses":"Apache-2.0"}},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
-  "$architecture" "$diff_id" >"$work/config"
+printf '{"created":"1970-01-01T00:00:00Z","architecture":"%s","os":"linux","config":{"Entrypoint":["/usr/bin/%s"],"Env":["PATH=/usr/bin","SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"],"Labels":{"org.opencontainers.image.title":"%s","org.opencontainers.image.licenses":"Apache-2.0"}},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+  "$architecture" "$name" "$name" "$diff_id" >"$work/config"
 config=$(digest "$work/config") config_size=$(size "$work/config")
 store "$work/config"
 printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"sha256:%s","size":%s},"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","digest":"sha256:%s","size":%s}]}' \
