@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 84> k_names = {
+    static constexpr std::array<std::string_view, 89> k_names = {
         "all",
         "api-timeout",
         "authfile",
@@ -28,8 +28,10 @@ std::span<const std::string_view> all_option_names() noexcept {
         "expect",
         "fail-on",
         "filename",
+        "files",
         "firmware-host-path",
         "firmware-path",
+        "hash",
         "host-root",
         "i-understand-this-taints",
         "image",
@@ -40,6 +42,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "insecure",
         "kernel",
         "kernel-devel",
+        "key",
         "kmm-version",
         "kubeconfig",
         "kubernetes-version",
@@ -63,6 +66,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "out",
         "output",
         "parameter",
+        "passphrase-file",
         "pause-after",
         "platform",
         "policy",
@@ -80,6 +84,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "settle",
         "sig-enforce",
         "sign-image",
+        "signed",
         "ssh-config",
         "state-dir",
         "taint",
