@@ -12,7 +12,9 @@
 #include "base/text.hpp"
 #include "drive/fleet.hpp"
 #include "drive/look.hpp"
+#include "plan/order.hpp"
 #include "plan/plan.hpp"
+#include "plan/policy.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -154,6 +156,15 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
     return record;
 }
 
+/// An annotation that cannot be read forbids nothing, which is not what was meant.
+void require_annotations(const api::Objects& objects, const api::Module& module) {
+    Diagnostics faults;
+    plan::check_policy(module, faults);
+    plan::check_needs(objects.modules, faults);
+    std::erase_if(faults, [](const Diagnostic& fault) { return fault.severity != Severity::error; });
+    if (!faults.empty()) throw Error::from_diagnostics(std::move(faults));
+}
+
 bool same_trouble(const Error& a, const Error& b) {
     return a.code() == b.code() && a.message() == b.message() && a.details() == b.details() && a.hint() == b.hint();
 }
@@ -200,6 +211,7 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
     const auto& objects = snapshot.objects;
     const auto& module = find_module(objects, request.ns, request.name);
     require_version(module, request.to_version);
+    require_annotations(objects, module);
     Prepared prepared;
     const auto names = choose_nodes(objects, module, request, prepared.notes);
     const auto kernel_module = kernel_module_name(module.module_loader->container.modprobe.module_name);

@@ -36,7 +36,8 @@ using CheckObserver = std::function<void(const std::string& node, const std::str
 
 /// Reads the cluster, chooses the nodes and passes facts, status and check on all of them. Changes nothing.
 /// Errors: not_found for the Module or a named node; checks_failed "version-mismatch", "no-nodes"; checks_failed
-/// "nodes-not-ready" with one detail per reason (names: reason and message); the reader's own for a faulty cluster.
+/// "nodes-not-ready" with one detail per reason (names: reason and message); the reader's own for a faulty cluster, and
+/// data with the faults of annotations that cannot be read.
 [[nodiscard]] Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, const StartRequest& request,
                                const CheckObserver& observer);
 
