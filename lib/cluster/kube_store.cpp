@@ -38,6 +38,12 @@ std::string label_pointer(std::string_view key) {
 
 Node patch_step(const char* operation, const std::string& path) { return Node::mapping({{"op", operation}, {"path", path}}); }
 
+/// Errors: no_permission "forbidden" with all rights that are missing.
+void require_rights(kube::Client& client) {
+    const auto missing = kube::missing_rules(client, kube_store_rules());
+    if (!missing.empty()) { throw kube::missing_error(client, missing, "kmm-upgrade"); }
+}
+
 void append_objects(api::Objects& to, const api::Objects& from) {
     const auto add = [](auto& target, const auto& source) { target.insert(target.end(), source.begin(), source.end()); };
     add(to.nodes, from.nodes);
@@ -170,7 +176,13 @@ Snapshot KubeStore::read() {
         const std::lock_guard lock(cache_->begin_mutex);
         cache_->begin();
     }
-    cache_->wait_listed();
+    try {
+        cache_->wait_listed();
+    } catch (const Error& error) {
+        if (error.code() != "forbidden") { throw; }
+        require_rights(*cache_->client);  // tells all that is missing, not just the first
+        throw;
+    }
     Snapshot snapshot;
     {
         const std::lock_guard lock(cache_->mutex);
@@ -340,7 +352,8 @@ void KubeStore::put_node_module(const std::string& node, const std::string& ns, 
 void KubeStore::put_node_info(const std::string& /*node*/, const std::string& /*kernel*/, const std::string& /*boot_id*/,
                               const std::string& /*architecture*/) {}
 
-std::string KubeStore::identity(bool /*create*/) {
+std::string KubeStore::identity(bool create) {
+    if (create) { require_rights(*cache_->client); }
     const Node object = cache_->client->get(kube::resources::k_namespaces, {"", "kube-system"});
     return object.get_string({"metadata", "uid"});
 }

@@ -27,7 +27,8 @@ public:
     KubeStore& operator=(const KubeStore&) = delete;
 
     /// Nodes, Modules, NodeModulesConfigs and worker Pods, and the pull Secrets that Modules name.
-    /// Errors: those of kube::Client, also when they befell a watch since the last read.
+    /// Errors: those of kube::Client, also when they befell a watch since the last read; "forbidden" tells all rights that are
+    /// missing.
     [[nodiscard]] Snapshot read() override;
     /// As ClusterStore. A label of `expected` that already has the value of `change` is no conflict.
     void patch_node_labels(const std::string& node, const LabelChange& change, const LabelChange& expected) override;
@@ -37,7 +38,8 @@ public:
     /// Does nothing: the kubelet writes these fields.
     void put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
                        const std::string& architecture) override;
-    /// The uid of the Namespace kube-system, which is as old as the cluster; never "".
+    /// The uid of the Namespace kube-system, which is as old as the cluster; never "". `create` stands before the first change:
+    /// rights that are missing are an error then, no_permission "forbidden", with the RBAC manifests as hint.
     [[nodiscard]] std::string identity(bool create) override;
     /// "cluster CONTEXT (SERVER)".
     [[nodiscard]] std::string describe() const override;

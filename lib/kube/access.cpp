@@ -123,9 +123,9 @@ Error missing_error(Client& client, const std::vector<Rule>& missing, const std:
     Error error(Exit::no_permission, "forbidden",
                 fmt::format("{} of the rights that are needed {} missing", missing.size(), missing.size() == 1 ? "is" : "are"));
     for (const auto& rule : missing) {
-        const std::string resource = rule.subresource.empty() ? rule.resource : rule.resource + "/" + rule.subresource;
-        error.detail("right", rule.verb + " " + resource + (rule.group.empty() ? "" : "." + rule.group) +
-                                  (rule.namespace_.empty() ? "" : " in " + rule.namespace_));
+        error.detail("right", fmt::format("{} {}{}{}{}", rule.verb, rule.resource, rule.group.empty() ? "" : "." + rule.group,
+                                          rule.subresource.empty() ? "" : "/" + rule.subresource,
+                                          rule.namespace_.empty() ? "" : " in " + rule.namespace_));
     }
     const std::string manifests = rbac_yaml(missing, role_name, whoami(client));
     return std::move(error).hint("ask an admin of the cluster to apply this:\n" + std::string(base::trim(manifests)));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# Sourced after fake_fleet.sh: the nodes of that fleet on an API server. `live COMMAND...` runs a command against it and leaves
-# the objects in dump.json.
+# Sourced after fake_fleet.sh: the nodes of that fleet on an API server. `live [OPTION...] -- COMMAND...` runs a command against
+# it, with options of fake_api.py, and leaves the objects in dump.json and the requests in the file requests.
 mkdir -p api
 for node in node-a node-b node-c; do
   cat >"api/$node.json" <<NODE
@@ -18,4 +18,4 @@ cat >api/module.json <<'MODULE'
   "kernelMappings": [{"regexp": "^6\\.1\\.", "containerImage": "registry.example/kmm-hello:v1"}]}}}}
 MODULE
 
-live() { python3 "$KMM_SUPPORT/fake_api.py" --log requests --dump dump.json main=api -- "$@"; }
+live() { python3 "$KMM_SUPPORT/fake_api.py" --log requests --dump dump.json main=api "$@"; }
