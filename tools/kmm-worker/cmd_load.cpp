@@ -209,7 +209,8 @@ namespace {
 WorkerResult check(const cli::Args& args, cli::Context& context) {
     sys::LinuxClock clock;
     const milliseconds start = clock.monotonic();
-    const Job job = read_job(args, Needs::image);
+    Job job = read_job(args, Needs::image);
+    job.sandbox = Job::Sandbox::whole;
     require_kernel(job);
     kmod::check_firmware_path(job.host_firmware_path);
     WorkerResult result = start_result("check", job);
@@ -276,7 +277,11 @@ WorkerResult unload_job(const Job& job, const cli::Args& args) {
 namespace {
 
 Exit run_load(const cli::Args& args, cli::Context& context) {
-    return run_and_report(context, [&] { return load_job(read_job(args, Needs::image), args, context); });
+    return run_and_report(context, [&] {
+        Job job = read_job(args, Needs::image);
+        job.sandbox = Job::Sandbox::calls;
+        return load_job(job, args, context);
+    });
 }
 
 Exit run_unload(const cli::Args& args, cli::Context& context) {

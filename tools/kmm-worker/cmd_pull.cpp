@@ -11,6 +11,7 @@
 #include "kmm-worker/image_step.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
+#include "sys/sandbox.hpp"
 
 namespace kmm::tool_worker {
 
@@ -51,6 +52,8 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
         request.kernels.clear();
         request.all_kernels = true;
     }
+    sys::SandboxReport sandbox;
+    sys::forbid_programs(sandbox);
     const bool created = prepare(*out);
     try {
         registry::PullResult pulled = run_pull(request, *out, context, clock);

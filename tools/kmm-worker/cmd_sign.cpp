@@ -14,6 +14,7 @@
 #include "kmod/signer.hpp"
 #include "registry/rewrite.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/sandbox.hpp"
 
 namespace kmm::tool_worker {
 
@@ -99,6 +100,8 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     SigningStep step(signer, args.get("signed").value_or("replace"));
     request.change = [&](const std::string& path, std::string bytes) { return step(path, std::move(bytes)); };
 
+    sys::SandboxReport sandbox;
+    sys::forbid_programs(sandbox);
     const std::string base = scratch_base(host);
     (void)sys::remove_stale_temp_dirs(k_sign_prefix, base);
     const sys::TempDir directory(k_sign_prefix, base);

@@ -19,6 +19,7 @@
 #include "cli/table.hpp"
 #include "image/mirrors.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/sandbox.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::tool_worker {
@@ -116,10 +117,37 @@ registry::PullResult run_pull(registry::PullRequest request, const std::string& 
     return result;
 }
 
+namespace {
+
+/// Before the first byte comes: programs and the like are never needed again, the network still is.
+void begin_sandbox(const Job& job, sys::SandboxReport& report) {
+    if (job.sandbox != Job::Sandbox::none) sys::forbid_programs(report);
+}
+
+void close_sandbox(const Job& job, const std::string& scratch, sys::SandboxReport& report, cli::Context& context) {
+    if (job.sandbox == Job::Sandbox::none) return;
+    if (job.sandbox == Job::Sandbox::whole) {
+        sys::leave_network(report);
+        std::vector<std::string> writable{scratch.empty() ? sys::temp_base() : scratch};
+        for (const char* place : std::initializer_list<const char*>{std::getenv("KMM_TERMINATION_LOG"), "/dev/termination-log"}) {
+            if (place != nullptr && ::access(place, W_OK) == 0) writable.emplace_back(place);
+        }
+        sys::forbid_writes(writable, report);
+    }
+    sys::forbid_sockets(report);
+    if (context.verbosity < 1) return;
+    for (const auto& line : report.in_force) context.console.err(fmt::format("sandbox: {}\n", line));
+    for (const auto& line : report.missing) context.console.err(fmt::format("sandbox: not here: {}\n", line));
+}
+
+}  // namespace
+
 PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
     const std::string base = scratch_base(job.host);
     (void)sys::remove_stale_temp_dirs(k_prefix, base);
     PulledImage image{sys::TempDir(k_prefix, base), {}, {}, {}};
+    sys::SandboxReport sandbox;
+    begin_sandbox(job, sandbox);
 
     std::vector<std::string> warnings;
     registry::PullRequest request = prepare_request(args, job.config.container_image, job.deadline, job.host, job.credentials, warnings);
@@ -140,6 +168,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
         image.pulled = run_pull(request, image.directory.path(), context, clock);
     }
     image.pulled.warnings.insert(image.pulled.warnings.begin(), warnings.begin(), warnings.end());
+    close_sandbox(job, base, sandbox, context);
     const std::string& root = image.directory.path();
     const std::string directory = (std::filesystem::path(root + "/" + request.dir_name).lexically_normal() / "lib/modules" / kernel).native();
     image.index = with_context([&] { return "image " + image.pulled.reference; }, [&] { return kmod::ModuleIndex::build(directory, root); });

@@ -27,6 +27,13 @@ struct Job {
     enum class Modules { of_image, of_host_first };
     Modules modules = Modules::of_image;            ///< rawArgs without -d name the host's own modules
     std::vector<std::string> warnings;              ///< about the config
+    /// What is given up once the image is there and before anything in it is parsed (docs/sandbox.md).
+    enum class Sandbox {
+        none,   ///< more images or programs follow
+        calls,  ///< what a load needs stays: the host's network for the module, files, a look at other processes
+        whole,  ///< nothing is loaded: no network at all, no writes, no look into other processes
+    };
+    Sandbox sandbox = Sandbox::none;
 };
 
 enum class Needs { image, module_name };

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the real kmm-worker has given up by the time it opens the modules of an image."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import case
+from injection import usable
+
+SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
+CASE = {"image": {"modules": [{"name": "demo"}]}, "kernel": {}}
+
+
+class Sandboxed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not usable():
+            raise unittest.SkipTest("strace cannot trace here")
+
+    def calls(self, *words):
+        """(the calls in order, the index of the first open of a module after the pull, what was printed)"""
+        where = pathlib.Path(tempfile.mkdtemp(prefix="kmm-sandbox-"))
+        self.addCleanup(shutil.rmtree, where, ignore_errors=True)
+        (where / "case.json").write_text(json.dumps(CASE))
+        done = subprocess.run(
+            ["python3", SUPPORT / "worker_case.py", "case.json", "strace", "-f", "-qq", "-o", "log",
+             "-e", "trace=seccomp,socket,openat,unshare,prctl,?landlock_restrict_self,execve", "kmm-worker", *words, "-v", "--insecure",
+             "--image", "@REGISTRY@/drivers/demo:v2", "--module", "demo"],
+            cwd=where, env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        log = (where / "log").read_text(errors="replace").splitlines()
+        opened = [i for i, line in enumerate(log) if re.search(r'openat\(AT_FDCWD, "[^"]*/kmm-pull-[^"]*demo\.ko"', line)]
+        self.assertTrue(opened, "\n".join(log[-40:]))
+        return log, opened[0], done.stdout
+
+    def in_force(self, log, end, what):
+        return [line for line in log[:end] if re.search(what, line)]
+
+    def test_load_has_no_sockets_and_no_programs(self):
+        log, first, _ = self.calls("load")
+        if not self.in_force(log, first, r"seccomp\(SECCOMP_SET_MODE_FILTER.* = 0"):
+            self.skipTest("no seccomp here")
+        self.assertEqual(len(self.in_force(log, first, r"seccomp\(SECCOMP_SET_MODE_FILTER.* = 0")), 2)
+        self.assertTrue(self.in_force(log, first, r"PR_SET_NO_NEW_PRIVS, 1"))
+        self.assertFalse([line for line in log[first:] if re.search(r"socket\(|execve\(", line)])
+        self.assertFalse(self.in_force(log, len(log), r"unshare\(|landlock_restrict_self"))
+
+    def test_check_has_no_network_and_no_writes_either(self):
+        log, first, said = self.calls("check")
+        self.assertEqual(len(self.in_force(log, first, r"seccomp\(SECCOMP_SET_MODE_FILTER")), 2)
+        self.assertTrue(self.in_force(log, first, r"unshare\(CLONE_NEWNET\)"))
+        if self.in_force(log, first, r"landlock_restrict_self\(.*= 0"):
+            self.assertIn("sandbox: landlock: writes only where they are needed", said)
+        else:
+            self.assertIn("sandbox: not here: landlock: ", said)
+        self.assertRegex(said, "sandbox: (not here: )?seccomp")
+
+
+if __name__ == "__main__":
+    unittest.main()
