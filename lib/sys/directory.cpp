@@ -102,12 +102,13 @@ void make_directories(const std::string& path, unsigned mode) {
     }
     const int saved = errno;
     const std::string parent = parent_of(path);
-    if (saved == ENOENT && parent != path) {
+    struct stat info {};
+    // Some file systems (proc) say ENOENT where nothing can be made at all: only what is really missing is made first.
+    if (saved == ENOENT && parent != path && ::stat(parent.c_str(), &info) != 0) {
         make_directories(parent, mode);
         make_directories(path, mode);
         return;
     }
-    struct stat info {};
     if (saved == EEXIST && ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
         return;
     }

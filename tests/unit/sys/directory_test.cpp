@@ -106,3 +106,7 @@ TEST_SUITE("sys::unit") {
         CHECK(sys::remove_stale_temp_dirs("work-", base.path()) == 0);
     }
 }
+
+TEST_CASE("where nothing can be made, that is said") {
+    CHECK_THROWS_WITH_AS(sys::make_directories("/proc/kmm-none/a/b", 0755), doctest::Contains("cannot create directory /proc/kmm-none"), Error);
+}
