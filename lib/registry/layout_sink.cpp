@@ -110,14 +110,6 @@ private:
 }  // namespace
 
 std::unique_ptr<ImageSink> open_layout_sink(const LocalReference& reference, const Limits& limits) {
-    if (reference.transport != Transport::oci) {
-        throw Error(Exit::usage, "unsupported", "expected a registry or oci:DIR[:TAG] to write to, found another transport")
-            .hint("write oci:DIR:TAG; skopeo copy, or tar, makes an archive of it");
-    }
-    if (reference.digest) {
-        throw Error(Exit::usage, "usage", fmt::format("expected a tag to write to, found the digest {}", reference.digest->short_text()))
-            .hint("what is written gets a digest of its own; leave out @sha256:...");
-    }
     return std::make_unique<LayoutSink>(reference, limits);
 }
 

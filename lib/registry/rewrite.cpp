@@ -61,6 +61,7 @@ public:
     Rewrite(const RewriteRequest& request, std::string work_dir, net::HttpClient& http, sys::Clock& clock)
         : request_(request), source_(request.source), work_dir_(std::move(work_dir)), http_(http), clock_(clock),
           deadline_(clock.monotonic() + request.source.deadline), used_(request.files.size(), false) {
+        check_destination(request_.to);
         const Wanted wanted = wanted_from(source_);
         const std::string_view directory = parent_of(parent_of(wanted.modules_root));
         for (const std::string& pattern : request_.files) {

@@ -145,12 +145,21 @@ private:
 
 }  // namespace
 
+void check_destination(const std::string& to) {
+    const auto local = parse_local_reference(to);
+    if (local && local->transport != Transport::oci) {
+        throw Error(Exit::usage, "unsupported", "expected a registry or oci:DIR[:TAG] to write to, found another transport")
+            .hint("write oci:DIR:TAG; skopeo copy, or tar, makes an archive of it");
+    }
+    const auto digest = local ? local->digest : image::parse_reference(to).digest;
+    if (digest) {
+        throw Error(Exit::usage, "usage", fmt::format("expected a tag to write to, found the digest {}", digest->short_text()))
+            .hint("what is written gets a digest of its own; leave out @sha256:...");
+    }
+}
+
 std::unique_ptr<ImageSink> open_registry_sink(const image::Reference& reference, const PullRequest& request, const std::string& mount_from,
                                               net::HttpClient& http, sys::Clock& clock) {
-    if (reference.digest) {
-        throw Error(Exit::usage, "usage", fmt::format("expected a tag to push to, found the digest {}", reference.digest->short_text()))
-            .hint("what is pushed gets a digest of its own; leave out @sha256:...");
-    }
     PullRequest own = request;
     add_certificates(own.tls, request.certs_dirs, reference.registry);
     return std::make_unique<RegistrySink>(reference, own, mount_from, http, clock);

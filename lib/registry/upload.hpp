@@ -32,13 +32,17 @@ public:
     virtual void publish(const std::string& media_type, const std::string& text, const image::Digest& digest) = 0;
 };
 
+/// Refuses what nothing can be written to, before any work is done. Errors: data "bad-reference"; usage "usage" for a reference by digest,
+/// "unsupported" for another transport than "oci:".
+void check_destination(const std::string& to);
+
 /// The repository and tag of `reference`. `request` says how to get there (credentials, TLS, deadline, tries); `mount_from` is a
-/// repository of the same registry whose blobs may be taken over, "" for none. Errors: usage "usage" for a reference by digest.
+/// repository of the same registry whose blobs may be taken over, "" for none.
 [[nodiscard]] std::unique_ptr<ImageSink> open_registry_sink(const image::Reference& reference, const PullRequest& request,
                                                             const std::string& mount_from, net::HttpClient& http, sys::Clock& clock);
 
 /// "oci:DIR[:TAG]": the directory is made if it is absent; other images in it stay, one of the same tag (without a tag: one
-/// without) is replaced. Errors: usage "unsupported" for another transport; data "bad-layout" for a directory that is no layout; io.
+/// without) is replaced. Errors: data "bad-layout" for a directory that is no layout; io.
 [[nodiscard]] std::unique_ptr<ImageSink> open_layout_sink(const LocalReference& reference, const Limits& limits);
 
 }  // namespace kmm::registry

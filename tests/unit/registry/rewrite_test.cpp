@@ -330,7 +330,17 @@ TEST_CASE("push: what the registry refuses ends it before the name is written") 
         CHECK(rewrite(source.reference(), to.registry.reference()).code() == row.code);
         CHECK(to.manifests.empty());
     }
-    CHECK(rewrite(source.reference(), "reg.example.com/a@sha256:" + std::string(64, 'a')).code() == "usage");
+}
+
+TEST_CASE("push: a destination that cannot be is said before anything is read") {
+    test::FakeRegistry source;
+    const auto code = [&](const std::string& to) { return rewrite(source.reference(), to).code(); };
+    const std::string digest = "@sha256:" + std::string(64, 'a');
+    CHECK(code("reg.example.com/a" + digest) == "usage");
+    CHECK(code("oci:dir" + digest) == "usage");
+    CHECK(code("UPPER/case:v1") == "bad-reference");
+    CHECK(code("oci-archive:a.tar") == "unsupported");
+    CHECK(source.server().requests().empty());
 }
 
 TEST_CASE("push: a token is asked for with the right to push and to take over") {
