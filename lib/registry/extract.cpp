@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/tar_reader.hpp"
+#include "registry/tar_scan.hpp"
 #include "registry/threaded_source.hpp"
 
 namespace kmm::registry {
@@ -113,8 +114,12 @@ void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& 
     CheckedSource checked(ahead, layer.size, into.limits, into.budget, diff_id.algorithm, into.on_piece);
     into.view.begin_layer();
     {
-        TarReader tar(checked);
+        TarScan scan(checked);
+        TarReader tar(scan);
         add_entries(tar, into);
+        if (scan.lacks_end()) {
+            into.warnings.insert(fmt::format("tar-without-end: the layer {} ends without the blocks that end a tar: was it cut off when it was made?", layer.digest.short_text()));
+        }
     }
     const image::Digest found = checked.drain();
     if (found != diff_id) {
@@ -142,7 +147,7 @@ void check_kernels(const PullRequest& request, const std::vector<std::string>& f
     }
     if (request.all_kernels && found.empty()) {
         throw Error(Exit::not_found, "kernel-not-in-image",
-                    fmt::format("expected kernel directories below {}/lib/modules, found none", request.dir_name))
+                    fmt::format("expected kernel directories below {}/lib/modules, found none", request.dir_name == "/" ? "" : request.dir_name))
             .detail("image", base::escape(reference));
     }
 }

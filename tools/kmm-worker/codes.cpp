@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 130> k_codes{{
+constexpr std::array<CodeRow, 131> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -124,6 +124,7 @@ constexpr std::array<CodeRow, 130> k_codes{{
     {"soft-dependency-missing", std::nullopt, "a module that is wished for is nowhere", "nothing, the module works without"},
     {"symbol-version-differs", Exit::checks_failed, "the kernel interface has changed since the build", "rebuild it against the headers of the running kernel"},
     {"symbols-not-checked", std::nullopt, "the kernel's symbols cannot be read", "run as root"},
+    {"tar-without-end", std::nullopt, "a layer ends without the blocks of zeros that end a tar", "it may have been cut off when it was made; build the image again"},
     {"timeout", Exit::timeout, "the deadline of --timeout is over", "give it more time"},
     {"tls", Exit::integrity, "the registry's certificate is not trusted", "give --ca-file, or put it below certs.d"},
     {"token-server", Exit::unavailable, "the registry's token server gave no token", "look at the registry's configuration"},

@@ -144,17 +144,27 @@ TEST_CASE("M47 sizes and names that lie about their length") {
     CHECK(pull_tar(TarBuilder().pax("size", "100000").file(k_modules + "/x.ko", "data").finish()).exit() == Exit::data);
 }
 
-TEST_CASE("M48 the end of the archive; an unknown type is a file") {
+TEST_CASE("M48 the end of the archive; a type that nobody knows") {
     const TarBuilder tar = TarBuilder().file(k_modules + "/good.ko", "good");
-    CHECK(pull_tar(tar.blocks()).code() == "ok");
+    const Outcome endless = pull_tar(tar.blocks());
+    CHECK(endless.code() == "ok");
+    CHECK(endless.warned("tar-without-end"));
+    CHECK_FALSE(pull_tar(tar.finish()).warned("tar-without-end"));
+    CHECK_FALSE(pull_tar(tar.finish() + std::string(5000, 'x')).warned("tar-without-end"));
     CHECK(pull_tar(tar.finish() + std::string(5000, 'x')).code() == "ok");
     CHECK(pull_tar(tar.blocks().substr(0, 600)).code() == "bad-layer");
     CHECK(pull_tar(tar.blocks().substr(0, 300)).code() == "bad-layer");
     TarHeader unknown;
     unknown.name = k_modules + "/odd.ko";
-    unknown.type = 'Q';
     unknown.size = 3;
-    CHECK(pull_tar(TarBuilder().raw(unknown, "odd").finish()).files.at(k_modules + "/odd.ko") == "odd");
+    for (const char type : {'Q', 'Z', '9', '?', 'y'}) {
+        unknown.type = type;
+        CHECK(pull_tar(TarBuilder().raw(unknown, "odd").finish()).code() == "bad-layer");
+        CHECK(pull_tar(TarBuilder().file(k_modules + "/a.ko", std::string(1000, 'a')).pax("size", "3").raw(unknown, "odd").finish()).code() == "bad-layer");
+    }
+    // What looks like a header inside a file is none.
+    CHECK(pull_tar(TarBuilder().file(k_modules + "/a.ko", TarBuilder().raw(unknown, "odd").finish()).finish()).code() == "ok");
+    CHECK(pull_tar(TarBuilder().pax("size", "2048").file(k_modules + "/a.ko", TarBuilder().raw(unknown, "odd").finish()).finish()).code() == "ok");
 }
 
 TEST_CASE("M49 archives that are no tar") {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks over the headers of a tar while it passes by, for what the tar reader does not tell.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "registry/source.hpp"
+
+namespace kmm::registry {
+
+/// Passes a tar's bytes on. Follows it from header to header (ustar, GNU, pax with a size of its own); where that cannot be done with
+/// certainty it looks no further and leaves the rest to the reader.
+class TarScan final : public ByteSource {
+public:
+    /// `input` must outlive this.
+    explicit TarScan(ByteSource& input) : input_(input) {}
+    /// Errors: data "bad-layer" for an entry of a type that neither POSIX nor GNU tar, star or Solaris know; those of the input.
+    [[nodiscard]] std::string_view next() override;
+    /// True if the input has ended between two entries, without the blocks of zeros that a tar ends with.
+    [[nodiscard]] bool lacks_end() const noexcept { return at_end_ && following_ && !seen_end_ && have_ == 0 && skip_ == 0 && !empty_; }
+
+private:
+    void look(std::string_view piece);
+    void header();
+    void take_extension(std::string_view bytes);
+
+    ByteSource& input_;
+    std::array<char, 512> block_{};
+    std::size_t have_ = 0;       ///< bytes of block_
+    std::uint64_t skip_ = 0;     ///< of the entry's content and padding
+    std::uint64_t wanted_ = 0;   ///< of a pax header's content
+    std::string extension_;      ///< that content
+    std::optional<std::uint64_t> next_size_;  ///< what a pax header says of the next entry
+    bool following_ = true;
+    bool seen_end_ = false;
+    bool at_end_ = false;
+    bool empty_ = true;
+};
+
+}  // namespace kmm::registry
