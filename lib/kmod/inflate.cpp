@@ -6,6 +6,7 @@
 #include <lzma.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -100,6 +101,7 @@ std::string plain_of_zstd(const std::string& bytes, const std::string& file) {
         const std::size_t have = grow_plain(out, file);
         ZSTD_outBuffer output{out.data() + have, out.size() - have, 0};
         answer = ZSTD_decompressStream(stream.get(), &output, &input);
+        if (ZSTD_getErrorCode(answer) == ZSTD_error_frameParameter_windowTooLarge) too_large_module(file, "decompressing the module takes a window of more than 128 MiB");
         if (ZSTD_isError(answer) != 0) damaged_module(file, "zstd", base::to_lower(ZSTD_getErrorName(answer)));
         const bool starved = answer != 0 && input.pos == input.size && output.pos < output.size;
         out.resize(have + output.pos);

@@ -54,6 +54,11 @@ TEST_CASE("damaged, cut off and trailing bytes") {
     }
 }
 
+TEST_CASE("a zstd window of 2 GiB is over the limit, not damage") {
+    CHECK(code_for(unhex("28b52ffd00a8090000") + "x") == "image-limit");
+    CHECK(kmod::plain_module(unhex("28b52ffd0058090000") + "x", "a") == "x");
+}
+
 TEST_CASE("an image with compressed modules is indexed by the plain ones") {
     sys::TempDir directory("kmm-inflate-");
     put(directory.path() + "/demo.ko.gz", k_gzip);
