@@ -2,8 +2,13 @@
 #include "kmod/module_index.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <filesystem>
+#include <optional>
 #include <set>
+#include <system_error>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -173,26 +178,84 @@ private:
 
 }  // namespace
 
+namespace {
+
+/// What became of one file.
+struct ReadFile {
+    std::optional<IndexedModule> module;
+    std::exception_ptr failure;
+};
+
+/// Reads files side by side: hashing and parsing take longer than the disk. The results stand in the order of `paths`.
+class FileReader {
+public:
+    FileReader(const std::vector<std::string>& paths, std::string directory, const std::string& image_root)
+        : paths_(paths), directory_(std::move(directory)), image_root_(image_root), results_(paths.size()) {}
+
+    std::vector<ReadFile> run() {
+        constexpr std::size_t files_worth_a_thread = 32;
+        const bool alone = paths_.size() < files_worth_a_thread || std::thread::hardware_concurrency() < 2;
+        std::thread other;
+        try {
+            if (!alone) other = std::thread([this] { work(); });
+        } catch (const std::system_error&) {
+            // No more threads here: then this one does it all.
+        }
+        work();
+        if (other.joinable()) other.join();
+        return std::move(results_);
+    }
+
+private:
+    void work() {
+        for (std::size_t i = next_++; i < paths_.size(); i = next_++) {
+            try {
+                results_[i].module = read(paths_[i]);
+            } catch (...) {
+                results_[i].failure = std::current_exception();
+            }
+        }
+    }
+
+    IndexedModule read(const std::string& path) {
+        const std::string shown = cut_root(path, image_root_);
+        std::string bytes = read_module_bytes(path);
+        std::string sum = sha256_hex(bytes);
+        if (!compression_name(bytes).empty()) {
+            bytes = plain_module(std::move(bytes), shown);
+            if ((inflated_ += bytes.size()) > k_inflated_max) {
+                next_ = paths_.size();
+                throw Error(Exit::unsafe, "image-limit", fmt::format("the compressed modules below {} are more than {}", base::escape(cut_root(directory_, image_root_)),
+                                                                     base::format_bytes(k_inflated_max)));
+            }
+        }
+        return {parse_module(bytes, shown), path, shown, std::move(sum)};
+    }
+
+    const std::vector<std::string>& paths_;
+    std::string directory_;
+    const std::string& image_root_;
+    std::vector<ReadFile> results_;
+    std::atomic<std::size_t> next_{0};
+    std::atomic<std::uint64_t> inflated_{0};
+};
+
+}  // namespace
+
 ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root) {
     ModuleIndex index;
     Diagnostics faults;
-    std::uint64_t inflated = 0;
     const auto fault = [&](std::string code, std::string message, std::string hint, Exit exit) {
         faults.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), exit});
     };
-    for (const auto& path : module_paths(directory)) {
-        const std::string shown = cut_root(path, image_root);
+    const std::vector<std::string> paths = module_paths(directory);
+    for (ReadFile& file : FileReader(paths, directory, image_root).run()) {
         try {
-            std::string bytes = read_module_bytes(path);
-            std::string sum = sha256_hex(bytes);
-            const bool packed = !compression_name(bytes).empty();
-            bytes = plain_module(std::move(bytes), shown);
-            if (packed && (inflated += bytes.size()) > k_inflated_max) {
-                throw Error(Exit::unsafe, "image-limit", fmt::format("the compressed modules below {} are more than {}", base::escape(cut_root(directory, image_root)),
-                                                                     base::format_bytes(k_inflated_max)));
-            }
-            IndexedModule module{parse_module(bytes, shown), path, shown, std::move(sum)};
-            const std::string stem = fs::path(path).filename().native();
+            if (file.failure) std::rethrow_exception(file.failure);
+            if (!file.module) continue;  // the reader stopped at a limit, which another file tells of
+            IndexedModule& module = *file.module;
+            const std::string& shown = module.image_path;
+            const std::string stem = fs::path(module.path).filename().native();
             const std::string file_name = normalise_name(stem.substr(0, stem.find(".ko")));
             if (file_name != module.file.name) {
                 fault("module-name", fmt::format("{}: the file is named '{}' but the module in it '{}'", base::escape(shown),

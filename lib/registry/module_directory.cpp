@@ -65,7 +65,7 @@ public:
             entry.kind = S_ISREG(facts.st_mode) ? EntryKind::file : EntryKind::special;
             entry.size = static_cast<std::uint64_t>(facts.st_size);
             entry.executable = (facts.st_mode & 0111U) != 0;
-            source_ = std::make_unique<FileSource>(file_.get());
+            source_ = std::make_unique<FileSource>(file_.get(), entry.size);
         }
         return true;
     }

@@ -24,11 +24,13 @@ Error limit_error(const std::string& what, const std::string& name, std::uint64_
         .hint(fmt::format("if the image is trustworthy: --limit {}=VALUE", name));
 }
 
-FileSource::FileSource(int fd) : fd_(fd), buffer_(k_file_piece) {}
+FileSource::FileSource(int fd, std::uint64_t size_hint)
+    : fd_(fd), capacity_(static_cast<std::size_t>(std::clamp<std::uint64_t>(size_hint, 4096, k_file_piece))),
+      buffer_(std::make_unique_for_overwrite<char[]>(capacity_)) {}
 
 std::string_view FileSource::next() {
     while (true) {
-        const ssize_t got = ::pread(fd_, buffer_.data(), buffer_.size(), static_cast<off_t>(offset_));
+        const ssize_t got = ::pread(fd_, buffer_.get(), capacity_, static_cast<off_t>(offset_));
         if (got < 0) {
             const int saved = errno;
             if (saved == EINTR) {
@@ -37,7 +39,7 @@ std::string_view FileSource::next() {
             throw from_errno(saved, "reading a downloaded layer");
         }
         offset_ += static_cast<std::uint64_t>(got);
-        return {buffer_.data(), static_cast<std::size_t>(got)};
+        return {buffer_.get(), static_cast<std::size_t>(got)};
     }
 }
 

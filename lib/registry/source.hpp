@@ -26,13 +26,15 @@ public:
 /// Reads a descriptor from its start with pread; the descriptor stays the caller's. Errors: io.
 class FileSource final : public ByteSource {
 public:
-    explicit FileSource(int fd);
+    /// `size_hint`, if it is small, spares a small file a large buffer.
+    explicit FileSource(int fd, std::uint64_t size_hint = ~std::uint64_t{0});
     [[nodiscard]] std::string_view next() override;
 
 private:
     int fd_;
     std::uint64_t offset_ = 0;
-    std::vector<char> buffer_;
+    std::size_t capacity_;
+    std::unique_ptr<char[]> buffer_;
 };
 
 /// The plain bytes of a stream compressed as said: gzip with any number of members, each with its checksum verified;
