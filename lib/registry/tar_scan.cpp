@@ -13,7 +13,7 @@ namespace kmm::registry {
 
 namespace {
 
-constexpr std::size_t k_block = 512;
+constexpr std::size_t k_scanned_block = 512;
 constexpr std::uint64_t k_extension_max = 64U << 10U;
 /// POSIX, GNU tar (D K L M N S V), Solaris (A X), and old archives whose type is a NUL or a blank.
 constexpr std::string_view k_known_types{"\0 01234567ADKLMNSVXgx", 21};
@@ -70,11 +70,11 @@ void TarScan::look(std::string_view piece) {
             }
             continue;
         }
-        const std::size_t part = std::min(k_block - have_, piece.size());
+        const std::size_t part = std::min(k_scanned_block - have_, piece.size());
         std::copy_n(piece.begin(), part, block_.begin() + static_cast<std::ptrdiff_t>(have_));
         have_ += part;
         piece.remove_prefix(part);
-        if (have_ == k_block) {
+        if (have_ == k_scanned_block) {
             have_ = 0;
             header();
         }
@@ -109,11 +109,11 @@ void TarScan::header() {
         const bool file = type == '0' || type == '7' || type == '\0' || type == ' ';
         following_ = file || *size == 0;  // readers do not agree on what a link or directory with content is
     }
-    if (*size > ~std::uint64_t{0} - k_block) {
+    if (*size > ~std::uint64_t{0} - k_scanned_block) {
         following_ = false;
         return;
     }
-    skip_ = (*size + k_block - 1) / k_block * k_block;
+    skip_ = (*size + k_scanned_block - 1) / k_scanned_block * k_scanned_block;
 }
 
 /// Records "LENGTH KEY=VALUE\n"; only the size matters here.
