@@ -60,7 +60,8 @@ class CollectingSink final : public value::ObjectSink {
 public:
     explicit CollectingSink(const value::Shape* shape) : shape_(shape) {}
 
-    const value::Shape* shape(const value::Node& /*object*/, const value::Node* /*list*/) override {
+    const value::Shape* shape(const value::Node& /*object*/, const value::Node* list) override {
+        if (list == nullptr) { return nullptr; }  // the list itself: its version is where a watch begins
         static const value::Shape metadata{{"managedFields"}, {}};
         static const value::Shape whole{{}, {{"metadata", &metadata}}};
         return shape_ == nullptr ? &whole : shape_;
