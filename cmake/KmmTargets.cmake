@@ -11,7 +11,9 @@ if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_definitions(kmm_options INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 if(KMM_SANITIZE)
+  # Left out: what AddressSanitizer, the processor or -Wcast-align notice as well, at a quarter of the time to compile.
   target_compile_options(kmm_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
+                                               -fno-sanitize=null,alignment,vptr,object-size -Wcast-align=strict
                                                -fno-omit-frame-pointer)
   target_link_options(kmm_options INTERFACE -fsanitize=address,undefined)
 endif()
