@@ -106,7 +106,7 @@ std::vector<std::string> status_row(const std::string& name, const std::optional
     return row;
 }
 
-Exit run_status(const cli::Args& args, cli::Context& context) {
+Exit report_status(const cli::Args& args, cli::Context& context) {
     const kmod::HostPaths host = host_paths(args);
     sys::LinuxClock clock;
     const auto settled = NodeLock::take(host, LockKind::shared, settle_time(args), clock);
@@ -145,6 +145,7 @@ Exit run_status(const cli::Args& args, cli::Context& context) {
     }
     document.set("modules", std::move(modules));
     const Exit exit = all_same ? Exit::ok : Exit::checks_failed;
+    leave_termination_message(document);
     if (print_document(document, context)) return exit;
     if (context.output == "name") {
         for (const auto& name : names) context.console.out(name + "\n");
@@ -153,6 +154,15 @@ Exit run_status(const cli::Args& args, cli::Context& context) {
     const bool cut = context.console.out_is_terminal() && !wide;
     context.console.out(cli::format_table(headers, rows, cut ? context.console.width() : 0));
     return exit;
+}
+
+Exit run_status(const cli::Args& args, cli::Context& context) {
+    try {
+        return report_status(args, context);
+    } catch (const Error& error) {
+        leave_termination_message(cli::error_node(error));
+        throw;
+    }
 }
 
 value::Node facts_document(const kmod::NodeFacts& node, const kmod::KernelState& state) {
