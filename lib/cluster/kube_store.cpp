@@ -39,8 +39,10 @@ std::string label_pointer(std::string_view key) {
 Node patch_step(const char* operation, const std::string& path) { return Node::mapping({{"op", operation}, {"path", path}}); }
 
 /// Errors: no_permission "forbidden" with all rights that are missing.
-void require_rights(kube::Client& client) {
-    const auto missing = kube::missing_rules(client, kube_store_rules());
+void require_allowed(kube::Client& client, const std::vector<kube::Rule>& more = {}) {
+    auto rules = kube_store_rules();
+    rules.insert(rules.end(), more.begin(), more.end());
+    const auto missing = kube::missing_rules(client, rules);
     if (!missing.empty()) { throw kube::missing_error(client, missing, "kmm-upgrade"); }
 }
 
@@ -180,7 +182,7 @@ Snapshot KubeStore::read() {
         cache_->wait_listed();
     } catch (const Error& error) {
         if (error.code() != "forbidden") { throw; }
-        require_rights(*cache_->client);  // tells all that is missing, not just the first
+        require_allowed(*cache_->client);  // tells all that is missing, not just the first
         throw;
     }
     Snapshot snapshot;
@@ -353,10 +355,21 @@ void KubeStore::put_node_info(const std::string& /*node*/, const std::string& /*
                               const std::string& /*architecture*/) {}
 
 std::string KubeStore::identity(bool create) {
-    if (create) { require_rights(*cache_->client); }
+    if (create) { require_allowed(*cache_->client); }
     const Node object = cache_->client->get(kube::resources::k_namespaces, {"", "kube-system"});
     return object.get_string({"metadata", "uid"});
 }
+
+void KubeStore::require_kinds() {
+    for (const kube::Resource* resource : {&kube::resources::k_modules, &kube::resources::k_node_modules_configs}) {
+        if (cache_->client->serves(*resource)) { continue; }
+        throw Error(Exit::not_found, "kmm-not-installed",
+                    fmt::format("{} has no kind {} ({})", describe(), resource->kind, resource->api_version()))
+            .hint("kubectl apply -k manifests/crd");
+    }
+}
+
+void KubeStore::require_rights(const std::vector<kube::Rule>& more) { require_allowed(*cache_->client, more); }
 
 bool KubeStore::set_schedulable(const std::string& node, Schedulable wanted) {
     bool has_changed = false;

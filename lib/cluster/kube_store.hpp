@@ -44,6 +44,11 @@ public:
     /// "cluster CONTEXT (SERVER)".
     [[nodiscard]] std::string describe() const override;
 
+    /// Errors: not_found "kmm-not-installed" when the server has not the kinds that an upgrade reads and writes.
+    void require_kinds();
+    /// The rights of the store and `more`. Errors: no_permission "forbidden" with all that are missing.
+    void require_rights(const std::vector<kube::Rule>& more);
+
     /// Cordons or uncordons; a node that is so already is left alone. True if something was changed. Errors: as
     /// patch_node_labels.
     bool set_schedulable(const std::string& node, Schedulable wanted);

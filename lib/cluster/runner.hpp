@@ -35,7 +35,7 @@ public:
     /// Runs to the end or the timeout. Never throws for what happens on the node; throws Error when the transport itself
     /// is not usable at all (no ssh client). Thread safe: different nodes may be called at the same time.
     [[nodiscard]] virtual WorkerReply run(const WorkerCall& call) = 0;
-    /// "ssh" or "local".
+    /// "self", "ssh" or "local".
     [[nodiscard]] virtual std::string describe() const = 0;
 };
 

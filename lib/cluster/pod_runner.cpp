@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/pod_runner.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cluster/pod_outcome.hpp"
+#include "kube/watch.hpp"
+#include "value/reader.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::cluster {
+
+namespace {
+
+using kube::Key;
+using std::chrono::milliseconds;
+using value::Node;
+
+constexpr const char* k_firmware_directory = "/lib/firmware";
+constexpr std::chrono::seconds k_look_again{20};    // a watch that tells nothing is not believed for longer
+constexpr std::chrono::seconds k_deadline_extra{60};  // what a Pod outlives the call it was made for
+constexpr int k_start_tries = 3;
+
+Key key_of(const Node& pod) { return {pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})}; }
+std::string uid_of(const Node& pod) { return pod.get_string({"metadata", "uid"}); }
+std::string label_text(const Node& pod, std::string_view key) { return pod.get_string({"metadata", "labels", key}); }
+
+bool changes_the_node(const Node& pod) {
+    const std::string verb = label_text(pod, render::k_label_verb);
+    return verb == "load" || verb == "unload";
+}
+
+void delete_pod(kube::Client& client, const Key& key, const std::string& uid) {
+    kube::DeleteOptions options;
+    options.uid = uid;
+    static_cast<void>(client.remove(kube::resources::k_pods, key, options));
+}
+
+/// An error of the server that is its last word on the request.
+bool is_refusal(const Error& error) {
+    return error.code() == "forbidden" || error.code() == "rejected" || error.code() == "object-not-found" || error.code() == "unauthorized";
+}
+
+/// Admission of namespaces says no more than "forbidden", as missing rights do.
+Error refusal_of(const Error& error, const std::string& ns) {
+    const std::string& text = error.message();
+    if (text.find("violates PodSecurity") != std::string::npos) {
+        return Error(Exit::no_permission, "worker-refused", text)
+            .hint(fmt::format("kubectl label namespace {} pod-security.kubernetes.io/enforce=privileged --overwrite", ns));
+    }
+    return error;
+}
+
+/// Command line for the Pod: the config is a file there, not standard input.
+std::vector<std::string> task_arguments(const WorkerCall& call) {
+    std::vector<std::string> args;
+    for (std::size_t i = 0; i < call.args.size(); ++i) {
+        if (call.args[i] == "--input-size") {
+            ++i;
+            continue;
+        }
+        args.push_back(call.args[i] == "-" ? std::string(render::k_task_config_file) : call.args[i]);
+    }
+    args.insert(args.end(), {"-o", "json"});
+    return args;
+}
+
+}  // namespace
+
+std::vector<kube::Rule> worker_pod_rules(const std::string& ns) {
+    std::vector<kube::Rule> rules;
+    for (const char* verb : {"get", "list", "watch", "create", "delete"}) { rules.push_back({verb, "", "pods", "", ns, ""}); }
+    return rules;
+}
+
+render::WorkerTask PodRunner::task_of(const WorkerCall& call) const {
+    render::WorkerTask task;
+    task.namespace_ = options_.namespace_;
+    task.module = options_.module;
+    task.node = call.node;
+    task.run = options_.run;
+    task.image = options_.image;
+    task.service_account = options_.service_account;
+    task.args = task_arguments(call);
+    task.deadline = std::chrono::ceil<std::chrono::seconds>(call.timeout) + k_deadline_extra;
+    if (call.stdin_text.empty()) { return task; }
+    Diagnostics faults;
+    const auto documents = value::read_any(call.stdin_text, "the worker's input", faults);
+    if (documents.empty() || has_errors(faults)) { throw bug("a worker was given an input that is no ModuleConfig"); }
+    task.config = value::to_yaml(documents.front().root);
+    for (const auto& document : documents) {
+        if (document.root.get_string({"kind"}) == "Secret") { task.pull_secret = document.root.get_string({"metadata", "name"}); }
+    }
+    if (!documents.front().root.get_string({"modprobe", "firmwarePath"}).empty()) {
+        task.firmware_host_path = k_firmware_directory;
+        task.args.insert(task.args.end(), {"--firmware-path", k_firmware_directory});
+    }
+    return task;
+}
+
+bool PodRunner::is_clear(const std::string& node) {
+    const std::lock_guard lock(mutex_);
+    return clear_nodes_.contains(node);
+}
+
+void PodRunner::set_clear(const std::string& node, bool clear) {
+    const std::lock_guard lock(mutex_);
+    if (clear) {
+        clear_nodes_.insert(node);
+    } else {
+        clear_nodes_.erase(node);
+    }
+}
+
+std::optional<PodRunner::Obstacle> PodRunner::clear_pod(const Node& pod, const std::string& wanted_name, milliseconds end) {
+    const Key key = key_of(pod);
+    const std::string uid = uid_of(pod);
+    const bool is_ours = label_text(pod, render::k_label_run) == options_.run;
+    const bool has_name = key.name == wanted_name && key.namespace_ == options_.namespace_;
+    const auto left = [&] { return std::max(end - client_.clock().monotonic(), milliseconds(0)); };
+    const auto is_gone = [&](const std::optional<Node>& now) { return !now || uid_of(*now) != uid; };
+    std::optional<Node> last = pod;
+    if (!is_pod_over(pod) && !(is_ours && (!changes_the_node(pod) || is_pod_unstarted(pod)))) {
+        const bool over = kube::wait_for(
+            client_, kube::resources::k_pods, key,
+            [&](const std::optional<Node>& now) {
+                last = now;
+                return is_gone(now) || is_pod_over(*now);
+            },
+            left(), k_look_again);
+        if (!over) {
+            return Obstacle{fmt::format("worker Pod {} of {} is still there: {}", key.to_string(),
+                                        is_ours ? "this upgrade" : "another upgrade", pod_situation(*last))};
+        }
+        if (is_gone(last)) { return std::nullopt; }
+    }
+    if (!is_ours && !has_name) { return std::nullopt; }  // it has ended, and is somebody else's
+    delete_pod(client_, key, uid);
+    const bool gone = kube::wait_for(client_, kube::resources::k_pods, key, is_gone, left(), k_look_again);
+    if (gone) { return std::nullopt; }
+    return Obstacle{fmt::format("worker Pod {} was deleted, but is still there: the node's kubelet has not ended it", key.to_string())};
+}
+
+std::optional<PodRunner::Obstacle> PodRunner::clear_node(const render::WorkerTask& task, milliseconds end) {
+    if (is_clear(task.node)) { return std::nullopt; }
+    const std::string wanted_name = render::worker_task_name(task);
+    kube::ListQuery query;
+    query.label_selector = fmt::format("{}={}", render::k_label_managed_by, render::k_task_manager);
+    query.field_selector = "spec.nodeName=" + task.node;
+    for (const auto& pod : client_.list_all(kube::resources::k_pods, query)) {
+        if (auto obstacle = clear_pod(pod, wanted_name, end)) { return obstacle; }
+    }
+    set_clear(task.node, true);
+    return std::nullopt;
+}
+
+std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, milliseconds end, Node& created) {
+    const auto unreachable = [](const std::string& text) {
+        WorkerReply reply;
+        reply.end = CallEnd::unreachable;
+        reply.transport = text;
+        return reply;
+    };
+    const Node pod = render::worker_task_pod(task);
+    for (int tried = 1;; ++tried) {
+        try {
+            if (const auto obstacle = clear_node(task, end)) { return unreachable(obstacle->text); }
+        } catch (const Error& error) {
+            if (is_refusal(error)) { return error_reply(error); }
+            return unreachable(error.message());
+        }
+        try {
+            set_clear(task.node, false);
+            created = client_.create(kube::resources::k_pods, pod);
+            return std::nullopt;
+        } catch (const Error& error) {
+            if (error.code() == "already-exists" && tried < k_start_tries) { continue; }
+            if (is_refusal(error)) {
+                set_clear(task.node, true);
+                return error_reply(refusal_of(error, options_.namespace_));
+            }
+            WorkerReply reply = unreachable(error.message());
+            if (error.code() != "already-exists") { reply.end = CallEnd::unknown; }  // it may have been made all the same
+            return reply;
+        }
+    }
+}
+
+std::string PodRunner::why_unstarted(const std::string& node, const std::optional<Node>& pod) {
+    std::string text = pod ? fmt::format("worker Pod {} was not started in time: {}", pod_title(*pod), pod_situation(*pod)) : "";
+    try {
+        const auto object = client_.find(kube::resources::k_nodes, {"", node});
+        if (!object) { return fmt::format("{}; there is no Node {}", text, node); }
+        const Node* conditions = object->find_path({"status", "conditions"});
+        for (const auto& condition : conditions == nullptr ? std::vector<Node>() : conditions->items()) {
+            if (condition.get_string({"type"}) != "Ready" || condition.get_string({"status"}) == "True") { continue; }
+            text += fmt::format("; node {} is not ready: {}: {}", node, base::escape(condition.get_string({"reason"})),
+                                base::escape(condition.get_string({"message"})));
+        }
+    } catch (const Error& error) {
+        text += "; " + error.message();
+    }
+    return text;
+}
+
+WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, milliseconds end) {
+    const Key key = key_of(created);
+    const std::string uid = uid_of(created);
+    const milliseconds left = std::max(end - client_.clock().monotonic(), milliseconds(1000));
+    PodOutcome outcome;
+    std::optional<WorkerReply> reply;
+    std::optional<Node> last = created;
+    bool vanished = false;
+    const bool told = kube::wait_for(
+        client_, kube::resources::k_pods, key,
+        [&](const std::optional<Node>& now) {
+            vanished = !now || uid_of(*now) != uid;
+            if (vanished) { return true; }
+            last = now;
+            reply = outcome.take(*now);
+            return reply.has_value();
+        },
+        left, k_look_again);
+    if (vanished) {
+        WorkerReply lost;
+        lost.end = CallEnd::unknown;
+        lost.transport = fmt::format("worker Pod {} vanished before its result was read; somebody has deleted it", key.to_string());
+        return lost;
+    }
+    if (!told) {
+        WorkerReply silent;
+        const bool unstarted = is_pod_unstarted(*last);
+        silent.end = unstarted ? CallEnd::unreachable : CallEnd::unknown;
+        silent.transport = unstarted ? why_unstarted(call.node, last)
+                                     : fmt::format("worker Pod {} has not ended within the time limit: {}", key.to_string(), pod_situation(*last));
+        reply = silent;
+        if (!unstarted && changes_the_node(*last)) { return *reply; }  // it may be in the middle of the kernel: the next call waits for it
+    }
+    try {
+        delete_pod(client_, key, uid);
+        // A Pod that has ended is removed at once; any other one when its kubelet says so.
+        if (is_pod_over(*last)) { set_clear(call.node, true); }
+    } catch (const Error&) {
+        // What is known is worth more than a Pod that has ended: the next call of this node, or a resume, finds it.
+    }
+    return *reply;
+}
+
+WorkerReply PodRunner::run(const WorkerCall& call) {
+    const milliseconds end = client_.clock().monotonic() + call.timeout;
+    const render::WorkerTask task = task_of(call);
+    Node created;
+    if (auto reply = start(task, end, created)) { return *reply; }
+    try {
+        return wait(call, created, end);
+    } catch (const Error& error) {
+        WorkerReply reply;
+        reply.end = CallEnd::unknown;
+        reply.transport = fmt::format("worker Pod {}: {}", pod_title(created), error.message());
+        return reply;
+    }
+}
+
+}  // namespace kmm::cluster

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs kmm-worker on nodes in worker Pods: no operator, no ssh.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cluster/runner.hpp"
+#include "kube/access.hpp"
+#include "kube/client.hpp"
+#include "render/worker_task.hpp"
+
+namespace kmm::cluster {
+
+struct PodRunnerOptions {
+    std::string namespace_;       ///< of the Module: the Pods are made there, beside its pull Secret
+    std::string module;           ///< metadata.name of the Module
+    std::string image;            ///< of kmm-worker
+    std::string service_account;  ///< of the Module's worker Pods, "" for the default one
+    std::string run;              ///< lineage of the upgrade; a label value
+};
+
+/// Each call is one Pod of one container, whose termination message is the result. The Pod is deleted when its result was read.
+///
+/// There is never more than one worker at work on a node: before the first call of a node, and after any that ended badly, Pods
+/// that an earlier process left there are looked for. What asks only is deleted and waited for until it is gone; a load or
+/// unload that is still under way is waited for, not killed; its result is not taken, since a step that was cut off begins with
+/// a look at the node. Pods of another run are waited for and never touched, unless they have ended and bear the very name that
+/// is needed.
+///
+/// How calls end: PodOutcome::take; a Pod that vanished, or of which nothing was heard until the timeout though it was started, is
+/// `unknown`; one that no kubelet has started until the timeout is `unreachable`. What the API server refuses (rights, admission,
+/// a namespace that is missing) is a result of kind Error. Waits by watches.
+class PodRunner final : public NodeRunner {
+public:
+    /// Nothing is sent. `client` must outlive it.
+    PodRunner(kube::Client& client, PodRunnerOptions options) : client_(client), options_(std::move(options)) {}
+    [[nodiscard]] WorkerReply run(const WorkerCall& call) override;
+    [[nodiscard]] std::string describe() const override { return "self"; }
+
+private:
+    struct Obstacle {
+        std::string text;  ///< why no worker may be started now
+    };
+    [[nodiscard]] render::WorkerTask task_of(const WorkerCall& call) const;
+    /// Makes sure that no other worker is on the node until `end` (monotonic); what is in the way otherwise.
+    [[nodiscard]] std::optional<Obstacle> clear_node(const render::WorkerTask& task, std::chrono::milliseconds end);
+    /// Handles one Pod that is there; nullopt when it is no obstacle any more.
+    [[nodiscard]] std::optional<Obstacle> clear_pod(const value::Node& pod, const std::string& wanted_name, std::chrono::milliseconds end);
+    /// Creates the Pod once the node is clear; the Pod as it was stored, or what the call ends with.
+    [[nodiscard]] std::optional<WorkerReply> start(const render::WorkerTask& task, std::chrono::milliseconds end, value::Node& created);
+    [[nodiscard]] WorkerReply wait(const WorkerCall& call, const value::Node& created, std::chrono::milliseconds end);
+    /// What a Pod that did not start in time says about itself and its node.
+    [[nodiscard]] std::string why_unstarted(const std::string& node, const std::optional<value::Node>& pod);
+    [[nodiscard]] bool is_clear(const std::string& node);
+    void set_clear(const std::string& node, bool clear);
+
+    kube::Client& client_;
+    PodRunnerOptions options_;
+    std::mutex mutex_;
+    std::set<std::string> clear_nodes_;  ///< no worker of ours is on them, as we have seen to it
+};
+
+/// The rights that worker Pods in `ns` need, for kube::missing_rules.
+[[nodiscard]] std::vector<kube::Rule> worker_pod_rules(const std::string& ns);
+
+}  // namespace kmm::cluster

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Pod that runs kmm-worker once on one node and leaves its result document as termination message. No operator is needed for
+// it, and KMM's operator does not take it for one of its own: it has none of the labels by which KMM finds worker Pods.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/types.hpp"
+#include "value/node.hpp"
+
+namespace kmm::render {
+
+inline constexpr std::string_view k_task_manager = "kmm-upgrade";  ///< app.kubernetes.io/managed-by of such Pods
+inline constexpr std::string_view k_label_managed_by = "app.kubernetes.io/managed-by";
+inline constexpr std::string_view k_label_run = "kmmtools.dev/run";    ///< which upgrade has made the Pod
+inline constexpr std::string_view k_label_verb = "kmmtools.dev/verb";  ///< what the worker does: status, check, load, unload, pull
+inline constexpr std::string_view k_label_module = "kmmtools.dev/module";  ///< NAME of the Module; KMM's own key would be read by KMM
+/// Where the ModuleConfig is in the container: an argument of the worker.
+inline constexpr std::string_view k_task_config_file = "/etc/kmm-worker/config.yaml";
+
+/// What the Pod is for. Everything is as the API server takes it; nothing is checked here.
+struct WorkerTask {
+    std::string namespace_;           ///< of the Module, because its pull Secret is mounted
+    std::string module;               ///< metadata.name of the Module
+    std::string node;                 ///< spec.nodeName
+    std::string run;                  ///< value of k_label_run
+    std::string image;                ///< with kmm-worker as its entry point
+    std::string service_account;      ///< "" for the namespace's default
+    std::vector<std::string> args;    ///< of kmm-worker, the verb first; k_task_config_file where the config is meant
+    std::string config;               ///< ModuleConfig as YAML, "" for none
+    std::string pull_secret;          ///< name of the Secret with registry credentials, "" for none
+    std::string firmware_host_path;   ///< directory of the host's firmware to be mounted, "" for none
+    std::chrono::seconds deadline{};  ///< spec.activeDeadlineSeconds: a Pod whose maker is gone ends by itself
+};
+
+/// The name is the same for the same namespace, Module, node and verb, and has at most 253 characters.
+[[nodiscard]] std::string worker_task_name(const WorkerTask& task);
+
+/// Keys of the spec in alphabetical order. The Pod is privileged, uses the host's network (the registry must be reachable while
+/// the driver of a Pod network is replaced), tolerates every taint and is never restarted.
+[[nodiscard]] value::Node worker_task_pod(const WorkerTask& task);
+
+}  // namespace kmm::render

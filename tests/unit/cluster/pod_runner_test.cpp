@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/pod_outcome.hpp"
+#include "cluster/pod_runner.hpp"
+#include "unit/kube/fixture.hpp"
+#include "value/writer.hpp"
+
+using namespace kmm;
+using namespace kmm::kube::test;
+using cluster::CallEnd;
+using cluster::PodOutcome;
+using cluster::PodRunner;
+using cluster::WorkerCall;
+using value::Node;
+
+namespace {
+
+constexpr const char* k_done = R"({"phase":"Succeeded","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":0,"message":"{\"kind\":\"WorkerResult\",\"outcome\":\"loaded\"}"}}}]})";
+constexpr const char* k_running = R"({"phase":"Running","containerStatuses":[{"name":"worker","state":{"running":{}}}]})";
+constexpr const char* k_creating = R"({"phase":"Pending","containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ContainerCreating"}}}]})";
+constexpr const char* k_gone = "";
+
+/// Pods on a server. Each look at a Pod that was created brings the next of `script`, the last one for ever; Pods that are there
+/// from the beginning go through `earlier_script`. Watches end at once.
+class PodServer {
+public:
+    explicit PodServer(std::vector<std::string> script) : script_(std::move(script)), server_([this](const FakeRequest& request) { return answer(request); }) {
+        kube::Connection connection;
+        connection.server = "http://127.0.0.1:" + std::to_string(server_.port());
+        kube::ClientOptions options;
+        options.retry = {3, milliseconds(5), milliseconds(20), 0.0};
+        options.api_timeout = seconds(2);
+        client_ = std::make_unique<kube::Client>(
+            std::move(connection), kube::Seams{[] { return std::make_unique<net::CurlHttpClient>(); }, clock_, random_}, std::move(options));
+    }
+
+    [[nodiscard]] PodRunner runner() {
+        return PodRunner(*client_, {"drivers", "hello", "registry.example/worker:v1", "loader", "run-1"});
+    }
+    /// As an earlier process left it.
+    void leave(const std::string& name, const std::string& run, const std::string& verb, const std::vector<std::string>& script) {
+        Node pod = tree(R"({"kind":"Pod","apiVersion":"v1","spec":{"nodeName":"node-a"}})");
+        pod.set("metadata", Node::mapping({{"name", name}, {"namespace", "drivers"}, {"uid", "old-" + name}}));
+        pod.find("metadata")->set("labels", Node::mapping({{"kmmtools.dev/run", run}, {"kmmtools.dev/verb", verb}}));
+        set_status(pod, script.front());
+        earlier_ = pod;
+        earlier_script_ = script;
+    }
+    [[nodiscard]] std::vector<std::string> changes() const {
+        std::vector<std::string> result;
+        for (const auto& request : server_.requests()) {
+            if (request.method != "GET") { result.push_back(request.method + " " + request.target.substr(0, request.target.find('?'))); }
+        }
+        return result;
+    }
+    [[nodiscard]] std::string body_of(const std::string& method) const {
+        for (const auto& request : server_.requests()) {
+            if (request.method == method) { return request.body; }
+        }
+        return "";
+    }
+    FakeReply refusal;  ///< answer to POST if its status is not 200
+
+private:
+    static void set_status(Node& pod, const std::string& text) { pod.set("status", tree(text)); }
+    FakeReply look(Node& pod, std::vector<std::string>& script) {
+        const std::string now = script.front();
+        if (script.size() > 1) { script.erase(script.begin()); }
+        if (now == k_gone) {
+            pod = Node();
+            return status_reply(404, "NotFound", "no such Pod");
+        }
+        set_status(pod, now);
+        return reply(200, value::to_json(pod));
+    }
+    FakeReply answer(const FakeRequest& request) {
+        const std::lock_guard lock(mutex_);
+        const std::string path = request.target.substr(0, request.target.find('?'));
+        if (request.target.find("watch=true") != std::string::npos) {
+            FakeReply stream;
+            stream.chunks = {"\n"};
+            return stream;
+        }
+        if (path == "/api/v1/nodes/node-a") {
+            return reply(200, R"({"kind":"Node","metadata":{"name":"node-a"},"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}})");
+        }
+        if (path == "/api/v1/pods") {
+            const std::string items = earlier_.is_null() ? "" : value::to_json(earlier_);
+            return reply(200, R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" + items + "]}");
+        }
+        if (request.method == "POST") {
+            if (refusal.status != 200) { return refusal; }
+            created_ = tree(request.body);
+            created_.find("metadata")->set("uid", "new");
+            return reply(201, value::to_json(created_));
+        }
+        const bool is_earlier = !earlier_.is_null() && path.ends_with("/" + earlier_.get_string({"metadata", "name"}));
+        Node& pod = is_earlier ? earlier_ : created_;
+        if (pod.is_null() || !path.ends_with("/" + pod.get_string({"metadata", "name"}))) { return status_reply(404, "NotFound", "no such Pod"); }
+        if (request.method == "DELETE") {
+            const Node there = std::exchange(pod, Node());
+            return reply(200, value::to_json(there));
+        }
+        return look(pod, is_earlier ? earlier_script_ : script_);
+    }
+
+    std::mutex mutex_;
+    std::vector<std::string> script_, earlier_script_;
+    Node created_, earlier_;
+    SleepyClock clock_;
+    EvenRandom random_;
+    FakeServer server_;
+    std::unique_ptr<kube::Client> client_;
+};
+
+const std::string k_input =
+    "containerImage: registry.example/hello:v1\nkernelVersion: 6.1\nmodprobe:\n  moduleName: hello\n---\n"
+    "apiVersion: v1\nkind: Secret\nmetadata:\n  name: pull\n  namespace: drivers\ntype: kubernetes.io/dockerconfigjson\ndata:\n"
+    "  .dockerconfigjson: e30=\n";
+
+WorkerCall load_call(milliseconds timeout = seconds(60)) {
+    return {"node-a", {"load", "-", "--input-size", std::to_string(k_input.size())}, k_input, timeout};
+}
+WorkerCall status_call() { return {"node-a", {"status", "hello", "--settle", "500ms"}, "", seconds(30)}; }
+
+const std::string k_pods = "/api/v1/namespaces/drivers/pods";
+
+}  // namespace
+
+TEST_SUITE("cluster::unit") {
+
+TEST_CASE("a worker Pod: what its status says of the worker") {
+    struct Row {
+        const char* status;
+        const char* end;  ///< "" while it goes on
+        int exit_code;
+        const char* text;  ///< in the document's message or kind, or in the transport
+    };
+    const Row rows[] = {
+        {"{}", "", 0, ""},
+        {k_creating, "", 0, ""},
+        {k_running, "", 0, ""},
+        {k_done, "completed", 0, "WorkerResult"},
+        {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":13,"message":"{\"kind\":\"Error\",\"message\":\"refused\"}"}}}]})",
+         "completed", 13, "refused"},
+        {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":2,"reason":"Error","message":"usage: nginx"}}}]})",
+         "completed", 2, "usage: nginx"},
+        {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]})", "completed", 137,
+         "OOMKilled"},
+        {R"({"phase":"Failed","reason":"Evicted","message":"low on memory","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"reason":"Error"}}}]})",
+         "unknown", 0, "the worker was killed: Evicted: low on memory"},
+        {R"({"phase":"Failed","reason":"Evicted","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"message":"{\"kind\":\"Error\",\"message\":\"in time\"}"}}}]})",
+         "completed", 137, "in time"},
+        {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"reason":"ContainerStatusUnknown"}}}]})",
+         "unknown", 0, "killed"},
+        {R"({"phase":"Failed","reason":"NodeShutdown","message":"Pod was terminated"})", "unknown", 0, "NodeShutdown: Pod was terminated"},
+        {R"({"phase":"Failed","reason":"DeadlineExceeded"})", "unknown", 0, "DeadlineExceeded"},
+        {R"({"phase":"Failed","reason":"OutOfcpu","message":"Node didn't have enough resource: cpu"})", "completed", 69,
+         "was not started: OutOfcpu: Node didn't have enough resource: cpu"},
+        {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":128,"reason":"StartError","message":"no such file"}}}]})",
+         "completed", 69, "was not started: StartError: no such file"},
+        {R"({"phase":"Pending","containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ErrImagePull","message":"not found"}}}]})", "", 0, ""},
+        {R"({"phase":"Pending","containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ImagePullBackOff","message":"Back-off: ErrImagePull: not found"}}}]})",
+         "completed", 69, "was not started: ErrImagePull: not found"},
+        {R"({"phase":"Pending","containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"InvalidImageName"}}}]})", "completed", 69, "InvalidImageName"},
+        {R"({"phase":"Pending","containerStatuses":[{"name":"other","state":{"waiting":{"reason":"InvalidImageName"}}}]})", "", 0, ""},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.status);
+        Node pod = tree(R"({"metadata":{"namespace":"drivers","name":"p"}})");
+        pod.set("status", tree(row.status));
+        const auto reply = PodOutcome().take(pod);
+        if (std::string(row.end).empty()) {
+            CHECK_FALSE(reply);
+            continue;
+        }
+        REQUIRE(reply);
+        CHECK((reply->end == CallEnd::unknown) == (std::string(row.end) == "unknown"));
+        CHECK(reply->end != CallEnd::unreachable);
+        CHECK(reply->exit_code == row.exit_code);
+        const std::string said = reply->document.get_string({"kind"}) + " " + reply->document.get_string({"message"}) + " " + reply->transport;
+        CHECK_MESSAGE(said.find(row.text) != std::string::npos, said);
+    }
+}
+
+TEST_CASE("a worker Pod: the first failed pull tells why, however the back-off puts it") {
+    const auto pod_of = [](const char* reason, const char* message) {
+        Node pod = tree(R"({"metadata":{"namespace":"drivers","name":"p"},"status":{"phase":"Pending"}})");
+        const Node waiting = Node::mapping({{"waiting", Node::mapping({{"reason", reason}, {"message", message}})}});
+        pod.find("status")->set("containerStatuses", Node::sequence({Node::mapping({{"name", "worker"}, {"state", waiting}})}));
+        return pod;
+    };
+    PodOutcome outcome;
+    CHECK_FALSE(outcome.take(pod_of("ErrImagePull", "unauthorized")));
+    const auto reply = outcome.take(pod_of("ImagePullBackOff", "Back-off pulling image"));
+    REQUIRE(reply);
+    CHECK(reply->document.get_string({"code"}) == "worker-not-started");
+    CHECK(reply->document.get_string({"message"}) == "worker Pod drivers/p was not started: ErrImagePull: unauthorized");
+}
+
+TEST_CASE("worker Pods: one Pod a call, its result from the termination message, deleted by its uid") {
+    PodServer server({k_creating, k_running, k_done});
+    auto runner = server.runner();
+    const auto reply = runner.run(load_call());
+    CHECK(reply.end == CallEnd::completed);
+    CHECK(reply.exit_code == 0);
+    CHECK(reply.document.get_string({"outcome"}) == "loaded");
+    const Node pod = tree(server.body_of("POST"));
+    const std::string name = pod.get_string({"metadata", "name"});
+    CHECK(server.changes() == std::vector<std::string>{"POST " + k_pods, "DELETE " + k_pods + "/" + name});
+    CHECK(tree(server.body_of("DELETE")).get_string({"preconditions", "uid"}) == "new");
+    CHECK(name.starts_with("kmm-upgrade-load-node-a-hello-"));
+    CHECK(pod.get_string({"metadata", "labels", "kmmtools.dev/run"}) == "run-1");
+    CHECK(pod.get_string({"spec", "nodeName"}) == "node-a");
+    CHECK(pod.get_string({"spec", "restartPolicy"}) == "Never");
+    CHECK(pod.get_string({"spec", "serviceAccountName"}) == "loader");
+    CHECK(value::to_json(*pod.find_path({"spec", "tolerations"})) == R"([{"operator":"Exists"}])");
+    const auto& container = pod.find_path({"spec", "containers"})->items().front();
+    CHECK(value::to_json(*container.find("args")) == R"(["load","/etc/kmm-worker/config.yaml","-o","json"])");
+    const Node config = tree(pod.get_string({"metadata", "annotations", "kmmtools.dev/worker-config"}));
+    CHECK(config.get_string({"containerImage"}) == "registry.example/hello:v1");
+    CHECK(config.find("kind") == nullptr);
+    // The Secret is mounted by its name; what is in it is nowhere. KMM finds worker Pods by a label that is not there.
+    CHECK(server.body_of("POST").find("e30=") == std::string::npos);
+    CHECK(server.body_of("POST").find(R"("secret":{"secretName":"pull"})") != std::string::npos);
+    CHECK(server.body_of("POST").find("worker-action") == std::string::npos);
+}
+
+TEST_CASE("worker Pods: how calls end that bring no result") {
+    struct Row {
+        std::vector<std::string> script;
+        CallEnd end;
+        const char* text;
+        std::size_t deletions;
+    };
+    const std::vector<Row> rows = {
+        {{k_running, k_gone}, CallEnd::unknown, "vanished before its result was read", 0},
+        {{k_running}, CallEnd::unknown, "has not ended within the time limit: Running", 0},
+        {{k_creating}, CallEnd::unreachable, "Pending (ContainerCreating); node node-a is not ready: NodeStatusUnknown: Kubelet stopped", 1},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.text);
+        PodServer server(row.script);
+        const auto reply = server.runner().run(load_call());
+        CHECK(reply.end == row.end);
+        CHECK_MESSAGE(reply.transport.find(row.text) != std::string::npos, reply.transport);
+        CHECK(server.changes().size() == 1 + row.deletions);
+    }
+}
+
+TEST_CASE("worker Pods: a load that an earlier process began is waited for, its Pod removed before another is made") {
+    PodServer server({k_done});
+    server.leave("old-load", "run-1", "load", {k_running, k_running, k_done});
+    CHECK(server.runner().run(status_call()).end == CallEnd::completed);
+    REQUIRE(server.changes().size() == 3);
+    CHECK(server.changes()[0] == "DELETE " + k_pods + "/old-load");
+    CHECK(server.changes()[1] == "POST " + k_pods);
+}
+
+TEST_CASE("worker Pods: what only asks, or has not begun, is deleted at once") {
+    for (const auto& [verb, status] : {std::pair{"status", k_running}, std::pair{"load", k_creating}}) {
+        PodServer server({k_done});
+        server.leave("old", "run-1", verb, {status});
+        CHECK(server.runner().run(status_call()).end == CallEnd::completed);
+        CHECK(server.changes().front() == "DELETE " + k_pods + "/old");
+    }
+}
+
+TEST_CASE("worker Pods: another upgrade's worker is waited for and never touched") {
+    PodServer busy({k_done});
+    busy.leave("theirs", "run-2", "check", {k_running});
+    const auto reply = busy.runner().run(status_call());
+    CHECK(reply.end == CallEnd::unreachable);
+    CHECK(reply.transport == "worker Pod drivers/theirs of another upgrade is still there: Running");
+    CHECK(busy.changes().empty());
+    PodServer over({k_done});
+    over.leave("theirs", "run-2", "check", {k_running, k_done});
+    CHECK(over.runner().run(status_call()).end == CallEnd::completed);
+    CHECK(over.changes().front() == "POST " + k_pods);
+}
+
+TEST_CASE("worker Pods: a node that was left clear is not looked at again") {
+    PodServer server({k_done});
+    auto runner = server.runner();
+    CHECK(runner.run(status_call()).end == CallEnd::completed);
+    server.leave("theirs", "run-2", "check", {k_running});  // would be in the way
+    CHECK(runner.run(status_call()).end == CallEnd::completed);
+}
+
+TEST_CASE("worker Pods: what the server refuses is a result") {
+    PodServer server({k_done});
+    server.refusal = status_reply(403, "Forbidden", "pods is forbidden: violates PodSecurity restricted:latest: privileged");
+    const auto reply = server.runner().run(status_call());
+    CHECK(reply.end == CallEnd::completed);
+    CHECK(reply.exit_code == static_cast<int>(Exit::no_permission));
+    CHECK(reply.document.get_string({"code"}) == "worker-refused");
+    CHECK(reply.document.get_string({"hint"}) == "kubectl label namespace drivers pod-security.kubernetes.io/enforce=privileged --overwrite");
+    server.refusal = status_reply(422, "Invalid", "spec.nodeName: bad");
+    CHECK(server.runner().run(status_call()).document.get_string({"code"}) == "rejected");
+    server.refusal = status_reply(503, "", "no");
+    CHECK(server.runner().run(status_call()).end == CallEnd::unknown);
+}
+
+TEST_CASE("worker Pods: names are the same again, and differ where it matters") {
+    render::WorkerTask task;
+    task.namespace_ = "drivers";
+    task.node = "a-b";
+    task.module = "c";
+    task.args = {"load"};
+    const auto name = render::worker_task_name(task);
+    CHECK(render::worker_task_name(task) == name);
+    task.node = "a";
+    task.module = "b-c";
+    CHECK(render::worker_task_name(task) != name);
+    task.node = std::string(253, 'n');
+    CHECK(render::worker_task_name(task).size() <= 253);
+}
+
+}
