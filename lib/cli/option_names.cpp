@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 89> k_names = {
+    static constexpr std::array<std::string_view, 90> k_names = {
         "all",
         "api-timeout",
         "authfile",
@@ -92,6 +92,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "to",
         "verbose",
         "verify-after",
+        "via",
         "wait",
         "watch",
         "worker",

@@ -43,7 +43,8 @@ struct Options {
     std::int64_t max_unavailable = 1;    ///< nodes in flight at once, at least 1
     std::int64_t node_timeout_ms = 600'000;  ///< for one step on one node
     bool manual = false;                 ///< `start` records and stops
-    std::string runner = "ssh";          ///< "ssh" or "local"
+    std::string runner = "ssh";          ///< "self" (worker Pods), "ssh" or "local"
+    std::string worker_image;            ///< of worker Pods, "" where there are none
     std::string worker;                  ///< command of the worker on the nodes, "" for the default
     std::string ssh_config;              ///< file for `ssh -F`, "" for the user's own
 };

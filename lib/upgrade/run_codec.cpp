@@ -155,6 +155,7 @@ void visit_options(const Visitor& visit, Record& it) {
     visit.flag("manual", it.manual, false);
     visit.text("runner", it.runner);
     visit.text("worker", it.worker);
+    visit.text("workerImage", it.worker_image);
     visit.text("sshConfig", it.ssh_config);
 }
 

@@ -12,6 +12,9 @@ documents. The first one is the current context. Exits like the command.
   --fail N:STATUS         the first N requests are answered with STATUS
   --log FILE              writes down the requests, one a line
   --dump FILE             writes the objects down when the command has ended, JSON
+  --kubelet               Pods that name a node are run: by `ssh -- NODE kmm-worker ARGUMENTS`, whose answer becomes the
+                          termination message. An image with "missing" in its name cannot be pulled, a node that ssh does not
+                          reach starts nothing
 """
 
 import argparse
@@ -20,6 +23,7 @@ import http.server
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import threading
@@ -66,6 +70,11 @@ class Cluster:
             self.events.append((self.version, plural, kind, copy.deepcopy(document)))
             self.changed.notify_all()
 
+    def remove(self, key):
+        self.version += 1
+        self.events.append((self.version, key[0], "DELETED", self.objects.pop(key)))
+        self.changed.notify_all()
+
 
 def matches(selector, labels):
     for term in filter(None, selector.split(",")):
@@ -73,6 +82,71 @@ def matches(selector, labels):
         if key not in labels or (equals and labels[key] != value.lstrip("=")):
             return False
     return True
+
+
+def field_of(document, path):
+    for part in path.split("."):
+        document = document.get(part, {}) if isinstance(document, dict) else {}
+    return document
+
+
+def is_selected(document, query, namespace):
+    for term in filter(None, query.get("fieldSelector", "").split(",")):
+        path, _, value = term.partition("=")
+        if field_of(document, path) != value:
+            return False
+    if namespace and document["metadata"].get("namespace") != namespace:
+        return False
+    return matches(query.get("labelSelector", ""), document["metadata"].get("labels", {}))
+
+
+class Kubelet:
+    """Runs one Pod."""
+
+    CONFIG_FILE = "/etc/kmm-worker/config.yaml"
+
+    def __init__(self, cluster, key):
+        self.cluster, self.key = cluster, key
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def tell(self, phase, state):
+        """False if the Pod is gone or going."""
+        with self.cluster.changed:
+            pod = copy.deepcopy(self.cluster.objects.get(self.key))
+            if pod is None:
+                return False
+            pod["status"] = {"phase": phase, "containerStatuses": [{"name": "worker", "state": state}]}
+            self.cluster.put(pod, "MODIFIED")
+            return "deletionTimestamp" not in pod["metadata"]
+
+    def run(self):
+        pod = self.cluster.objects[self.key]
+        container = pod["spec"]["containers"][0]
+        if not self.tell("Pending", {"waiting": {"reason": "ContainerCreating"}}):
+            return self.end()
+        if "missing" in container["image"]:
+            text = f'failed to pull image "{container["image"]}": not found'
+            self.tell("Pending", {"waiting": {"reason": "ErrImagePull", "message": text}})
+            self.tell("Pending", {"waiting": {"reason": "ImagePullBackOff", "message": f"Back-off pulling image: ErrImagePull: {text}"}})
+            return None
+        words = ["-" if word == self.CONFIG_FILE else word for word in container["args"]]
+        config = pod["metadata"].get("annotations", {}).get("kmmtools.dev/worker-config", "")
+        command = " ".join(shlex.quote(word) for word in ["kmm-worker"] + words)
+        done = subprocess.run(["ssh", "--", pod["spec"]["nodeName"], command], input=config, capture_output=True, text=True, check=False)
+        if done.returncode == 255:
+            return None
+        self.tell("Running", {"running": {}})
+        self.tell("Succeeded" if done.returncode == 0 else "Failed",
+                  {"terminated": {"exitCode": done.returncode, "reason": "Completed" if done.returncode == 0 else "Error",
+                                  "message": done.stdout.strip()[:4096]}})
+        return self.end()
+
+    def end(self):
+        """Removes the Pod if it was deleted meanwhile."""
+        with self.cluster.changed:
+            pod = self.cluster.objects.get(self.key)
+            if pod and "deletionTimestamp" in pod["metadata"]:
+                self.cluster.remove(self.key)
 
 
 def merge(target, patch):
@@ -127,6 +201,7 @@ def json_patch(document, steps):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     options = None
     clusters = {}
     failures = 0
@@ -212,12 +287,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.list(cluster, row, namespace, query)
             if verb != "watch":
                 return self.single(cluster, row, (plural, namespace, name), body, query)
-        return self.watch(cluster, row, query)
+        return self.watch(cluster, row, namespace, query)
 
     def list(self, cluster, row, namespace, query):
-        found = [item for key, item in sorted(cluster.objects.items())
-                 if key[0] == row[0] and (not namespace or key[1] == namespace)
-                 and matches(query.get("labelSelector", ""), item["metadata"].get("labels", {}))]
+        found = [item for key, item in sorted(cluster.objects.items()) if key[0] == row[0] and is_selected(item, query, namespace)]
         start = int(query.get("continue", 0))
         limit = int(query.get("limit", 0)) or len(found)
         meta = {"resourceVersion": str(cluster.version)}
@@ -235,6 +308,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body["metadata"]["managedFields"] = [{"manager": query.get("fieldManager"), "operation": "Update"}]
             if not dry:
                 cluster.put(body)
+                if self.options.kubelet and row[0] == "pods" and body["spec"].get("nodeName"):
+                    Kubelet(cluster, key)
             return self.answer(body, 201)
         current = cluster.objects.get(key)
         kind = self.headers.get("Content-Type", "")
@@ -243,10 +318,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command == "GET":
             return self.answer(current)
         if self.command == "DELETE":
-            del cluster.objects[key]
-            cluster.version += 1
-            cluster.events.append((cluster.version, row[0], "DELETED", current))
-            cluster.changed.notify_all()
+            status = current.get("status", {})
+            running = any("running" in entry["state"] for entry in status.get("containerStatuses", []))
+            if row[0] == "pods" and self.options.kubelet and running and status["phase"] == "Running":
+                new = copy.deepcopy(current)
+                new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+                cluster.put(new, "MODIFIED")
+            else:
+                cluster.remove(key)
             return self.answer(current)
         new = copy.deepcopy(current) if current else {}
         meta = body.get("metadata", {}) if isinstance(body, dict) else {}
@@ -263,7 +342,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             cluster.put(new, "MODIFIED")
         return self.answer(new)
 
-    def watch(self, cluster, row, query):
+    def watch(self, cluster, row, namespace, query):
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
@@ -276,6 +355,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     cluster.changed.wait(min(1.0, max(0.0, end - time.monotonic())))
             for number, _, kind, document in new:
                 seen = number
+                if not is_selected(document, query, namespace):
+                    continue
                 line = json.dumps({"type": kind, "object": document}).encode() + b"\n"
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                 self.wfile.flush()
@@ -306,6 +387,7 @@ def main():
     parser.add_argument("--fail", default="0:503")
     parser.add_argument("--log")
     parser.add_argument("--dump")
+    parser.add_argument("--kubelet", action="store_true")
     parser.add_argument("clusters", nargs="+")
     options = parser.parse_args(sys.argv[1:split])
     count, _, status = options.fail.partition(":")

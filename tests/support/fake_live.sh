@@ -18,4 +18,12 @@ cat >api/module.json <<'MODULE'
   "kernelMappings": [{"regexp": "^6\\.1\\.", "containerImage": "registry.example/kmm-hello:v1"}]}}}}
 MODULE
 
+# `keep VERSION TAG`: the next `live` begins where the last one ended, but with another Module.
+keep() {
+  rm -f api/*
+  jq --arg version "$1" --arg image "registry.example/kmm-hello:$2" '{kind: "List", items: [.main[] | if .kind == "Module" then
+    .spec.moduleLoader.container.version = $version | .spec.moduleLoader.container.kernelMappings[0].containerImage = $image
+    else . end]}' dump.json >api/all.json
+}
+
 live() { python3 "$KMM_SUPPORT/fake_api.py" --log requests --dump dump.json main=api "$@"; }

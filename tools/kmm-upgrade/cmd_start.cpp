@@ -106,6 +106,16 @@ void require_free(const std::optional<upgrade::Run>& run) {
         .hint(upgrade::next_commands(*run).front() + ", or: kmm-upgrade abort");
 }
 
+Session::Errand errand_of(const cluster::Snapshot& snapshot, const drive::StartRequest& request) {
+    Session::Errand errand{request.ns, request.name, "", request.lineage};
+    if (request.options.runner != "self") return errand;
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+    const auto& module = drive::find_module(snapshot.objects, request.ns, request.name);
+    errand.ns = module.meta.namespace_;
+    if (module.module_loader) errand.service_account = module.module_loader->service_account_name;
+    return errand;
+}
+
 drive::Ended dry_run(Session& session, const upgrade::Run& prepared, cluster::ClusterStore& store, cluster::NodeRunner& runner) {
     auto& console = session.context().console;
     std::mutex mutex;
@@ -137,6 +147,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     const auto share = max_unavailable(args);
     const bool dry = args.flag("dry-run");
     const auto place = session.cluster_place("");
+    session.choose_runner(request.options, place, Session::Age::fresh);
     if (dry) {
         require_free(session.load());
     } else {
@@ -146,7 +157,9 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
         require_free(session.load());
     }
     const auto store = session.open_cluster(place);
-    const auto runner = session.make_runner(request.options);
+    Session::require_kinds(*store);
+    const auto snapshot = store->read();
+    const auto runner = session.make_runner(request.options, *store, errand_of(snapshot, request));
     drive::Worker worker(*runner);
     std::mutex mutex;
     const auto told = [&](const std::string& node, const std::string& what) {
@@ -155,7 +168,6 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
             context.console.err(fmt::format("{} {} checks {}\n", clock_text(base::format_rfc3339(session.clock().now_unix())), node,
                                             request.to_version));
     };
-    const auto snapshot = store->read();
     if (context.verbosity >= 0)
         for (const auto& diagnostic : snapshot.diagnostics)
             if (diagnostic.severity == Severity::warning) context.console.err(cli::diagnostic_text(diagnostic, context.color_err));

@@ -6,10 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "api/codec.hpp"
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/kube_store.hpp"
 #include "cluster/local_runner.hpp"
+#include "cluster/pod_runner.hpp"
 #include "cluster/ssh_runner.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "kube/kubeconfig.hpp"
@@ -42,9 +44,14 @@ std::vector<cli::Option> state_options() {
 }
 
 std::vector<cli::Option> runner_options() {
-    auto runner = make_option("runner", "NAME", "how nodes are reached");
+    auto via = make_option("via", "HOW", "how nodes are reached: self makes worker Pods (default on a live cluster)");
+    via.choices = {"self", "ssh", "local", "operator"};
+    auto image = make_option("worker-image", "REF", "image of kmm-worker, for worker Pods");
+    image.environment = "RELATED_IMAGE_WORKER";
+    auto runner = make_option("runner", "NAME", "the earlier name of --via");
     runner.choices = {"ssh", "local"};
-    return {runner, make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
+    runner.hidden = true;
+    return {via, image, runner, make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
             make_option("worker", "COMMAND", "command of kmm-worker on the nodes")};
 }
 
@@ -141,12 +148,51 @@ std::unique_ptr<cluster::ClusterStore> Session::open_cluster(const std::string& 
         kube::make_client(kube::load_connection(request_of_place(place)), clock_, random_, std::move(options)));
 }
 
-std::unique_ptr<cluster::NodeRunner> Session::make_runner(upgrade::Options& options) const {
-    options.runner = args_.get("runner").value_or(options.runner);
+void Session::choose_runner(upgrade::Options& options, const std::string& place, Age age) const {
+    const bool is_live = place.starts_with(k_context_place);
+    const auto via = args_.get("via");
+    const auto runner = args_.get("runner");
+    if (via && runner && *via != *runner && args_.source("via") == args_.source("runner"))
+        throw Error(Exit::usage, "bad-value", fmt::format("--via {} and --runner {} contradict each other", *via, *runner))
+            .hint("--runner is the earlier name of --via: give one of them");
+    const bool asks_for_ssh = args_.source("ssh-config") == "option" || args_.source("worker") == "option";
+    if (via) options.runner = *via;
+    else if (runner) options.runner = *runner;
+    else if (age == Age::fresh) options.runner = is_live && !asks_for_ssh ? "self" : "ssh";
     if (const auto file = args_.get("ssh-config")) options.ssh_config = absolute(*file);
     options.worker = args_.get("worker").value_or(options.worker);
+    options.worker_image = args_.get("worker-image").value_or(options.worker_image);
+    if (options.runner == "operator")
+        throw Error(Exit::usage, "unsupported", "--via operator is not supported yet")
+            .hint("--via self loads and unloads by worker Pods of its own");
+    if (options.runner != "self") {
+        options.worker_image.clear();
+        return;
+    }
+    if (!is_live)
+        throw Error(Exit::usage, "bad-value", "--via self needs an API server, found a directory cluster")
+            .hint("--via ssh, or name the server with --context");
+    if (options.worker_image.empty())
+        throw Error(Exit::usage, "missing-option", "--worker-image REF is missing: nodes are reached by worker Pods")
+            .hint("manifests/worker-image builds one; --via ssh reaches nodes without Pods");
+}
+
+void Session::require_kinds(cluster::ClusterStore& store) {
+    if (auto* server = dynamic_cast<cluster::KubeStore*>(&store)) server->require_kinds();
+}
+
+std::unique_ptr<cluster::NodeRunner> Session::make_runner(const upgrade::Options& options, cluster::ClusterStore& store,
+                                                          const Errand& errand) const {
     if (options.runner == "local")
         return std::make_unique<cluster::LocalRunner>(options.worker.empty() ? "kmm-worker" : options.worker);
+    if (options.runner == "self") {
+        auto* server = dynamic_cast<cluster::KubeStore*>(&store);
+        if (server == nullptr) throw bug("worker Pods without an API server");
+        server->require_rights(cluster::worker_pod_rules(errand.ns));
+        return std::make_unique<cluster::PodRunner>(
+            server->client(),
+            cluster::PodRunnerOptions{errand.ns, errand.module, options.worker_image, errand.service_account, errand.lineage});
+    }
     cluster::SshOptions ssh;
     ssh.config_file = options.ssh_config;
     if (!options.worker.empty()) ssh.worker_command = options.worker;
@@ -178,8 +224,12 @@ upgrade::Run locked_run(Session& session, const std::string& operation) {
     return session.must_load();
 }
 
-std::unique_ptr<cluster::NodeRunner> runner_of(Session& session, upgrade::Run& run) {
-    return session.make_runner(run.options);
+std::unique_ptr<cluster::NodeRunner> runner_of(Session& session, upgrade::Run& run, cluster::ClusterStore& store) {
+    session.choose_runner(run.options, session.cluster_place(run.cluster_place), Session::Age::recorded);
+    Session::Errand errand{run.module_namespace, run.module_name, "", run.lineage};
+    for (const auto& node : run.nodes)
+        if (!node.target_entry.is_null()) errand.service_account = api::decode_node_module(node.target_entry).service_account_name;
+    return session.make_runner(run.options, store, errand);
 }
 
 }  // namespace
@@ -188,7 +238,7 @@ Walk::Walk(Session& in, const std::string& operation)
     : session(in),
       found(locked_run(in, operation)),
       store(in.open_cluster(in.cluster_place(found.cluster_place))),
-      runner(runner_of(in, found)),
+      runner(runner_of(in, found, *store)),
       journal(in.directory()),
       progress(in.context(), found),
       recorder(found, journal, in.clock(), progress.observer()),

@@ -37,8 +37,19 @@ public:
     /// Errors: usage "no-cluster", "several-sources"; those of kube::load_connection.
     [[nodiscard]] std::string cluster_place(const std::string& recorded) const;
     [[nodiscard]] std::unique_ptr<cluster::ClusterStore> open_cluster(const std::string& place);
-    /// --runner, --ssh-config and --worker over what is recorded.
-    [[nodiscard]] std::unique_ptr<cluster::NodeRunner> make_runner(upgrade::Options& options) const;
+    /// What nodes are reached for.
+    struct Errand {
+        std::string ns, module, service_account, lineage;
+    };
+    /// Puts --via, --worker-image, --ssh-config and --worker over what is recorded. A run that is `fresh` and says nothing of
+    /// nodes uses worker Pods on an API server, and ssh elsewhere. Errors: usage "unsupported", "missing-option", "bad-value".
+    enum class Age { fresh, recorded };
+    void choose_runner(upgrade::Options& options, const std::string& place, Age age) const;
+    /// As KubeStore::require_kinds; nothing for a directory.
+    static void require_kinds(cluster::ClusterStore& store);
+    /// The runner that `options` name. Errors: for worker Pods those of KubeStore::require_rights.
+    [[nodiscard]] std::unique_ptr<cluster::NodeRunner> make_runner(const upgrade::Options& options, cluster::ClusterStore& store,
+                                                                   const Errand& errand) const;
 
     /// True once a signal asked to stop or --timeout passed.
     [[nodiscard]] bool stopped() const;
