@@ -90,7 +90,7 @@ private:
                 return;
             case Trust::unknown_key:
                 find(severity, "key-not-trusted",
-                     fmt::format("module {} is signed with a key of none of the certificates ({}), and {}", info.name, kmod::signature_text(info.signature), takes),
+                     fmt::format("module {} is signed with a key of none of the certificates ({}), and {}", info.name, kmod::signature_text(info.signature()), takes),
                      enforced || configured ? "give its certificate with --cert if the kernel trusts it, or sign with a trusted key" : sign);
                 return;
             case Trust::bad:
@@ -101,7 +101,7 @@ private:
         }
         if (enforced)
             find(Severity::warning, "key-not-checked",
-                 fmt::format("whether kernel {} trusts the key of module {} ({}) was not checked", wish_.release, info.name, kmod::signature_text(info.signature)),
+                 fmt::format("whether kernel {} trusts the key of module {} ({}) was not checked", wish_.release, info.name, kmod::signature_text(info.signature())),
                  "give the certificates that it trusts with --cert FILE");
     }
 
@@ -137,8 +137,8 @@ private:
                 continue;
             }
             const Export& entry = it->second;
-            if (const auto crc = info.crcs.find(symbol.name); crc != info.crcs.end() && crc->second != entry.crc)
-                wrong.push_back(fmt::format("{} {:#010x} (expected {:#010x})", shown, crc->second, entry.crc));
+            if (const auto crc = info.crcs.find(symbol.name); crc && *crc != entry.crc)
+                wrong.push_back(fmt::format("{} {:#010x} (expected {:#010x})", shown, *crc, entry.crc));
             if (!entry.ns.empty() && !info.imports(entry.ns))
                 unimported.push_back(fmt::format("{} ({})", shown, entry.ns));
             if (entry.gpl_only && !free_license) reserved.push_back(shown);

@@ -96,7 +96,7 @@ private:
             auto expected = header_crcs(directory);
             if (const auto reference = reference_module(directory)) expected.insert(reference->crcs.begin(), reference->crcs.end());
             for (const auto& [symbol, crc] : file_->crcs) {
-                const auto it = expected.find(symbol);
+                const auto it = expected.find(std::string(symbol));
                 if (it != expected.end() && it->second != crc) differing.push_back(fmt::format("{} has {:#010x}, this kernel {:#010x}", symbol, crc, it->second));
             }
         }
@@ -135,9 +135,9 @@ private:
         add("the module is for another architecture", yes_if(file_->machine != facts.architecture), fmt::format("{}, this node is {}", file_->machine, facts.architecture));
         const auto ours = file_->crcs.find("module_layout");
         const auto theirs = reference ? reference->crcs.find("module_layout") : std::map<std::string, std::uint32_t>::const_iterator{};
-        const bool known = ours != file_->crcs.end() && reference && theirs != reference->crcs.end();
-        add("module_layout has another version (CRC)", known ? yes_if(ours->second != theirs->second) : Applies::unknown,
-            known ? fmt::format("{:#010x}, this kernel {:#010x}", ours->second, theirs->second) : "");
+        const bool known = ours && reference && theirs != reference->crcs.end();
+        add("module_layout has another version (CRC)", known ? yes_if(*ours != theirs->second) : Applies::unknown,
+            known ? fmt::format("{:#010x}, this kernel {:#010x}", *ours, theirs->second) : "");
     }
 
     void exists() {
@@ -179,11 +179,11 @@ private:
         }
         add("the module is not signed", yes_if(!file_->is_signed), enforce);
         if (!file_->is_signed) return;
-        add("the signature is damaged", yes_if(!file_->signature.fault.empty()), file_->signature.fault);
-        const KeyPresence presence = find_key(file_->signature, kernel_keys(host_));
+        add("the signature is damaged", yes_if(!file_->signature().fault.empty()), file_->signature().fault);
+        const KeyPresence presence = find_key(file_->signature(), kernel_keys(host_));
         add("no key of this kernel fits the signature", presence == KeyPresence::unknown ? Applies::unknown : yes_if(presence == KeyPresence::absent),
-            signature_text(file_->signature) + "; " + enforce);
-        add("the key has expired or was revoked", number_ == EKEYEXPIRED || number_ == EKEYREVOKED ? Applies::yes : Applies::unknown, signature_text(file_->signature));
+            signature_text(file_->signature()) + "; " + enforce);
+        add("the key has expired or was revoked", number_ == EKEYEXPIRED || number_ == EKEYREVOKED ? Applies::yes : Applies::unknown, signature_text(file_->signature()));
     }
 
     [[nodiscard]] std::string secure_boot() const {
@@ -241,7 +241,7 @@ private:
 
     void damaged() {
         if (file_ != nullptr && file_->is_signed) {
-            add(std::string(load_advice(number_).cause), file_->signature.fault.empty() ? Applies::unknown : Applies::yes, signature_text(file_->signature));
+            add(std::string(load_advice(number_).cause), file_->signature().fault.empty() ? Applies::unknown : Applies::yes, signature_text(file_->signature()));
         }
     }
 

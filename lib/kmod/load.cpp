@@ -23,7 +23,7 @@ ModuleReport report_of(const IndexedModule& module, Action action) {
     report.build_id = module.file.build_id;
     report.version = module.file.version();
     report.vermagic = module.file.vermagic();
-    report.signer = module.file.signature.signer;
+    report.signer = module.file.signature().signer;
     return report;
 }
 

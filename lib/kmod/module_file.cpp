@@ -80,7 +80,7 @@ public:
         read_versions();
         out_.size = bytes_.size();
         out_.is_signed = bytes_.ends_with(k_signature_marker);
-        if (out_.is_signed) out_.signature = read_signature(bytes_);
+        if (out_.is_signed) out_.appended_signature = signature_part(bytes_);
         return std::move(out_);
     }
 
@@ -125,6 +125,7 @@ private:
         if (count == 0 || count > k_sections_max) refuse(file_, fmt::format("{} sections, expected 1 to {}", count, k_sections_max));
         if (!slice(bytes_, header_.e_shoff, count * sizeof(Elf64_Shdr))) refuse(file_, "the section table lies outside of the file");
         if (names >= count) refuse(file_, "the section name table is missing");
+        sections_.reserve(count);
         for (std::uint64_t i = 0; i < count; ++i) {
             const auto header = read_at<Elf64_Shdr>(bytes_, header_.e_shoff + i * sizeof(Elf64_Shdr));
             Section section{{}, *header, {}};
@@ -229,11 +230,14 @@ private:
         const Section* section = find("__versions");
         if (section == nullptr) return;
         constexpr std::size_t entry_bytes = 64;  // unsigned long crc; char name[56]
+        std::vector<SymbolVersions::Row> rows;
+        rows.reserve(section->data.size() / entry_bytes);
         for (std::size_t at = 0; at + entry_bytes <= section->data.size(); at += entry_bytes) {
             const auto crc = read_at<std::uint64_t>(section->data, at);
             const std::string_view name = text_at(section->data.substr(at + 8, entry_bytes - 8), 0);
-            if (!name.empty()) out_.crcs.emplace(name, static_cast<std::uint32_t>(*crc));
+            if (!name.empty()) rows.push_back({name, static_cast<std::uint32_t>(*crc)});
         }
+        out_.crcs = SymbolVersions(std::move(rows));
     }
 
     std::string_view bytes_;
@@ -244,6 +248,28 @@ private:
 };
 
 }  // namespace
+
+SymbolVersions::SymbolVersions(std::vector<Row> rows) {
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.symbol < b.symbol; });
+    rows.erase(std::unique(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.symbol == b.symbol; }), rows.end());
+    std::size_t bytes = 0;
+    for (const Row& row : rows) bytes += row.symbol.size();
+    names_.reserve(bytes);
+    rows_.reserve(rows.size());
+    for (const Row& row : rows) {
+        rows_.push_back({static_cast<std::uint32_t>(names_.size()), static_cast<std::uint32_t>(row.symbol.size()), row.crc});
+        names_ += row.symbol;
+    }
+}
+
+std::optional<std::uint32_t> SymbolVersions::find(std::string_view symbol) const {
+    const auto name_of = [this](const Place& place) { return std::string_view(names_).substr(place.at, place.size); };
+    const auto it = std::lower_bound(rows_.begin(), rows_.end(), symbol, [&](const Place& place, std::string_view wanted) { return name_of(place) < wanted; });
+    if (it == rows_.end() || name_of(*it) != symbol) return std::nullopt;
+    return it->crc;
+}
+
+ModuleSignature ModuleFile::signature() const { return read_signature(appended_signature); }
 
 std::string ModuleFile::info(std::string_view key) const {
     for (const auto& [name_, value] : modinfo) {

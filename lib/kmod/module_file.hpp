@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,51 @@ struct Export {
     std::string symbol_namespace;  ///< "" for none
 };
 
+/// Symbols and the CRCs that `__versions` has for them, sorted by name, in two blocks of memory: a tree of modules has hundreds of
+/// thousands.
+class SymbolVersions {
+public:
+    /// One row; the name is valid as long as the container is.
+    struct Row {
+        std::string_view symbol;
+        std::uint32_t crc = 0;
+    };
+    /// Goes through the rows.
+    class Iterator {
+    public:
+        Iterator(const SymbolVersions& of, std::size_t at) noexcept : of_(&of), at_(at) {}
+        [[nodiscard]] Row operator*() const { return of_->row(at_); }
+        Iterator& operator++() noexcept {
+            ++at_;
+            return *this;
+        }
+        friend bool operator==(const Iterator&, const Iterator&) = default;
+
+    private:
+        const SymbolVersions* of_;
+        std::size_t at_;
+    };
+
+    SymbolVersions() = default;
+    /// Of a name that is there twice the first row counts.
+    explicit SymbolVersions(std::vector<Row> rows);
+
+    [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
+    [[nodiscard]] std::optional<std::uint32_t> find(std::string_view symbol) const;
+    [[nodiscard]] Iterator begin() const noexcept { return {*this, 0}; }
+    [[nodiscard]] Iterator end() const noexcept { return {*this, rows_.size()}; }
+
+private:
+    struct Place {
+        std::uint32_t at, size, crc;
+    };
+    [[nodiscard]] Row row(std::size_t index) const { return {std::string_view(names_).substr(rows_[index].at, rows_[index].size), rows_[index].crc}; }
+
+    std::string names_;
+    std::vector<Place> rows_;
+};
+
 /// What a module file says about itself. Keys of .modinfo are kept in file order; a key may occur many times.
 struct ModuleFile {
     std::string name;      ///< normalised (`-` -> `_`), from `name=`, else from .gnu.linkonce.this_module
@@ -50,9 +96,9 @@ struct ModuleFile {
     std::vector<UndefinedSymbol> undefined;     ///< sorted by name
     std::vector<std::string> exported;          ///< sorted by name
     std::map<std::string, Export> exports;      ///< of `exported`, where the symbol table tells more than the name
-    std::map<std::string, std::uint32_t> crcs;  ///< symbol -> CRC of __versions, empty without modversions
+    SymbolVersions crcs;                        ///< of __versions, empty without modversions
     bool is_signed = false;                     ///< the appended-signature marker is present (not verified)
-    ModuleSignature signature;
+    std::string appended_signature;             ///< the bytes at the end that are the signature, trailer and marker included
     std::uint64_t size = 0;                     ///< bytes of the file
 
     /// The first value of `key` in .modinfo, "" if absent.
@@ -63,6 +109,8 @@ struct ModuleFile {
     [[nodiscard]] std::string version() const { return info("version"); }
     [[nodiscard]] std::vector<std::string> depends() const;  ///< normalised names of `depends=`, file order
     [[nodiscard]] std::vector<Parameter> parameters() const; ///< sorted by name
+    /// Who signed it; read anew at each call.
+    [[nodiscard]] ModuleSignature signature() const;
     [[nodiscard]] bool in_tree() const { return info("intree") == "Y"; }
     /// True if `license` gives access to GPL-only symbols. Source: Linux include/linux/license.h.
     [[nodiscard]] bool gpl_compatible() const;

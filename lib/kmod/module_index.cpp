@@ -189,8 +189,8 @@ struct ReadFile {
 /// Reads files side by side: hashing and parsing take longer than the disk. The results stand in the order of `paths`.
 class FileReader {
 public:
-    FileReader(const std::vector<std::string>& paths, std::string directory, const std::string& image_root)
-        : paths_(paths), directory_(std::move(directory)), image_root_(image_root), results_(paths.size()) {}
+    FileReader(const std::vector<std::string>& paths, std::string directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums)
+        : paths_(paths), directory_(std::move(directory)), image_root_(image_root), known_sums_(known_sums), results_(paths.size()) {}
 
     std::vector<ReadFile> run() {
         constexpr std::size_t files_worth_a_thread = 32;
@@ -220,7 +220,8 @@ private:
     IndexedModule read(const std::string& path) {
         const std::string shown = cut_root(path, image_root_);
         std::string bytes = read_module_bytes(path);
-        std::string sum = sha256_hex(bytes);
+        const auto known = known_sums_.find(shown);
+        std::string sum = known != known_sums_.end() ? known->second : sha256_hex(bytes);
         if (!compression_name(bytes).empty()) {
             bytes = plain_module(std::move(bytes), shown);
             if ((inflated_ += bytes.size()) > k_inflated_max) {
@@ -235,6 +236,7 @@ private:
     const std::vector<std::string>& paths_;
     std::string directory_;
     const std::string& image_root_;
+    const std::map<std::string, std::string>& known_sums_;
     std::vector<ReadFile> results_;
     std::atomic<std::size_t> next_{0};
     std::atomic<std::uint64_t> inflated_{0};
@@ -242,14 +244,14 @@ private:
 
 }  // namespace
 
-ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root) {
+ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums) {
     ModuleIndex index;
     Diagnostics faults;
     const auto fault = [&](std::string code, std::string message, std::string hint, Exit exit) {
         faults.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), exit});
     };
     const std::vector<std::string> paths = module_paths(directory);
-    for (ReadFile& file : FileReader(paths, directory, image_root).run()) {
+    for (ReadFile& file : FileReader(paths, directory, image_root, known_sums).run()) {
         try {
             if (file.failure) std::rethrow_exception(file.failure);
             if (!file.module) continue;  // the reader stopped at a limit, which another file tells of

@@ -38,8 +38,9 @@ public:
     /// at most 64 levels, 20,000 files, 4 GiB of decompressed modules). `image_root` is cut from the front of paths to get
     /// image paths. File and module name must agree, `-` and `_` being the same. All faults of all files are collected:
     /// data (65) "module-format", "module-name", "duplicate-module"; unsafe (16) "image-limit" at once. A directory that
-    /// does not exist gives an empty index.
-    [[nodiscard]] static ModuleIndex build(const std::string& directory, const std::string& image_root);
+    /// does not exist gives an empty index. `known_sums` are SHA-256 of files, by image path, that need not be computed again:
+    /// only for a directory that nobody else can write to, right after they were written.
+    [[nodiscard]] static ModuleIndex build(const std::string& directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums = {});
 
     /// Adds one module read elsewhere; replaces one of the same name.
     void add(IndexedModule module);

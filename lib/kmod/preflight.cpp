@@ -148,7 +148,7 @@ private:
         }
         std::vector<std::string> wrong;
         for (const auto& [symbol, crc] : module.file.crcs) {
-            const auto it = expected_crcs_.find(symbol);
+            const auto it = expected_crcs_.find(std::string(symbol));
             if (it != expected_crcs_.end() && it->second != crc) wrong.push_back(fmt::format("{} {:#010x} (expected {:#010x})", symbol, crc, it->second));
         }
         if (wrong.empty()) return;

@@ -181,6 +181,13 @@ AppendedSignature split_signature(std::string_view bytes) {
     return parts;
 }
 
+std::string_view signature_part(std::string_view bytes) {
+    const AppendedSignature parts = split_signature(bytes);
+    if (!parts.present) return {};
+    // Of a damaged one the trailer says what is wrong, however long it claims to be.
+    return bytes.substr(bytes.size() - std::min(bytes.size(), parts.message.size() + k_trailer_bytes + k_marker.size()));
+}
+
 ModuleSignature read_signature(std::string_view bytes) {
     const AppendedSignature parts = split_signature(bytes);
     if (!parts.present) return {};

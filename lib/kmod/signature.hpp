@@ -24,6 +24,9 @@ struct AppendedSignature {
 /// Takes the uncompressed `bytes` apart as Linux kernel/module/signing.c and kernel/module_signature.c do.
 [[nodiscard]] AppendedSignature split_signature(std::string_view bytes);
 
+/// The end of `bytes` that split_signature and read_signature look at: the signature with trailer and marker, "" without the marker.
+[[nodiscard]] std::string_view signature_part(std::string_view bytes);
+
 /// Facts of the appended signature. With a damaged one `fault` says why and the rest is empty.
 [[nodiscard]] ModuleSignature read_signature(std::string_view bytes);
 

@@ -125,7 +125,7 @@ private:
         wish.signatures = kernel::check_signatures(index, question.trusted->certificates);
         wish.certificates_given = !question.trusted->certificates.empty();
         wish.signatures_enforced = question.trusted->enforced;
-        for (const auto& [name, module] : index.modules()) answer.files.push_back({name, module.image_path, module.file.signature, wish.signatures.at(name)});
+        for (const auto& [name, module] : index.modules()) answer.files.push_back({name, module.image_path, module.file.signature(), wish.signatures.at(name)});
         return kernel::judge(index, wish, question.interface);
     }
 

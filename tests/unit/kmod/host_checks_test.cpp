@@ -118,7 +118,7 @@ TEST_CASE("signatures and keys") {
     }
     SUBCASE("damaged") {
         rig.add({}, damaged_signature());
-        CHECK(rig.index.find("demo")->file.signature.fault == "it is no PKCS#7 message");
+        CHECK(rig.index.find("demo")->file.signature().fault == "it is no PKCS#7 message");
         CHECK(rig.found().empty());  // a kernel without CONFIG_MODULE_SIG does not look
         put(enforce, "N\n");
         CHECK(rig.found() == Found{"error bad-signature"});
@@ -140,7 +140,7 @@ std::string lab_signature() {
 TEST_CASE("a signature names its signer, and the kernel's keyrings are asked for the key") {
     CheckRig rig;
     rig.add({}, lab_signature());
-    const auto& signature = rig.index.find("demo")->file.signature;
+    const auto& signature = rig.index.find("demo")->file.signature();
     CHECK(signature.fault.empty());
     CHECK(kmod::signature_text(signature) == "signer Lab CA, key aabbcc, digest sha256");
     put(rig.host.paths.sys + "/module/module/parameters/sig_enforce", "Y\n");

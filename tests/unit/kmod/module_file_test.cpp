@@ -5,7 +5,10 @@
 
 #include <random>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
+#include "kmod/signature.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;
@@ -27,6 +30,46 @@ std::string code_of(const std::string& bytes) {
 
 TEST_SUITE("kmod::unit") {
 
+TEST_CASE("symbol versions: sorted, the first of two counts, found by name") {
+    const kmod::SymbolVersions versions({{"b", 2}, {"a_longer_name_than_a_short_string_holds", 1}, {"b", 3}, {"c", 0xffffffffU}});
+    std::string listed;
+    for (const auto& [symbol, crc] : versions) listed += fmt::format("{}={} ", symbol, crc);
+    CHECK(listed == "a_longer_name_than_a_short_string_holds=1 b=2 c=4294967295 ");
+    CHECK(versions.size() == 3);
+    CHECK(versions.find("b") == 2U);
+    CHECK(!versions.find("bb"));
+    CHECK(!versions.find(""));
+    CHECK(kmod::SymbolVersions().empty());
+}
+
+TEST_CASE("the end of a file is enough to say what is wrong with its signature") {
+    const std::string marker = "~Module signature appended~\n";
+    const auto trailer = [](unsigned char type, unsigned char length) {
+        std::string words(12, '\0');
+        words[2] = static_cast<char>(type);
+        words[11] = static_cast<char>(length);
+        return words;
+    };
+    const struct {
+        std::string end, part, fault;
+    } cases[] = {
+        {"", "", ""},
+        {marker, "x" + marker, "it is cut off"},
+        {"abcde" + trailer(2, 5) + marker, "abcde" + trailer(2, 5) + marker, "it is no PKCS#7 message"},
+        {trailer(2, 200) + marker, trailer(2, 200) + marker, "its length is more than the file"},
+        {trailer(2, 0) + marker, trailer(2, 0) + marker, "its length is more than the file"},
+        {trailer(1, 1) + marker, trailer(1, 1) + marker, "its type is 1, expected PKCS#7"},
+    };
+    for (const auto& c : cases) {
+        CAPTURE(c.fault);
+        const std::string file = "x" + c.end;
+        const std::string part(kmod::signature_part(file));
+        CHECK(part == c.part);
+        CHECK(kmod::read_signature(part).fault == c.fault);
+        CHECK(kmod::read_signature(file).fault == c.fault);
+    }
+}
+
 TEST_CASE("a module file tells its facts") {
     KoSpec spec;
     spec.name = "kmm-hello";
@@ -46,7 +89,7 @@ TEST_CASE("a module file tells its facts") {
     CHECK(file.depends() == std::vector<std::string>{"dep_one", "dep_two"});
     CHECK(file.exported == std::vector<std::string>{"hello_a", "hello_b"});
     CHECK(file.undefined == std::vector<kmod::UndefinedSymbol>{{"__fentry__", false}, {"_printk", false}, {"maybe", true}});
-    CHECK(file.crcs.at("module_layout") == 0xdeadbeefU);
+    CHECK(file.crcs.find("module_layout") == 0xdeadbeefU);
     CHECK_FALSE(file.is_signed);
     const auto parameters = file.parameters();
     REQUIRE(parameters.size() == 2);

@@ -59,6 +59,16 @@ TEST_CASE("the index holds the .ko files of all directories, and nothing else") 
     CHECK(index.find("alpha")->sha256 == kmod::sha256_hex(make_ko([] { KoSpec s; s.name = "alpha"; return s; }())));
 }
 
+TEST_CASE("digests that are known are taken, the others computed") {
+    Image image;
+    image.add("alpha");
+    image.add("beta");
+    const std::string path = std::string("/opt/lib/modules/") + k_release + "/alpha.ko";
+    const auto index = kmod::ModuleIndex::build(image.directory, image.out.path(), {{path, "abc"}, {"/elsewhere.ko", "def"}});
+    CHECK(index.find("alpha")->sha256 == "abc");
+    CHECK(index.find("beta")->sha256 == image.index().find("beta")->sha256);
+}
+
 TEST_CASE("an absent directory is an empty index") {
     CHECK(kmod::ModuleIndex::build("/nonexistent/kmm", "").modules().empty());
 }

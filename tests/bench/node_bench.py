@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what kmm-worker costs on a node: `check` of a tree of many modules, `load` of a cached image.
+
+Usage: node_bench.py BUILD_DIR MODULE.ko [FILES]     prints a table for docs/performance.md
+
+The tree holds FILES (default 5,000) variants of MODULE.ko, a real module of at least 8 letters in its name and without a compressed
+form; the host is made up, with 200,000 lines of kallsyms. The kernel of `load` is the library of the goldens, so that its own time does
+not count. Everything lies on a tmpfs; each row is the best of five runs, processor time beside the clock.
+"""
+
+import json
+import os
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import worker_case  # noqa: E402
+
+
+def variants(original, directory, count):
+    """Modules m0000000, m0000001, ...: another name and srcversion, the rest as it was."""
+    data = original.read_bytes()
+    name = re.search(rb"\0name=([^\0]+)\0", data).group(1)
+    release = re.search(rb"\0vermagic=(\S+)", data).group(1).decode()
+    directory.mkdir()
+    for number in range(count):
+        changed = b"m%0*d" % (len(name) - 1, number)
+        # The name stands in .modinfo and in .gnu.linkonce.this_module; what it is needed for elsewhere stays.
+        body = data.replace(b"\0name=" + name + b"\0", b"\0name=" + changed + b"\0")
+        (directory / (changed.decode() + ".ko")).write_bytes(body)
+    return release, re.search(rb"\0vermagic=([^\0]+)", data).group(1).decode(), "m" + "0" * (len(name) - 1)
+
+
+def best(command, environment, runs=5):
+    """(seconds, seconds of processor time) of the quickest run."""
+    times = []
+    for _ in range(runs):
+        start, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+        spent = time.monotonic() - start
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append((spent, after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime, done.stdout))
+    return min(times)
+
+
+def system_calls(command, environment):
+    counts = subprocess.run(["strace", "-f", "-c", "-U", "calls,name", "-o", "/dev/stdout", *command, "-q", "-o", "name"],
+                            env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return int(re.search(r"^\s*(\d+)\s+total$", counts, re.M).group(1))
+
+
+def check_row(worker, module, count, top):
+    tree, host, scratch = (top / name for name in ("tree", "host", "scratch"))
+    release, vermagic, name = variants(module, tree, count)
+    scratch.mkdir()
+    worker_case.make_host(host, {"release": release})
+    worker_case.put(host / f"lib/modules/{release}/kernel/reference.ko",
+                    worker_case.make_ko({"name": "reference", "modinfo": ["intree=Y"], "vermagic": vermagic}))
+    undefined = subprocess.run(["nm", "-u", module], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    symbols = [f"0000000000000000 t symbol_{number}\n" for number in range(200_000)]
+    symbols += [f"0000000000000000 r __ksymtab_{symbol}\n" for symbol in undefined if symbol != "U"]
+    worker_case.put(host / "proc/kallsyms", "".join(symbols))
+    depends = re.search(rb"\0depends=([^\0]*)\0", module.read_bytes()).group(1).decode()
+    for need in filter(None, depends.split(",")):
+        worker_case.put(host / f"sys/module/{need}/initstate", "live\n")
+    environment = dict(os.environ, KMM_HOST_ROOT=str(host), TMPDIR=str(scratch))
+    return best([worker, "check", "--image", f"dir:{tree}", "--module", name, "-o", "json"], environment)
+
+
+def load_rows(build, worker, top):
+    case = {"image": {"modules": [{"name": "demo", "undefined": ["_printk"]}]}}
+    host, scratch, cache = (top / name for name in ("load-host", "load-scratch", "cache"))
+    scratch.mkdir()
+    worker_case.make_host(host, {})
+    address = worker_case.registry(worker_case.make_image(case["image"]))
+    (top / "script").write_text("")
+    environment = dict(os.environ, KMM_HOST_ROOT=str(host), TMPDIR=str(scratch), KMM_VERIFY_AFTER="0s",
+                       FAKE_KERNEL_SCRIPT=str(top / "script"))
+    library = str(build / "lib/libfake_kernel.so")
+    arguments = ["--image", f"{address}/drivers/demo:v2", "--module", "demo", "--insecure", "--cache-dir", str(cache),
+                 "--image-pull-policy", "IfNotPresent"]
+    command = [worker, "load", *arguments]
+    unload = [worker, "unload", "--module", "demo", "-q"]
+    preloaded = dict(environment, LD_PRELOAD=library)
+    rows = []
+    for run in range(8):
+        start, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([*command, "-o", "json"], env=preloaded, stdout=subprocess.PIPE, check=True)
+        spent = time.monotonic() - start
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(unload, env=preloaded, stdout=subprocess.DEVNULL, check=True)
+        if run > 0:  # the first one fills the cache
+            rows.append((spent, after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime, done.stdout))
+    traced = ["env", f"LD_PRELOAD={library}", *command]
+    return min(rows), system_calls(traced, environment)
+
+
+def main():
+    build, module = pathlib.Path(sys.argv[1]).absolute(), pathlib.Path(sys.argv[2])
+    count = int(sys.argv[3]) if len(sys.argv) > 3 else 5000
+    worker = str(build / "bin/kmm-worker")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        top = pathlib.Path(directory)
+        checked = check_row(worker, module, count, top)
+        loaded, calls = load_rows(build, worker, top)
+    print("| what | seconds | processor seconds | phases in ms |\n| --- | --- | --- | --- |")
+    for what, (seconds, cpu, document) in ((f"check of {count} modules", checked), (f"load of a cached module, {calls} system calls", loaded)):
+        phases = json.loads(document)["durationsMs"]
+        print(f"| {what} | {seconds:.3f} | {cpu:.3f} | {', '.join(f'{name} {phases[name]}' for name in sorted(phases))} |")
+
+
+if __name__ == "__main__":
+    main()
