@@ -141,7 +141,7 @@ complete -c kmm-worker -n '__fish_seen_subcommand_from pull' -l quiet -s q -d 's
 complete -c kmm-worker -n '__fish_seen_subcommand_from pull' -l no-input -d 'never ask; fail instead'
 complete -c kmm-worker -n '__fish_seen_subcommand_from pull' -l help -s h -d 'show this help'
 complete -c kmm-worker -n '__fish_seen_subcommand_from pull' -l version -d 'show the version'
-complete -c kmm-worker -n '__fish_seen_subcommand_from sign' -l to -x -d 'where the signed image goes: REGISTRY/REPOSITORY:TAG, or oci:DIR[:TAG]'
+complete -c kmm-worker -n '__fish_seen_subcommand_from sign' -l to -x -d 'where the signed image goes: REGISTRY/REPOSITORY:TAG, oci:DIR[:TAG] or oci-archive:FILE[:TAG]'
 complete -c kmm-worker -n '__fish_seen_subcommand_from sign' -l key -r -F -d 'private key, RSA or EC, PEM'
 complete -c kmm-worker -n '__fish_seen_subcommand_from sign' -l cert -r -F -d 'its X.509 certificate, PEM or DER'
 complete -c kmm-worker -n '__fish_seen_subcommand_from sign' -l passphrase-file -r -F -d 'passphrase of an encrypted key'

@@ -81,16 +81,12 @@ public:
     void publish(const std::string& media_type, const std::string& text, const image::Digest& digest) override {
         put_manifest(media_type, text, digest);
         ops_.sync_dir(reference_.path + "/blobs/sha256");
-        value::Node entry = value::Node::mapping({{"mediaType", media_type}, {"digest", digest.to_string()}, {"size", static_cast<std::int64_t>(text.size())}});
-        if (!reference_.tag.empty()) {
-            entry.set("annotations", value::Node::mapping({{std::string(k_ref_name_key), reference_.tag}}));
-        }
         auto& manifests = index_.find("manifests")->items();
         std::erase_if(manifests, [&](const value::Node& item) {
             const std::string name = item.get_string({"annotations", k_ref_name_key});
             return name == reference_.tag || (!reference_.tag.empty() && name.ends_with(":" + reference_.tag));
         });
-        manifests.push_back(std::move(entry));
+        manifests.push_back(layout_entry(media_type, text.size(), digest, reference_.tag));
         sys::write_file_atomically(ops_, reference_.path + "/index.json", value::to_json(index_), k_file_mode);
     }
 
@@ -108,6 +104,14 @@ private:
 };
 
 }  // namespace
+
+value::Node layout_entry(const std::string& media_type, std::size_t size, const image::Digest& digest, const std::string& tag) {
+    value::Node entry = value::Node::mapping({{"mediaType", media_type}, {"digest", digest.to_string()}, {"size", static_cast<std::int64_t>(size)}});
+    if (!tag.empty()) {
+        entry.set("annotations", value::Node::mapping({{std::string(k_ref_name_key), tag}}));
+    }
+    return entry;
+}
 
 std::unique_ptr<ImageSink> open_layout_sink(const LocalReference& reference, const Limits& limits) {
     return std::make_unique<LayoutSink>(reference, limits);

@@ -113,7 +113,7 @@ private:
 
     std::unique_ptr<ImageSink> open_sink() {
         if (const auto local = parse_local_reference(request_.to)) {
-            return open_layout_sink(*local, source_.limits);
+            return local->transport == Transport::oci ? open_layout_sink(*local, source_.limits) : open_archive_sink(*local);
         }
         const image::Reference to = image::parse_reference(request_.to);
         PullRequest own = source_;

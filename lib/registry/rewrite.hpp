@@ -18,7 +18,7 @@ using FileChange = std::function<std::optional<std::string>(const std::string& p
 
 struct RewriteRequest {
     PullRequest source;   ///< which image, whose kernels, and how to get it; not "dir:"
-    std::string to;       ///< where it goes: a registry's reference, or "oci:DIR[:TAG]"
+    std::string to;       ///< where it goes: a registry's reference, "oci:DIR[:TAG]" or "oci-archive:FILE[:TAG]"
     std::optional<image::Platform> platform;  ///< the one image of an index that is changed; nullopt for every one
     /// Shell patterns of absolute paths; "*" does not match "/". Empty for the .ko files (also .ko.gz, .ko.xz, .ko.zst) of the
     /// wanted kernels.

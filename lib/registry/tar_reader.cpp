@@ -189,29 +189,61 @@ std::string_view TarReader::content() {
     return {impl_->buffer.data(), static_cast<std::size_t>(got)};
 }
 
-void write_tar(const std::vector<LayerFile>& files, const std::function<void(std::string_view)>& sink) {
-    TarOutput tar{sink, nullptr};
-    const std::unique_ptr<archive, decltype(&archive_write_free)> writer(archive_write_new(), archive_write_free);
-    const std::unique_ptr<archive_entry, decltype(&archive_entry_free)> entry(archive_entry_new(), archive_entry_free);
-    if (!writer || !entry || archive_write_set_format_pax_restricted(writer.get()) != ARCHIVE_OK ||
-        archive_write_set_bytes_in_last_block(writer.get(), 1) != ARCHIVE_OK) {
-        throw bug("libarchive gave no tar writer");
+struct TarWriter::Impl {
+    explicit Impl(std::function<void(std::string_view)> target) : sink(std::move(target)) {
+        if (!writer || !entry || archive_write_set_format_pax_restricted(writer.get()) != ARCHIVE_OK ||
+            archive_write_set_bytes_in_last_block(writer.get(), 1) != ARCHIVE_OK) {
+            throw bug("libarchive gave no tar writer");
+        }
     }
-    tar.check(archive_write_open(writer.get(), &tar, nullptr, &TarOutput::write, nullptr), writer.get());
+
+    std::function<void(std::string_view)> sink;
+    TarOutput tar{sink, nullptr};
+    std::unique_ptr<archive_entry, decltype(&archive_entry_free)> entry{archive_entry_new(), archive_entry_free};
+    std::unique_ptr<archive, decltype(&archive_write_free)> writer{archive_write_new(), archive_write_free};  // last: its end may write
+    bool open = false;
+};
+
+TarWriter::TarWriter(std::function<void(std::string_view)> sink) : impl_(std::make_unique<Impl>(std::move(sink))) {}
+
+TarWriter::~TarWriter() {
+    if (impl_->open) {
+        impl_->sink = [](std::string_view) {};  // given up in the middle: nothing more is to be written
+    }
+}
+
+void TarWriter::begin(const std::string& path, std::uint64_t size, bool executable) {
+    if (!impl_->open) {
+        impl_->tar.check(archive_write_open(impl_->writer.get(), &impl_->tar, nullptr, &TarOutput::write, nullptr), impl_->writer.get());
+        impl_->open = true;
+    }
+    archive_entry* entry = impl_->entry.get();
+    archive_entry_clear(entry);
+    archive_entry_set_pathname(entry, path.c_str());
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_perm(entry, executable ? 0755 : 0644);
+    archive_entry_set_uid(entry, 0);
+    archive_entry_set_gid(entry, 0);
+    archive_entry_set_mtime(entry, 0, 0);
+    archive_entry_set_size(entry, static_cast<la_int64_t>(size));
+    impl_->tar.check(archive_write_header(impl_->writer.get(), entry), impl_->writer.get());
+}
+
+void TarWriter::append(std::string_view bytes) { impl_->tar.check(archive_write_data(impl_->writer.get(), bytes.data(), bytes.size()), impl_->writer.get()); }
+
+void TarWriter::finish() {
+    impl_->tar.check(archive_write_close(impl_->writer.get()), impl_->writer.get());
+    impl_->open = false;
+}
+
+void write_tar(const std::vector<LayerFile>& files, const std::function<void(std::string_view)>& sink) {
+    TarWriter writer(sink);
     for (const LayerFile& file : files) {
         const std::string bytes = file.bytes();
-        archive_entry_clear(entry.get());
-        archive_entry_set_pathname(entry.get(), file.path.c_str());
-        archive_entry_set_filetype(entry.get(), AE_IFREG);
-        archive_entry_set_perm(entry.get(), file.executable ? 0755 : 0644);
-        archive_entry_set_uid(entry.get(), 0);
-        archive_entry_set_gid(entry.get(), 0);
-        archive_entry_set_mtime(entry.get(), 0, 0);
-        archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes.size()));
-        tar.check(archive_write_header(writer.get(), entry.get()), writer.get());
-        tar.check(archive_write_data(writer.get(), bytes.data(), bytes.size()), writer.get());
+        writer.begin(file.path, bytes.size(), file.executable);
+        writer.append(bytes);
     }
-    tar.check(archive_write_close(writer.get()), writer.get());
+    writer.finish();
 }
 
 }  // namespace kmm::registry

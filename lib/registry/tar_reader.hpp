@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +30,24 @@ public:
     /// a tar, damaged or cut short; what the source throws.
     [[nodiscard]] bool next(LayerEntry& entry) override;
     [[nodiscard]] std::string_view content() override;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+/// A tar (pax where ustar does not do), file after file, owned by root and dated 1970. Errors: what `sink` throws.
+class TarWriter {
+public:
+    explicit TarWriter(std::function<void(std::string_view)> sink);
+    ~TarWriter();
+    TarWriter(const TarWriter&) = delete;
+    TarWriter& operator=(const TarWriter&) = delete;
+    /// Begins a regular file of exactly `size` bytes, which append() then brings.
+    void begin(const std::string& path, std::uint64_t size, bool executable);
+    void append(std::string_view bytes);
+    /// Writes the end of the archive; nothing may follow.
+    void finish();
 
 private:
     struct Impl;

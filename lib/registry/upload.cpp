@@ -147,9 +147,9 @@ private:
 
 void check_destination(const std::string& to) {
     const auto local = parse_local_reference(to);
-    if (local && local->transport != Transport::oci) {
-        throw Error(Exit::usage, "unsupported", "expected a registry or oci:DIR[:TAG] to write to, found another transport")
-            .hint("write oci:DIR:TAG; skopeo copy, or tar, makes an archive of it");
+    if (local && local->transport != Transport::oci && local->transport != Transport::oci_archive) {
+        throw Error(Exit::usage, "unsupported", "expected a registry, oci:DIR[:TAG] or oci-archive:FILE[:TAG] to write to, found another transport")
+            .hint("write oci:DIR:TAG; skopeo copy makes of it what container engines load");
     }
     const auto digest = local ? local->digest : image::parse_reference(to).digest;
     if (digest) {

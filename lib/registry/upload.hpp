@@ -11,6 +11,7 @@
 #include "registry/local.hpp"
 #include "registry/puller.hpp"
 #include "sys/clock.hpp"
+#include "value/node.hpp"
 
 namespace kmm::registry {
 
@@ -33,7 +34,7 @@ public:
 };
 
 /// Refuses what nothing can be written to, before any work is done. Errors: data "bad-reference"; usage "usage" for a reference by digest,
-/// "unsupported" for another transport than "oci:".
+/// "unsupported" for another transport than "oci:" and "oci-archive:".
 void check_destination(const std::string& to);
 
 /// The repository and tag of `reference`. `request` says how to get there (credentials, TLS, deadline, tries); `mount_from` is a
@@ -44,5 +45,12 @@ void check_destination(const std::string& to);
 /// "oci:DIR[:TAG]": the directory is made if it is absent; other images in it stay, one of the same tag (without a tag: one
 /// without) is replaced. Errors: data "bad-layout" for a directory that is no layout; io.
 [[nodiscard]] std::unique_ptr<ImageSink> open_layout_sink(const LocalReference& reference, const Limits& limits);
+
+/// "oci-archive:FILE[:TAG]": a new archive with this image alone, in the place of a file that is there, once it is whole.
+/// Errors: data "bad-layout" for something else than a file; io.
+[[nodiscard]] std::unique_ptr<ImageSink> open_archive_sink(const LocalReference& reference);
+
+/// The entry of an image in a layout's index.json; without the name if `tag` is "".
+[[nodiscard]] value::Node layout_entry(const std::string& media_type, std::size_t size, const image::Digest& digest, const std::string& tag);
 
 }  // namespace kmm::registry

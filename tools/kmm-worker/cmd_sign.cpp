@@ -156,7 +156,7 @@ cli::Verb verb_sign() {
     hash.choices = {"sha224", "sha256", "sha384", "sha512"};
     cli::Option already = sign_option("signed", "WHAT", "what happens to modules that have a signature (default replace)");
     already.choices = {"replace", "keep", "refuse"};
-    verb.options = {sign_option("to", "IMAGE", "where the signed image goes: REGISTRY/REPOSITORY:TAG, or oci:DIR[:TAG]"),
+    verb.options = {sign_option("to", "IMAGE", "where the signed image goes: REGISTRY/REPOSITORY:TAG, oci:DIR[:TAG] or oci-archive:FILE[:TAG]"),
                     sign_option("key", "FILE", "private key, RSA or EC, PEM"),
                     sign_option("cert", "FILE", "its X.509 certificate, PEM or DER"),
                     sign_option("passphrase-file", "FILE", "passphrase of an encrypted key"),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -339,7 +340,8 @@ TEST_CASE("push: a destination that cannot be is said before anything is read") 
     CHECK(code("reg.example.com/a" + digest) == "usage");
     CHECK(code("oci:dir" + digest) == "usage");
     CHECK(code("UPPER/case:v1") == "bad-reference");
-    CHECK(code("oci-archive:a.tar") == "unsupported");
+    CHECK(code("oci-archive:a.tar" + digest) == "usage");
+    CHECK(code("docker-archive:a.tar") == "unsupported");
     CHECK(source.server().requests().empty());
 }
 
@@ -389,5 +391,34 @@ TEST_CASE("layout: made, added to, and its tag replaced") {
     std::filesystem::create_directory(directory.path() + "/full");
     std::filesystem::create_directory(directory.path() + "/full/thing");
     CHECK(rewrite(source.reference(), "oci:" + directory.path() + "/full").code() == "bad-layout");
-    CHECK(rewrite(source.reference(), "oci-archive:" + directory.path() + "/a.tar").code() == "unsupported");
+}
+
+TEST_CASE("archive: made whole or not at all, the same bytes each time, replaced") {
+    test::FakeRegistry source;
+    (void)source.add_image("v1", {test::gzip_layer(tar_with("old"))});
+    const sys::TempDir directory("kmm-test-");
+    const std::string file = directory.path() + "/driver.tar";
+    const auto made = rewrite(source.reference(), "oci-archive:" + file + ":v2");
+    REQUIRE(made.code() == "ok");
+    CHECK(made.result.reference == "oci-archive:" + file + ":v2");
+    const std::string bytes = sys::read_file(file);
+    CHECK(rewrite(source.reference(), "oci-archive:" + file + ":v2").code() == "ok");
+    CHECK(sys::read_file(file) == bytes);
+    // From the archive into itself: read to the end before it is replaced. The signed image is what is signed then.
+    CHECK(rewrite("oci-archive:" + file + ":v2", "oci-archive:" + file).code() == "ok");
+
+    registry::PullRequest request;
+    request.reference = "oci-archive:" + file;
+    request.kernels = {test::k_kernel};
+    std::filesystem::create_directory(directory.path() + "/out");
+    net::CurlHttpClient http;
+    test::TestClock clock;
+    (void)registry::pull(request, directory.path() + "/out", http, clock);
+    CHECK(sys::read_file(directory.path() + "/out" + k_module) == "old changed changed");
+
+    CHECK(rewrite(source.reference(), "oci-archive:" + directory.path() + "/out").code() == "bad-layout");
+    CHECK(rewrite(source.reference(), "oci-archive:" + directory.path() + "/none/a.tar").code() == "io");
+    std::set<std::string> names;
+    for (const auto& item : std::filesystem::directory_iterator(directory.path())) names.insert(item.path().filename());
+    CHECK(names == std::set<std::string>{"driver.tar", "out"});
 }
