@@ -68,6 +68,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "parameter",
         "passphrase-file",
         "pause-after",
+        "pinned-key",
         "platform",
         "policy",
         "prune",

@@ -43,6 +43,7 @@ struct Exchange {
     std::size_t header_bytes = 0;
     bool stopped = false;
     bool check_address = false;
+    bool proxied = false;
     std::string refused_address;
     std::exception_ptr failure;
     bool cancelled = false;
@@ -50,6 +51,9 @@ struct Exchange {
 
 void read_peer(Exchange& exchange) {
     const char* address = nullptr;
+    if (exchange.proxied) {
+        return;  // that would be the proxy's
+    }
     if (curl_easy_getinfo(exchange.handle, CURLINFO_PRIMARY_IP, &address) == CURLE_OK && address != nullptr) {
         exchange.response.peer_address = address;
     }
@@ -179,6 +183,52 @@ bool goes_through_proxy(const Url& url) {
     return true;
 }
 
+struct NamedScope {
+    AddressScope scope = AddressScope::global;
+    std::string address;
+};
+
+/// The most or the least public address of `host`, as this machine resolves it; nullopt for a name that it does not know.
+enum class Pick { most_public, least_public };
+std::optional<NamedScope> look_up(const std::string& host, Pick pick) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* list = nullptr;
+    if (host.empty() || ::getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) {
+        return std::nullopt;
+    }
+    std::optional<NamedScope> found;
+    for (const addrinfo* item = list; item != nullptr; item = item->ai_next) {
+        std::array<char, 64> text{};
+        if (::getnameinfo(item->ai_addr, item->ai_addrlen, text.data(), static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST) != 0) {
+            continue;
+        }
+        const auto scope = literal_scope(text.data());
+        if (scope && (!found || (pick == Pick::most_public ? *scope < found->scope : *scope > found->scope))) {
+            found = NamedScope{*scope, text.data()};
+        }
+    }
+    ::freeaddrinfo(list);
+    return found;
+}
+
+Error address_refused(const std::string& address, const std::string& url) {
+    return Error(Exit::no_permission, "address-refused", fmt::format("expected an address on the same side of the network as the registry, found {}", address))
+        .detail("url", redact_url(url));
+}
+
+/// Through a proxy: refuses a name that leads further inwards than it may, as far as this machine can tell.
+void check_name(const Request& request, const Url& url) {
+    const auto target = look_up(url.host, Pick::least_public);
+    if (!target || target->scope <= request.scope_max) {
+        return;
+    }
+    const auto origin = look_up(request.referred_by, Pick::most_public);
+    if (!origin || origin->scope < target->scope) {
+        throw address_refused(target->address, request.url);
+    }
+}
+
 void set(CURLcode code) {
     if (code != CURLE_OK) {
         throw bug(fmt::format("libcurl refused an option: {}", curl_easy_strerror(code)));
@@ -221,7 +271,6 @@ bool is_tls_fault(CURLcode code) {
         case CURLE_SSL_CACERT_BADFILE:
         case CURLE_SSL_ISSUER_ERROR:
         case CURLE_SSL_INVALIDCERTSTATUS:
-        case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
         case CURLE_SSL_CRL_BADFILE: return true;
         default: return false;
     }
@@ -232,10 +281,11 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
     const std::string url = redact_url(request.url);
     const std::string reason = base::escape(base::trim(text.empty() ? curl_easy_strerror(code) : text));
     if (!exchange.refused_address.empty()) {
-        return Error(Exit::no_permission, "address-refused",
-                     fmt::format("expected an address on the same side of the network as the registry, found {}",
-                                 exchange.refused_address))
-            .detail("url", url);
+        return address_refused(exchange.refused_address, request.url);
+    }
+    if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
+        return Error(Exit::integrity, "tls", "TLS: " + reason).detail("url", url).detail("expected", request.tls.pinned_key)
+            .hint("the server has another key than --pinned-key names: if it was changed on purpose, name the new one");
     }
     if (is_tls_fault(code)) {
         Error error(Exit::integrity, "tls", "TLS: " + reason);
@@ -293,8 +343,13 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     }
     CURL* handle = impl_->handle.get();
     curl_easy_reset(handle);
-    Exchange exchange{request, sink, handle, {}, 0, false, false, {}, {}, false};
-    exchange.check_address = request.scope_max != AddressScope::link_local && !goes_through_proxy(*url);
+    Exchange exchange{request, sink, handle, {}, 0, false, false, false, {}, {}, false};
+    const bool limited = request.scope_max != AddressScope::link_local;
+    exchange.proxied = !request.proxy.empty() || goes_through_proxy(*url);
+    exchange.check_address = limited && !exchange.proxied;
+    if (limited && exchange.proxied) {
+        check_name(request, *url);
+    }
     std::array<char, CURL_ERROR_SIZE> text{};
     HeaderList headers;
     const auto add_header = [&](const std::string& line) {
@@ -350,6 +405,9 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         set(curl_easy_setopt(handle, CURLOPT_SSLKEY, request.tls.client_key.c_str()));
     }
     set_tls_texts(handle, request.tls);
+    if (!request.tls.pinned_key.empty()) {
+        set(curl_easy_setopt(handle, CURLOPT_PINNEDPUBLICKEY, request.tls.pinned_key.c_str()));
+    }
     set(curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L));
     if (!request.proxy.empty()) {
         set(curl_easy_setopt(handle, CURLOPT_PROXY, request.proxy.c_str()));

@@ -23,6 +23,7 @@ struct TlsSettings {
     std::string ca_pem;      ///< PEM text, instead of the system's authorities; "" for none
     std::string client_certificate_pem, client_key_pem;  ///< the same as text; they win over the files
     std::string server_name; ///< name that the certificate must have and that is asked for; "" is the URL's host
+    std::string pinned_key;  ///< "sha256//BASE64" of the public key that the server must have, several with ";" between; "" is any
     friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
@@ -40,8 +41,11 @@ struct Request {
     std::uint64_t stall_bytes_per_second = 1024; ///< slower than this for stall_window is a failure
     std::chrono::seconds stall_window{30};
     /// The least public kind of address that the connection may go to, checked on the address really connected to (so that
-    /// a DNS answer cannot point a request inwards). Not checked when a proxy variable is set: the proxy connects then.
+    /// a DNS answer cannot point a request inwards). A proxy connects to what it likes: then the name is looked up here, and what
+    /// this machine does not know either is left to the proxy.
     AddressScope scope_max = AddressScope::link_local;
+    /// The host whose answer led to this request. Through a proxy its addresses are not seen: a name may be as little public as it.
+    std::string referred_by;
     Encoding encoding = Encoding::identity;
     std::string proxy;  ///< URL of the proxy (http, https, socks5); "" is what the proxy variables say
     /// Asked about once a second while the exchange lasts: true ends it with Error interrupted 130 "interrupted".
@@ -52,7 +56,7 @@ struct Request {
 struct Response {
     int status = 0;
     std::vector<std::pair<std::string, std::string>> headers;
-    std::string peer_address;  ///< numeric address of the other end, "" if unknown
+    std::string peer_address;  ///< numeric address of the other end, "" if unknown or behind a proxy
     /// The value of the first header of that name (lower case), nullopt if there is none.
     [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
     /// The values of all headers of that name, in order.

@@ -282,6 +282,8 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
         if (url.host != boundary.host) {
             request.tls.client_certificate.clear();
             request.tls.client_key.clear();
+            request.tls.pinned_key.clear();
+            request.referred_by = boundary.host;
         }
         request.scope_max = scope_max_for(url, boundary);
         body.clear();

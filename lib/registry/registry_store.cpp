@@ -34,6 +34,9 @@ public:
         for (const image::Endpoint& endpoint : image::endpoints_of(reference, request.mirrors)) {
             PullRequest own = request;
             own.tls.insecure = endpoint.insecure || (!endpoint.mirror && request.tls.insecure);
+            if (endpoint.mirror) {
+                own.tls.pinned_key.clear();
+            }
             add_certificates(own.tls, request.certs_dirs, endpoint.reference.registry);
             places_.emplace_back(endpoint.reference.name(), Session(http, clock, endpoint.reference, own));
         }

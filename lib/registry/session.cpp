@@ -119,8 +119,8 @@ void Session::choose_scheme() {
         try {
             static_cast<void>(http_.send(request, [](const net::Response&, std::string_view) { return false; }));
         } catch (const Error& error) {
-            if (error.code() != "tls" && error.code() != "network") {
-                throw;
+            if ((error.code() != "tls" && error.code() != "network") || !tls_.pinned_key.empty()) {
+                throw;  // a key that is pinned wants TLS
             }
             const bool default_port = origin_.port == 443;
             origin_.scheme = "http";
@@ -147,6 +147,8 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
         if (left_origin) {
             request.tls.client_certificate.clear();
             request.tls.client_key.clear();
+            request.tls.pinned_key.clear();
+            request.referred_by = origin_.host;
         }
         if (!left_origin && !authenticator_.authorization().empty()) {
             request.headers.emplace_back("Authorization", authenticator_.authorization());

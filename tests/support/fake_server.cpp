@@ -81,6 +81,15 @@ Identity make_identity(const IdentityOptions& options) {
     memory = BIO_new(BIO_s_mem());
     PEM_write_bio_PrivateKey(memory, key, nullptr, nullptr, 0, nullptr, nullptr);
     identity.key_pem = pem_text(memory);
+    unsigned char* info = nullptr;
+    const int info_bytes = i2d_PUBKEY(key, &info);
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned digest_bytes = 0;
+    require(info_bytes > 0 && EVP_Digest(info, static_cast<std::size_t>(info_bytes), digest, &digest_bytes, EVP_sha256(), nullptr) == 1, "no pin");
+    OPENSSL_free(info);
+    unsigned char text[64];
+    EVP_EncodeBlock(text, digest, static_cast<int>(digest_bytes));
+    identity.pin = std::string("sha256//") + reinterpret_cast<const char*>(text);
     X509_free(certificate);
     EVP_PKEY_free(key);
     return identity;

@@ -40,6 +40,7 @@ struct FakeReply {
 struct Identity {
     std::string certificate_pem, key_pem;
     bool old_tls = false;      ///< the server speaks nothing newer than TLS 1.1
+    std::string pin;           ///< of the public key: "sha256//BASE64"
     std::string client_ca_pem; ///< clients must show a certificate of this authority
 };
 struct IdentityOptions {

@@ -243,6 +243,7 @@ std::vector<cli::Option> pull_options() {
         environment(option("pull-secrets", "DIR", "mounted pull Secrets (default /var/run/kmm/pull-secrets)"), "KMM_PULL_SECRETS"),
         option("ca-file", "FILE", "certificates to trust besides the system's"),
         option("insecure", "", "allow plain HTTP and unverified TLS"),
+        environment(repeatable(option("pinned-key", "PIN", "sha256//BASE64 of the public key that the registry must have; one of several")), "KMM_PINNED_KEY"),
         environment(repeatable(option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP")), "KMM_MIRROR_CONFIG"),
         environment(option("cache-dir", "DIR", "proven content kept for later pulls (default: /var/lib/kmm-worker if it is there)"), "KMM_CACHE_DIR"),
         option("cache-size", "SIZE", "what the cache may hold, as 500MiB (default 4GiB); 0 switches it off"),
@@ -344,6 +345,16 @@ registry::PullRequest pull_request(const cli::Args& args, const std::string& ref
     request.reference = reference;
     request.tls.insecure = args.flag("insecure");
     request.tls.ca_file = args.get("ca-file").value_or("");
+    for (const auto& pin : args.all("pinned-key")) {
+        constexpr std::string_view form = "sha256//";
+        constexpr std::size_t digest_bytes = 32;
+        const auto digest = pin.starts_with(form) ? base::from_base64(std::string_view(pin).substr(form.size())) : std::nullopt;
+        if (!digest || digest->size() != digest_bytes) {
+            throw Error(Exit::usage, "usage", fmt::format("--pinned-key {}: expected sha256// and the base64 form of a SHA-256 digest", base::escape(pin)))
+                .hint("openssl x509 -in CERT -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64");
+        }
+        request.tls.pinned_key += (request.tls.pinned_key.empty() ? "" : ";") + pin;
+    }
     for (const auto& limit : args.all("limit")) apply_limit(limit, request.limits);
     if (deadline.count() > 0) request.deadline = deadline;
     if (const auto platform = args.get("platform")) {

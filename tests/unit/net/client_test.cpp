@@ -179,4 +179,32 @@ TEST_CASE("the proxies of the environment, and the hosts that are exempt") {
     ::unsetenv("http_proxy");
 }
 
+TEST_CASE("M57 through a proxy a name that leads inwards is refused, unless who sent us there is there, too") {
+    FakeServer proxy([](const FakeRequest&) { return FakeReply{}; });
+    ::setenv("http_proxy", ("http://127.0.0.1:" + std::to_string(proxy.port())).c_str(), 1);
+    net::CurlHttpClient http;
+    const auto ask = [&](const std::string& host, net::AddressScope scope_max, const std::string& referred_by) {
+        net::Request request;
+        request.url = "http://" + host + "/blob";
+        request.scope_max = scope_max;
+        request.referred_by = referred_by;
+        return request;
+    };
+    for (const char* inward : {"localhost", "127.0.0.1", "[::1]", "169.254.169.254", "10.1.2.3"}) {
+        CAPTURE(inward);
+        const Error error = error_of(http, ask(inward, net::AddressScope::global, "registry.invalid"));
+        CHECK(error.code() == "address-refused");
+        CHECK(error.exit() == Exit::no_permission);
+    }
+    CHECK(error_of(http, ask("169.254.169.254", net::AddressScope::global, "localhost")).code() == "address-refused");
+    CHECK(proxy.requests().empty());
+    const net::Response same_side = http.send(ask("localhost", net::AddressScope::global, "127.0.0.1"), nullptr);
+    CHECK(same_side.status == 200);
+    CHECK(same_side.peer_address.empty());  // it is the proxy's, and says nothing about the registry
+    CHECK(http.send(ask("10.1.2.3", net::AddressScope::site, "registry.invalid"), nullptr).status == 200);
+    CHECK(http.send(ask("storage.invalid", net::AddressScope::global, "registry.invalid"), nullptr).status == 200);  // known to the proxy alone
+    CHECK(proxy.requests().size() == 3);
+    ::unsetenv("http_proxy");
+}
+
 }

@@ -367,6 +367,64 @@ TEST_CASE("M61 certificates that do not fit") {
     CHECK(no_file.code() == "ca-file");
 }
 
+TEST_CASE("M61 a pinned key") {
+    const Identity identity = make_identity();
+    const Identity other = make_identity();
+    const std::string right = identity.pin;
+    const std::string wrong = other.pin;
+    const auto pull_with = [&](const std::string& pins, bool insecure) {
+        FakeRegistry registry(identity);
+        registry.add_image("v1", {good_layer()});
+        const CaFile authority(identity.certificate_pem);
+        const Outcome outcome = pull_from(registry, [&](auto& request) {
+            request.tls.insecure = insecure;
+            request.tls.ca_file = authority.path;
+            request.tls.pinned_key = pins;
+        });
+        CHECK(registry.server().requests().empty() == (outcome.code() == "tls"));
+        return outcome;
+    };
+    CHECK(pull_with(right, false).code() == "ok");
+    CHECK(pull_with(wrong + ";" + right, false).code() == "ok");
+    CHECK(pull_with(right, true).code() == "ok");
+    for (const bool insecure : {false, true}) {
+        const Outcome refused = pull_with(wrong, insecure);
+        CHECK(refused.code() == "tls");
+        CHECK(refused.exit() == Exit::integrity);
+        CHECK(refused.message().find("does not match pinned public key") != std::string::npos);
+        CHECK(refused.error->hint().find("--pinned-key") != std::string::npos);
+    }
+    FakeRegistry plain;
+    plain.add_image("v1", {good_layer()});
+    CHECK(pull_from(plain, [&](auto& request) { request.tls.pinned_key = right; }).error.has_value());  // --insecure, and no TLS
+    CHECK(plain.server().requests().empty());
+
+    // Storage on another host has a key of its own.
+    const TestLayer layer = good_layer();
+    const FakeServer storage([&](const FakeRequest&) {
+        FakeReply reply;
+        reply.body = layer.bytes;
+        return reply;
+    }, other);
+    FakeRegistry registry(identity);
+    registry.add_image("v1", {layer});
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.target.find(sha256(layer.bytes)) == std::string::npos) return std::nullopt;
+        FakeReply reply;
+        reply.status = 307;
+        reply.headers.emplace_back("Location", "https://localhost:" + std::to_string(storage.port()) + "/blob");
+        return reply;
+    };
+    const CaFile both(identity.certificate_pem + other.certificate_pem);
+    const Outcome redirected = pull_from(registry, [&](auto& request) {
+        request.tls.insecure = false;
+        request.tls.ca_file = both.path;
+        request.tls.pinned_key = right;
+    });
+    CHECK_MESSAGE(redirected.code() == "ok", redirected.message());
+    CHECK(storage.requests().size() == 1);
+}
+
 TEST_CASE("M63 credential files") {
     const auto parsed = registry::parse_credentials(
         R"({"auths":{"https://index.docker.io/v1/":{"auth":"dTpwOnE="},"REG.example.com/team/":{"username":"a","password":"b"},
