@@ -2,6 +2,10 @@
 # What `cmake --install` puts where. tests/install compares the result with its list of files.
 include(GNUInstallDirs)
 install(TARGETS kmm-plan kmm-upgrade kmm-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# kubectl finds its plugins by name: `kubectl kmm-plan` runs kubectl-kmm_plan.
+foreach(tool plan upgrade)
+  install(CODE "file(CREATE_LINK kmm-${tool} \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/kubectl-kmm_${tool}\" SYMBOLIC)")
+endforeach()
 foreach(tool kmm-plan kmm-upgrade kmm-worker)
   install(FILES man/${tool}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES completions/bash/${tool} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
