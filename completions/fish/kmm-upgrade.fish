@@ -18,6 +18,7 @@ complete -c kmm-upgrade -n '__fish_seen_subcommand_from start; and __fish_seen_s
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from module' -l pause-after -x -d 'stop after every N nodes, exit 11'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from module' -l max-unavailable -x -d 'nodes in flight at once'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from module' -l node-timeout -x -d 'for one step on one node'
+complete -c kmm-upgrade -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from module' -l plan -r -F -d 'a plan file; refuse if the cluster is no longer as it says'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from module' -l dry-run -d 'print every action and do none'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from module' -l manual -d 'record the upgrade and stop; go on with step'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from module' -l state-dir -x -a '(__fish_complete_directories)' -d 'where the record is kept'

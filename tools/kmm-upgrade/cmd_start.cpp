@@ -12,10 +12,12 @@
 #include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
+#include "plan/drift.hpp"
 #include "sys/host.hpp"
 #include "sys/random.hpp"
 #include "sys/signals.hpp"
 #include "upgrade/replay.hpp"
+#include "value/reader.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -116,6 +118,30 @@ Session::Errand errand_of(const cluster::Snapshot& snapshot, const drive::StartR
     return errand;
 }
 
+/// Refuses if the cluster would be planned otherwise today than in the plan file. Errors: checks_failed "plan-drifted" with
+/// a detail a node; data "bad-plan"; the reader's own.
+void require_as_planned(const std::string& file, const api::Objects& objects, const drive::StartRequest& request) {
+    constexpr std::size_t k_told_max = 20;
+    Diagnostics faults;
+    const auto documents = value::read_any(sys::read_file(file, 1U << 30U), file, faults);
+    if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+    if (documents.size() != 1)
+        throw Error(Exit::data, "bad-plan", fmt::format("expected one plan, found {} documents", documents.size())).at({file});
+    const auto& module = drive::find_module(objects, request.ns, request.name);
+    const auto saved = plan::read_saved_plan(documents.front(), module.meta.namespace_, module.meta.name);
+    plan::Options options;
+    options.next = saved.next;
+    const auto now = plan::make_plan(objects, plan::complete(options, objects));
+    const auto drifted = plan::drift(saved, now, module.meta.namespace_, module.meta.name);
+    if (drifted.empty()) return;
+    Error error(Exit::checks_failed, "plan-drifted",
+                fmt::format("the cluster is no longer as {} says: {} of {} nodes differ; nothing was changed", file, drifted.size(),
+                            saved.nodes.size()));
+    for (std::size_t i = 0; i < std::min(drifted.size(), k_told_max); ++i) error.detail(drifted[i].first, drifted[i].second);
+    if (drifted.size() > k_told_max) error.detail("more", fmt::format("{} nodes", drifted.size() - k_told_max));
+    throw std::move(error).hint("look at it with kmm-plan show, save the new plan with -o json, and start with that");
+}
+
 drive::Ended dry_run(Session& session, const upgrade::Run& prepared, cluster::ClusterStore& store, cluster::NodeRunner& runner) {
     auto& console = session.context().console;
     std::mutex mutex;
@@ -171,6 +197,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     if (context.verbosity >= 0)
         for (const auto& diagnostic : snapshot.diagnostics)
             if (diagnostic.severity == Severity::warning) context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
+    if (const auto file = args.get("plan")) require_as_planned(*file, snapshot.objects, request);
     auto prepared = drive::prepare(snapshot, worker, session.clock(), request, told);
     if (context.verbosity >= 0)
         for (const auto& note : prepared.notes) context.console.err("note: " + base::escape(note) + "\n");

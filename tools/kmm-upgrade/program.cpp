@@ -63,6 +63,7 @@ cli::Verb start_module() {
                      {option("to", "VERSION", "version to upgrade to"), node, order,
                       option("canary", "N", "stop after the first N nodes, exit 11"),
                       option("pause-after", "N", "stop after every N nodes, exit 11"), unavailable, timeout,
+                      option("plan", "FILE", "a plan file; refuse if the cluster is no longer as it says"),
                       option("dry-run", "", "print every action and do none"),
                       option("manual", "", "record the upgrade and stop; go on with step")},
                      run_start_module);
