@@ -7,11 +7,12 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 91> k_names = {
+    static constexpr std::array<std::string_view, 92> k_names = {
         "all",
         "api-timeout",
         "authfile",
         "baseline",
+        "break-lock",
         "build-image",
         "ca-file",
         "cache-dir",
@@ -47,6 +48,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "kubeconfig",
         "kubernetes-version",
         "label",
+        "lease-namespace",
         "limit",
         "loading-order",
         "lock",
@@ -68,7 +70,6 @@ std::span<const std::string_view> all_option_names() noexcept {
         "parameter",
         "passphrase-file",
         "pause-after",
-        "plan",
         "platform",
         "policy",
         "prune",

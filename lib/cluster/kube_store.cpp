@@ -95,6 +95,7 @@ struct KubeStore::Cache {
     std::condition_variable changed;
     std::array<Mirror, 4> mirrors;
     bool has_begun = false;
+    std::atomic<bool> is_allowed{false};  ///< the rights were asked for
     std::atomic<bool> stopping{false};
     std::map<std::string, api::Objects> secrets;  ///< by NAMESPACE/NAME
 };
@@ -355,7 +356,7 @@ void KubeStore::put_node_info(const std::string& /*node*/, const std::string& /*
                               const std::string& /*architecture*/) {}
 
 std::string KubeStore::identity(bool create) {
-    if (create) { require_allowed(*cache_->client); }
+    if (create && !cache_->is_allowed) { require_allowed(*cache_->client); }
     const Node object = cache_->client->get(kube::resources::k_namespaces, {"", "kube-system"});
     return object.get_string({"metadata", "uid"});
 }
@@ -369,7 +370,10 @@ void KubeStore::require_kinds() {
     }
 }
 
-void KubeStore::require_rights(const std::vector<kube::Rule>& more) { require_allowed(*cache_->client, more); }
+void KubeStore::require_rights(const std::vector<kube::Rule>& more) {
+    require_allowed(*cache_->client, more);
+    cache_->is_allowed = true;
+}
 
 bool KubeStore::set_schedulable(const std::string& node, Schedulable wanted) {
     bool has_changed = false;

@@ -169,6 +169,7 @@ std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, mill
         try {
             if (const auto obstacle = clear_node(task, end)) { return unreachable(obstacle->text); }
         } catch (const Error& error) {
+            if (error.code() == "lease-lost") { throw; }
             if (is_refusal(error)) { return error_reply(error); }
             return unreachable(error.message());
         }
@@ -177,6 +178,7 @@ std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, mill
             created = client_.create(kube::resources::k_pods, pod);
             return std::nullopt;
         } catch (const Error& error) {
+            if (error.code() == "lease-lost") { throw; }
             if (error.code() == "already-exists" && tried < k_start_tries) { continue; }
             if (is_refusal(error)) {
                 set_clear(task.node, true);

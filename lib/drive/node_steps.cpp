@@ -135,6 +135,7 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
         return leave.end;
     } catch (const Error& error) {
         if (error.code() == "bug" || error.code() == "state-damaged" || error.code() == "state-changed") throw;
+        if (error.code() == "lease-lost") throw;  // nothing may be concluded, or done, here any more
         record_failure(step, error);
         return StepEnd::failed;
     }

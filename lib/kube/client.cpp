@@ -159,6 +159,7 @@ Reply Client::exchange(const Call& call) {
     bool has_refreshed = false;
     bool uncertain = false;
     for (;;) {
+        if (call.method != "GET" && options_.before_change) { options_.before_change(); }
         Reply reply;
         reply.uncertain = uncertain;
         std::optional<milliseconds> wish;

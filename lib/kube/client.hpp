@@ -55,6 +55,8 @@ struct ClientOptions {
     net::RetryPolicy retry{10, std::chrono::milliseconds(500), std::chrono::milliseconds(15'000), 0.25};
     Observer observer;
     std::function<bool()> cancelled;  ///< asked once a second during requests; true ends them with "interrupted"
+    /// Called before every try of a request that is no GET. What it throws ends the request: nothing more is sent.
+    std::function<void()> before_change;
 };
 
 /// The seams: a connection for each request that goes on at the same time, time, and chance.

@@ -19,6 +19,7 @@ LeaseState lease_state(const value::Node& object) {
     state.acquire_time = object.get_string({"spec", "acquireTime"});
     state.renew_time = object.get_string({"spec", "renewTime"});
     state.resource_version = object.get_string({"metadata", "resourceVersion"});
+    state.uid = object.get_string({"metadata", "uid"});
     const auto number = [&](std::string_view key) {
         const value::Node* node = object.find_path({"spec", key});
         return node == nullptr ? 0 : node->as_int().value_or(0);
@@ -28,15 +29,15 @@ LeaseState lease_state(const value::Node& object) {
     return state;
 }
 
-Error held_error(const LeaseOptions& options, const LeaseState& state) {
-    return Error(Exit::locked, "lease-held",
-                 fmt::format("Lease {}/{} is held by {}", options.namespace_, options.name, base::escape(state.holder)))
-        .detail("renewed", base::escape(state.renew_time))
-        .hint(fmt::format("wait until it has ended, or --break-lock {}", base::escape(state.holder)))
-        .retryable();
-}
-
 }  // namespace
+
+Error lease_held_error(const LeaseOptions& options, const LeaseState& state) {
+    Error error(Exit::locked, "lease-held",
+                fmt::format("Lease {}/{} is held by {}", options.namespace_, options.name, base::escape(state.holder)));
+    if (!state.acquire_time.empty()) { error.detail("since", base::escape(state.acquire_time)); }
+    error.detail("renewed", base::escape(state.renew_time));
+    return std::move(error.hint(fmt::format("wait until it has ended, or --break-lock {}", base::escape(state.holder)))).retryable();
+}
 
 Lease::Lease(Client& client, LeaseOptions options) : client_(client), options_(std::move(options)) {}
 
@@ -110,7 +111,7 @@ void Lease::acquire(milliseconds patience) {
     for (;;) {
         const auto other = try_acquire();
         if (!other) { return; }
-        if (client_.clock().monotonic() - start + k_between > patience) { throw held_error(options_, *other); }
+        if (client_.clock().monotonic() - start + k_between > patience) { throw lease_held_error(options_, *other); }
         if (!client_.clock().sleep_for(k_between)) {
             throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the Lease");
         }
@@ -157,12 +158,27 @@ void Lease::release() noexcept {
     mine_.reset();
 }
 
+void Lease::remove() noexcept {
+    if (is_safe() && !mine_->uid.empty()) {
+        try {
+            DeleteOptions options;
+            options.uid = mine_->uid;
+            static_cast<void>(client_.remove(resources::k_leases, {options_.namespace_, options_.name}, options));
+            mine_.reset();
+            return;
+        } catch (...) {
+            renewed_ = {};  // giving it up may still succeed
+        }
+    }
+    release();
+}
+
 void Lease::break_holder(const std::string& holder) {
     const auto there = look();
     if (!there) {
         throw Error(Exit::not_found, "object-not-found", fmt::format("there is no Lease {}/{}", options_.namespace_, options_.name));
     }
-    if (there->holder != holder) { throw held_error(options_, *there); }
+    if (there->holder != holder) { throw lease_held_error(options_, *there); }
     LeaseState free = *there;
     free.holder.clear();
     take(free);

@@ -22,9 +22,12 @@ struct LeaseOptions {
 struct LeaseState {
     std::string holder;  ///< "" when it is free
     std::chrono::seconds duration{};
-    std::string acquire_time, renew_time, resource_version;
+    std::string acquire_time, renew_time, resource_version, uid;
     std::int64_t transitions = 0;
 };
+
+/// locked 75 "lease-held": who has it, since when, and when it was renewed last.
+[[nodiscard]] Error lease_held_error(const LeaseOptions& options, const LeaseState& state);
 
 /// Time stamps of other holders are never compared with our clock: a Lease is over when it has not changed for its duration
 /// while we were looking. Not thread safe.
@@ -44,6 +47,8 @@ public:
     [[nodiscard]] bool is_safe() const;
     /// Gives it up if it is still ours. Failures are swallowed: it runs out by itself.
     void release() noexcept;
+    /// As release, but nothing is left behind: the object itself is deleted, if it certainly is still ours.
+    void remove() noexcept;
     /// Frees it although its time is not over. `holder` must be exactly who has it. Errors: locked 75 "lease-held" if it is
     /// somebody else, not_found "object-not-found".
     void break_holder(const std::string& holder);

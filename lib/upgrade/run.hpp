@@ -45,6 +45,7 @@ struct Options {
     bool manual = false;                 ///< `start` records and stops
     std::string runner = "ssh";          ///< "self" (worker Pods), "ssh" or "local"
     std::string worker_image;            ///< of worker Pods, "" where there are none
+    std::string lease_namespace;         ///< of the Lease on an API server, "" for the Module's
     std::string worker;                  ///< command of the worker on the nodes, "" for the default
     std::string ssh_config;              ///< file for `ssh -F`, "" for the user's own
 };

@@ -156,6 +156,7 @@ void visit_options(const Visitor& visit, Record& it) {
     visit.text("runner", it.runner);
     visit.text("worker", it.worker);
     visit.text("workerImage", it.worker_image);
+    visit.text("leaseNamespace", it.lease_namespace);
     visit.text("sshConfig", it.ssh_config);
 }
 

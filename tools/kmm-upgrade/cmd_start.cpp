@@ -110,7 +110,6 @@ void require_free(const std::optional<upgrade::Run>& run) {
 
 Session::Errand errand_of(const cluster::Snapshot& snapshot, const drive::StartRequest& request) {
     Session::Errand errand{request.ns, request.name, "", request.lineage};
-    if (request.options.runner != "self") return errand;
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     const auto& module = drive::find_module(snapshot.objects, request.ns, request.name);
     errand.ns = module.meta.namespace_;
@@ -185,7 +184,9 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     const auto store = session.open_cluster(place);
     Session::require_kinds(*store);
     const auto snapshot = store->read();
-    const auto runner = session.make_runner(request.options, *store, errand_of(snapshot, request));
+    const auto errand = errand_of(snapshot, request);
+    session.secure(request.options, *store, errand, dry ? Session::Purpose::look : Session::Purpose::change);
+    const auto runner = session.make_runner(request.options, *store, errand);
     drive::Worker worker(*runner);
     std::mutex mutex;
     const auto told = [&](const std::string& node, const std::string& what) {
@@ -229,7 +230,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     drive::Driver driver(*store, *runner, recorder, session.clock(), [&] { return session.stopped(); });
     auto ended = drive::Ended::paused;
     if (request.options.manual) driver.pause("manual", "as --manual asks; go on with step");
-    else ended = driver.walk();
+    else ended = recording_loss(driver, recorder, [&] { return driver.walk(); });
     progress.stop();
     return session.finish(ended, recorder.run());
 }

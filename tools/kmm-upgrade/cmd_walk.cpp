@@ -34,7 +34,7 @@ Exit run_resume(const cli::Args& args, cli::Context& context) {
     if (const auto exit = already_ended(session)) return *exit;
     Walk walk(session, "resume");
     walk.driver.resume();
-    const auto ended = walk.driver.walk();
+    const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.walk(); });
     walk.progress.stop();
     return session.finish(ended, walk.recorder.run());
 }
@@ -43,7 +43,7 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
     require_running(session, "step");
     Walk walk(session, "step");
-    const auto ended = walk.driver.step(args.get("node").value_or(""));
+    const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.step(args.get("node").value_or("")); });
     walk.progress.stop();
     const auto exit = session.finish(ended, walk.recorder.run());
     // A step that was asked for and done is no stop by a failure.
@@ -61,7 +61,7 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
     if (walk.found.rollback && walk.found.rollback != policy)
         walk.progress.note(fmt::format("note: the abort that is under way goes on with --rollback {}",
                                        upgrade::to_string(*walk.found.rollback)));
-    const auto ended = walk.driver.abort(*policy);
+    const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.abort(*policy); });
     walk.progress.stop();
     return session.finish(ended, walk.recorder.run());
 }
@@ -71,7 +71,7 @@ Exit run_retry(const cli::Args& args, cli::Context& context) {
     require_running(session, "retry");
     Walk walk(session, "retry " + args.positional("NODE"));
     walk.driver.retry(args.positional("NODE"));
-    const auto ended = walk.driver.walk();
+    const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.walk(); });
     walk.progress.stop();
     return session.finish(ended, walk.recorder.run());
 }
@@ -82,7 +82,7 @@ Exit run_skip(const cli::Args& args, cli::Context& context) {
     const auto reason = args.get("reason");
     if (!reason || reason->empty())
         throw Error(Exit::usage, "missing-option", "--reason TEXT is missing").hint("say why; it stays in the history");
-    Walk walk(session, "skip " + args.positional("NODE"));
+    Walk walk(session, "skip " + args.positional("NODE"), Reach::record);
     walk.driver.skip(args.positional("NODE"), *reason);
     walk.progress.stop();
     print_summary(context, walk.recorder.run(), false);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/session.hpp"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,6 +19,7 @@
 #include "kmm-upgrade/view.hpp"
 #include "kube/kubeconfig.hpp"
 #include "kube/teller.hpp"
+#include "sys/host.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::tool_upgrade {
@@ -51,7 +55,9 @@ std::vector<cli::Option> runner_options() {
     auto runner = make_option("runner", "NAME", "the earlier name of --via");
     runner.choices = {"ssh", "local"};
     runner.hidden = true;
-    return {via, image, runner, make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
+    auto break_lock = make_option("break-lock", "HOLDER", "free the Lease from this very holder, who is certainly gone");
+    return {via, image, make_option("lease-namespace", "NAMESPACE", "of the Lease against other admins (default: the Module's)"),
+            break_lock, runner, make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
             make_option("worker", "COMMAND", "command of kmm-worker on the nodes")};
 }
 
@@ -144,6 +150,9 @@ std::unique_ptr<cluster::ClusterStore> Session::open_cluster(const std::string& 
     kube::ClientOptions options;
     if (context_.verbosity >= 0)
         kube::tell_all(options, [&console = context_.console](const std::string& line) { console.err(line + "\n"); });
+    options.before_change = [this] {
+        if (lease_) lease_->require();
+    };
     return std::make_unique<cluster::KubeStore>(
         kube::make_client(kube::load_connection(request_of_place(place)), clock_, random_, std::move(options)));
 }
@@ -162,6 +171,7 @@ void Session::choose_runner(upgrade::Options& options, const std::string& place,
     if (const auto file = args_.get("ssh-config")) options.ssh_config = absolute(*file);
     options.worker = args_.get("worker").value_or(options.worker);
     options.worker_image = args_.get("worker-image").value_or(options.worker_image);
+    options.lease_namespace = args_.get("lease-namespace").value_or(options.lease_namespace);
     if (options.runner == "operator")
         throw Error(Exit::usage, "unsupported", "--via operator is not supported yet")
             .hint("--via self loads and unloads by worker Pods of its own");
@@ -181,14 +191,84 @@ void Session::require_kinds(cluster::ClusterStore& store) {
     if (auto* server = dynamic_cast<cluster::KubeStore*>(&store)) server->require_kinds();
 }
 
+namespace {
+
+std::string lease_holder(const std::string& lineage) {
+    const auto* user = getlogin();
+    const auto name = user != nullptr ? std::string(user) : fmt::format("uid {}", getuid());
+    return fmt::format("{}@{}/{}/{}", name, sys::host_name(), getpid(), lineage);
+}
+
+/// HOST and LINEAGE of USER@HOST/PID/LINEAGE.
+std::pair<std::string, std::string> origin_of(const std::string& holder) {
+    const auto end = holder.find('/');
+    const auto lineage = holder.rfind('/');
+    if (end == std::string::npos || lineage == end) return {};
+    const auto at = holder.rfind('@', end);
+    return {holder.substr(at == std::string::npos ? 0 : at + 1, end - (at == std::string::npos ? 0 : at + 1)), holder.substr(lineage + 1)};
+}
+
+/// Nodes that are not reached through the API server: the Lease is asked for before they are.
+class LeasedRunner final : public cluster::NodeRunner {
+public:
+    LeasedRunner(std::unique_ptr<cluster::NodeRunner> inner, std::function<void()> require)
+        : inner_(std::move(inner)), require_(std::move(require)) {}
+    [[nodiscard]] cluster::WorkerReply run(const cluster::WorkerCall& call) override {
+        require_();
+        return inner_->run(call);
+    }
+    [[nodiscard]] std::string describe() const override { return inner_->describe(); }
+
+private:
+    std::unique_ptr<cluster::NodeRunner> inner_;
+    std::function<void()> require_;
+};
+
+}  // namespace
+
+void Session::secure(const upgrade::Options& options, cluster::ClusterStore& store, const Errand& errand, Purpose purpose) {
+    auto* server = dynamic_cast<cluster::KubeStore*>(&store);
+    if (server == nullptr) return;
+    kube::LeaseOptions lease;
+    lease.namespace_ = options.lease_namespace.empty() ? errand.ns : options.lease_namespace;
+    lease.name = fmt::format("kmm-upgrade-{}.{}", errand.ns, errand.module);
+    lease.holder = lease_holder(errand.lineage);
+    std::vector<kube::Rule> rules;
+    for (const char* verb : {"get", "create", "update", "delete"})
+        rules.push_back({verb, "coordination.k8s.io", "leases", "", lease.namespace_, ""});
+    if (options.runner == "self") {
+        const auto pods = cluster::worker_pod_rules(errand.ns);
+        rules.insert(rules.end(), pods.begin(), pods.end());
+    }
+    server->require_rights(rules);
+    if (purpose == Purpose::look) return;
+    kube::ClientOptions quiet;
+    quiet.api_timeout = quiet.request_timeout = std::chrono::seconds(5);
+    auto keeper = std::make_unique<kube::LeaseKeeper>(
+        kube::make_client(server->client().connection(), clock_, random_, std::move(quiet)), lease);
+    if (const auto holder = args_.get("break-lock")) keeper->break_holder(*holder);
+    const auto mine = origin_of(lease.holder);
+    // The record's lock is ours: an earlier process of this very run on this host is gone.
+    keeper->acquire([&](const std::string& holder) { return origin_of(holder) == mine; },
+                    [&](const kube::LeaseState& other) {
+                        if (context_.verbosity < 0) return;
+                        context_.console.err(fmt::format("note: Lease {}/{} is held by {}; looking whether that is still alive\n",
+                                                         lease.namespace_, lease.name, base::escape(other.holder)));
+                    });
+    lease_ = std::move(keeper);
+}
+
 std::unique_ptr<cluster::NodeRunner> Session::make_runner(const upgrade::Options& options, cluster::ClusterStore& store,
                                                           const Errand& errand) const {
+    const auto leased = [this](std::unique_ptr<cluster::NodeRunner> runner) -> std::unique_ptr<cluster::NodeRunner> {
+        if (!lease_) return runner;
+        return std::make_unique<LeasedRunner>(std::move(runner), [this] { lease_->require(); });
+    };
     if (options.runner == "local")
-        return std::make_unique<cluster::LocalRunner>(options.worker.empty() ? "kmm-worker" : options.worker);
+        return leased(std::make_unique<cluster::LocalRunner>(options.worker.empty() ? "kmm-worker" : options.worker));
     if (options.runner == "self") {
         auto* server = dynamic_cast<cluster::KubeStore*>(&store);
         if (server == nullptr) throw bug("worker Pods without an API server");
-        server->require_rights(cluster::worker_pod_rules(errand.ns));
         return std::make_unique<cluster::PodRunner>(
             server->client(),
             cluster::PodRunnerOptions{errand.ns, errand.module, options.worker_image, errand.service_account, errand.lineage});
@@ -196,7 +276,7 @@ std::unique_ptr<cluster::NodeRunner> Session::make_runner(const upgrade::Options
     cluster::SshOptions ssh;
     ssh.config_file = options.ssh_config;
     if (!options.worker.empty()) ssh.worker_command = options.worker;
-    return std::make_unique<cluster::SshRunner>(ssh);
+    return leased(std::make_unique<cluster::SshRunner>(ssh));
 }
 
 Exit Session::finish(drive::Ended ended, const upgrade::Run& run) {
@@ -224,21 +304,31 @@ upgrade::Run locked_run(Session& session, const std::string& operation) {
     return session.must_load();
 }
 
-std::unique_ptr<cluster::NodeRunner> runner_of(Session& session, upgrade::Run& run, cluster::ClusterStore& store) {
+std::unique_ptr<cluster::NodeRunner> runner_of(Session& session, upgrade::Run& run, cluster::ClusterStore& store, Reach reach) {
     session.choose_runner(run.options, session.cluster_place(run.cluster_place), Session::Age::recorded);
     Session::Errand errand{run.module_namespace, run.module_name, "", run.lineage};
     for (const auto& node : run.nodes)
         if (!node.target_entry.is_null()) errand.service_account = api::decode_node_module(node.target_entry).service_account_name;
+    if (reach == Reach::nodes) session.secure(run.options, store, errand, Session::Purpose::change);
     return session.make_runner(run.options, store, errand);
 }
 
 }  // namespace
 
-Walk::Walk(Session& in, const std::string& operation)
+drive::Ended recording_loss(drive::Driver& driver, const drive::Recorder& recorder, const std::function<drive::Ended()>& body) {
+    try {
+        return body();
+    } catch (const Error& error) {
+        if (error.code() == "lease-lost" && !recorder.run().paused) driver.pause("lease-lost", error.message());
+        throw;
+    }
+}
+
+Walk::Walk(Session& in, const std::string& operation, Reach reach)
     : session(in),
       found(locked_run(in, operation)),
       store(in.open_cluster(in.cluster_place(found.cluster_place))),
-      runner(runner_of(in, found, *store)),
+      runner(runner_of(in, found, *store, reach)),
       journal(in.directory()),
       progress(in.context(), found),
       recorder(found, journal, in.clock(), progress.observer()),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "cluster/store.hpp"
 #include "drive/driver.hpp"
 #include "kmm-upgrade/progress.hpp"
+#include "kube/lease_keeper.hpp"
 #include "record/state_dir.hpp"
 #include "sys/clock.hpp"
 #include "sys/file_ops.hpp"
@@ -47,7 +49,12 @@ public:
     void choose_runner(upgrade::Options& options, const std::string& place, Age age) const;
     /// As KubeStore::require_kinds; nothing for a directory.
     static void require_kinds(cluster::ClusterStore& store);
-    /// The runner that `options` name. Errors: for worker Pods those of KubeStore::require_rights.
+    /// On an API server: asks for every right, then, unless it is to look only, takes the Lease of this Module, which is given up with the session. From then
+    /// on nothing is changed once it is lost. `store` must be of open_cluster. Does nothing for a directory.
+    /// Errors: those of KubeStore::require_rights and LeaseKeeper::acquire.
+    enum class Purpose { look, change };
+    void secure(const upgrade::Options& options, cluster::ClusterStore& store, const Errand& errand, Purpose purpose);
+    /// The runner that `options` name.
     [[nodiscard]] std::unique_ptr<cluster::NodeRunner> make_runner(const upgrade::Options& options, cluster::ClusterStore& store,
                                                                    const Errand& errand) const;
 
@@ -71,12 +78,16 @@ private:
     sys::LinuxRandom random_;
     record::StateDir directory_;
     std::optional<record::Lock> lock_;
+    std::unique_ptr<kube::LeaseKeeper> lease_;
     std::optional<std::chrono::milliseconds> deadline_;
 };
 
+/// What a verb may touch: the record alone, or nodes, which on an API server needs rights and the Lease.
+enum class Reach { record, nodes };
+
 /// A recorded run with everything a walking verb needs. Members in the order of their dependencies.
 struct Walk {
-    Walk(Session& in, const std::string& operation);
+    Walk(Session& in, const std::string& operation, Reach reach = Reach::nodes);
     Session& session;
     upgrade::Run found;  ///< as it was when the verb began
     std::unique_ptr<cluster::ClusterStore> store;
@@ -86,6 +97,10 @@ struct Walk {
     drive::Recorder recorder;
     drive::Driver driver;
 };
+
+/// Runs `body`. If it ends because the Lease is lost, that pause is recorded before the error goes on.
+[[nodiscard]] drive::Ended recording_loss(drive::Driver& driver, const drive::Recorder& recorder,
+                                          const std::function<drive::Ended()>& body);
 
 /// Options every verb takes, in groups.
 [[nodiscard]] std::vector<cli::Option> state_options();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fixture.hpp"
 #include "kube/lease.hpp"
+#include "kube/lease_keeper.hpp"
 #include "value/writer.hpp"
 
 using namespace kmm;
@@ -18,23 +19,44 @@ public:
         scripted_.connect(connection, {});
     }
 
+    /// Renews every quarter of a second; the clock by which it is safe goes on by sleeping only.
+    [[nodiscard]] std::unique_ptr<LeaseKeeper> keeper(const std::string& holder) {
+        ClientOptions options;
+        options.retry = {3, milliseconds(5), milliseconds(20), 0.0};
+        auto client = std::make_unique<Client>(
+            scripted_.client->connection(), Seams{[] { return std::make_unique<net::CurlHttpClient>(); }, scripted_.clock, scripted_.random}, options);
+        return std::make_unique<LeaseKeeper>(std::move(client), LeaseOptions{"ops", "run", holder, seconds(1)});
+    }
     [[nodiscard]] Lease lease(const std::string& holder) { return Lease(*scripted_.client, {"ops", "run", holder, seconds(15)}); }
     /// As another program would.
     void set(const std::string& holder, const std::string& renewed = "1999-01-01T00:00:00.000000Z") {
         store(R"({"holderIdentity":")" + holder + R"(","leaseDurationSeconds":15,"leaseTransitions":3,"renewTime":")" + renewed + "\"}");
     }
     void store(const std::string& spec) {
+        const std::lock_guard lock(mutex_);
         spec_ = tree(spec);
         ++version_;
     }
-    void remove() { spec_.reset(); }
-    [[nodiscard]] std::string holder() const { return spec_ ? spec_->get_string({"holderIdentity"}) : "none"; }
+    void remove() {
+        const std::lock_guard lock(mutex_);
+        spec_.reset();
+    }
+    [[nodiscard]] std::string holder() const {
+        const std::lock_guard lock(mutex_);
+        return spec_ ? spec_->get_string({"holderIdentity"}) : "none";
+    }
     [[nodiscard]] std::int64_t transitions() const { return spec_->find("leaseTransitions")->as_int().value_or(-1); }
     SleepyClock& clock() { return scripted_.clock; }
     bool lose_next_answer = false;
 
 private:
     FakeReply answer(const FakeRequest& request) {
+        const std::lock_guard lock(mutex_);
+        if (request.method == "DELETE") {
+            const bool is_it = spec_ && tree(request.body).get_string({"preconditions", "uid"}) == "the-uid";
+            if (is_it) { spec_.reset(); }
+            return is_it ? reply(200, "{}") : status_reply(404, "NotFound", "no lease");
+        }
         if (request.method == "GET") { return spec_ ? object() : status_reply(404, "NotFound", "no lease"); }
         const value::Node body = tree(request.body);
         if (request.method == "POST") {
@@ -49,12 +71,13 @@ private:
         return std::exchange(lose_next_answer, false) ? no_answer() : object();
     }
     [[nodiscard]] FakeReply object() const {
-        value::Node lease = tree(R"({"kind":"Lease","metadata":{"name":"run","namespace":"ops","managedFields":[{"manager":"kmm-tools","operation":"Update"}]}})");
+        value::Node lease = tree(R"({"kind":"Lease","metadata":{"name":"run","namespace":"ops","uid":"the-uid","managedFields":[{"manager":"kmm-tools","operation":"Update"}]}})");
         lease.find("metadata")->set("resourceVersion", std::to_string(version_));
         lease.set("spec", *spec_);
         return reply(200, value::to_json(lease));
     }
 
+    mutable std::mutex mutex_;
     std::optional<value::Node> spec_;
     int version_ = 1;
     FakeServer server_;
@@ -172,6 +195,84 @@ TEST_CASE("Lease: broken only by its holder's exact name") {
     lease.break_holder("jane@host/12/abc");
     CHECK(server.holder().empty());
     CHECK_FALSE(lease.try_acquire().has_value());
+}
+
+namespace {
+
+const auto k_nobody_dead = [](const std::string&) { return false; };
+const auto k_silent = [](const LeaseState&) {};
+
+/// What require() says once it says something; asked for five seconds at most.
+std::string loss_of(LeaseKeeper& keeper) {
+    for (int i = 0; i < 250; ++i) {
+        try {
+            keeper.require();
+        } catch (const Error& error) {
+            return error.code() + ": " + error.message();
+        }
+        std::this_thread::sleep_for(milliseconds(20));
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("LeaseKeeper: held and renewed while it lives, deleted at its end") {
+    LeaseServer server;
+    {
+        const auto keeper = server.keeper("me");
+        keeper->acquire(k_nobody_dead, k_silent);
+        CHECK(server.holder() == "me");
+        keeper->require();
+        // The last renewal is too old by the clock: the next one is waited for.
+        server.clock().elapsed += milliseconds(600);
+        keeper->require();
+    }
+    CHECK(server.holder() == "none");
+}
+
+TEST_CASE("LeaseKeeper: stolen or deleted, nothing more may be done, and it is left alone") {
+    LeaseServer server;
+    {
+        const auto keeper = server.keeper("me");
+        keeper->acquire(k_nobody_dead, k_silent);
+        server.set("jane@host/12/abc");
+        CHECK(loss_of(*keeper) == "lease-lost: Lease ops/run is lost: held by jane@host/12/abc");
+    }
+    CHECK(server.holder() == "jane@host/12/abc");
+    server.remove();
+    const auto keeper = server.keeper("me");
+    keeper->acquire(k_nobody_dead, k_silent);
+    server.remove();
+    CHECK(loss_of(*keeper) == "lease-lost: Lease ops/run is lost: somebody has deleted it");
+}
+
+TEST_CASE("LeaseKeeper: who renews it is alive, who does not is waited for, who is dead is not") {
+    LeaseServer server;
+    server.set("jane@host/12/abc");
+    int told = 0;
+    const auto tell = [&](const LeaseState&) { ++told; };
+    server.clock().on_sleep = [&] { server.set("jane@host/12/abc", "1999-01-01T00:00:09.000000Z"); };
+    const Error error = error_of([&] {
+        server.keeper("me")->acquire(k_nobody_dead, tell);
+        return 0;
+    });
+    CHECK(error.code() == "lease-held");
+    CHECK(error.message() == "Lease ops/run is held by jane@host/12/abc");
+    CHECK(told == 1);
+    CHECK(server.clock().sleeps.size() == 1);
+    server.clock().on_sleep = {};
+    {
+        const auto keeper = server.keeper("me");
+        keeper->acquire(k_nobody_dead, tell);
+        CHECK(server.holder() == "me");
+        CHECK(server.clock().elapsed >= seconds(15));
+    }
+    server.set("me@host/1/abc");
+    const auto before = server.clock().elapsed;
+    const auto keeper = server.keeper("me@host/2/abc");
+    keeper->acquire([](const std::string& holder) { return holder == "me@host/1/abc"; }, tell);
+    CHECK(server.clock().elapsed == before);
 }
 
 }

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/lease_keeper.hpp"
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace kmm::kube {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds k_between_looks{1000};
+constexpr milliseconds k_between_failures{500};
+
+}  // namespace
+
+LeaseKeeper::LeaseKeeper(std::unique_ptr<Client> client, LeaseOptions options)
+    : client_(std::move(client)), options_(options), lease_(*client_, std::move(options)) {}
+
+LeaseKeeper::~LeaseKeeper() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+        changed_.notify_all();
+    }
+    if (!thread_.joinable()) { return; }
+    thread_.join();
+    if (!lost_) { lease_.remove(); }
+}
+
+void LeaseKeeper::acquire(const std::function<bool(const std::string&)>& is_dead,
+                          const std::function<void(const LeaseState&)>& waiting) {
+    sys::Clock& clock = client_->clock();
+    std::optional<LeaseState> first;
+    const milliseconds start = clock.monotonic();
+    for (;;) {
+        const milliseconds before = clock.monotonic();
+        const auto other = lease_.try_acquire();
+        if (!other) {
+            safe_until_ = (before + milliseconds(options_.duration) / 2).count();
+            break;
+        }
+        if (!other->holder.empty() && is_dead(other->holder)) {
+            lease_.break_holder(other->holder);
+            continue;
+        }
+        if (!first) {
+            first = other;
+            waiting(*other);
+        }
+        const bool is_alive = other->resource_version != first->resource_version;
+        if (is_alive || clock.monotonic() - start > milliseconds(other->duration) + 3 * k_between_looks) {
+            throw lease_held_error(options_, *other);
+        }
+        if (!clock.sleep_for(k_between_looks)) {
+            throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the Lease");
+        }
+    }
+    thread_ = std::thread([this] { keep(); });
+}
+
+void LeaseKeeper::renew_once() {
+    const milliseconds before = client_->clock().monotonic();
+    lease_.renew();
+    safe_until_ = (before + milliseconds(options_.duration) / 2).count();
+}
+
+void LeaseKeeper::keep() {
+    milliseconds wait = milliseconds(options_.duration) / 4;
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+        changed_.wait_for(lock, wait, [&] { return stopping_ || wanted_now_; });
+        if (stopping_) { return; }
+        wanted_now_ = false;
+        lock.unlock();
+        std::optional<Error> failed;
+        try {
+            renew_once();
+        } catch (const Error& error) {
+            failed = error;
+        }
+        lock.lock();
+        wait = failed ? k_between_failures : milliseconds(options_.duration) / 4;
+        if (failed && failed->code() == "lease-lost") {
+            lost_ = std::move(failed);
+            changed_.notify_all();
+            return;
+        }
+        changed_.notify_all();
+    }
+}
+
+void LeaseKeeper::require(milliseconds patience) {
+    sys::Clock& clock = client_->clock();
+    const milliseconds start = clock.monotonic();
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        if (lost_) {
+            Error error = *lost_;
+            throw std::move(error).hint("nothing more was done; when the other has ended: kmm-upgrade resume");
+        }
+        if (clock.monotonic().count() <= safe_until_) { return; }
+        if (clock.monotonic() - start > patience) {
+            throw Error(Exit::unavailable, "api-unreachable",
+                        fmt::format("Lease {}/{} could not be renewed for {}", options_.namespace_, options_.name,
+                                    base::format_duration(patience)))
+                .retryable();
+        }
+        wanted_now_ = true;
+        changed_.notify_all();
+        changed_.wait_for(lock, k_between_failures);
+    }
+}
+
+}  // namespace kmm::kube

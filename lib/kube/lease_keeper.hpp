@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps a Lease while something goes on: renewed in a thread, asked for before every side effect, given up at the end.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "kube/client.hpp"
+#include "kube/lease.hpp"
+
+namespace kmm::kube {
+
+/// Thread safe once it is acquired.
+class LeaseKeeper {
+public:
+    /// Nothing is sent. The client is the keeper's own, so that no request of others delays a renewal; its clock must outlive the
+    /// keeper.
+    LeaseKeeper(std::unique_ptr<Client> client, LeaseOptions options);
+    /// Gives the Lease up if it is still ours, and deletes it.
+    ~LeaseKeeper();
+    LeaseKeeper(const LeaseKeeper&) = delete;
+    LeaseKeeper& operator=(const LeaseKeeper&) = delete;
+
+    /// Takes the Lease and begins to renew it. A holder that renews it while we look is alive: an error at once. One that does not
+    /// is waited for until its time is over; `waiting` is told of it once. A holder for whom `is_dead` holds, because the
+    /// caller knows that it cannot run any more, is not waited for. Errors: locked 75 "lease-held"; those of Client.
+    void acquire(const std::function<bool(const std::string& holder)>& is_dead, const std::function<void(const LeaseState&)>& waiting);
+
+    /// Frees it from `holder`, who must have it by exactly that name. Errors: as Lease::break_holder.
+    void break_holder(const std::string& holder) { lease_.break_holder(holder); }
+
+    /// Returns when nobody else can have the Lease: at once as a rule, else when the next renewal has succeeded. To be called
+    /// before every side effect. Errors: locked 75 "lease-lost" when somebody else has it or it is gone; unavailable 69
+    /// "api-unreachable" when no renewal has succeeded for `patience`.
+    void require(std::chrono::milliseconds patience = std::chrono::milliseconds(300'000));
+
+private:
+    void keep();
+    void renew_once();
+
+    std::unique_ptr<Client> client_;
+    LeaseOptions options_;
+    Lease lease_;  ///< after acquire the thread's alone
+    std::atomic<std::int64_t> safe_until_{0};  ///< monotonic, milliseconds
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool stopping_ = false;
+    bool wanted_now_ = false;         ///< somebody waits for a renewal
+    std::optional<Error> lost_;
+    std::thread thread_;
+};
+
+}  // namespace kmm::kube
