@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 92> k_names = {
+    static constexpr std::array<std::string_view, 94> k_names = {
         "all",
         "api-timeout",
         "authfile",
@@ -70,6 +70,8 @@ std::span<const std::string_view> all_option_names() noexcept {
         "parameter",
         "passphrase-file",
         "pause-after",
+        "pinned-key",
+        "plan",
         "platform",
         "policy",
         "prune",

@@ -66,6 +66,8 @@ constexpr std::array k_error_texts{
     CodeText{"bad-kmm-version", "error", "--kmm-version names no KMM version", "KMM has ordered upgrades since v2.0.0; up to v2.6.0 "
              "its schedule label is version-device-plugin, after that version-schedule-pod.", "give main, v2.6.0 or the like, or auto"},
     CodeText{"bad-label", "error", "--label cannot be read", "", "write NODE=KEY=VALUE, KEY=VALUE, or KEY- to remove"},
+    CodeText{"bad-plan", "error", "the file of --plan is no plan of this Module and one cluster", "",
+             "make it with kmm-plan show -o json"},
     CodeText{"bad-taint", "error", "--taint cannot be read", "", "write NODE=KEY=VALUE:EFFECT, KEY:EFFECT, or KEY- to remove"},
     CodeText{"bug", "error", "something that cannot happen has happened", "", "report it with the command line"},
     CodeText{"cluster-not-found", "error", "there is no such cluster directory", "", "correct --cluster or KMM_CLUSTER"},

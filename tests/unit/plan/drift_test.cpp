@@ -72,7 +72,7 @@ TEST_SUITE("plan::unit") {
             {plan_text(k_load + k_load), "two entries of drivers/kmm-hello on node node-a"},
             {plan_text(k_load, "source: {whatIf: [kernel x]}\n"), "only imagined"},
             {plan_text("- {cluster: prod, node: node-a}\n"), "several clusters"},
-            {plan_text("- {node: n, namespace: other, module: kmm-hello}\n"), "no entry of drivers/kmm-hello"},
+            {plan_text("- {node: node-a, namespace: other, module: kmm-hello}\n"), "no entry of drivers/kmm-hello"},
         };
         for (const auto& [text, expected] : rows) {
             CAPTURE(text);
