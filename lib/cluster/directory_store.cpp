@@ -246,6 +246,11 @@ void DirectoryStore::patch_node_labels(const std::string& node, const LabelChang
     if (!found) throw node_not_found(node);
 }
 
+void DirectoryStore::change_node(const std::string& node, const MakeEdits& make_edits) {
+    const std::lock_guard lock(mutex_);
+    if (!change("Node", node, make_edits)) throw node_not_found(node);
+}
+
 void DirectoryStore::put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
                                    const std::string& architecture) {
     const std::lock_guard lock(mutex_);

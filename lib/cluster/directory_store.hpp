@@ -40,6 +40,9 @@ public:
     [[nodiscard]] std::string identity(bool create) override;
     [[nodiscard]] std::string describe() const override;
 
+    /// Changes one Node by the edits that `make_edits` finds for its tree; none is nothing to do. Errors: as patch_node_labels.
+    void change_node(const std::string& node, const std::function<std::vector<value::Edit>(const value::Node& root)>& make_edits);
+
     /// Fails now rather than in the middle of a run: every directory that holds a Node or a NodeModulesConfig, and the
     /// top, must accept new files. Removes temporary files of killed writers. Errors: from_errno (77 or 74) with a hint.
     void check_writable();

@@ -38,6 +38,10 @@ std::string label_pointer(std::string_view key) {
 
 Node patch_step(const char* operation, const std::string& path) { return Node::mapping({{"op", operation}, {"path", path}}); }
 
+Error node_not_found(const std::string& node, const std::string& place) {
+    return Error(Exit::not_found, "node-not-found", fmt::format("expected a Node {} in {}, found none", base::escape(node), place));
+}
+
 /// Errors: no_permission "forbidden" with all rights that are missing.
 void require_allowed(kube::Client& client, const std::vector<kube::Rule>& more = {}) {
     auto rules = kube_store_rules();
@@ -225,9 +229,6 @@ Snapshot KubeStore::read() {
 void KubeStore::patch_node_labels(const std::string& node, const LabelChange& change, const LabelChange& expected) {
     Mirror& mirror = cache_->nodes();
     const Key key{"", node};
-    const auto not_found = [&] {
-        return Error(Exit::not_found, "node-not-found", fmt::format("expected a Node {} in {}, found none", base::escape(node), describe()));
-    };
     for (int tried = 1;; ++tried) {
         std::optional<api::Labels> labels;
         {
@@ -239,7 +240,7 @@ void KubeStore::patch_node_labels(const std::string& node, const LabelChange& ch
         }
         if (!labels) {
             const auto object = cache_->refresh(mirror, key);
-            if (!object) { throw not_found(); }
+            if (!object) { throw node_not_found(node, describe()); }
             labels.emplace();
             if (const Node* map = object->find_path({"metadata", "labels"}); map != nullptr) {
                 for (const auto& member : map->members()) { labels->emplace(member.key, member.value.text()); }
@@ -293,7 +294,7 @@ void KubeStore::patch_node_labels(const std::string& node, const LabelChange& ch
             cache_->keep(mirror, stored);
             return;
         } catch (const Error& error) {
-            if (error.code() == "object-not-found") { throw not_found(); }
+            if (error.code() == "object-not-found") { throw node_not_found(node, describe()); }
             if (error.code() != "conflict" || tried >= k_write_tries) { throw; }
         }
     }
@@ -375,18 +376,15 @@ void KubeStore::require_rights(const std::vector<kube::Rule>& more) {
     cache_->is_allowed = true;
 }
 
-bool KubeStore::set_schedulable(const std::string& node, Schedulable wanted) {
-    bool has_changed = false;
-    const bool cordon = wanted == Schedulable::no;
-    const Node stored = cache_->client->change(kube::resources::k_nodes, {"", node}, [&](const Node& current) -> std::optional<Node> {
-        const Node* flag = current.find_path({"spec", "unschedulable"});
-        const bool is_cordoned = flag != nullptr && flag->as_bool().value_or(false);
-        has_changed = is_cordoned != cordon;
-        if (!has_changed) { return std::nullopt; }
-        return Node::mapping({{"spec", Node::mapping({{"unschedulable", cordon ? Node(true) : Node()}})}});
-    });
-    cache_->keep(cache_->nodes(), stored);
-    return has_changed;
+value::Node KubeStore::change_node(const std::string& node, const std::function<std::optional<Node>(const Node& current)>& decide) {
+    try {
+        Node stored = cache_->client->change(kube::resources::k_nodes, {"", node}, decide);
+        cache_->keep(cache_->nodes(), stored);
+        return stored;
+    } catch (const Error& error) {
+        if (error.code() != "object-not-found") { throw; }
+        throw node_not_found(node, describe());
+    }
 }
 
 std::vector<kube::Rule> kube_store_rules() {

@@ -2,7 +2,9 @@
 // The objects of a live API server.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +13,6 @@
 #include "kube/client.hpp"
 
 namespace kmm::cluster {
-
-/// Whether a node takes new Pods.
-enum class Schedulable { yes, no };
 
 /// Reads come from lists that watches keep fresh, writes go to the server one by one: a label is a JSON patch with `test` on
 /// what the decision was based on, a NodeModulesConfig a patch that names the version that was read. What was written is in
@@ -49,9 +48,9 @@ public:
     /// The rights of the store and `more`. Errors: no_permission "forbidden" with all that are missing.
     void require_rights(const std::vector<kube::Rule>& more);
 
-    /// Cordons or uncordons; a node that is so already is left alone. True if something was changed. Errors: as
-    /// patch_node_labels.
-    bool set_schedulable(const std::string& node, Schedulable wanted);
+    /// Changes one Node as kube::Client::change does; the next read knows it. Errors: as patch_node_labels.
+    value::Node change_node(const std::string& node,
+                            const std::function<std::optional<value::Node>(const value::Node& current)>& decide);
 
     [[nodiscard]] kube::Client& client() noexcept;
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "sys/local_time.hpp"
 #include "upgrade/procedure.hpp"
 
 namespace kmm::drive {
@@ -15,6 +16,13 @@ namespace kmm::drive {
 using upgrade::Event;
 using upgrade::EventKind;
 using upgrade::Next;
+
+namespace {
+
+/// How long a wait goes on at most before it is asked whether somebody wants it to end.
+constexpr std::chrono::milliseconds k_slice{1000};
+
+}  // namespace
 
 cluster::Snapshot SharedStore::read() {
     const std::lock_guard guard(mutex_);
@@ -45,15 +53,56 @@ std::string SharedStore::identity(bool create) {
     return inner_.identity(create);
 }
 
-Driver::Driver(cluster::ClusterStore& store, cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
-               std::function<bool()> interrupted)
+Driver::Driver(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner, Recorder& recorder,
+               sys::Clock& clock, std::function<bool()> interrupted)
     : store_(store),
       worker_(runner),
       recorder_(recorder),
       clock_(clock),
       interrupted_(std::move(interrupted)),
       fleet_(store_, recorder.run().module_namespace, recorder.run().module_name),
-      steps_(StepTools{fleet_, worker_, recorder_, clock_, interrupted_}) {}
+      steps_(StepTools{fleet_, workloads, worker_, recorder_, clock_, interrupted_}) {
+    set_pace({});
+}
+
+void Driver::set_pace(Pace pace) {
+    pace_ = std::move(pace);
+    if (!pace_.minute_of_day) pace_.minute_of_day = sys::minute_of_day;
+}
+
+std::optional<Hold> Driver::hold_back(const upgrade::Run& run, std::set<std::string> busy, std::vector<upgrade::NodeStep>& steps) {
+    std::optional<Hold> last;
+    for (auto& name : upgrade::busy_nodes(run)) busy.insert(std::move(name));
+    std::erase_if(steps, [&](const upgrade::NodeStep& step) {
+        if (step.step != "check" || run.find(step.node)->touched != 0) return false;
+        if (auto hold = hold_of(fleet_, clock_, pace_, run, step.node, busy)) {
+            last = std::move(hold);
+            return true;
+        }
+        busy.insert(step.node);
+        has_begun_ = true;
+        held_since_.reset();
+        return false;
+    });
+    return last;
+}
+
+bool Driver::wait_for_others(const Hold& hold) {
+    if (hold.code == "max-unavailable") {
+        if (!held_since_) held_since_ = clock_.monotonic();
+        const auto limit = std::chrono::milliseconds(recorder_.run().options.node_timeout_ms);
+        // Whoever has just started is there to see it; a walk that is under way waits for a node that may come back.
+        if (!has_begun_ || clock_.monotonic() - *held_since_ >= limit) {
+            pause(hold.code, hold.message);
+            return false;
+        }
+    }
+    if (pace_.notice && told_ != hold.message) pace_.notice("waiting: " + hold.message);
+    told_ = hold.message;
+    for (auto left = hold.look_again; left.count() > 0 && !interrupted_(); left -= k_slice)
+        if (!clock_.sleep_for(std::min(left, k_slice))) break;
+    return true;
+}
 
 void Driver::require_same_cluster() {
     const auto run = recorder_.run();
@@ -80,7 +129,7 @@ void Driver::pause(const std::string& reason, const std::string& message) {
     Event event;
     event.kind = EventKind::paused;
     event.reason = reason;
-    event.message = message;
+    event.message = message + upgrade::cordon_note(recorder_.run());
     recorder_.record(event);
 }
 
@@ -136,13 +185,24 @@ Ended Driver::walk() {
             case Next::move: recorder_.record(decision.event); break;
             case Next::wait: ended.wait(guard, [&] { return endings != seen; }); break;
             case Next::steps: {
-                if (run.options.max_unavailable == 1 || run.rollback) {
-                    in_flight.insert(decision.steps.front().node);
+                auto steps = decision.steps;
+                const auto hold = hold_back(run, in_flight, steps);
+                if (steps.empty()) {
+                    if (!in_flight.empty()) {
+                        ended.wait(guard, [&] { return endings != seen; });
+                        break;
+                    }
                     guard.unlock();
-                    run_step(decision.steps.front());
+                    if (!wait_for_others(*hold)) return Ended::paused;
                     break;
                 }
-                for (const auto& step : decision.steps) {
+                if (run.options.max_unavailable == 1 || run.rollback) {
+                    in_flight.insert(steps.front().node);
+                    guard.unlock();
+                    run_step(steps.front());
+                    break;
+                }
+                for (const auto& step : steps) {
                     in_flight.insert(step.node);
                     guard.unlock();
                     threads.erase(step.node);  // that thread has ended: its node was not in flight
@@ -184,7 +244,7 @@ std::optional<upgrade::NodeStep> Driver::choose_step(const upgrade::Run& run, co
     for (const auto& candidate : decision.steps)
         if (node.empty() || candidate.node == node) return candidate;
     const auto* wanted = run.find(node);
-    const auto active = static_cast<std::int64_t>(upgrade::active_nodes(run).size());
+    const auto active = static_cast<std::int64_t>(upgrade::busy_nodes(run).size());
     if (wanted != nullptr && wanted->touched == 0 && wanted->state == "pending" && active < run.options.max_unavailable)
         return upgrade::NodeStep{node, "check"};
     return std::nullopt;
@@ -196,7 +256,7 @@ void Driver::refuse_step(const upgrade::Run& run, const upgrade::Decision& decis
     throw Error(Exit::paused, "step-not-allowed",
                 wanted == nullptr ? fmt::format("node {} is not in this upgrade", node)
                                   : fmt::format("node {} is {} while {} of {} nodes may be in flight", node, wanted->state,
-                                                upgrade::active_nodes(run).size(), run.options.max_unavailable))
+                                                upgrade::busy_nodes(run).size(), run.options.max_unavailable))
         .hint(next.empty() ? "kmm-upgrade show" : "kmm-upgrade step --node " + next);
 }
 
@@ -289,6 +349,8 @@ void Driver::skip(const std::string& node, const std::string& reason) {
     event.reason = "skipped";
     event.message = reason;
     recorder_.record(event);
+    if (run.find(node)->cordon == upgrade::k_cordon_ours)
+        static_cast<void>(steps_.run(upgrade::NodeStep{node, std::string(upgrade::k_step_release)}));
 }
 
 }  // namespace kmm::drive

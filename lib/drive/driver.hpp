@@ -5,8 +5,11 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "drive/gate.hpp"
 #include "drive/node_steps.hpp"
 #include "drive/recorder.hpp"
 #include "upgrade/planner.hpp"
@@ -39,8 +42,12 @@ private:
 /// max_unavailable allows it; all records go through the one Recorder.
 class Driver {
 public:
-    Driver(cluster::ClusterStore& store, cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
+    /// `workloads`: those of the same cluster.
+    Driver(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
            std::function<bool()> interrupted);
+
+    /// Before walk: the time of day, and who is told what the walk waits for.
+    void set_pace(Pace pace);
 
     /// Errors: config "other-cluster" (P20) when the store is another cluster than the record's.
     void require_same_cluster();
@@ -55,11 +62,16 @@ public:
     [[nodiscard]] Ended abort(upgrade::Rollback rollback);
     /// Sends one failed node back to its start. Errors: paused "not-failed" names the state and the valid command.
     void retry(const std::string& node);
+    /// Gives one failed node up; a cordon of this run is lifted. Errors: as retry, and those of the store.
     void skip(const std::string& node, const std::string& reason);
     /// Records that the run stops here by a person's will.
     void pause(const std::string& reason, const std::string& message);
 
 private:
+    /// Takes the steps that would begin a node, and may not now, out of `steps`; the reason of the last one.
+    [[nodiscard]] std::optional<Hold> hold_back(const upgrade::Run& run, std::set<std::string> busy, std::vector<upgrade::NodeStep>& steps);
+    /// Waits for a moment because of `hold`. False: the run was paused instead, since nothing can begin for too long.
+    [[nodiscard]] bool wait_for_others(const Hold& hold);
     void record_run(upgrade::EventKind kind, const std::string& step, const std::string& to, value::Node facts = {});
     /// The step for `node` ("": whatever is next) among those that may run now; nullopt if it may not be stepped.
     [[nodiscard]] static std::optional<upgrade::NodeStep> choose_step(const upgrade::Run& run,
@@ -77,6 +89,10 @@ private:
     std::function<bool()> interrupted_;
     Fleet fleet_;
     NodeSteps steps_;
+    Pace pace_;
+    std::string told_;                                       ///< the last thing said to be waited for
+    bool has_begun_ = false;                                 ///< this walk has begun a node
+    std::optional<std::chrono::milliseconds> held_since_;    ///< since when others keep all nodes from beginning
 };
 
 }  // namespace kmm::drive

@@ -77,6 +77,17 @@ api::Module Fleet::module() {
     throw Error(Exit::not_found, "module-not-found", fmt::format("Module {}/{} is not in {}", namespace_, name_, store_.describe()));
 }
 
+std::map<std::string, std::string> Fleet::unavailable() {
+    const auto wanted = module().selector;
+    std::map<std::string, std::string> names;
+    for (const auto& node : store_.read().objects.nodes) {
+        if (!plan::selects(wanted, node.meta.labels)) continue;
+        if (node.unschedulable) names[node.meta.name] = "cordoned";
+        else if (node.ready && *node.ready != "True") names[node.meta.name] = "not ready";
+    }
+    return names;
+}
+
 std::optional<api::Secret> Fleet::secret(const std::string& name) {
     if (name.empty()) return std::nullopt;
     const auto snapshot = store_.read();

@@ -2,6 +2,7 @@
 // What the cluster says about one module on one node, and the changes KMM's controllers would make to it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -42,6 +43,8 @@ public:
     [[nodiscard]] NodeView view(const std::string& node);
     /// Errors: not_found "module-not-found".
     [[nodiscard]] api::Module module();
+    /// Nodes that the Module selects and that take no Pods now: name to "not ready" or "cordoned". Errors: as module.
+    [[nodiscard]] std::map<std::string, std::string> unavailable();
     /// nullptr-like nullopt for the name "". Errors: not_found "secret-not-found".
     [[nodiscard]] std::optional<api::Secret> secret(const std::string& name);
 

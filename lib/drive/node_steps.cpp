@@ -57,6 +57,16 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
     if (error.code() == "check-failed" && !error.details().empty())
         failed.message = fmt::format("{}: {}", error.message(), error.details().front().second);
     if (!error.hint().empty()) failed.facts.set("hint", error.hint());
+    if (step.step == "cordon" || step.step == "drain") {
+        // Nothing was changed on the node: it goes back to work.
+        try {
+            const auto lifted = lift(step.node);
+            failed.facts.set("cordon", "");
+            if (!lifted.empty()) failed.message += "; " + lifted;
+        } catch (const Error& kept) {
+            failed.message += "; still cordoned: " + kept.message();
+        }
+    }
     if (step.step != "check") {
         // What runs there now: only a look can tell.
         const auto status = tools_.worker.status(step.node, tools_.recorder.run().kernel_module, std::chrono::seconds(30));
@@ -107,7 +117,22 @@ void NodeSteps::record_look(const std::string& name, const Look& seen) {
     tools_.recorder.record(observed);
 }
 
+NodeSteps::Facts NodeSteps::act(const upgrade::NodeStep& step, const Look& seen, const Deadline& deadline) {
+    if (step.step == "check") return check(step.node, seen, deadline);
+    if (step.step == "cordon") return cordon(step.node);
+    if (step.step == "drain") return drain(step.node, deadline);
+    if (step.step == "unload") return unload(step.node, seen, deadline);
+    if (step.step == "load") return load(step.node, seen, deadline);
+    if (step.step == "validate") return validate(step.node, seen, deadline);
+    if (step.step == "uncordon") return uncordon(step.node);
+    return rollback(step.node, seen, deadline);
+}
+
 StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
+    if (step.step == upgrade::k_step_release) {
+        release(step.node);
+        return StepEnd::done;
+    }
     const auto before = tools_.recorder.node(step.node);
     const Deadline deadline(tools_.clock, std::chrono::milliseconds(tools_.recorder.run().options.node_timeout_ms));
     const auto* data = upgrade::procedure_module().find_step(step.step);
@@ -122,15 +147,12 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
     }
     auto intent = event(EventKind::intent, step.node, step.step, data->node->during);
     if (step.step == "unload" || step.step == "load" || step.step == "rollback") intent.facts.set("currentKnown", false);
+    if (step.step == "cordon") intent.facts.set("cordon", upgrade::k_cordon_ours);  // until it is known whose it is
     tools_.recorder.record(intent);
     Facts facts;
     try {
         if (!seen.look) throw *seen.error;
-        if (step.step == "check") facts = check(step.node, *seen.look, deadline);
-        else if (step.step == "unload") facts = unload(step.node, *seen.look, deadline);
-        else if (step.step == "load") facts = load(step.node, *seen.look, deadline);
-        else if (step.step == "validate") facts = validate(step.node, *seen.look, deadline);
-        else facts = rollback(step.node, *seen.look, deadline);
+        facts = act(step, *seen.look, deadline);
     } catch (const Leave& leave) {
         return leave.end;
     } catch (const Error& error) {
@@ -139,7 +161,8 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
         record_failure(step, error);
         return StepEnd::failed;
     }
-    auto done = event(EventKind::done, step.node, step.step, data->node->done);
+    const bool is_cordoned = step.step == "validate" && tools_.recorder.node(step.node).cordon == upgrade::k_cordon_ours;
+    auto done = event(EventKind::done, step.node, step.step, is_cordoned ? data->node->during : data->node->done);
     if (const auto* message = facts.find("message")) {
         done.message = message->text();
         facts.erase("message");
@@ -324,14 +347,12 @@ NodeSteps::Facts NodeSteps::load(const std::string& name, const Look& /*seen*/, 
     return facts;
 }
 
-NodeSteps::Facts NodeSteps::validate(const std::string& name, const Look& seen, const Deadline& /*deadline*/) {
+NodeSteps::Facts NodeSteps::validate(const std::string& name, const Look& seen, const Deadline& deadline) {
     const auto run = tools_.recorder.run();
-    const auto node = tools_.recorder.node(name);
-    if (seen.module.presence != Presence::live)
-        throw Error(Exit::unhealthy, "module-gone", fmt::format("{} is not live any more", run.kernel_module));
-    if (compare(seen.module.identity, node.target_identity) == Sameness::different)
-        throw Error(Exit::unhealthy, "module-differs",
-                    fmt::format("the live module is {}, expected {}", seen.module.identity.brief(), node.target_identity.brief()));
+    require_target(name, seen);
+    ask_check(name, seen, deadline);
+    // A node that was drained is watched when its Pods are back.
+    if (tools_.recorder.node(name).cordon != upgrade::k_cordon_ours) soak(name);
     auto facts = value::Node::mapping();
     facts.set("currentVersion", run.to_version);
     facts.set("currentKnown", true);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "cluster/workloads.hpp"
 #include "drive/fleet.hpp"
 #include "drive/look.hpp"
 #include "drive/recorder.hpp"
@@ -22,6 +23,7 @@ enum class StepEnd { done, failed, again, left };
 /// What all steps need. The references outlive the object.
 struct StepTools {
     Fleet& fleet;
+    cluster::Workloads& workloads;
     Worker& worker;
     Recorder& recorder;
     sys::Clock& clock;
@@ -32,8 +34,9 @@ struct StepTools {
 class NodeSteps {
 public:
     explicit NodeSteps(StepTools tools) : tools_(std::move(tools)) {}
-    /// Runs check, unload, load, validate or rollback. What goes wrong on the node or in the cluster ends as a recorded
-    /// failure; only a failure of the record itself is thrown.
+    /// Runs check, cordon, drain, unload, load, validate, uncordon, rollback or release. What goes wrong on the node or in the
+    /// cluster ends as a recorded failure; only a failure of the record itself is thrown, and one of release, which the next
+    /// resume tries again.
     [[nodiscard]] StepEnd run(const upgrade::NodeStep& step);
     /// Looks once at a node whose state is open and records what runs there. Never fails the node.
     void observe(const std::string& node);
@@ -50,8 +53,22 @@ private:
     [[nodiscard]] Facts unload(const std::string& name, const Look& seen, const Deadline& deadline);
     [[nodiscard]] Facts load(const std::string& name, const Look& seen, const Deadline& deadline);
     [[nodiscard]] Facts validate(const std::string& name, const Look& seen, const Deadline& deadline);
+    [[nodiscard]] Facts cordon(const std::string& name);
+    [[nodiscard]] Facts drain(const std::string& name, const Deadline& deadline);
+    [[nodiscard]] Facts uncordon(const std::string& name);
+    void release(const std::string& name);
+    /// Lifts the run's own cordon, if the node has one; what came of it, for people: "uncordoned", "" if there was none.
+    [[nodiscard]] std::string lift(const std::string& name);
+    [[nodiscard]] Facts act(const upgrade::NodeStep& step, const Look& seen, const Deadline& deadline);
     [[nodiscard]] Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline);
     void restore(const std::string& name, const upgrade::NodeRecord& node, const Look& seen, const Deadline& deadline);
+
+    /// The user's own check, if there is one. Errors: unhealthy "check-failed" with the last lines of what it printed.
+    void ask_check(const std::string& name, const Look& seen, const Deadline& deadline);
+    /// Waits as long as the run asks for and looks again. Errors: as require_target; those of the node.
+    void soak(const std::string& name);
+    /// Errors: unhealthy "module-gone", "module-differs".
+    void require_target(const std::string& name, const Look& seen) const;
 
     /// A look that must succeed: throws the Error of the node, or Leave.
     [[nodiscard]] Look must_look(const std::string& name, const Deadline& deadline);

@@ -26,6 +26,18 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
     return near ? "did you mean " + *near + "?" : names.empty() ? "there are none" : "there are: " + base::join(names, ", ");
 }
 
+constexpr const char* k_label_zone = "topology.kubernetes.io/zone";
+
+/// "" for a node that has none.
+std::string zone_of(const api::Objects& objects, const std::string& name) {
+    for (const auto& node : objects.nodes) {
+        if (node.meta.name != name) continue;
+        const auto found = node.meta.labels.find(k_label_zone);
+        return found == node.meta.labels.end() ? "" : found->second;
+    }
+    return "";
+}
+
 /// The nodes of the run in walk order.
 std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
                                       std::vector<std::string>& notes) {
@@ -60,6 +72,17 @@ std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Mo
             .at(module.meta.origin)
             .hint("kmm-plan show says why");
     std::sort(chosen.begin(), chosen.end());
+    if (request.options.order == "zone") {
+        // Nodes without a zone come last.
+        std::stable_sort(chosen.begin(), chosen.end(), [&](const std::string& left, const std::string& right) {
+            const auto a = zone_of(objects, left), b = zone_of(objects, right);
+            return a.empty() != b.empty() ? b.empty() : a < b;
+        });
+        for (const auto& name : chosen)
+            if (zone_of(objects, name).empty())
+                notes.push_back(fmt::format("node {} has no label {}: it comes last", name, k_label_zone));
+        return chosen;
+    }
     if (!request.order) return chosen;
     std::vector<std::string> ordered;
     std::vector<std::string> missing;
@@ -98,6 +121,7 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
     const Deadline deadline(clock, std::chrono::milliseconds(request.options.node_timeout_ms));
     upgrade::NodeRecord record;
     record.name = name;
+    if (request.options.order == "zone") record.zone = zone_of(objects, name);
     observer(name, "status");
     const auto status = ask(clock, [&] {
         return worker.status(name, kernel_module, std::min(deadline.left(), std::chrono::milliseconds(60'000)));

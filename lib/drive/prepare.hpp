@@ -21,7 +21,7 @@ struct StartRequest {
     std::string name, to_version;
     std::vector<std::string> nodes;   ///< --node, empty: by selector
     cluster::Selector selector;       ///< -l
-    std::optional<std::vector<std::string>> order;  ///< names in walk order, nullopt: by name
+    std::optional<std::vector<std::string>> order;  ///< names in walk order, nullopt: as options.order says
     upgrade::Options options;
     std::string lineage, created_by, tool_version;
 };

@@ -73,11 +73,16 @@ NodeSteps::Facts NodeSteps::rollback(const std::string& name, const Look& seen, 
     auto facts = value::Node::mapping();
     facts.set("currentKnown", true);
     facts.set("live", upgrade::encode(after.module.identity));
+    const auto lifted = [&] {
+        const auto text = lift(name);
+        if (!node.cordon.empty()) facts.set("cordon", "");
+        return text.empty() ? "" : ", " + text;
+    };
     if (node.from_entry.is_null()) {
         if (after.module.presence != Presence::absent)
             throw Error(Exit::unhealthy, "module-still-live", fmt::format("{} is still live", run.kernel_module));
         facts.set("currentVersion", "");
-        facts.set("message", "rolled back: nothing loaded, as before");
+        facts.set("message", "rolled back: nothing loaded, as before" + lifted());
         return facts;
     }
     if (after.module.presence != Presence::live ||
@@ -85,7 +90,7 @@ NodeSteps::Facts NodeSteps::rollback(const std::string& name, const Look& seen, 
         throw Error(Exit::unhealthy, "module-differs", fmt::format("{} is not what it was before", run.kernel_module));
     const auto version = node.from_version.empty() ? std::string("unversioned") : node.from_version;
     facts.set("currentVersion", version);
-    facts.set("message", fmt::format("rolled back to {}: {} {}", version, run.kernel_module, after.module.identity.brief()));
+    facts.set("message", fmt::format("rolled back to {}: {} {}{}", version, run.kernel_module, after.module.identity.brief(), lifted()));
     return facts;
 }
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
+
 namespace kmm::upgrade {
 namespace {
 
@@ -37,13 +39,35 @@ Decision simple(Next next) {
 }
 
 /// The step a node stands before or in the middle of; "" for none.
-std::string step_of(const NodeRecord& node) {
+std::string step_of(const Run& run, const NodeRecord& node) {
     if (node.state == "pending") return "check";
-    if (node.state == "checking") return node.open || node.next.empty() ? "check" : node.next;
+    if (node.state == "checking") {
+        if (node.open || node.next.empty()) return "check";
+        // Nobody has to leave a node on which nothing is left to change.
+        return run.options.drain && node.next != "validate" ? "cordon" : node.next;
+    }
+    if (node.state == "cordoning") return "cordon";
+    if (node.state == "cordoned" || node.state == "draining") return "drain";
+    if (node.state == "drained") return node.next;
     if (node.state == "unloading") return "unload";
     if (node.state == "unloaded" || node.state == "loading") return "load";
-    if (node.state == "loaded" || node.state == "validating") return "validate";
+    if (node.state == "loaded" || (node.state == "validating" && node.open)) return "validate";
+    if (node.state == "validating" || node.state == "uncordoning") return "uncordon";
     return "";
+}
+
+/// Nodes whose cordon must be lifted though no step of theirs will do it.
+std::vector<std::string> left_cordoned(const Run& run, const std::set<std::string>& in_flight) {
+    std::set<std::string> others;
+    if (run.state == "upgrade-aborting")
+        for (auto& name : rollback_nodes(run, run.rollback.value_or(Rollback::none))) others.insert(std::move(name));
+    std::vector<std::string> names;
+    for (const auto& node : run.nodes) {
+        const bool is_over = is_final_node_state(node.state) || run.state == "upgrade-aborting";
+        if (node.cordon == k_cordon_ours && is_over && !others.contains(node.name) && !in_flight.contains(node.name))
+            names.push_back(node.name);
+    }
+    return names;
 }
 
 Decision next_of_abort(const Run& run, const std::set<std::string>& in_flight) {
@@ -62,13 +86,26 @@ Decision next_of_abort(const Run& run, const std::set<std::string>& in_flight) {
 struct Stage {
     std::string step, done, failed;
     std::size_t nodes;  ///< how many of the run's nodes, from the front, belong to it
+    std::int64_t failure_budget;
 };
+
+/// Whether the zone of `node` may be begun: those before it in the order are through.
+bool is_turn_of_zone(const Run& run, const NodeRecord& node) {
+    if (run.options.order != "zone") return true;
+    for (const auto& earlier : run.nodes) {
+        if (earlier.zone == node.zone) return true;
+        if (!is_final_node_state(earlier.state) && !is_failed_node_state(earlier.state)) return false;
+    }
+    return true;
+}
 
 Decision next_of_stage(const Run& run, const std::set<std::string>& in_flight, const Stage& stage) {
     const auto end = run.nodes.begin() + static_cast<std::ptrdiff_t>(stage.nodes);
     const NodeRecord* failed = nullptr;
+    std::int64_t failures = 0;
     std::int64_t active = 0;
     std::int64_t finals = 0;
+    std::vector<const NodeRecord*> again;
     Decision decision;
     for (const auto& node : run.nodes) {
         if (is_final_node_state(node.state)) ++finals;
@@ -77,17 +114,32 @@ Decision next_of_stage(const Run& run, const std::set<std::string>& in_flight, c
             if (in_flight.count(node.name) != 0) ++active;
             continue;
         }
-        ++active;
         if (is_failed_node_state(node.state)) {
+            if (run.options.failure_budget == 0) ++active;
+            ++failures;
             if (failed == nullptr) failed = &node;
-        } else if (in_flight.count(node.name) == 0) {
-            decision.steps.push_back(NodeStep{node.name, step_of(node)});
+            continue;
         }
+        const bool is_in_flight = in_flight.count(node.name) != 0;
+        // More nodes than may be in flight can have failed: those that are tried again take turns.
+        if (node.state == "pending" && !is_in_flight && run.options.failure_budget > 0) {
+            again.push_back(&node);
+            continue;
+        }
+        ++active;
+        if (!is_in_flight) decision.steps.push_back(NodeStep{node.name, step_of(run, node)});
     }
-    if (failed == nullptr) {
+    for (const auto* node : again) {
+        if (active >= run.options.max_unavailable) break;
+        decision.steps.push_back(NodeStep{node->name, "check"});
+        ++active;
+    }
+    if (run.options.failure_budget > 0) finals += failures;
+    if (failures <= stage.failure_budget) {
         const std::int64_t stop = run.options.pause_after == 0 ? INT64_MAX : run.batch_base + run.options.pause_after;
         for (auto node = run.nodes.begin(); node != end; ++node) {
             if (node->touched != 0 || is_final_node_state(node->state) || in_flight.count(node->name) != 0) continue;
+            if (!is_turn_of_zone(run, *node)) break;
             if (active >= run.options.max_unavailable || finals + active >= stop) break;
             decision.steps.push_back(NodeStep{node->name, "check"});
             ++active;
@@ -114,6 +166,13 @@ std::vector<std::string> active_nodes(const Run& run) {
     std::vector<std::string> names;
     for (const auto& node : run.nodes)
         if (is_active(node)) names.push_back(node.name);
+    return names;
+}
+
+std::vector<std::string> busy_nodes(const Run& run) {
+    std::vector<std::string> names;
+    for (const auto& node : run.nodes)
+        if (is_active(node) && (run.options.failure_budget == 0 || !is_failed_node_state(node.state))) names.push_back(node.name);
     return names;
 }
 
@@ -147,6 +206,12 @@ Counts count(const Run& run) {
 Decision next_steps(const Run& run, const std::set<std::string>& in_flight) {
     if (is_final_run_state(run.state)) return simple(Next::finished);
     if (run.paused) return pause(run.pause_reason, run.pause_message);
+    if (const auto names = left_cordoned(run, in_flight); !names.empty()) {
+        Decision decision;
+        decision.next = Next::steps;
+        for (const auto& name : names) decision.steps.push_back(NodeStep{name, std::string(k_step_release)});
+        return decision;
+    }
     if (run.state == "upgrade-aborting") return next_of_abort(run, in_flight);
     if (run.state == "upgrade-aborting-failed") return pause("rollback-failed", "a node could not be rolled back");
     if (run.state == "upgrade-started") {
@@ -164,15 +229,35 @@ Decision next_steps(const Run& run, const std::set<std::string>& in_flight) {
         const bool retried = std::any_of(run.nodes.begin(), run.nodes.end(), [](const NodeRecord& node) {
             return is_active(node) && !is_failed_node_state(node.state);
         });
-        if (failed != run.nodes.end() && !retried) return pause("node-failed", failed->name + ": " + failed->reason);
+        if (failed != run.nodes.end() && !retried)
+            return pause("node-failed", failed->name + ": " + failed->reason + cordon_note(run));
         const bool canary = run.state == "upgrading-canary-failed";
         return move(run, EventKind::intent, canary ? "canary" : "nodes", canary ? "upgrading-canary" : "upgrading-nodes");
     }
     if (run.state == "upgrading-canary")
         return next_of_stage(run, in_flight,
                              {"canary", "upgraded-canary", "upgrading-canary-failed",
-                              static_cast<std::size_t>(run.options.canary)});
-    return next_of_stage(run, in_flight, {"nodes", "upgraded-nodes", "upgrading-nodes-failed", run.nodes.size()});
+                              static_cast<std::size_t>(run.options.canary), 0});
+    return next_of_stage(run, in_flight,
+                         {"nodes", "upgraded-nodes", "upgrading-nodes-failed", run.nodes.size(), run.options.failure_budget});
+}
+
+bool is_through(const Run& run) {
+    const auto counts = count(run);
+    return !run.rollback && counts.failed > 0 && static_cast<std::int64_t>(counts.failed) <= run.options.failure_budget &&
+           counts.pending == 0 && counts.active == 0;
+}
+
+std::vector<std::string> cordoned_nodes(const Run& run) {
+    std::vector<std::string> names;
+    for (const auto& node : run.nodes)
+        if (node.cordon == k_cordon_ours) names.push_back(node.name);
+    return names;
+}
+
+std::string cordon_note(const Run& run) {
+    const auto names = cordoned_nodes(run);
+    return names.empty() ? "" : "; still cordoned: " + base::join(names, ", ");
 }
 
 std::vector<std::string> next_commands(const Run& run) {

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "upgrade/event.hpp"
@@ -15,6 +16,10 @@ struct NodeStep {
     std::string node, step;
     friend bool operator==(const NodeStep&, const NodeStep&) = default;
 };
+
+/// Lifting the cordon of a node that was skipped, or whose run is aborted. No step of the procedure: it leaves the node's
+/// state as it is, and is recorded as a look.
+inline constexpr std::string_view k_step_release = "release";
 
 /// `steps`: begin these node steps now. `move`: record this event of the run. `pause`: record the pause and stop.
 /// `wait`: nothing can begin until a step that is in flight ends. `finished`: the run is in a final state.
@@ -28,13 +33,18 @@ struct Decision {
 
 /// `in_flight` are the nodes a step is being carried out on right now. Rules:
 ///   - at most options.max_unavailable nodes are between pending and a final state (P32);
-///   - while a node is failed, no other node is begun, those begun go on to their end, then the run pauses;
+///   - while more nodes are failed than the failure budget, of which canaries have none, no other node is begun, those begun
+///     go on to their end, then the run pauses; failed nodes within the budget do not count as between pending and final;
+///   - in the order "zone" a zone is begun when every node of the zone before is final or failed;
 ///   - canary and pause-after are counted in nodes that became final; skipped ones count;
+///   - a cordon of this run is lifted before its node's part in the run ends, whatever ended it;
 ///   - once an abort was begun, nodes that Rollback selects are rolled back one at a time, last touched first.
 [[nodiscard]] Decision next_steps(const Run& run, const std::set<std::string>& in_flight);
 
 /// Nodes that are neither pending nor final.
 [[nodiscard]] std::vector<std::string> active_nodes(const Run& run);
+/// Those of them that count towards options.max_unavailable: failed nodes only without a failure budget.
+[[nodiscard]] std::vector<std::string> busy_nodes(const Run& run);
 /// Nodes an abort with `rollback` still has to roll back, in the order it does so.
 [[nodiscard]] std::vector<std::string> rollback_nodes(const Run& run, Rollback rollback);
 
@@ -42,6 +52,15 @@ struct Counts {
     std::size_t total = 0, done = 0, failed = 0, skipped = 0, active = 0, pending = 0, rolled_back = 0;
 };
 [[nodiscard]] Counts count(const Run& run);
+
+/// True for a run that stopped because only failed nodes, within the failure budget, are left.
+[[nodiscard]] bool is_through(const Run& run);
+
+/// Nodes that this run has cordoned and not yet uncordoned, in walk order.
+[[nodiscard]] std::vector<std::string> cordoned_nodes(const Run& run);
+
+/// "; still cordoned: node-a, node-b" of those nodes, "" without any: what every pause ends with.
+[[nodiscard]] std::string cordon_note(const Run& run);
 
 /// The command that goes on from here and, if there is another sensible one, that as well; never empty.
 [[nodiscard]] std::vector<std::string> next_commands(const Run& run);

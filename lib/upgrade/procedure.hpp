@@ -73,7 +73,7 @@ public:
         std::string name;
         std::string run_initial, node_initial;
         std::vector<Step> steps;       ///< in the order of a walk
-        std::vector<Move> side_moves;  ///< moves that belong to no step: retry, skip, observe
+        std::vector<Move> side_moves;  ///< moves that no step's states say: retry, skip, observe, another end of a step
         std::vector<std::string> run_finals, node_finals;
         Recovery recovery = Recovery::redo;
     };

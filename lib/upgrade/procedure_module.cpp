@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ordered upgrade of one module as data. Source: facts KMM 8.1 and 8.2 for the flow of a node, the command line page
-// section 3 for the names. Cordon, drain and uncordon are known here but not walked by this release.
+// section 3 for the names. Cordon, drain and uncordon are walked by runs that drain nodes, and only by those.
 #include "upgrade/procedure.hpp"
 
 namespace kmm::upgrade {
@@ -61,17 +61,15 @@ Procedure make_module() {
         node_step("check", {{"pending"}, "checking", "checking", "checking-failed"},
                   {"max-unavailable", "no-failed-node", "not-paused"}, "facts-status-check", "check-passed"),
         node_step("cordon", {{"checking"}, "cordoning", "cordoned", "cordoning-failed"}, {"boot-unchanged"}, "cordon",
-                  "unschedulable", Walk::later),
-        node_step("drain", {{"cordoned"}, "draining", "drained", "draining-failed"}, {"boot-unchanged"}, "evict", "no-pods",
-                  Walk::later),
+                  "unschedulable"),
+        node_step("drain", {{"cordoned"}, "draining", "drained", "draining-failed"}, {"boot-unchanged"}, "evict", "no-pods"),
         node_step("unload", {{"checking", "drained"}, "unloading", "unloaded", "unloading-failed"}, {"boot-unchanged"},
                   "labels-and-unload", "module-absent"),
         node_step("load", {{"checking", "drained", "unloaded"}, "loading", "loaded", "loading-failed"}, {"boot-unchanged"},
                   "labels-and-load", "identity-is-target"),
         node_step("validate", {{"checking", "loaded"}, "validating", "done", "validating-failed"}, {"boot-unchanged"},
                   "status", "identity-is-target"),
-        node_step("uncordon", {{"validating"}, "uncordoning", "done", "uncordoning-failed"}, {}, "uncordon", "schedulable",
-                  Walk::later),
+        node_step("uncordon", {{"validating"}, "uncordoning", "done", "uncordoning-failed"}, {}, "uncordon", "schedulable"),
         node_step("rollback",
                   {middle_node_states() + failed_node_states() + std::vector<std::string>{"pending", "done", "skipped"},
                    "rolling-back", "rolled-back", "rolling-back-failed"},
@@ -93,6 +91,8 @@ Procedure make_module() {
         side(state, "skipped", Cause::skip);
     }
     side("rolling-back-failed", "pending", Cause::retry);
+    // Where a cordon is to be lifted yet, a validated node is not done.
+    parts.side_moves.push_back(Move{Scope::node, "validating", "validating", Cause::finish, "validate"});
     // A node that rebooted or changed its kernel is planned anew; a look that changes nothing is recorded as well.
     for (const auto& state : middle_node_states()) {
         side(state, "pending", Cause::observe);

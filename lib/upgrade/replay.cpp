@@ -90,7 +90,7 @@ void apply_node(Run& run, const Event& event, const std::string& time) {
                 damaged(fmt::format("step {} begins on {} while the run is in {}", event.step, event.node, run.state));
             if (node->open && !back && node->step != event.step)
                 damaged(fmt::format("step {} begins on {} in the middle of {}", event.step, event.node, node->step));
-            const auto active = active_nodes(run);
+            const auto active = busy_nodes(run);
             if (node->touched == 0 && !back &&
                 static_cast<std::int64_t>(active.size()) >= run.options.max_unavailable)
                 damaged(fmt::format("node {} begins while {} are in flight, at most {} may", event.node,

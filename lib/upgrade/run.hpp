@@ -37,7 +37,7 @@ enum class Rollback { none, current, all };
 
 /// What `start` was asked to do.
 struct Options {
-    std::string order = "name";          ///< "name", or the file the order was read from
+    std::string order = "name";          ///< "name", "zone", or the file the order was read from
     std::int64_t canary = 0;             ///< nodes before the first stop, 0: none
     std::int64_t pause_after = 0;        ///< nodes between stops, 0: never
     std::int64_t max_unavailable = 1;    ///< nodes in flight at once, at least 1
@@ -48,7 +48,25 @@ struct Options {
     std::string lease_namespace;         ///< of the Lease on an API server, "" for the Module's
     std::string worker;                  ///< command of the worker on the nodes, "" for the default
     std::string ssh_config;              ///< file for `ssh -F`, "" for the user's own
+    bool drain = false;                  ///< nodes are cordoned and emptied before anything is unloaded
+    bool evict_users = false;            ///< a drain evicts only Pods that use the module's devices
+    std::string user_resources;          ///< extended resources that such Pods ask for, "a,b"
+    bool drain_unmanaged = false;        ///< Pods without a controller are evicted too
+    bool drain_local_data = false;       ///< Pods with an emptyDir are evicted too
+    std::int64_t grace_seconds = 0;      ///< of evicted Pods, 0: their own
+    bool count_unavailable = false;      ///< nodes that others made unavailable count towards max_unavailable
+    std::int64_t failure_budget = 0;     ///< nodes that may fail before no other one is begun
+    std::int64_t soak_ms = 0;            ///< how long a node is watched before it is done
+    std::string between;                 ///< "22:00-04:00": when nodes may begin, "" for always
+    std::string time_zone;               ///< of `between`, "" for the zone of the host
+    std::string check;                   ///< command that must agree with a node's upgrade, "" for none
+    std::string on_event;                ///< command that is told of every event, "" for none
 };
+
+/// The run has cordoned the node, or was about to: it lifts the cordon before it is done with the node.
+inline constexpr std::string_view k_cordon_ours = "ours";
+/// Somebody else had cordoned it before: it stays so.
+inline constexpr std::string_view k_cordon_foreign = "foreign";
 
 /// One node of the run.
 struct NodeRecord {
@@ -74,6 +92,9 @@ struct NodeRecord {
     std::string current_version;     ///< what runs there as far as known: version, "" for nothing
     bool current_known = true;       ///< false while a step is under way that changes it, or a look was impossible
     Identity live;                   ///< identity of the live module at the last look
+
+    std::string zone;                ///< with the order "zone": the node's zone, "" if it has none
+    std::string cordon;              ///< k_cordon_ours, k_cordon_foreign, or "" for none that this run knows of
 
     std::string message;             ///< for people: outcome of the last step
     std::string reason;              ///< stable code, set while the node is failed or skipped
@@ -106,6 +127,8 @@ struct Run {
 
     [[nodiscard]] const NodeRecord* find(std::string_view name) const noexcept;
     [[nodiscard]] NodeRecord* find(std::string_view name) noexcept;
+    /// What the annotation of a node says that this run has cordoned: "kmm-upgrade LINEAGE".
+    [[nodiscard]] std::string cordon_owner() const { return "kmm-upgrade " + lineage; }
     /// "NAMESPACE/NAME".
     [[nodiscard]] std::string module() const { return module_namespace + "/" + module_name; }
 };

@@ -128,6 +128,8 @@ void visit_facts(const Visitor& visit, Record& it) {
     visit.text("currentVersion", it.current_version);
     visit.flag("currentKnown", it.current_known, true);
     visit.identity("live", it.live);
+    visit.text("zone", it.zone);
+    visit.text("cordon", it.cordon);
     visit.text("message", it.message);
     visit.text("kernelLine", it.kernel_line);
     visit.text("hint", it.hint);
@@ -158,6 +160,19 @@ void visit_options(const Visitor& visit, Record& it) {
     visit.text("workerImage", it.worker_image);
     visit.text("leaseNamespace", it.lease_namespace);
     visit.text("sshConfig", it.ssh_config);
+    visit.flag("drain", it.drain, false);
+    visit.flag("evictUsers", it.evict_users, false);
+    visit.text("userResources", it.user_resources);
+    visit.flag("drainUnmanaged", it.drain_unmanaged, false);
+    visit.flag("drainLocalData", it.drain_local_data, false);
+    visit.number("graceSeconds", it.grace_seconds);
+    visit.flag("countUnavailable", it.count_unavailable, false);
+    visit.number("failureBudget", it.failure_budget);
+    visit.number("soakMs", it.soak_ms);
+    visit.text("between", it.between);
+    visit.text("timeZone", it.time_zone);
+    visit.text("check", it.check);
+    visit.text("onEvent", it.on_event);
 }
 
 template <typename Visitor, typename Record>

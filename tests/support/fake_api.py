@@ -10,6 +10,7 @@ documents. The first one is the current context. Exits like the command.
   --deny VERB:RESOURCE    403 for it, and access reviews say no; may be repeated
   --without GROUP         the API group is not there; may be repeated
   --fail N:STATUS         the first N requests are answered with STATUS
+  --budget-after N        a PodDisruptionBudget that allows nothing gives way after N refused evictions
   --log FILE              writes down the requests, one a line
   --dump FILE             writes the objects down when the command has ended, JSON
   --kubelet               Pods that name a node are run: by `ssh -- NODE kmm-worker ARGUMENTS`, whose answer becomes the
@@ -38,6 +39,7 @@ KINDS = [
     ("customresourcedefinitions", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", False),
     ("modules", "kmm.sigs.x-k8s.io", "v1beta1", "Module", True),
     ("nodemodulesconfigs", "kmm.sigs.x-k8s.io", "v1beta1", "NodeModulesConfig", False),
+    ("poddisruptionbudgets", "policy", "v1", "PodDisruptionBudget", True),
     ("managedclustermodules", "hub.kmm.sigs.x-k8s.io", "v1beta1", "ManagedClusterModule", False),
 ]
 BY_KIND = {kind: (plural, group, version, namespaced) for plural, group, version, kind, namespaced in KINDS}
@@ -205,6 +207,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     options = None
     clusters = {}
     failures = 0
+    refusals = -1  # how many evictions a budget refuses yet; below zero: for ever
     lock = threading.Lock()
 
     def log_message(self, *arguments):
@@ -301,6 +304,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def single(self, cluster, row, key, body, query):
         dry = query.get("dryRun") == "All"
+        if self.command == "POST" and key[2]:
+            return self.evict(cluster, key, dry)
         if self.command == "POST":
             key = (key[0], key[1], body["metadata"]["name"])
             if key in cluster.objects:
@@ -341,6 +346,33 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not dry and new != current:
             cluster.put(new, "MODIFIED")
         return self.answer(new)
+
+    def evict(self, cluster, key, dry):
+        """As the eviction API: budgets decide, several of them never allow it."""
+        pod = cluster.objects.get(key)
+        if pod is None:
+            return self.fail(404, "NotFound", f'pods "{key[2]}" not found')
+        labels = pod["metadata"].get("labels", {})
+        budgets = [item for (plural, namespace, _), item in cluster.objects.items()
+                   if plural == "poddisruptionbudgets" and namespace == key[1]
+                   and all(labels.get(name) == value for name, value in item["spec"]["selector"]["matchLabels"].items())]
+        if len(budgets) > 1:
+            return self.fail(500, "InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
+        for budget in budgets:
+            status = budget.setdefault("status", {})
+            if Handler.refusals == 0:
+                status["disruptionsAllowed"] = 1
+            if status.get("disruptionsAllowed", 0) < 1:
+                Handler.refusals -= 1
+                name, needed, has = budget["metadata"]["name"], status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+                return self.answer({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "TooManyRequests", "code": 429,
+                                    "message": "Cannot evict pod as it would violate the pod's disruption budget.",
+                                    "details": {"causes": [{"reason": "DisruptionBudget", "message": f"The disruption budget {name} needs {needed} "
+                                                            f"healthy pods and has {has} currently"}]}}, 429)
+            status["disruptionsAllowed"] -= 1
+        if not dry:
+            cluster.remove(key)
+        return self.answer({"kind": "Status", "apiVersion": "v1", "status": "Success"}, 201)
 
     def watch(self, cluster, row, namespace, query):
         self.send_response(200)
@@ -385,6 +417,7 @@ def main():
     parser.add_argument("--deny", action="append", default=[])
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--fail", default="0:503")
+    parser.add_argument("--budget-after", type=int, default=-1)
     parser.add_argument("--log")
     parser.add_argument("--dump")
     parser.add_argument("--kubelet", action="store_true")
@@ -392,7 +425,7 @@ def main():
     options = parser.parse_args(sys.argv[1:split])
     count, _, status = options.fail.partition(":")
     options.fail_status = int(status)
-    Handler.options, Handler.failures = options, int(count)
+    Handler.options, Handler.failures, Handler.refusals = options, int(count), options.budget_after
     named = [entry.partition("=")[::2] for entry in options.clusters]
     Handler.clusters = {name: Cluster(directory) for name, directory in named}
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -27,3 +27,33 @@ keep() {
 }
 
 live() { python3 "$KMM_SUPPORT/fake_api.py" --log requests --dump dump.json main=api "$@"; }
+
+# pod NODE NAMESPACE/NAME CONTROLLER [SPEC]: a running Pod; CONTROLLER is KIND/NAME or none.
+pod() {
+  controller='[]'
+  [ "$3" = none ] || controller='[{"apiVersion": "apps/v1", "kind": "'${3%/*}'", "name": "'${3#*/}'", "uid": "1", "controller": true}]'
+  cat >"api/pod-${2#*/}.json" <<POD
+{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "${2#*/}", "namespace": "${2%/*}", "labels": {"app": "${3#*/}"},
+  "ownerReferences": $controller}, "spec": {"nodeName": "$1"${4:+, $4}}, "status": {"phase": "Running"}}
+POD
+}
+
+# budget NAMESPACE/NAME EXPECTED ALLOWED SPEC: a PodDisruptionBudget over the Pods with that label app.
+budget() {
+  cat >"api/budget-${1#*/}.json" <<BUDGET
+{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "${1#*/}", "namespace": "${1%/*}"},
+ "spec": {"selector": {"matchLabels": {"app": "${1#*/}"}}, $4},
+ "status": {"expectedPods": $2, "desiredHealthy": $2, "currentHealthy": $2, "disruptionsAllowed": $3}}
+BUDGET
+}
+
+# daemon_set NAMESPACE/NAME
+daemon_set() {
+  echo '{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "'"${1#*/}"'", "namespace": "'"${1%/*}"'"}}' >"api/ds-${1#*/}.json"
+}
+
+# cordons: of every node in dump.json, whether it is cordoned and by whom.
+cordons() {
+  jq -r '.main[] | select(.kind == "Node") | .metadata.name + " " + (.spec.unschedulable // false | tostring) + " " +
+    (.metadata.annotations["kmmtools.dev/cordoned-by"] // "-")' dump.json
+}

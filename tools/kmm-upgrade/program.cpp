@@ -43,10 +43,12 @@ cli::Verb verb(std::string name, std::string summary, std::string description, s
 cli::Verb start_module() {
     auto node = option("node", "NODE", "only this node; may be given several times");
     node.repeatable = true;
-    auto order = option("order", "ORDER", "name, or a file with one node name a line");
+    auto order = option("order", "ORDER", "name, zone, or a file with one node name a line");
     order.default_text = "name";
-    auto unavailable = option("max-unavailable", "N|P%", "nodes in flight at once");
+    auto unavailable = option("max-unavailable", "N|P%", "nodes in flight, not ready or cordoned at once");
     unavailable.default_text = "1";
+    auto resource = option("resource", "NAME", "with --evict-users: what its device plugin offers; repeatable");
+    resource.repeatable = true;
     auto timeout = option("node-timeout", "DURATION", "for one step on one node");
     timeout.default_text = "10m";
     auto made = verb("start module", "check every node, then upgrade one after the other",
@@ -55,6 +57,8 @@ cli::Verb start_module() {
                      "changed and the exit code is 10. Then, node by node: the labels of an ordered upgrade are set as KMM "
                      "sets them, the old module is unloaded, the new one is loaded, and what is live is compared with what "
                      "was checked.\n\n"
+                     "With --drain each node is cordoned and its Pods are evicted before that, as kubectl drain does it, and it is "
+                     "uncordoned at the end; a cordon of somebody else is never lifted.\n\n"
                      "A failure pauses the run (exit 11) with the other nodes untouched. A module that no node has yet is "
                      "installed in the same way.",
                      {{"kmm-upgrade start module drivers/kmm-hello --to v2", "upgrade every node the Module selects"},
@@ -64,6 +68,17 @@ cli::Verb start_module() {
                       option("canary", "N", "stop after the first N nodes, exit 11"),
                       option("pause-after", "N", "stop after every N nodes, exit 11"), unavailable, timeout,
                       option("plan", "FILE", "a plan file; refuse if the cluster is no longer as it says"),
+                      option("failure-budget", "N", "go on until more than N nodes have failed"),
+                      option("soak", "DURATION", "watch each node that long before it is done"),
+                      option("between", "HH:MM-HH:MM", "begin nodes only at that time of day"),
+                      option("tz", "ZONE", "with --between: its time zone, else the host's"),
+                      option("check", "COMMAND", "must agree with each upgraded node; facts on its stdin"),
+                      option("on-event", "COMMAND", "gets each event as a JSON line on its stdin"),
+                      option("drain", "", "cordon and empty each node before its module is unloaded"),
+                      option("evict-users", "", "as --drain, but evict only users of the module's devices"), resource,
+                      option("force", "", "with --drain: also evict Pods without a controller"),
+                      option("delete-emptydir-data", "", "with --drain: also evict Pods with an emptyDir"),
+                      option("grace-period", "SECONDS", "with --drain: of evicted Pods, instead of their own"),
                       option("dry-run", "", "print every action and do none"),
                       option("manual", "", "record the upgrade and stop; go on with step")},
                      run_start_module);

@@ -7,6 +7,8 @@
 
 #include "base/text.hpp"
 #include "kmm-upgrade/view.hpp"
+#include "sys/process.hpp"
+#include "upgrade/pace.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::tool_upgrade {
@@ -89,6 +91,39 @@ void Progress::seen(const upgrade::Event& event, const upgrade::Run& run, const 
     }
     const auto line = event_line(event, time);
     if (!line.empty()) context_.console.err(base::escape(line) + "\n");
+}
+
+drive::Observer told_to_command(Progress& progress, const std::string& command) {
+    const auto words = upgrade::command_words(command);
+    if (!words) return progress.observer();
+    return [&progress, words = *words, inner = progress.observer(), told = std::make_shared<std::string>()](
+               const upgrade::Event& event, const upgrade::Run& run, const std::string& time) {
+        inner(event, run, time);
+        auto tree = upgrade::encode(event);
+        tree.set("time", time);
+        tree.set("module", run.module());
+        sys::ProcessSpec spec;
+        spec.argv = words;
+        spec.stdin_text = value::to_json(tree) + "\n";
+        spec.timeout = std::chrono::seconds(30);
+        std::string trouble;
+        try {
+            const auto result = sys::run_process(spec);
+            if (result.timed_out) trouble = "took longer than 30s";
+            else if (result.signal != 0) trouble = fmt::format("was ended by signal {}", result.signal);
+            else if (result.exit_code != 0) trouble = fmt::format("exited with {}", result.exit_code);
+        } catch (const Error& error) {
+            trouble = "could not be started: " + error.message();
+        }
+        if (!trouble.empty() && trouble != *told) progress.note(fmt::format("warning: --on-event: {} {}", words.front(), trouble));
+        if (!trouble.empty()) *told = trouble;
+    };
+}
+
+drive::Pace pace_of(Progress& progress) {
+    drive::Pace pace;
+    pace.notice = [&progress](const std::string& text) { progress.note(text); };
+    return pace;
 }
 
 void Progress::draw() {

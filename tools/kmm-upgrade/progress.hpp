@@ -9,6 +9,7 @@
 
 #include "cli/app.hpp"
 #include "cli/table.hpp"
+#include "drive/gate.hpp"
 #include "drive/recorder.hpp"
 
 namespace kmm::tool_upgrade {
@@ -43,5 +44,11 @@ private:
     bool live_ = false;
     std::jthread ticker_;
 };
+
+/// The observer of `progress`, and after it `command` (--on-event; "" for none) gets each event as a JSON line on its standard
+/// input. What goes wrong with it is told once and changes nothing. `progress` must outlive the observer.
+[[nodiscard]] drive::Observer told_to_command(Progress& progress, const std::string& command);
+/// The host's time of day; what a walk waits for is noted by `progress`, which must outlive the result.
+[[nodiscard]] drive::Pace pace_of(Progress& progress);
 
 }  // namespace kmm::tool_upgrade

@@ -20,6 +20,7 @@
 #include "kube/kubeconfig.hpp"
 #include "kube/teller.hpp"
 #include "sys/host.hpp"
+#include "sys/local_time.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::tool_upgrade {
@@ -284,7 +285,7 @@ Exit Session::finish(drive::Ended ended, const upgrade::Run& run) {
     switch (ended) {
         case drive::Ended::complete: return upgrade::count(run).skipped > 0 ? Exit::partial : Exit::ok;
         case drive::Ended::aborted: return Exit::ok;
-        case drive::Ended::paused: return Exit::paused;
+        case drive::Ended::paused: return upgrade::is_through(run) ? Exit::partial : Exit::paused;
         case drive::Ended::interrupted: break;
     }
     return stop_exit();
@@ -301,7 +302,9 @@ namespace {
 upgrade::Run locked_run(Session& session, const std::string& operation) {
     session.directory().open(false);
     session.lock(operation);
-    return session.must_load();
+    auto run = session.must_load();
+    if (!run.options.time_zone.empty()) sys::use_time_zone(run.options.time_zone);
+    return run;
 }
 
 std::unique_ptr<cluster::NodeRunner> runner_of(Session& session, upgrade::Run& run, cluster::ClusterStore& store, Reach reach) {
@@ -328,12 +331,14 @@ Walk::Walk(Session& in, const std::string& operation, Reach reach)
     : session(in),
       found(locked_run(in, operation)),
       store(in.open_cluster(in.cluster_place(found.cluster_place))),
+      workloads(cluster::workloads_of(*store)),
       runner(runner_of(in, found, *store, reach)),
       journal(in.directory()),
       progress(in.context(), found),
-      recorder(found, journal, in.clock(), progress.observer()),
-      driver(*store, *runner, recorder, in.clock(), [&in] { return in.stopped(); }) {
+      recorder(found, journal, in.clock(), told_to_command(progress, found.options.on_event)),
+      driver(*store, *workloads, *runner, recorder, in.clock(), [&in] { return in.stopped(); }) {
     driver.require_same_cluster();
+    driver.set_pace(pace_of(progress));
 }
 
 }  // namespace kmm::tool_upgrade

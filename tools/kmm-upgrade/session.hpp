@@ -11,6 +11,7 @@
 #include "cli/app.hpp"
 #include "cluster/runner.hpp"
 #include "cluster/store.hpp"
+#include "cluster/workloads.hpp"
 #include "drive/driver.hpp"
 #include "kmm-upgrade/progress.hpp"
 #include "kube/lease_keeper.hpp"
@@ -91,6 +92,7 @@ struct Walk {
     Session& session;
     upgrade::Run found;  ///< as it was when the verb began
     std::unique_ptr<cluster::ClusterStore> store;
+    std::unique_ptr<cluster::Workloads> workloads;
     std::unique_ptr<cluster::NodeRunner> runner;
     drive::StateJournal journal;
     Progress progress;

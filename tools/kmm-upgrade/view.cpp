@@ -48,6 +48,8 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
     if (run.paused && std::none_of(run.nodes.begin(), run.nodes.end(),
                                    [](const auto& node) { return upgrade::is_failed_node_state(node.state); }))
         lines.push_back({"paused", run.pause_reason, run.pause_message});
+    if (const auto cordoned = upgrade::cordoned_nodes(run); !cordoned.empty())
+        lines.push_back({"cordoned", base::join(cordoned, ", "), "by this upgrade; resume, skip or abort lifts it"});
     if (owner) {
         lines.push_back({"running", owner->operation, fmt::format("pid {} on {} since {}", owner->pid, owner->host, owner->since)});
         lines.push_back({"next", "kmm-upgrade show --watch", "follows it"});

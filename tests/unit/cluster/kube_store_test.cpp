@@ -97,6 +97,9 @@ private:
             if (operation == "remove") { labels.erase(key); }
         }
         if (patch.is_mapping()) { node_.set("spec", *patch.find("spec")); }
+        if (const Node* notes = patch.find_path({"metadata", "annotations"}); notes != nullptr) {
+            node_.find("metadata")->set("annotations", *notes);
+        }
         node_.find("metadata")->set("labels", labels);
         bump();
         return reply(200, value::to_json(node_));
@@ -232,16 +235,6 @@ TEST_CASE("a live store: identity, and nodes that are not there") {
     } catch (const Error& error) {
         CHECK(error.exit() == Exit::not_found);
     }
-}
-
-TEST_CASE("a live store: cordon and uncordon, and nothing that is so already") {
-    SmallCluster cluster;
-    KubeStore store = cluster.store();
-    CHECK(store.set_schedulable("node-a", cluster::Schedulable::no));
-    CHECK(cluster.is_cordoned());
-    CHECK_FALSE(store.set_schedulable("node-a", cluster::Schedulable::no));
-    CHECK(store.set_schedulable("node-a", cluster::Schedulable::yes));
-    CHECK_FALSE(cluster.is_cordoned());
 }
 
 TEST_CASE("a live store: what befalls a watch is the error of the next read, and the one after that tries again") {

@@ -41,33 +41,57 @@ private:
     Killer& killer_;
 };
 
-enum class Scene { upgrade, rollback, first_install };
+/// The last three drain the nodes; node-b is cordoned by somebody else. `drain_abort`: node-a cannot be unloaded.
+enum class Scene { upgrade, rollback, first_install, drain, drain_rollback, drain_abort };
+
+bool drains(Scene scene) { return scene >= Scene::drain; }
+bool rolls_back(Scene scene) { return scene == Scene::rollback || scene == Scene::drain_rollback; }
+bool aborts(Scene scene) { return rolls_back(scene) || scene == Scene::drain_abort; }
+
+struct Staged : World {
+    explicit Staged(Scene scene) : World(2, scene != Scene::first_install) {
+        if (!drains(scene)) return;
+        workloads.cordons["node-b"] = {true, "an admin"};
+        workloads.pods_of["node-a"] = {make_pod("shop", "web-1"), make_pod("shop", "web-2"), make_pod("infra", "log-1", "DaemonSet")};
+        workloads.pods_of["node-b"] = {make_pod("shop", "web-3")};
+    }
+    [[nodiscard]] upgrade::Run begin(Scene scene) {
+        upgrade::Options options;
+        if (rolls_back(scene)) options.canary = 1;
+        options.drain = drains(scene);
+        auto run = prepare(options);
+        if (scene == Scene::drain_abort) nodes.nodes["node-a"].live = "CCCC3333";
+        return run;
+    }
+};
 
 /// Drives `scene` on `world` from a journal (empty: from the start). Returns how it ended.
-Ended play(World& world, MemoryJournal& journal, Killer& killer, Scene scene) {
-    upgrade::Options options;
-    if (scene == Scene::rollback) options.canary = 1;
-    if (journal.entries.empty()) {
-        auto run = world.prepare(options);
-        journal.begin(upgrade::encode(run));
-    }
+Ended play(Staged& world, MemoryJournal& journal, Killer& killer, Scene scene) {
+    if (journal.entries.empty()) journal.begin(upgrade::encode(world.begin(scene)));
     KillJournal dying(journal, killer);
     Recorder recorder(Drive::replayed(journal.entries), dying, world.clock, {});
-    Driver driver(world.store, world.nodes, recorder, world.clock, [] { return false; });
+    Driver driver(world.store, world.workloads, world.nodes, recorder, world.clock, [] { return false; });
     // Whoever wanted the abort asks for it again when the kill came before it was recorded.
-    if (scene == Scene::rollback && recorder.run().state == "upgraded-canary") return driver.abort(upgrade::Rollback::all);
+    const auto state = recorder.run().state;
+    if (rolls_back(scene) && state == "upgraded-canary") return driver.abort(upgrade::Rollback::all);
+    if (scene == Scene::drain_abort && state == "upgrading-nodes-failed") return driver.abort(upgrade::Rollback::none);
     if (journal.entries.size() > 1) driver.resume();
     auto ended = driver.walk();
-    if (scene == Scene::rollback && ended == Ended::paused) ended = driver.abort(upgrade::Rollback::all);
+    if (rolls_back(scene) && ended == Ended::paused) ended = driver.abort(upgrade::Rollback::all);
+    if (scene == Scene::drain_abort && ended == Ended::paused) ended = driver.abort(upgrade::Rollback::none);
     return ended;
 }
 
 std::string reference(Scene scene) {
-    World world(2, scene != Scene::first_install);
+    Staged world(scene);
     MemoryJournal journal;
     Killer killer{Where::before_record, -1};
     const auto ended = play(world, journal, killer, scene);
-    CHECK(ended == (scene == Scene::rollback ? Ended::aborted : Ended::complete));
+    CHECK(ended == (aborts(scene) ? Ended::aborted : Ended::complete));
+    if (drains(scene)) {
+        CHECK_FALSE(world.workloads.cordons["node-a"].unschedulable);
+        CHECK(world.workloads.cordons["node-b"] == cluster::Cordon{true, "an admin"});
+    }
     return world.dump();
 }
 
@@ -77,19 +101,19 @@ TEST_SUITE("drive::unit") {
 
 TEST_CASE("killed anywhere, resumed to the same end") {
     std::size_t points = 0;
-    for (const auto scene : {Scene::upgrade, Scene::rollback, Scene::first_install}) {
+    for (const auto scene : {Scene::upgrade, Scene::rollback, Scene::first_install, Scene::drain, Scene::drain_rollback,
+                             Scene::drain_abort}) {
         const auto expected = reference(scene);
         for (const auto where :
              {Where::before_record, Where::after_record, Where::before_write, Where::before_call, Where::after_call}) {
             for (int when = 0;; ++when) {
-                World world(2, scene != Scene::first_install);
+                Staged world(scene);
                 MemoryJournal journal;
                 Killer killer{where, when};
                 // Preparing a run records nothing: the walk is what is killed.
-                upgrade::Options options;
-                if (scene == Scene::rollback) options.canary = 1;
-                journal.begin(upgrade::encode(world.prepare(options)));
+                journal.begin(upgrade::encode(world.begin(scene)));
                 world.store.on_write = [&] { killer.point(Where::before_write); };
+                world.workloads.on_write = world.store.on_write;
                 world.nodes.fault = [&](const cluster::WorkerCall&, const auto& act) -> std::optional<cluster::WorkerReply> {
                     killer.point(Where::before_call);
                     auto reply = act();
@@ -104,7 +128,10 @@ TEST_CASE("killed anywhere, resumed to the same end") {
                 }
                 if (!killed) break;
                 ++points;
-                world.store.on_write = nullptr;
+                // What is cordoned in the name of the run is in the record.
+                if (const auto there = world.workloads.cordons["node-a"]; there.unschedulable)
+                    CHECK(Drive::replayed(journal.entries).find("node-a")->cordon == upgrade::k_cordon_ours);
+                world.store.on_write = world.workloads.on_write = nullptr;
                 world.nodes.fault = nullptr;
                 Killer calm{where, -1};
                 Ended ended = Ended::paused;
@@ -112,7 +139,7 @@ TEST_CASE("killed anywhere, resumed to the same end") {
                 CAPTURE(static_cast<int>(scene));
                 CAPTURE(static_cast<int>(where));
                 CAPTURE(when);
-                CHECK(ended == (scene == Scene::rollback ? Ended::aborted : Ended::complete));
+                CHECK(ended == (aborts(scene) ? Ended::aborted : Ended::complete));
                 CHECK(world.dump() == expected);
             }
         }

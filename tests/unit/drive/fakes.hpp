@@ -2,6 +2,7 @@
 // A cluster in memory and nodes that behave as kmm-worker's contract says, with faults on demand.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "base/error.hpp"
 #include "cluster/runner.hpp"
 #include "cluster/store.hpp"
+#include "cluster/workloads.hpp"
 #include "drive/driver.hpp"
 #include "drive/dry_run.hpp"
 #include "drive/prepare.hpp"
@@ -111,6 +113,55 @@ private:
     }
 };
 
+/// Cordons and Pods of the nodes; evicted Pods are gone at once unless `on_evict` says otherwise.
+class FakeWorkloads final : public cluster::Workloads {
+public:
+    std::map<std::string, cluster::Cordon> cordons;
+    std::map<std::string, std::vector<api::WorkloadPod>> pods_of;
+    std::vector<api::DisruptionBudget> all_budgets;
+    std::vector<api::DeviceClaim> all_claims;
+    std::vector<std::string> calls;   ///< "node cordon", "node evict NS/NAME"
+    std::function<void()> on_write;   ///< before and after every write; may throw
+    /// May answer an eviction itself.
+    std::function<std::optional<cluster::PodEviction>(const api::WorkloadPod&)> on_evict;
+
+    void require_rights(Leaving) override {}
+    cluster::Cordon cordon(const std::string& node, const std::string& owner) override {
+        auto& there = cordons[node];
+        if (there.unschedulable) return there;
+        write(node + " cordon", [&] { there = {true, owner}; });
+        return there;
+    }
+    cluster::Cordon uncordon(const std::string& node, const std::string& owner) override {
+        auto& there = cordons[node];
+        if (there.owner == owner) write(node + " uncordon", [&] { there = {}; });
+        return there;
+    }
+    [[nodiscard]] std::vector<api::WorkloadPod> pods(const std::string& node) override { return pods_of[node]; }
+    [[nodiscard]] std::vector<api::DisruptionBudget> budgets() override { return all_budgets; }
+    [[nodiscard]] std::vector<api::DeviceClaim> claims() override { return all_claims; }
+    cluster::PodEviction evict(const api::WorkloadPod& pod, std::optional<int>) override {
+        for (auto& [node, pods] : pods_of) {
+            const auto found = std::find_if(pods.begin(), pods.end(), [&](const auto& item) { return item.uid == pod.uid; });
+            if (found == pods.end()) continue;
+            if (on_evict)
+                if (auto answer = on_evict(pod)) return *answer;
+            write(node + " evict " + pod.full_name(), [&, &list = pods] { list.erase(found); });
+            return {};
+        }
+        return {cluster::PodEviction::Outcome::gone, "", std::nullopt};
+    }
+
+private:
+    template <typename Change>
+    void write(std::string what, const Change& change) {
+        if (on_write) on_write();
+        calls.push_back(std::move(what));
+        change();
+        if (on_write) on_write();
+    }
+};
+
 /// Nodes with a kernel, a boot and at most one module.
 class FakeNodes final : public cluster::NodeRunner {
 public:
@@ -191,6 +242,18 @@ private:
     std::mutex mutex_;
 };
 
+/// A running Pod of a ReplicaSet.
+inline api::WorkloadPod make_pod(const std::string& ns, const std::string& name, const std::string& controller = "ReplicaSet") {
+    api::WorkloadPod pod;
+    pod.namespace_ = ns;
+    pod.name = name;
+    pod.uid = "uid-" + name;
+    pod.phase = "Running";
+    pod.controller_kind = controller;
+    pod.controller_name = controller.empty() ? "" : "some";
+    return pod;
+}
+
 inline api::Module make_module(const std::string& version) {
     api::Module module;
     module.meta.name = "kmm-hello";
@@ -210,6 +273,7 @@ inline api::Module make_module(const std::string& version) {
 /// Three nodes on v1, loaded in this boot, and a Module that says v2.
 struct World {
     FakeStore store;
+    FakeWorkloads workloads;
     FakeNodes nodes;
     FakeClock clock;
 
@@ -263,6 +327,10 @@ struct World {
             text += node.meta.name + " boot " + node.boot_id + "\n";
             for (const auto& [key, value] : node.meta.labels) text += "  " + key + "=" + value + "\n";
             text += "  live " + nodes.nodes.at(node.meta.name).live + "\n";
+            if (const auto found = workloads.cordons.find(node.meta.name); found != workloads.cordons.end() && found->second.unschedulable)
+                text += "  cordoned by " + found->second.owner + "\n";
+            if (const auto found = workloads.pods_of.find(node.meta.name); found != workloads.pods_of.end())
+                for (const auto& pod : found->second) text += "  Pod " + pod.full_name() + "\n";
         }
         auto configs = store.objects.node_modules_configs;
         std::sort(configs.begin(), configs.end(), [](const auto& a, const auto& b) { return a.meta.name < b.meta.name; });
@@ -286,13 +354,13 @@ struct Drive {
     Drive(World& in, upgrade::Run run, Observer observer = {})
         : world(in),
           recorder(start(run), journal, in.clock, std::move(observer)),
-          driver(in.store, in.nodes, recorder, in.clock, [this] { return stop; }) {}
+          driver(in.store, in.workloads, in.nodes, recorder, in.clock, [this] { return stop; }) {}
 
     /// Replays what a killed program left.
     Drive(World& in, const std::vector<value::Node>& entries)
         : world(in),
           recorder(replayed(entries), journal, in.clock, {}),
-          driver(in.store, in.nodes, recorder, in.clock, [this] { return stop; }) {
+          driver(in.store, in.workloads, in.nodes, recorder, in.clock, [this] { return stop; }) {
         journal.entries = entries;
     }
 

@@ -379,7 +379,7 @@ TEST_CASE("a dry run shows every action and does none") {
     DryRunner runner(world.nodes, sink);
     MemoryJournal journal;
     Recorder recorder(world.prepare(), journal, world.clock, {});
-    Driver driver(store, runner, recorder, world.clock, [] { return false; });
+    Driver driver(store, world.workloads, runner, recorder, world.clock, [] { return false; });
     CHECK(driver.walk() == Ended::complete);
     CHECK(world.dump() == before.dump());
     CHECK(world.store.writes.empty());

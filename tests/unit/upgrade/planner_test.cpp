@@ -192,4 +192,75 @@ TEST_CASE("a node begun but not yet recorded counts as in flight and is not begu
     CHECK(next.steps == std::vector<NodeStep>{{"node-b", "check"}});
     CHECK(next_steps(journal.run, {"node-a", "node-b"}).next == Next::wait);
 }
+
+TEST_CASE("a run that drains walks through the states of the command line page") {
+    Options options;
+    options.drain = true;
+    Journal journal(make_run(1, options));
+    // The walker of these tests knows no cordon: it is as if somebody else had made it.
+    const std::vector<NodeStep> expected = {{"node-a", "check"},  {"node-a", "cordon"}, {"node-a", "drain"},
+                                            {"node-a", "unload"}, {"node-a", "load"},   {"node-a", "validate"}};
+    CHECK(journal.walk() == expected);
+    CHECK(journal.run.state == "upgrade-complete");
+}
+
+TEST_CASE("nothing of a run ends before its cordons are lifted") {
+    Options options;
+    options.drain = true;
+    const auto cordoned_run = [&] {
+        Journal journal(make_run(2, options));
+        CHECK(journal.walk([](const NodeStep& step) { return step.step == "unload"; }).size() == 4);
+        journal.node(EventKind::observed, "node-a", "", "unloading-failed", kmm::value::Node::mapping({{"cordon", k_cordon_ours}}));
+        return journal;
+    };
+    SUBCASE("the pause says so") {
+        auto journal = cordoned_run();
+        CHECK(cordoned_nodes(journal.run) == std::vector<std::string>{"node-a"});
+        CHECK(cordon_note(journal.run) == "; still cordoned: node-a");
+    }
+    SUBCASE("skip") {
+        auto journal = cordoned_run();
+        journal.node(EventKind::skip, "node-a", "", "skipped");
+        journal.decision(EventKind::resumed);
+        const auto next = next_steps(journal.run, {});
+        REQUIRE(next.next == Next::steps);
+        CHECK(next.steps == std::vector<NodeStep>{{"node-a", std::string(k_step_release)}});
+    }
+    SUBCASE("abort, with and without rollback") {
+        for (const auto* rollback : {"none", "all"}) {
+            auto journal = cordoned_run();
+            journal.decision(EventKind::resumed);
+            Event abort;
+            abort.kind = EventKind::intent;
+            abort.step = "abort";
+            abort.from = journal.run.state;
+            abort.to = "upgrade-aborting";
+            abort.facts = kmm::value::Node::mapping({{"rollback", rollback}});
+            journal.add(abort);
+            const auto next = next_steps(journal.run, {});
+            REQUIRE(next.next == Next::steps);
+            CHECK(next.steps == std::vector<NodeStep>{{"node-a", std::string(rollback) == "all" ? "rollback" : "release"}});
+            journal.node(EventKind::observed, "node-a", "", "unloading-failed", kmm::value::Node::mapping({{"cordon", ""}}));
+            CHECK(next_steps(journal.run, {}).next == (std::string(rollback) == "all" ? Next::steps : Next::move));
+        }
+    }
+}
+
+TEST_CASE("a node that is cordoned is validated, then uncordoned, then done") {
+    Options options;
+    options.drain = true;
+    Journal journal(make_run(1, options));
+    journal.decision(EventKind::intent, "nodes", "upgrading-nodes");
+    journal.begin({"node-a", "check"});
+    journal.node(EventKind::done, "node-a", "check", "checking",
+                 kmm::value::Node::mapping({{"next", "validate"}, {"cordon", k_cordon_ours}}));
+    CHECK(next_steps(journal.run, {}).steps == std::vector<NodeStep>{{"node-a", "validate"}});
+    journal.begin({"node-a", "validate"});
+    CHECK(next_steps(journal.run, {}).steps == std::vector<NodeStep>{{"node-a", "validate"}});
+    journal.node(EventKind::done, "node-a", "validate", "validating");
+    CHECK(next_steps(journal.run, {}).steps == std::vector<NodeStep>{{"node-a", "uncordon"}});
+    journal.begin({"node-a", "uncordon"});
+    journal.node(EventKind::done, "node-a", "uncordon", "done", kmm::value::Node::mapping({{"cordon", ""}}));
+    CHECK(next_steps(journal.run, {}).next == Next::move);
+}
 }

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/workloads.hpp"
+
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cluster/directory_store.hpp"
+#include "cluster/kube_store.hpp"
+
+namespace kmm::cluster {
+namespace {
+
+using value::Node;
+
+Cordon cordon_of(const Node& node) {
+    Cordon cordon;
+    const auto* flag = node.find_path({"spec", "unschedulable"});
+    cordon.unschedulable = flag != nullptr && flag->as_bool().value_or(false);
+    cordon.owner = node.get_string({"metadata", "annotations", api::k_annotation_cordoned_by});
+    return cordon;
+}
+
+/// What `cordon` makes of what it found; nullopt leaves it as it is.
+std::optional<Cordon> cordoned(const Cordon& found, const std::string& owner) {
+    if (found.unschedulable) return std::nullopt;
+    return Cordon{true, owner};
+}
+
+/// What `uncordon` makes of what it found. An annotation that outlived somebody's own uncordon goes as well.
+std::optional<Cordon> uncordoned(const Cordon& found, const std::string& owner) {
+    if (found.owner != owner) return std::nullopt;
+    return Cordon{};
+}
+
+/// Rights beyond those of the store.
+std::vector<kube::Rule> drain_rules() {
+    return {{"create", "", "pods", "eviction", "", ""},
+            {"get", "apps", "daemonsets", "", "", ""},
+            {"list", "policy", "poddisruptionbudgets", "", "", ""}};
+}
+
+class KubeWorkloads final : public Workloads {
+public:
+    explicit KubeWorkloads(KubeStore& store) : store_(store) {}
+
+    void require_rights(Leaving leaving) override {
+        auto rules = drain_rules();
+        if (leaving == Leaving::users) rules.push_back({"list", "resource.k8s.io", "resourceclaims", "", "", ""});
+        store_.require_rights(rules);
+    }
+
+    Cordon cordon(const std::string& node, const std::string& owner) override {
+        return change(node, [&](const Cordon& found) { return cordoned(found, owner); });
+    }
+
+    Cordon uncordon(const std::string& node, const std::string& owner) override {
+        return change(node, [&](const Cordon& found) { return uncordoned(found, owner); });
+    }
+
+    std::vector<api::WorkloadPod> pods(const std::string& node) override {
+        kube::ListQuery query;
+        query.field_selector = "spec.nodeName=" + node;
+        std::vector<api::WorkloadPod> found;
+        for (const auto& tree : store_.client().list_all(kube::resources::k_pods, query)) {
+            auto pod = api::decode_workload_pod(tree);
+            if (pod.controller_kind == "DaemonSet") pod.is_controller_gone = !has_daemon_set({pod.namespace_, pod.controller_name});
+            found.push_back(std::move(pod));
+        }
+        return found;
+    }
+
+    std::vector<api::DisruptionBudget> budgets() override {
+        std::vector<api::DisruptionBudget> found;
+        if (!store_.client().serves(kube::resources::k_pod_disruption_budgets)) return found;
+        for (const auto& tree : store_.client().list_all(kube::resources::k_pod_disruption_budgets, {}))
+            found.push_back(api::decode_disruption_budget(tree));
+        return found;
+    }
+
+    std::vector<api::DeviceClaim> claims() override {
+        std::vector<api::DeviceClaim> found;
+        const auto resource = store_.client().discover(kube::resources::k_resource_claims);
+        if (!resource) return found;
+        for (const auto& tree : store_.client().list_all(*resource, {})) found.push_back(api::decode_device_claim(tree));
+        return found;
+    }
+
+    PodEviction evict(const api::WorkloadPod& pod, std::optional<int> grace_seconds) override {
+        auto answer = store_.client().evict({pod.namespace_, pod.name}, grace_seconds);
+        PodEviction eviction;
+        eviction.reason = std::move(answer.reason);
+        eviction.retry_after = answer.retry_after;
+        switch (answer.outcome) {
+            case kube::Eviction::Outcome::evicted: eviction.outcome = PodEviction::Outcome::evicted; break;
+            case kube::Eviction::Outcome::gone: eviction.outcome = PodEviction::Outcome::gone; break;
+            case kube::Eviction::Outcome::blocked: eviction.outcome = PodEviction::Outcome::blocked; break;
+            case kube::Eviction::Outcome::several_budgets: eviction.outcome = PodEviction::Outcome::never; break;
+            case kube::Eviction::Outcome::namespace_ending: eviction.outcome = PodEviction::Outcome::ending; break;
+        }
+        return eviction;
+    }
+
+private:
+    template <typename Decide>
+    Cordon change(const std::string& node, const Decide& decide) {
+        const Node stored = store_.change_node(node, [&](const Node& current) -> std::optional<Node> {
+            const auto wanted = decide(cordon_of(current));
+            if (!wanted) return std::nullopt;
+            const auto owner = wanted->owner.empty() ? Node() : Node(wanted->owner);
+            return Node::mapping(
+                {{"spec", Node::mapping({{"unschedulable", wanted->unschedulable ? Node(true) : Node()}})},
+                 {"metadata", Node::mapping({{"annotations", Node::mapping({{std::string(api::k_annotation_cordoned_by), owner}})}})}});
+        });
+        return cordon_of(stored);
+    }
+
+    /// Asked once for each: a DaemonSet that goes away during the walk takes its Pods with it.
+    bool has_daemon_set(const kube::Key& key) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (const auto known = daemon_sets_.find(key.to_string()); known != daemon_sets_.end()) return known->second;
+        }
+        const bool found = store_.client().find(kube::resources::k_daemon_sets, key).has_value();
+        const std::lock_guard lock(mutex_);
+        daemon_sets_[key.to_string()] = found;
+        return found;
+    }
+
+    KubeStore& store_;
+    std::mutex mutex_;
+    std::map<std::string, bool> daemon_sets_;
+};
+
+/// Takes a member away, and with it a parent that would be left empty.
+value::Edit removal(const Node& root, std::vector<std::string> path) {
+    const Node* parent = &root;
+    for (std::size_t index = 0; parent != nullptr && index + 1 < path.size(); ++index) parent = parent->find(path[index]);
+    if (parent != nullptr && parent->members().size() == 1 && parent->find(path.back()) != nullptr) path.pop_back();
+    return {std::move(path), std::nullopt};
+}
+
+class DirectoryWorkloads final : public Workloads {
+public:
+    explicit DirectoryWorkloads(DirectoryStore& store) : store_(store) {}
+
+    void require_rights(Leaving /*leaving*/) override {}
+
+    Cordon cordon(const std::string& node, const std::string& owner) override {
+        return change(node, [&](const Cordon& found) { return cordoned(found, owner); });
+    }
+
+    Cordon uncordon(const std::string& node, const std::string& owner) override {
+        return change(node, [&](const Cordon& found) { return uncordoned(found, owner); });
+    }
+
+    std::vector<api::WorkloadPod> pods(const std::string& /*node*/) override { return {}; }
+    std::vector<api::DisruptionBudget> budgets() override { return {}; }
+    std::vector<api::DeviceClaim> claims() override { return {}; }
+    PodEviction evict(const api::WorkloadPod& /*pod*/, std::optional<int> /*grace_seconds*/) override { return {}; }
+
+private:
+    template <typename Decide>
+    Cordon change(const std::string& node, const Decide& decide) {
+        Cordon now;
+        store_.change_node(node, [&](const Node& current) {
+            std::vector<value::Edit> edits;
+            now = cordon_of(current);
+            const auto wanted = decide(now);
+            if (!wanted) return edits;
+            now = *wanted;
+            const std::string annotation(api::k_annotation_cordoned_by);
+            if (wanted->unschedulable) {
+                edits.push_back({{"spec", "unschedulable"}, Node(true)});
+                edits.push_back({{"metadata", "annotations", annotation}, Node(wanted->owner)});
+            } else {
+                edits.push_back(removal(current, {"spec", "unschedulable"}));
+                edits.push_back(removal(current, {"metadata", "annotations", annotation}));
+            }
+            return edits;
+        });
+        return now;
+    }
+
+    DirectoryStore& store_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workloads> workloads_of(ClusterStore& store) {
+    if (auto* server = dynamic_cast<KubeStore*>(&store)) return std::make_unique<KubeWorkloads>(*server);
+    if (auto* directory = dynamic_cast<DirectoryStore*>(&store)) return std::make_unique<DirectoryWorkloads>(*directory);
+    throw bug("this store knows no workloads");
+}
+
+}  // namespace kmm::cluster

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking at a node that has the new module, for longer and through the eyes of the user, before it counts as done.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "drive/node_steps.hpp"
+#include "sys/process.hpp"
+#include "upgrade/pace.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::drive {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr std::size_t k_output_lines = 3;
+
+/// The last lines that are not empty, in one.
+std::string last_lines(const std::string& text) {
+    std::vector<std::string> lines;
+    for (const auto line : base::split(text, '\n'))
+        if (const auto trimmed = base::trim(line); !trimmed.empty()) lines.emplace_back(trimmed);
+    if (lines.size() > k_output_lines) lines.erase(lines.begin(), lines.end() - k_output_lines);
+    return base::join(lines, " | ");
+}
+
+value::Node check_document(const upgrade::Run& run, const upgrade::NodeRecord& node, const Look& seen) {
+    auto document = value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                          {"kind", "NodeCheck"},
+                                          {"node", node.name},
+                                          {"kernel", seen.facts.kernel},
+                                          {"bootID", seen.facts.boot_id},
+                                          {"architecture", seen.facts.architecture},
+                                          {"module", run.module()},
+                                          {"kernelModule", run.kernel_module},
+                                          {"fromVersion", node.from_version},
+                                          {"toVersion", run.to_version},
+                                          {"image", node.target_image},
+                                          {"digest", node.target_digest}});
+    document.set("live", upgrade::encode(seen.module.identity));
+    return document;
+}
+
+}  // namespace
+
+void NodeSteps::ask_check(const std::string& name, const Look& seen, const Deadline& deadline) {
+    const auto run = tools_.recorder.run();
+    if (run.options.check.empty()) return;
+    const auto words = upgrade::command_words(run.options.check);
+    if (!words) throw Error(Exit::config, "bad-value", fmt::format("the record has the check command \"{}\"", run.options.check));
+    sys::ProcessSpec spec;
+    spec.argv = *words;
+    spec.stdin_text = value::to_json(check_document(run, tools_.recorder.node(name), seen)) + "\n";
+    spec.timeout = deadline.left();
+    spec.output_max = 1U << 20U;
+    const auto result = sys::run_process(spec);
+    if (!result.timed_out && result.signal == 0 && result.exit_code == 0) return;
+    const auto how = result.timed_out      ? "took longer than " + base::format_duration(milliseconds(run.options.node_timeout_ms))
+                     : result.signal != 0 ? fmt::format("was ended by signal {}", result.signal)
+                                          : fmt::format("exited with {}", result.exit_code);
+    Error error(Exit::unhealthy, "check-failed", fmt::format("the check {} {}", words->front(), how));
+    const auto output = last_lines(result.out + "\n" + result.err);
+    if (!output.empty()) error.detail("output", output);
+    throw error.hint("find out what it wants: " + run.options.check);
+}
+
+void NodeSteps::require_target(const std::string& name, const Look& seen) const {
+    const auto node = tools_.recorder.node(name);
+    const auto kernel_module = tools_.recorder.run().kernel_module;
+    if (seen.module.presence != Presence::live)
+        throw Error(Exit::unhealthy, "module-gone", fmt::format("{} is not live any more", kernel_module));
+    if (upgrade::compare(seen.module.identity, node.target_identity) == upgrade::Sameness::different)
+        throw Error(Exit::unhealthy, "module-differs",
+                    fmt::format("the live module is {}, expected {}", seen.module.identity.brief(), node.target_identity.brief()));
+}
+
+void NodeSteps::soak(const std::string& name) {
+    const auto run = tools_.recorder.run();
+    const auto node = tools_.recorder.node(name);
+    if (run.options.soak_ms == 0 || node.next == "validate") return;  // nothing new runs there
+    const milliseconds duration(run.options.soak_ms);
+    auto begun = event(upgrade::EventKind::observed, name, "", node.state);
+    begun.message = "watched for " + base::format_duration(duration);
+    if (node.state == "uncordoning" && !node.cordon.empty()) begun.facts.set("cordon", "");
+    tools_.recorder.record(begun);
+    const auto end = tools_.clock.monotonic() + duration;
+    while (tools_.clock.monotonic() < end) {
+        const auto pause = std::min(end - tools_.clock.monotonic(), milliseconds(1000));
+        if (tools_.interrupted() || !tools_.clock.sleep_for(pause) || tools_.interrupted()) throw Leave{StepEnd::left};
+    }
+    const auto seen = must_look(name, Deadline(tools_.clock, milliseconds(run.options.node_timeout_ms)));
+    if (!same_boot(name, seen.facts)) throw Leave{StepEnd::again};
+    require_target(name, seen);
+}
+
+}  // namespace kmm::drive

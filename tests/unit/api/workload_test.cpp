@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "api/workload.hpp"
+#include "value/reader.hpp"
+
+using namespace kmm;
+using namespace kmm::api;
+
+namespace {
+
+value::Node tree_of(const std::string& text) {
+    Diagnostics faults;
+    const auto documents = value::read_yaml(text, "-", faults);
+    REQUIRE(faults.empty());
+    return documents.at(0).root;
+}
+
+}  // namespace
+
+TEST_SUITE("api::unit") {
+
+TEST_CASE("a Pod as a drain sees it") {
+    const auto pod = decode_workload_pod(tree_of(R"(
+metadata:
+  name: job-1
+  namespace: shop
+  uid: u
+  labels: {app: job}
+  deletionTimestamp: "2026-01-01T00:00:00Z"
+  annotations: {kubernetes.io/config.mirror: x}
+  ownerReferences:
+  - {kind: Node, name: other}
+  - {kind: Job, name: job, controller: true}
+spec:
+  volumes: [{name: a, configMap: {}}, {name: b, emptyDir: {}}]
+  containers:
+  - resources: {requests: {cpu: 1, example.com/gpu: 1}, limits: {example.com/gpu: 1, hugepages-2Mi: 1Mi}}
+  - resources: {limits: {example.com/nic: "2", example.com/none: "0"}}
+  resourceClaims: [{name: a, resourceClaimName: mine}, {name: b, resourceClaimTemplateName: t}]
+status:
+  phase: Running
+  resourceClaimStatuses: [{name: b, resourceClaimName: job-1-b-x}]
+)"));
+    CHECK(pod.full_name() == "shop/job-1");
+    CHECK(pod.uid == "u");
+    CHECK(pod.phase == "Running");
+    CHECK(pod.controller_kind == "Job");
+    CHECK(pod.controller_name == "job");
+    CHECK(pod.is_mirror);
+    CHECK(pod.has_empty_dir);
+    CHECK(pod.is_ending);
+    CHECK_FALSE(pod.is_worker);
+    CHECK(pod.resources == std::vector<std::string>{"example.com/gpu", "example.com/nic"});
+    CHECK(pod.claims == std::vector<std::string>{"job-1-b-x", "mine"});
+}
+
+TEST_CASE("what a ResourceClaim asks for and was given, in every version") {
+    const auto claim = decode_device_claim(tree_of(R"(
+metadata: {name: c, namespace: shop}
+spec:
+  devices:
+    requests:
+    - {name: a, exactly: {deviceClassName: v1}}
+    - {name: b, deviceClassName: beta}
+    - {name: c, firstAvailable: [{name: x, deviceClassName: first}, {name: y, deviceClassName: second}]}
+status: {allocation: {devices: {results: [{driver: gpu.example.com, pool: p, device: d}]}}}
+)"));
+    CHECK(claim.namespace_ == "shop");
+    CHECK(claim.name == "c");
+    CHECK(claim.classes == std::vector<std::string>{"v1", "beta", "first", "second"});
+    CHECK(claim.drivers == std::vector<std::string>{"gpu.example.com"});
+    CHECK(decode_device_claim(tree_of("{spec: {devices: 3}}")).classes.empty());
+}
+
+TEST_CASE("fields that are missing or of another kind count as absent") {
+    const auto pod = decode_workload_pod(tree_of("{metadata: {name: a, labels: 3, ownerReferences: x}, spec: {volumes: null, containers: 7}}"));
+    CHECK(pod.controller_kind.empty());
+    CHECK_FALSE(pod.has_empty_dir);
+    CHECK(decode_workload_pod(tree_of("[]")).name.empty());
+    const auto budget = decode_disruption_budget(tree_of("{metadata: {name: b}, spec: {selector: 3, minAvailable: [1]}}"));
+    CHECK_FALSE(budget.selector.has_value());
+    CHECK(budget.min_available.empty());
+}
+
+TEST_CASE("label selectors match as Kubernetes says") {
+    struct Row {
+        const char* selector;
+        bool matches;
+    };
+    const Labels labels = {{"app", "web"}, {"tier", ""}};
+    for (const auto& row : {Row{"{}", true},
+                            Row{"{matchLabels: {app: web}}", true},
+                            Row{"{matchLabels: {app: db}}", false},
+                            Row{"{matchExpressions: [{key: app, operator: In, values: [db, web]}]}", true},
+                            Row{"{matchExpressions: [{key: app, operator: NotIn, values: [db]}]}", true},
+                            Row{"{matchExpressions: [{key: none, operator: NotIn, values: [db]}]}", true},
+                            Row{"{matchExpressions: [{key: tier, operator: Exists}]}", true},
+                            Row{"{matchExpressions: [{key: tier, operator: DoesNotExist}]}", false},
+                            Row{"{matchExpressions: [{key: none, operator: DoesNotExist}]}", true},
+                            Row{"{matchLabels: {app: web}, matchExpressions: [{key: app, operator: NotIn, values: [web]}]}", false},
+                            Row{"{matchExpressions: [{key: app, operator: Like, values: [web]}]}", false}}) {
+        CAPTURE(row.selector);
+        auto spec = value::Node::mapping({{"selector", tree_of(row.selector)}});
+        const auto budget = decode_disruption_budget(value::Node::mapping({{"spec", spec}}));
+        REQUIRE(budget.selector.has_value());
+        CHECK(matches(*budget.selector, labels) == row.matches);
+    }
+}
+}
