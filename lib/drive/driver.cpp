@@ -104,12 +104,11 @@ bool Driver::wait_for_others(const Hold& hold) {
     return true;
 }
 
-void Driver::require_same_cluster() {
-    const auto run = recorder_.run();
-    const auto found = store_.identity(false);
+void require_cluster_of(const upgrade::Run& run, cluster::ClusterStore& store) {
+    const auto found = store.identity(false);
     if (found == run.cluster_identity) return;
     throw Error(Exit::config, "other-cluster",
-                fmt::format("{} is not the cluster this upgrade was started on", store_.describe()))
+                fmt::format("{} is not the cluster this upgrade was started on", store.describe()))
         .detail("started on", run.cluster_place)
         .detail("identity", fmt::format("{}, expected {}", found.empty() ? "none" : found, run.cluster_identity))
         .hint("name the right cluster with --cluster");

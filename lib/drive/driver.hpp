@@ -38,6 +38,9 @@ private:
     std::mutex mutex_;
 };
 
+/// Errors: config "other-cluster" (P20) when `store` is another cluster than the one `run` was started on.
+void require_cluster_of(const upgrade::Run& run, cluster::ClusterStore& store);
+
 /// One run at a time; the caller holds the record's lock. Steps on several nodes run in threads of their own if
 /// max_unavailable allows it; all records go through the one Recorder.
 class Driver {
@@ -49,8 +52,8 @@ public:
     /// Before walk: the time of day, and who is told what the walk waits for.
     void set_pace(Pace pace);
 
-    /// Errors: config "other-cluster" (P20) when the store is another cluster than the record's.
-    void require_same_cluster();
+    /// As require_cluster_of.
+    void require_same_cluster() { require_cluster_of(recorder_.run(), store_); }
     /// Goes on until the run ends, pauses, or a person interrupts. A paused run must be resumed before.
     /// Errors: only those of the record and of an unreadable cluster; the run is resumable then.
     [[nodiscard]] Ended walk();

@@ -13,8 +13,8 @@ documents. The first one is the current context. Exits like the command.
   --budget-after N        a PodDisruptionBudget that allows nothing gives way after N refused evictions
   --log FILE              writes down the requests, one a line
   --dump FILE             writes the objects down when the command has ended, JSON
-  --kubelet               Pods that name a node are run: by `ssh -- NODE kmm-worker ARGUMENTS`, whose answer becomes the
-                          termination message. An image with "missing" in its name cannot be pulled, a node that ssh does not
+  --kubelet               DaemonSets have Pods where their nodeSelector says. Other Pods that name a node are run: by
+                          `ssh -- NODE kmm-worker ARGUMENTS`, whose answer becomes the termination message. An image with "missing" in its name cannot be pulled, a node that ssh does not
                           reach starts nothing
 """
 
@@ -100,6 +100,34 @@ def is_selected(document, query, namespace):
     if namespace and document["metadata"].get("namespace") != namespace:
         return False
     return matches(query.get("labelSelector", ""), document["metadata"].get("labels", {}))
+
+
+def step_daemon_sets(cluster):
+    """The Pods of every DaemonSet are where its nodeSelector says, and ready at once unless their image is "broken"."""
+    for key, daemon_set in sorted(cluster.objects.items()):
+        if key[0] != "daemonsets":
+            continue
+        meta, template = daemon_set["metadata"], daemon_set["spec"]["template"]
+        wanted = template["spec"].get("nodeSelector", {})
+        nodes = [item["metadata"]["name"] for other, item in sorted(cluster.objects.items()) if other[0] == "nodes"
+                 and all(item["metadata"].get("labels", {}).get(name) == value for name, value in wanted.items())]
+        names = {f'{meta["name"]}-{node}': node for node in nodes}
+        ready = "False" if "broken" in template["spec"]["containers"][0]["image"] else "True"
+        for name, node in names.items():
+            if ("pods", meta["namespace"], name) not in cluster.objects:
+                owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": meta["name"], "uid": meta["uid"]}
+                cluster.put({"apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": node},
+                             "metadata": {"name": name, "namespace": meta["namespace"], "ownerReferences": [owner],
+                                          "labels": copy.deepcopy(template["metadata"]["labels"])},
+                             "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}})
+        for other, pod in sorted(cluster.objects.items()):
+            owners = [owner["uid"] for owner in pod["metadata"].get("ownerReferences", [])] if other[0] == "pods" else []
+            if meta["uid"] in owners and other[2] not in names:
+                cluster.remove(other)
+        if daemon_set.get("status", {}).get("desiredNumberScheduled") != len(nodes):
+            new = copy.deepcopy(daemon_set)
+            new["status"] = {"desiredNumberScheduled": len(nodes)}
+            cluster.put(new, "MODIFIED")
 
 
 class Kubelet:
@@ -289,7 +317,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if verb == "list":
                 return self.list(cluster, row, namespace, query)
             if verb != "watch":
-                return self.single(cluster, row, (plural, namespace, name), body, query)
+                self.single(cluster, row, (plural, namespace, name), body, query)
+                if self.options.kubelet and self.command != "GET" and plural in ("nodes", "daemonsets"):
+                    step_daemon_sets(cluster)
+                return None
         return self.watch(cluster, row, namespace, query)
 
     def list(self, cluster, row, namespace, query):

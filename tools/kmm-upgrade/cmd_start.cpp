@@ -164,10 +164,11 @@ void require_free(const std::optional<upgrade::Run>& run) {
 }
 
 Session::Errand errand_of(const cluster::Snapshot& snapshot, const drive::StartRequest& request) {
-    Session::Errand errand{request.ns, request.name, "", request.lineage};
+    Session::Errand errand{request.ns, request.name, "", request.lineage, {}};
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     const auto& module = drive::find_module(snapshot.objects, request.ns, request.name);
     errand.ns = module.meta.namespace_;
+    if (request.options.runner == "self") errand.rights = cluster::plugin_rules(module);
     if (module.module_loader) errand.service_account = module.module_loader->service_account_name;
     return errand;
 }
@@ -295,7 +296,9 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     recorder.save();
     progress.note(fmt::format("{} {}: {} -> {} on {} nodes", clock_text(run.created), run.state,
                               run.from_version.empty() ? "none" : run.from_version, run.to_version, run.nodes.size()));
-    drive::Driver driver(*store, *workloads, *runner, recorder, session.clock(), [&] { return session.stopped(); });
+    const auto plugins = session.make_plugins(run, *store);
+    drive::Driver driver(plugins ? static_cast<cluster::ClusterStore&>(*plugins) : *store, *workloads, *runner, recorder, session.clock(),
+                         [&] { return session.stopped(); });
     driver.set_pace(pace_of(progress));
     auto ended = drive::Ended::paused;
     if (request.options.manual) driver.pause("manual", "as --manual asks; go on with step");

@@ -82,7 +82,9 @@ Exit run_skip(const cli::Args& args, cli::Context& context) {
     const auto reason = args.get("reason");
     if (!reason || reason->empty())
         throw Error(Exit::usage, "missing-option", "--reason TEXT is missing").hint("say why; it stays in the history");
-    Walk walk(session, "skip " + args.positional("NODE"), Reach::record);
+    // A drained node's cordon is lifted; else nothing but the record changes.
+    const auto reach = session.must_load().options.drain ? Reach::nodes : Reach::record;
+    Walk walk(session, "skip " + args.positional("NODE"), reach);
     walk.driver.skip(args.positional("NODE"), *reason);
     walk.progress.stop();
     print_summary(context, walk.recorder.run(), false);

@@ -241,6 +241,7 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
         const auto pods = cluster::worker_pod_rules(errand.ns);
         rules.insert(rules.end(), pods.begin(), pods.end());
     }
+    rules.insert(rules.end(), errand.rights.begin(), errand.rights.end());
     server->require_rights(rules);
     if (purpose == Purpose::look) return;
     kube::ClientOptions quiet;
@@ -257,6 +258,15 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
                                                          lease.namespace_, lease.name, base::escape(other.holder)));
                     });
     lease_ = std::move(keeper);
+}
+
+std::unique_ptr<cluster::PluginStore> Session::make_plugins(const upgrade::Run& run, cluster::ClusterStore& store) const {
+    auto* server = dynamic_cast<cluster::KubeStore*>(&store);
+    if (server == nullptr || run.options.runner != "self") return nullptr;
+    auto plugins = std::make_unique<cluster::PluginStore>(*server, run.module_namespace, run.module_name,
+                                                          std::chrono::milliseconds(run.options.node_timeout_ms));
+    plugins->apply();
+    return plugins;
 }
 
 std::unique_ptr<cluster::NodeRunner> Session::make_runner(const upgrade::Options& options, cluster::ClusterStore& store,
@@ -308,10 +318,14 @@ upgrade::Run locked_run(Session& session, const std::string& operation) {
 }
 
 std::unique_ptr<cluster::NodeRunner> runner_of(Session& session, upgrade::Run& run, cluster::ClusterStore& store, Reach reach) {
+    drive::require_cluster_of(run, store);
     session.choose_runner(run.options, session.cluster_place(run.cluster_place), Session::Age::recorded);
-    Session::Errand errand{run.module_namespace, run.module_name, "", run.lineage};
+    Session::Errand errand{run.module_namespace, run.module_name, "", run.lineage, {}};
     for (const auto& node : run.nodes)
         if (!node.target_entry.is_null()) errand.service_account = api::decode_node_module(node.target_entry).service_account_name;
+    if (reach == Reach::nodes && run.options.runner == "self")
+        for (const auto& module : store.read().objects.modules)
+            if (module.meta.namespace_ == errand.ns && module.meta.name == errand.module) errand.rights = cluster::plugin_rules(module);
     if (reach == Reach::nodes) session.secure(run.options, store, errand, Session::Purpose::change);
     return session.make_runner(run.options, store, errand);
 }
@@ -333,11 +347,12 @@ Walk::Walk(Session& in, const std::string& operation, Reach reach)
       store(in.open_cluster(in.cluster_place(found.cluster_place))),
       workloads(cluster::workloads_of(*store)),
       runner(runner_of(in, found, *store, reach)),
+      plugins(reach == Reach::nodes ? in.make_plugins(found, *store) : nullptr),
       journal(in.directory()),
       progress(in.context(), found),
       recorder(found, journal, in.clock(), told_to_command(progress, found.options.on_event)),
-      driver(*store, *workloads, *runner, recorder, in.clock(), [&in] { return in.stopped(); }) {
-    driver.require_same_cluster();
+      driver(plugins ? static_cast<cluster::ClusterStore&>(*plugins) : *store, *workloads, *runner, recorder, in.clock(),
+             [&in] { return in.stopped(); }) {
     driver.set_pace(pace_of(progress));
 }
 

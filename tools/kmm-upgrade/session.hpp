@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/app.hpp"
+#include "cluster/plugin_store.hpp"
 #include "cluster/runner.hpp"
 #include "cluster/store.hpp"
 #include "cluster/workloads.hpp"
@@ -43,6 +44,7 @@ public:
     /// What nodes are reached for.
     struct Errand {
         std::string ns, module, service_account, lineage;
+        std::vector<kube::Rule> rights;  ///< besides those of nodes and Lease
     };
     /// Puts --via, --worker-image, --ssh-config and --worker over what is recorded. A run that is `fresh` and says nothing of
     /// nodes uses worker Pods on an API server, and ssh elsewhere. Errors: usage "unsupported", "missing-option", "bad-value".
@@ -58,6 +60,10 @@ public:
     /// The runner that `options` name.
     [[nodiscard]] std::unique_ptr<cluster::NodeRunner> make_runner(const upgrade::Options& options, cluster::ClusterStore& store,
                                                                    const Errand& errand) const;
+
+    /// With worker Pods, which no operator accompanies: a store that steps the Module's DaemonSets; what it asks for is applied.
+    /// nullptr otherwise, then `store` itself is used.
+    [[nodiscard]] std::unique_ptr<cluster::PluginStore> make_plugins(const upgrade::Run& run, cluster::ClusterStore& store) const;
 
     /// True once a signal asked to stop or --timeout passed.
     [[nodiscard]] bool stopped() const;
@@ -94,6 +100,7 @@ struct Walk {
     std::unique_ptr<cluster::ClusterStore> store;
     std::unique_ptr<cluster::Workloads> workloads;
     std::unique_ptr<cluster::NodeRunner> runner;
+    std::unique_ptr<cluster::PluginStore> plugins;  ///< null unless it is to be used instead of the store
     drive::StateJournal journal;
     Progress progress;
     drive::Recorder recorder;
