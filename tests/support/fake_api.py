@@ -11,6 +11,7 @@ documents. The first one is the current context. Exits like the command.
   --without GROUP         the API group is not there; may be repeated
   --fail N:STATUS         the first N requests are answered with STATUS
   --budget-after N        a PodDisruptionBudget that allows nothing gives way after N refused evictions
+  --kill N:WHEN:FILE      SIGKILLs the process whose number is in FILE before or after the Nth request is answered
   --log FILE              writes down the requests, one a line
   --dump FILE             writes the objects down when the command has ended, JSON
   --kubelet               DaemonSets have Pods where their nodeSelector says. Other Pods that name a node are run: by
@@ -25,6 +26,7 @@ import json
 import os
 import pathlib
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -234,8 +236,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     options = None
     clusters = {}
-    failures = 0
     refusals = -1  # how many evictions a budget refuses yet; below zero: for ever
+    failures = seen = 0
     lock = threading.Lock()
 
     def log_message(self, *arguments):
@@ -281,7 +283,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
         allowed = f"{asked['verb']}:{resource}" not in self.options.deny
         return self.answer({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}}, 201)
 
+    def kill(self, number, when):
+        wanted, at, path = self.options.kill.split(":", 2)
+        if number == int(wanted) and when == at:
+            try:
+                os.kill(int(pathlib.Path(path).read_text()), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
     def handle_request(self):
+        with self.lock:
+            Handler.seen += 1
+            number = Handler.seen
+        self.kill(number, "before")
+        self.do_request()
+        self.kill(number, "after")
+
+    def do_request(self):
         length = int(self.headers.get("Content-Length", 0))
         body = json.loads(self.rfile.read(length)) if length else None
         url = urllib.parse.urlsplit(self.path)
@@ -449,6 +467,7 @@ def main():
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--fail", default="0:503")
     parser.add_argument("--budget-after", type=int, default=-1)
+    parser.add_argument("--kill", default="0:before:")
     parser.add_argument("--log")
     parser.add_argument("--dump")
     parser.add_argument("--kubelet", action="store_true")
@@ -461,6 +480,7 @@ def main():
     Handler.clusters = {name: Cluster(directory) for name, directory in named}
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    server.handle_error = lambda *_: None  # a client that was killed
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     home = pathlib.Path(os.environ["HOME"])
     config = home / "kubeconfig"

@@ -275,4 +275,20 @@ TEST_CASE("LeaseKeeper: who renews it is alive, who does not is waited for, who 
     CHECK(server.clock().elapsed == before);
 }
 
+TEST_CASE("a client asks before every try of a change, and sends nothing more once that throws") {
+    int asked = 0;
+    ClientOptions options;
+    options.before_change = [&] {
+        if (++asked == 3) { throw Error(Exit::locked, "lease-lost", "the Lease is lost"); }
+    };
+    Scripted scripted({reply(200, R"({"kind":"Node"})"), status_reply(503, "", "sad"), reply(201, R"({"kind":"Lease","metadata":{"name":"x"}})")}, options);
+    static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
+    CHECK(asked == 0);
+    const value::Node lease = tree(R"({"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"x","namespace":"ops"}})");
+    static_cast<void>(scripted.client->create(resources::k_leases, lease));
+    CHECK(asked == 2);
+    CHECK(error_of([&] { return scripted.client->create(resources::k_leases, lease); }).code() == "lease-lost");
+    CHECK(scripted.targets().size() == 3);
+}
+
 }
