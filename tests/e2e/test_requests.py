@@ -113,5 +113,6 @@ class Requests(unittest.TestCase):
 
         moments = [(number, when) for number in range(first, count, STEP) for when in ("before", "after")]
         self.assertGreater(len(moments), 10)
+        print(f"requests: {count}, killed at {len(moments)} moments", file=sys.stderr)
         faults = every(moments, body)
         self.assertEqual([], faults)

@@ -152,6 +152,7 @@ TEST_CASE("a worker Pod: what its status says of the worker") {
          "completed", 137, "in time"},
         {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"reason":"ContainerStatusUnknown"}}}]})",
          "unknown", 0, "killed"},
+        {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":255,"reason":"Unknown"}}}]})", "unknown", 0, "killed"},
         {R"({"phase":"Failed","reason":"NodeShutdown","message":"Pod was terminated"})", "unknown", 0, "NodeShutdown: Pod was terminated"},
         {R"({"phase":"Failed","reason":"DeadlineExceeded"})", "unknown", 0, "DeadlineExceeded"},
         {R"({"phase":"Failed","reason":"OutOfcpu","message":"Node didn't have enough resource: cpu"})", "completed", 69,
