@@ -30,6 +30,7 @@ public:
         if (text_.empty()) {
             throw fail(0, "expected an image reference, found an empty text");
         }
+        refuse_user_info();
         Reference result;
         std::size_t end = text_.size();
         if (const std::size_t at = text_.find('@'); at != std::string_view::npos) {
@@ -64,6 +65,21 @@ public:
     }
 
 private:
+    /// "https://user:password@host/..." would be cited in every message: what stands before the "@" is never shown.
+    void refuse_user_info() const {
+        const std::size_t scheme = text_.find("://");
+        const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+        const std::size_t at = scheme == std::string_view::npos ? text_.find('@') : text_.rfind('@');
+        if (at == std::string_view::npos || at < begin || text_.substr(at + 1).starts_with("sha") || text_.find('/', at) == std::string_view::npos ||
+            (scheme == std::string_view::npos && text_.substr(0, at).find('/') != std::string_view::npos)) {
+            return;
+        }
+        const std::string shown = fmt::format("{}…{}", text_.substr(0, begin), text_.substr(at));
+        throw Error(Exit::data, "bad-reference", fmt::format("image reference, column {}: expected no user name and password", begin + 1))
+            .detail("text", base::escape(shown))
+            .hint("credentials belong into a pull Secret or the file of --authfile");
+    }
+
     static bool looks_like_registry(std::string_view component) {
         return component == "localhost" || component.find_first_of(".:") != std::string_view::npos ||
                component.starts_with('[');
@@ -211,6 +227,8 @@ private:
         if (text_.substr(offset).starts_with("$") || text_.substr(offset).starts_with("{")) {
             error.hint("a template variable was left in: give the reference of one kernel, for example the output of "
                        "kmm-plan render");
+        } else if (text_.starts_with("https://") || text_.starts_with("http://") || text_.starts_with("docker://")) {
+            error.hint(fmt::format("leave out {}", text_.substr(0, text_.find("//") + 2)));
         } else if (offset < text_.size() && is_upper(text_[offset])) {
             error.hint("repository names are lower case; upper case is allowed only in the tag");
         }

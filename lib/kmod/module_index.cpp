@@ -67,6 +67,14 @@ std::string cut_root(const std::string& path, const std::string& root) {
     return path;
 }
 
+/// The first of `names`, and how many more there are.
+std::string some_of(const std::vector<std::string>& names) {
+    constexpr std::size_t shown = 20;
+    if (names.empty()) return "none";
+    if (names.size() <= shown) return base::join(names, ", ");
+    return fmt::format("{} and {} more", base::join({names.begin(), names.begin() + shown}, ", "), names.size() - shown);
+}
+
 /// Module names after `section` ("pre:" or "post:") in a softdep= value.
 std::vector<std::string> soft_names(const std::string& value, std::string_view section) {
     std::vector<std::string> names;
@@ -302,8 +310,7 @@ LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::str
         if (find(raw) != nullptr) continue;
         std::vector<std::string> names;
         for (const auto& [key, module] : modules_) names.push_back(key);
-        Error error(Exit::not_found, "module-not-in-image", fmt::format("the image has no module {}, found {}", base::escape(raw),
-                                                                       names.empty() ? "none" : base::join(names, ", ")));
+        Error error(Exit::not_found, "module-not-in-image", fmt::format("the image has no module {}, found {}", base::escape(raw), some_of(names)));
         if (const auto near = base::nearest(normalise_name(raw), names)) error.hint(fmt::format("did you mean {}?", *near));
         throw error;
     }

@@ -86,7 +86,8 @@ Report keep_all(const std::vector<std::string>& order, const std::string& main, 
         report.modules.push_back(report_of(name, live ? Action::kept : Action::not_loaded, live));
         if (name == main) report.modules.back().role = Role::main;
     }
-    report.warnings.push_back(warning);
+    const bool any = std::any_of(report.modules.begin(), report.modules.end(), [](const ModuleReport& module) { return module.action == Action::kept; });
+    if (any) report.warnings.push_back(warning);
     return report;
 }
 

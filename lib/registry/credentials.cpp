@@ -53,6 +53,12 @@ void add_entries(const value::Node& auths, const std::string& file, std::vector<
             throw bad_file(file, "expected a mapping for every registry, found a " +
                                      std::string(value::kind_name(member.value.kind())));
         }
+        for (const std::string_view key : {"username", "password", "identitytoken", "auth"}) {
+            const value::Node* value = member.value.find(key);
+            if (value != nullptr && !value->is_string() && !value->is_null()) {
+                throw bad_file(file, fmt::format("{}: expected a text, found a {}", key, value::kind_name(value->kind())));
+            }
+        }
         Credential credential;
         credential.key = normalise_key(member.key);
         credential.user = member.value.get_string({"username"});

@@ -26,6 +26,12 @@ bool is_theirs(const Error& error) {
     }
 }
 
+/// True for a host that no other machine can answer for.
+bool is_this_machine(const std::string& registry) {
+    const auto url = net::parse_url("https://" + registry + "/");
+    return url && (url->host == "localhost" || net::literal_scope(url->host) == net::AddressScope::loopback);
+}
+
 class RegistryStore final : public ImageStore {
 public:
     RegistryStore(const image::Reference& reference, const PullRequest& request, net::HttpClient& http, sys::Clock& clock,
@@ -33,7 +39,9 @@ public:
         : reference_(reference), warnings_(warnings) {
         for (const image::Endpoint& endpoint : image::endpoints_of(reference, request.mirrors)) {
             PullRequest own = request;
-            own.tls.insecure = endpoint.insecure || (!endpoint.mirror && request.tls.insecure);
+            // --insecure is about the registry; what mirror documents cannot say it says for mirrors on this very machine, too.
+            const bool meant = !endpoint.mirror || is_this_machine(endpoint.reference.registry);
+            own.tls.insecure = endpoint.insecure || (meant && request.tls.insecure);
             if (endpoint.mirror) {
                 own.tls.pinned_key.clear();
             }

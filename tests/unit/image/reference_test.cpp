@@ -86,6 +86,14 @@ TEST_CASE("M64 faults are shown below the byte") {
         CHECK(error.message().find("column " + std::to_string(row.column) + ":") != std::string::npos);
         CHECK(detail(error, "here") == std::string(row.column - 1, ' ') + "^");
     }
+    for (const char* text : {"https://u:canary@reg.example.com/a:v1", "u:canary@reg.example.com/a", "https://u:can/ary@reg.example.com/a@b/c", "oops://canary@h/x"}) {
+        CAPTURE(text);
+        const Error error = error_of(text);
+        CHECK(error.message().find("expected no user name and password") != std::string::npos);
+        CHECK((error.message() + detail(error, "text")).find("ary") == std::string::npos);
+        CHECK(error.hint().find("--authfile") != std::string::npos);
+    }
+    CHECK(error_of("https://reg.example.com/a").hint() == "leave out https://");
     CHECK(error_of("a:${X}").hint().find("template") != std::string::npos);
     CHECK(error_of("reg.example.com/Team/x").hint().find("lower case") != std::string::npos);
     CHECK(detail(error_of("a\n\x1b" "b"), "text") == "a\\n\\x1bb");

@@ -69,6 +69,18 @@ TEST_CASE("digests that are known are taken, the others computed") {
     CHECK(index.find("beta")->sha256 == image.index().find("beta")->sha256);
 }
 
+TEST_CASE("of many modules only some are named") {
+    Image image;
+    for (int i = 100; i < 125; ++i) image.add("m" + std::to_string(i));
+    try {
+        (void)image.index().order("other", {});
+        FAIL("expected an error");
+    } catch (const Error& error) {
+        CHECK(error.code() == "module-not-in-image");
+        CHECK(error.message().ends_with("m118, m119 and 5 more"));
+    }
+}
+
 TEST_CASE("an absent directory is an empty index") {
     CHECK(kmod::ModuleIndex::build("/nonexistent/kmm", "").modules().empty());
 }

@@ -63,6 +63,28 @@ TEST_CASE("M62 a mirror that has the image is asked alone; one that has it not i
     CHECK(full.asked_of(full.mirror) == 3);
 }
 
+TEST_CASE("mirrors: --insecure is about the registry, and about mirrors on this machine, which documents cannot mark") {
+    const auto pull = [](const std::string& mirror_host, bool insecure) {
+        FakeRegistry origin;
+        origin.add_image("v1", {mirrored_layer()});
+        FakeRegistry mirror;
+        mirror.add_image("v1", {mirrored_layer()});
+        const Outcome outcome = pull_from(origin, [&](registry::PullRequest& request) {
+            image::MirrorRule rule;
+            rule.prefix = origin.host() + "/team";
+            rule.mirrors = {{mirror_host + mirror.host().substr(mirror.host().find(':')) + "/team", false, image::MirrorUse::all}};
+            request.mirrors = {rule};
+            request.tls.insecure = insecure;
+        });
+        CHECK(mirror.server().count("/v2/team/") == (outcome.error || outcome.warned("mirror-failed") ? 0U : 3U));
+        return outcome;
+    };
+    CHECK_FALSE(pull("127.0.0.1", true).warned("mirror-failed"));
+    CHECK_FALSE(pull("localhost", true).warned("mirror-failed"));
+    CHECK(pull("127.0.0.1", false).error.has_value());
+    CHECK(pull("mirror.invalid", true).warned("mirror-failed"));
+}
+
 TEST_CASE("M62 wrong bytes of a mirror are refused, and the next one is asked") {
     MirrorScene blob;
     blob.mirror.add_image("v1", {mirrored_layer()});
