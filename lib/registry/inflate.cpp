@@ -78,6 +78,12 @@ public:
         }
     }
 
+    bool swap_buffer(std::vector<char>& buffer) override {
+        buffer.resize(output_.size());
+        output_.swap(buffer);
+        return true;
+    }
+
 private:
     void start_member() {
         isal_inflate_init(&state_);
@@ -176,6 +182,12 @@ public:
                 return {output_.data(), out.pos};
             }
         }
+    }
+
+    bool swap_buffer(std::vector<char>& buffer) override {
+        buffer.resize(output_.size());
+        output_.swap(buffer);
+        return true;
     }
 
 private:

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <memory>
 #include <optional>
 #include <set>
@@ -33,7 +35,7 @@ std::string digest_of_files(const std::vector<ExtractedFile>& files) {
 class Pull {
 public:
     Pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& http, sys::Clock& clock)
-        : request_(request), http_(http), clock_(clock), deadline_(clock.monotonic() + request.deadline),
+        : request_(with_stop(request)), http_(http), clock_(clock), deadline_(clock.monotonic() + request.deadline),
           view_(wanted_from(request), request.limits), staging_(out_dir) {}
 
     PullResult run() {
@@ -63,6 +65,29 @@ public:
     }
 
 private:
+    /// `request`, and given up as soon as one side of the pull has failed.
+    PullRequest with_stop(PullRequest request) {
+        request.cancelled = [this, asked = std::move(request.cancelled)] { return stop_ || (asked && asked()); };
+        return request;
+    }
+
+    /// Downloads layer `index` of `image`, proven, into a file without a name. One at a time, perhaps in another thread.
+    sys::Fd fetch(ImageStore& store, const ResolvedImage& image, std::size_t index, std::uint64_t before, std::uint64_t total) {
+        const image::Descriptor& layer = image.manifest.layers[index];
+        staging_.need_space(layer.size);
+        sys::Fd blob = staging_.unnamed_file();
+        FileTarget target(blob.get());
+        store.blob(layer, target, notes_, [&](std::uint64_t have) {
+            if (stop_) {
+                throw Error(Exit::interrupted, "interrupted", "the pull was given up");
+            }
+            if (request_.progress) {
+                request_.progress(before + have, total);
+            }
+        });
+        return blob;
+    }
+
     void check_deadline() const {
         if (clock_.monotonic() >= deadline_) {
             throw pull_timeout(request_.deadline);
@@ -103,31 +128,43 @@ private:
         result_.index_digest = image.index_digest;
         const std::uint64_t total = check_layers(image.manifest, image.config, request_.limits);
         Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [&] { store.check_deadline(); }};
+        const std::size_t count = image.manifest.layers.size();
         std::uint64_t done = 0;
-        for (std::size_t i = 0; i < image.manifest.layers.size(); ++i) {
-            const image::Descriptor& layer = image.manifest.layers[i];
-            with_context(
-                [&] {
-                    return fmt::format("image {}: layer {} of {} ({})", result_.reference, i + 1,
-                                       image.manifest.layers.size(), layer.digest.short_text());
-                },
-                [&] {
-                    staging_.need_space(layer.size);
-                    const sys::Fd blob = staging_.unnamed_file();
-                    FileTarget target(blob.get());
-                    store.blob(layer, target, notes_, [&](std::uint64_t have) {
-                        if (request_.progress) {
-                            request_.progress(done + have, total);
+        // While a layer is extracted the next one is downloaded: at most two are on the disk, and none is in memory.
+        std::future<sys::Fd> next;
+        const auto start = [&](std::size_t index) {
+            next = std::async(index == 0 ? std::launch::deferred : std::launch::async | std::launch::deferred,
+                              [this, &store, &image, index, done, total] { return fetch(store, image, index, done, total); });
+        };
+        try {
+            for (std::size_t i = 0; i < count; ++i) {
+                const image::Descriptor& layer = image.manifest.layers[i];
+                with_context(
+                    [&] { return fmt::format("image {}: layer {} of {} ({})", result_.reference, i + 1, count, layer.digest.short_text()); },
+                    [&] {
+                        if (i == 0) {
+                            start(0);
                         }
+                        const sys::Fd blob = next.get();
+                        done += layer.size;
+                        if (i + 1 < count) {
+                            start(i + 1);
+                        }
+                        extract_layer(blob.get(), layer, image.config.diff_ids[i], extraction);
                     });
-                    extract_layer(blob.get(), layer, image.config.diff_ids[i], extraction);
-                });
-            done += layer.size;
+            }
+        } catch (...) {
+            stop_ = true;  // what is still being downloaded ends before anything of this goes away
+            if (next.valid() && next.wait_for(std::chrono::seconds(0)) != std::future_status::deferred) {
+                next.wait();
+            }
+            throw;
         }
         result_.bytes_downloaded = done;
     }
 
-    const PullRequest& request_;
+    std::atomic<bool> stop_{false};
+    const PullRequest request_;
     net::HttpClient& http_;
     sys::Clock& clock_;
     std::chrono::milliseconds deadline_;

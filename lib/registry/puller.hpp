@@ -63,8 +63,10 @@ struct PullRequest {
     Limits limits;
     std::chrono::milliseconds deadline{600'000};
     int attempts = 5;
-    /// Called with (bytes so far, total bytes) of compressed data; may be empty.
+    /// Called with (bytes so far, total bytes) of compressed data, perhaps in another thread, never in two at once; may be empty.
     std::function<void(std::uint64_t, std::uint64_t)> progress;
+    /// Asked about once a second, perhaps in another thread, while the network is waited for: true ends the pull. May be empty.
+    std::function<bool()> cancelled;
 };
 
 struct ExtractedFile {

@@ -59,7 +59,7 @@ Error pull_timeout(milliseconds allowed) {
 
 Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference,
                  const PullRequest& request, Access access, const std::string& mount_from)
-    : http_(http), clock_(clock), reference_(reference), access_(access), tls_(request.tls),
+    : http_(http), clock_(clock), reference_(reference), access_(access), tls_(request.tls), cancelled_(request.cancelled),
       authenticator_(http, reference, request, scopes_of(reference, access, mount_from)),
       deadline_(clock.monotonic() + request.deadline), allowed_(request.deadline),
       random_(static_cast<std::minstd_rand::result_type>(clock.monotonic().count() + 1)) {
@@ -142,6 +142,7 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
         request.body = outgoing.body;
         request.tls = tls_;
         request.timeout = remaining();
+        request.cancelled = cancelled_;
         request.scope_max = scope_max_for(url, boundary_);
         left_origin = !url.same_origin(origin_);
         if (left_origin) {

@@ -74,6 +74,7 @@ private:
     image::Reference reference_;
     Access access_;
     net::TlsSettings tls_;
+    std::function<bool()> cancelled_;
     Authenticator authenticator_;
     Boundary boundary_;
     net::Url origin_;

@@ -21,6 +21,9 @@ public:
     virtual ~ByteSource() = default;
     /// The next piece; empty at the end, and for ever after.
     [[nodiscard]] virtual std::string_view next() = 0;
+    /// After a piece: takes `buffer` and leaves in it the memory that the piece lies at the beginning of, so that it need not be
+    /// copied to live longer. False if the piece lies elsewhere; then nothing was changed.
+    [[nodiscard]] virtual bool swap_buffer(std::vector<char>& /*buffer*/) { return false; }
 };
 
 /// Reads a descriptor from its start with pread; the descriptor stays the caller's. Errors: io.

@@ -28,9 +28,12 @@ void ThreadedSource::work() {
                 changed_.notify_all();
                 return;
             }
-            std::vector<char>& slot = slots_[filled_ % k_slots];
+            Slot& slot = slots_[filled_ % k_slots];
             lock.unlock();  // the reader does not look at a slot that is not filled
-            slot.assign(piece.begin(), piece.end());
+            slot.size = piece.size();
+            if (!input_.swap_buffer(slot.bytes)) {
+                slot.bytes.assign(piece.begin(), piece.end());
+            }
             lock.lock();
             ++filled_;
             changed_.notify_all();
@@ -58,8 +61,8 @@ std::string_view ThreadedSource::next() {
         return {};
     }
     reading_ = true;
-    const std::vector<char>& slot = slots_[taken_ % k_slots];
-    return {slot.data(), slot.size()};
+    const Slot& slot = slots_[taken_ % k_slots];
+    return {slot.bytes.data(), slot.size};
 }
 
 }  // namespace kmm::registry

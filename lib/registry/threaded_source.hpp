@@ -30,7 +30,11 @@ private:
 
     static constexpr std::size_t k_slots = 4;
     ByteSource& input_;
-    std::array<std::vector<char>, k_slots> slots_;
+    struct Slot {
+        std::vector<char> bytes;
+        std::size_t size = 0;  ///< of the piece, which begins at the front
+    };
+    std::array<Slot, k_slots> slots_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::size_t filled_ = 0;  ///< pieces that were ever put in; piece i is in slot i % k_slots

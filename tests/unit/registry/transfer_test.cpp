@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "unit/registry/pull_fixture.hpp"
 
@@ -53,6 +54,32 @@ struct Scene {
 }  // namespace
 
 TEST_SUITE("registry::unit") {
+
+TEST_CASE("the next layer is on its way while one is extracted, and given up when that fails") {
+    std::string bulk(1U << 20U, 'x');
+    const auto layer_of = [&](const std::string& name) { return gzip_layer(TarBuilder().file(k_modules + "/" + name, bulk).finish()); };
+    const std::vector<TestLayer> layers{layer_of("a.ko"), layer_of("b.ko"), layer_of("c.ko"), layer_of("a.ko")};
+    const Outcome whole = pull_layers(layers);
+    REQUIRE_MESSAGE(!whole.error, whole.message());
+    CHECK(whole.files.size() == 3);
+    CHECK(whole.result.bytes_downloaded == layers[0].bytes.size() + layers[1].bytes.size() + layers[2].bytes.size() + layers[3].bytes.size());
+
+    // The second layer would drip for minutes; the first one is none.
+    FakeRegistry registry;
+    TestLayer broken = layers[0];
+    broken.bytes[0] ^= 1;
+    registry.add_image("v1", {broken, layers[1]});
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.target.find(sha256(layers[1].bytes)) == std::string::npos) return std::nullopt;
+        FakeReply reply = registry.usual(request);
+        reply.drip_ms = 100;
+        return reply;
+    };
+    const auto start = std::chrono::steady_clock::now();
+    const Outcome failed = pull_from(registry);
+    CHECK(failed.code() == "bad-layer");
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+}
 
 TEST_CASE("M02 a blob of the right size with a wrong byte is fetched once more, then refused") {
     Scene always([](int, const FakeRequest&, FakeReply& reply) { reply.body[1000] ^= 1; });
