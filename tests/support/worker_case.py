@@ -7,7 +7,7 @@ Usage: worker_case.py CASE.json COMMAND...     in the current directory; makes .
 CASE.json (all optional):
   host     {"release", "tainted", "live": {NAME: {"srcversion", "taint", "refcnt", "holders": [..], "state", ...}},
             "files": {PATH: TEXT}, "modules": [KO...] of the host's own tree}
-  image    {"repository", "tag", "kernel", "modules": [KO...], "files": {PATH: TEXT}}
+  image    {"repository", "tag", "kernel", "root" ("opt/"), "modules": [KO...], "files": {PATH: TEXT}}
            KO = {"name", "file", "srcversion", "vermagic", "depends", "modinfo": [..], "undefined": [..], "exported": [..],
                  "machine", "bytes", "compress": "gzip" or "xz", "signer", "tampered"}; "links": {PATH: TARGET} in the image
            "signer": NAME signs it with the key of ./NAME.pem, a certificate that is made if it is not there
@@ -132,7 +132,7 @@ def make_image(spec):
     """Every blob and manifest by the path it is asked for at."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        files = {f"opt/lib/modules/{spec.get('kernel', RELEASE)}/{ko.get('file', ko['name'] + '.ko')}": make_ko(ko)
+        files = {f"{spec.get('root', 'opt/')}lib/modules/{spec.get('kernel', RELEASE)}/{ko.get('file', ko['name'] + '.ko')}": make_ko(ko)
                  for ko in spec.get("modules", [])}
         files.update({path: text.encode("latin-1") for path, text in spec.get("files", {}).items()})
         for path, data in sorted(files.items()):

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <functional>
+#include <optional>
 #include <iterator>
 #include <utility>
 #include <filesystem>
@@ -140,6 +142,31 @@ void close_sandbox(const Job& job, const std::string& scratch, sys::SandboxRepor
     for (const auto& line : report.missing) context.console.err(fmt::format("sandbox: not here: {}\n", line));
 }
 
+/// The kernel's modules under its name as it is, or without the "+" at its end; and where nothing says dirName, in /opt, which is
+/// what KMM's Modules have, or in the root, which is what KMM's worker then means. `request` and `kernel` become what was found.
+registry::PullResult pull_somewhere(registry::PullRequest& request, std::string& kernel, bool any_directory, const std::function<registry::PullResult()>& pull) {
+    std::vector<std::string> directories{request.dir_name};
+    if (any_directory) directories.emplace_back("/");
+    std::vector<std::string> kernels{kernel};
+    if (std::string trimmed = api::trim_kernel(kernel); trimmed != kernel) kernels.push_back(std::move(trimmed));
+    std::optional<Error> first;
+    for (const auto& directory : directories) {
+        for (const auto& name : kernels) {
+            request.dir_name = directory;
+            request.kernels = {name};
+            try {
+                registry::PullResult result = pull();
+                kernel = name;
+                return result;
+            } catch (const Error& error) {
+                if (error.code() != "kernel-not-in-image") throw;
+                if (!first) first = error;
+            }
+        }
+    }
+    throw std::move(*first);
+}
+
 }  // namespace
 
 PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
@@ -157,16 +184,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     if (job.config.insecure_pull) request.tls.insecure = true;
     if (!args.get("platform")) request.architecture = job.node.architecture;
     std::string kernel = job.node.kernel;
-    request.kernels = {kernel};
-    try {
-        image.pulled = run_pull(request, image.directory.path(), context, clock);
-    } catch (const Error& error) {
-        const std::string trimmed = api::trim_kernel(kernel);
-        if (error.code() != "kernel-not-in-image" || trimmed == kernel) throw;
-        kernel = trimmed;
-        request.kernels = {kernel};
-        image.pulled = run_pull(request, image.directory.path(), context, clock);
-    }
+    image.pulled = pull_somewhere(request, kernel, job.config.modprobe.dir_name.empty(), [&] { return run_pull(request, image.directory.path(), context, clock); });
     image.pulled.warnings.insert(image.pulled.warnings.begin(), warnings.begin(), warnings.end());
     close_sandbox(job, base, sandbox, context);
     const std::string& root = image.directory.path();
