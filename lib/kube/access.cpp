@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/access.hpp"
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <tuple>
@@ -77,6 +78,14 @@ Subject subject_of(const std::string& user) {
     return {"User", user.empty() ? "USER" : user, ""};
 }
 
+/// A name of its own for each set of rights and each subject (32 bits of FNV-1a): applying a role replaces the rules of one that
+/// has the same name.
+std::string role_name_for(const std::string& prefix, const std::vector<Rule>& rules, const Subject& subject) {
+    std::uint32_t hash = 0x811c9dc5U;
+    for (const char c : rbac_yaml(rules, prefix, subject)) { hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193U; }
+    return fmt::format("{}-{:08x}", prefix, hash);
+}
+
 }  // namespace
 
 std::vector<Rule> missing_rules(Client& client, const std::vector<Rule>& rules) {
@@ -127,7 +136,8 @@ Error missing_error(Client& client, const std::vector<Rule>& missing, const std:
                                           rule.subresource.empty() ? "" : "/" + rule.subresource,
                                           rule.namespace_.empty() ? "" : " in " + rule.namespace_));
     }
-    const std::string manifests = rbac_yaml(missing, role_name, whoami(client));
+    const Subject subject = whoami(client);
+    const std::string manifests = rbac_yaml(missing, role_name_for(role_name, missing, subject), subject);
     return std::move(error).hint("ask an admin of the cluster to apply this:\n" + std::string(base::trim(manifests)));
 }
 

@@ -39,7 +39,8 @@ struct Subject {
 /// "USER" when the server does not say.
 [[nodiscard]] Subject whoami(Client& client);
 
-/// no_permission "forbidden" with the manifests for `missing` as hint.
+/// no_permission "forbidden" with the manifests for `missing` as hint. Their names begin with `role_name` and are others for
+/// other rights, so that applying them takes no right away from anybody.
 [[nodiscard]] Error missing_error(Client& client, const std::vector<Rule>& missing, const std::string& role_name);
 
 }  // namespace kmm::kube

@@ -59,6 +59,9 @@ std::vector<Listing> listings_of(const FleetQuery& query) {
     using namespace resources;
     std::vector<Listing> result{{k_nodes, ""}, {k_modules, ""}, {k_node_modules_configs, ""},
                                 {k_pods, std::string(api::k_label_worker_action)}};
+    if (query.plugins == FleetQuery::Plugins::yes) {
+        for (const auto& resource : {k_daemon_sets, k_device_classes}) { result.push_back({resource, std::string(api::k_label_module_name)}); }
+    }
     if (query.hub == FleetQuery::Hub::yes) { result.push_back({k_managed_cluster_modules, ""}); }
     return result;
 }

@@ -16,6 +16,8 @@ namespace kmm::kube {
 struct FleetQuery {
     enum class Referenced { none, secrets, all } referenced = Referenced::none;  ///< what Modules name: Secrets, ConfigMaps
     enum class Hub { no, yes } hub = Hub::no;  ///< ManagedClusterModules
+    /// DaemonSets and DeviceClasses that KMM's labels mark as a Module's own.
+    enum class Plugins { no, yes } plugins = Plugins::no;
     std::string program = "kmm-plan";          ///< name of the role in RBAC manifests
 };
 

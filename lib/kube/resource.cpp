@@ -31,6 +31,7 @@ const Resource k_config_maps{"", "v1", "configmaps", "ConfigMap", Scope::namespa
 const Resource k_service_accounts{"", "v1", "serviceaccounts", "ServiceAccount", Scope::namespaced};
 const Resource k_events{"", "v1", "events", "Event", Scope::namespaced};
 const Resource k_daemon_sets{"apps", "v1", "daemonsets", "DaemonSet", Scope::namespaced};
+const Resource k_device_classes{"resource.k8s.io", "v1", "deviceclasses", "DeviceClass", Scope::cluster};
 const Resource k_leases{"coordination.k8s.io", "v1", "leases", "Lease", Scope::namespaced};
 const Resource k_custom_resource_definitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
                                              "CustomResourceDefinition", Scope::cluster};

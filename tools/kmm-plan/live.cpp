@@ -68,6 +68,7 @@ kube::FleetQuery fleet_query(std::string_view verb) {
     kube::FleetQuery query;
     if (verb == "images" || verb == "preflight") { query.referenced = kube::FleetQuery::Referenced::secrets; }
     if (verb == "render" || verb == "validate") { query.referenced = kube::FleetQuery::Referenced::all; }
+    if (verb == "diff") { query.plugins = kube::FleetQuery::Plugins::yes; }
     if (verb == "validate") { query.hub = kube::FleetQuery::Hub::yes; }
     return query;
 }

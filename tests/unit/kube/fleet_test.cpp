@@ -84,6 +84,23 @@ TEST_CASE("a fleet: Secrets that Modules name are read only when asked for") {
     CHECK(closed.read(query).objects.secrets.empty());
 }
 
+TEST_CASE("a fleet: what Modules' plugins run as is read only when asked for, by the label of the Module's name") {
+    auto replies = usual_replies();
+    replies["/apis/apps/v1"] = reply(200, R"({"kind":"APIResourceList","resources":[{"name":"daemonsets"}]})");
+    replies["/apis/apps/v1/daemonsets"] = reply(200, R"({"kind":"DaemonSetList","apiVersion":"apps/v1","metadata":{},"items":[
+        {"metadata":{"name":"d","namespace":"ns","labels":{"kmm.node.kubernetes.io/module.name":"m"}},"spec":{"selector":{"a":"b"}}}]})");
+    FleetServer fleet(replies);
+    CHECK(fleet.read().objects.daemon_sets.empty());
+    CHECK(fleet.server.count("daemonsets") == 0);
+    FleetQuery query;
+    query.plugins = FleetQuery::Plugins::yes;
+    const Fleet found = fleet.read(query);
+    REQUIRE(found.objects.daemon_sets.size() == 1);
+    CHECK(found.objects.daemon_sets[0].spec.get_string({"selector", "a"}) == "b");
+    CHECK(found.objects.device_classes.empty());  // this server has none
+    CHECK(fleet.server.count("labelSelector=kmm.node.kubernetes.io%2Fmodule.name") == 1);
+}
+
 TEST_CASE("a fleet without KMM has Nodes only") {
     auto replies = usual_replies();
     replies.erase(k_kmm);
@@ -103,7 +120,7 @@ TEST_CASE("a fleet that may not be read: all missing rights at once") {
     CHECK(error.code() == "forbidden");
     CHECK(error.details().size() == 4);
     CHECK(error.details()[1] == std::pair<std::string, std::string>("right", "list modules.kmm.sigs.x-k8s.io"));
-    CHECK(error.hint().find("name: kmm-plan\n") != std::string::npos);
+    CHECK(error.hint().find("name: kmm-plan-") != std::string::npos);
 }
 
 }

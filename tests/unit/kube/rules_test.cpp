@@ -253,6 +253,20 @@ TEST_CASE("access reviews: what is missing is found before anything changes, as 
     CHECK(scripted.server.requests()[2].body.find(R"("subresource":"eviction","namespace":"web")") != std::string::npos);
 }
 
+TEST_CASE("access reviews: manifests for other rights, or for somebody else, replace none that were applied before") {
+    const auto role_of = [](const char* user, const std::vector<Rule>& missing) {
+        Scripted scripted({reply(201, std::string(R"({"kind":"SelfSubjectReview","status":{"userInfo":{"username":")") + user + R"("}}})")});
+        const std::string hint = missing_error(*scripted.client, missing, "kmm-upgrade").hint();
+        const auto at = hint.find("name: kmm-upgrade-");
+        REQUIRE(at != std::string::npos);
+        return hint.substr(at, hint.find('\n', at) - at);
+    };
+    const std::vector<Rule> nodes{{"list", "", "nodes", "", "", ""}}, pods{{"list", "", "pods", "", "", ""}};
+    CHECK(role_of("jane", nodes) == role_of("jane", nodes));
+    CHECK(role_of("jane", nodes) != role_of("jane", pods));
+    CHECK(role_of("jane", nodes) != role_of("joe", nodes));
+}
+
 TEST_CASE("discovery: a group that is not there, asked for once") {
     Scripted scripted({reply(404, "404 page not found")});
     CHECK_FALSE(scripted.client->serves(resources::k_modules));
