@@ -13,6 +13,7 @@ packages_vm=(
 )
 packages_test=(
   doctest-dev libcpp-httplib-dev bats shellcheck faketime strace cpio procps man-db groff file jq git
+  python3-pip
 )
 
 as_root() {

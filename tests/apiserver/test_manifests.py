@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of manifests/ on a real API server: accepted without a warning, with the rights that the commands need."""
+import copy
+import pathlib
+import re
+import tempfile
+
+from testbed import manifests
+from testbed.fleet import Fleet
+from testbed.proxy import Proxy
+from testbed.testing import ROOT, ClusterCase
+
+HERE = ROOT / "manifests"
+
+
+class Installed(ClusterCase):
+    def setUp(self):
+        super().setUp()
+        manifests.install_definitions(self.api, ROOT)
+
+    def apply(self, name):
+        """Applies a directory or a file of manifests/; it goes when the test ends."""
+        path = HERE / name
+        for thing in manifests.apply(self.api, path):
+            if thing["kind"] != "Namespace":
+                self.addCleanup(self.api.delete, self.api.path_of(thing))
+        self.assertEqual(self.api.warnings, [])
+
+    def install(self):
+        self.namespace("kmm-tools")
+        self.apply("rbac/namespace.yaml")
+        self.apply("rbac")
+
+    def token(self, account):
+        """A token of an account in kmm-tools, as a Pod gets it."""
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+        return self.api.request("POST", f"/api/v1/namespaces/kmm-tools/serviceaccounts/{account}/token", request)["status"]["token"]
+
+
+class Manifests(Installed):
+    def test_the_definitions_and_rights(self):
+        self.install()
+        # Again: nothing to change, nothing in conflict.
+        self.assertEqual([t["metadata"]["resourceVersion"] for t in manifests.apply(self.api, HERE / "rbac")],
+                         [t["metadata"]["resourceVersion"] for t in manifests.apply(self.api, HERE / "rbac")])
+
+    def test_the_example_drivers(self):
+        for namespace in ("gpu-drivers", "network-drivers"):
+            self.namespace(namespace)
+        self.apply("examples/drivers")
+        self.tool("kmm-plan", "validate", "-f", HERE / "examples/drivers")
+
+    def test_kustomizations_name_their_files(self):
+        for file in HERE.rglob("kustomization.yaml"):
+            named = re.findall(r"^- (\S+)$", file.read_text(), re.M)
+            self.assertTrue(named, file)
+            for name in named:
+                there = file.parent / name
+                self.assertTrue((there / "kustomization.yaml").exists() if there.is_dir() else there.exists(), f"{file}: {name}")
+
+
+class Rights(Installed):
+    """The commands with no more than the rights of manifests/rbac, and with one less."""
+
+    def setUp(self):
+        super().setUp()
+        self.install()
+        self.fleet = Fleet(self, "rights", via="self")
+
+    def role(self, name):
+        return f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}"
+
+    def allowed(self, account, rule, verb):
+        """Waits until the server knows what the role says of a verb."""
+        attributes = {"verb": verb, "group": rule["apiGroups"][0], "name": (rule.get("resourceNames") or [""])[0]}
+        attributes["resource"], _, attributes["subresource"] = rule["resources"][0].partition("/")
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                  "spec": {"user": f"system:serviceaccount:kmm-tools:{account}", "resourceAttributes": attributes}}
+        return self.api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+
+    def one_less(self, role):
+        """(rules, rule, verb, resource) with each right of a role left out once."""
+        rules = self.api.get(self.role(role))["rules"]
+        for i, rule in enumerate(rules):
+            for resource in rule["resources"]:
+                for verb in rule["verbs"]:
+                    fewer = copy.deepcopy(rules)
+                    fewer[i]["verbs"] = [v for v in rule["verbs"] if v != verb]
+                    others = [r for r in rule["resources"] if r != resource]
+                    if others:
+                        fewer.append(dict(rule, resources=others, verbs=[verb]))
+                    yield [r for r in fewer if r["verbs"]], dict(rule, resources=[resource]), verb, resource
+
+    def test_kmm_plan(self):
+        access = self.fleet.access(token=self.token("kmm-plan"))
+        rule = {"apiGroups": ["kmm.sigs.x-k8s.io"], "resources": ["nodemodulesconfigs"]}
+        self.wait("the rights to be known", lambda: self.allowed("kmm-plan", rule, "list"))
+        for line in (("show",), ("matrix",), ("validate",), ("render",), ("why", self.fleet.names[0], self.fleet.module)):
+            self.tool("kmm-plan", *line, "--kubeconfig", access)
+        # Nothing may be tried on the server, so it is compared here.
+        label = f"kmm.node.kubernetes.io/version-module.{self.fleet.namespace}.{self.fleet.name}"
+        self.api.patch(f"/api/v1/nodes/{self.fleet.names[0]}", {"metadata": {"labels": {label: "v1"}}})
+        self.tool("kmm-plan", "diff", "--kubeconfig", access, expect=2)
+        for verb in ("create", "update", "patch", "delete"):
+            self.assertFalse(self.allowed("kmm-plan", rule, verb), verb)
+
+    def test_kmm_upgrade(self):
+        with Proxy(self.cluster) as proxy:
+            access = self.fleet.access(proxy.port, self.token("kmm-upgrade"))
+            start, count = self.fleet.start("v1"), 0
+            for fewer, rule, verb, resource in self.one_less("kmm-upgrade"):
+                if resource == "secrets":
+                    continue  # needed only where a Module names one
+                self.api.patch(self.role("kmm-upgrade"), {"rules": fewer})
+                self.wait("the right to be gone", lambda rule=rule, verb=verb: not self.allowed("kmm-upgrade", rule, verb))
+                said = self.fleet.run(*start, "--kubeconfig", access, expect=77)
+                self.assertIn("code:    forbidden", said)
+                self.assertRegex(said, rf"right: +{verb} {resource.split('/')[0]}", said)
+                self.assertEqual([], list(map(str, proxy.changing())), f"without {verb} {resource}: {said}")
+                self.assertFalse(self.fleet.recorded(), said)
+                count += 1
+            # What the error said is what is needed, and takes no other right away.
+            hint = re.sub("^ {11}", "", said.split("apply this:\n")[1].split("\n  code:")[0], flags=re.M)
+            with tempfile.TemporaryDirectory() as scratch:
+                file = pathlib.Path(scratch, "hint.yaml")
+                file.write_text(hint + "\n")
+                for thing in manifests.apply(self.api, file):
+                    self.addCleanup(self.api.delete, self.api.path_of(thing))
+            self.wait("the right to be back", lambda: self.allowed("kmm-upgrade", rule, verb))
+            print(f"{count} rights left out one at a time")
+            proxy.reset()
+            self.fleet.run(*start, "--kubeconfig", access)
+            self.assertEqual([], [str(r) for r in proxy.changing() if r.status >= 300])
