@@ -11,8 +11,9 @@ def node(name, kernel=KERNEL, labels=None, ready=True, **options):
     return {
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "annotations": options.get("annotations") or {},
+                     # With the two that a controller would add, at a moment of its own.
                      "labels": {"kubernetes.io/hostname": name, "kubernetes.io/arch": arch, "kubernetes.io/os": "linux",
-                                **(labels or {})}},
+                                "beta.kubernetes.io/arch": arch, "beta.kubernetes.io/os": "linux", **(labels or {})}},
         "spec": {"taints": options.get("taints") or []},
         "status": {
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": name}],
