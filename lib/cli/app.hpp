@@ -126,6 +126,8 @@ struct Context {
 [[nodiscard]] std::string error_json(const Error& error);
 /// The same as a tree.
 [[nodiscard]] value::Node error_node(const Error& error);
+/// {"code","severity","message","file","line","column","hint"}; absent parts are left out.
+[[nodiscard]] value::Node diagnostic_node(const Diagnostic& diagnostic);
 /// "file:line:col: severity: message [code]", and the hint on a line of its own. Ends with a newline.
 [[nodiscard]] std::string diagnostic_text(const Diagnostic& diagnostic, bool color);
 

@@ -48,6 +48,8 @@ value::Node position_node(const Position& position) {
     return node;
 }
 
+}  // namespace
+
 value::Node diagnostic_node(const Diagnostic& diagnostic) {
     auto node = value::Node::mapping(
         {{"code", diagnostic.code}, {"severity", to_string(diagnostic.severity)}, {"message", diagnostic.message}}
@@ -59,8 +61,6 @@ value::Node diagnostic_node(const Diagnostic& diagnostic) {
     if (!diagnostic.hint.empty()) node.set("hint", diagnostic.hint);
     return node;
 }
-
-}  // namespace
 
 std::string diagnostic_text(const Diagnostic& diagnostic, bool color) {
     std::string text;

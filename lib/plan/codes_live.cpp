@@ -18,6 +18,11 @@ constexpr std::array k_live_texts{
     CodeText{"bad-kubeconfig", "error", "a kubeconfig cannot be used", "It is read as kubectl reads it; the place is that of the fault.",
              "correct the file"},
     CodeText{"context-not-found", "error", "the kubeconfig has no such context", "", "kubectl config get-contexts lists them"},
+    CodeText{"cordon-foreign", "finding", "a node is cordoned, and not by kmm-upgrade", "", "ask who did it"},
+    CodeText{"cordon-left", "finding", "a kmm-upgrade has cordoned a node, and is not at work any more", "The annotation "
+             "kmmtools.dev/cordoned-by says which run it was; it may have a record on another host.", "resume that run, or uncordon the node"},
+    CodeText{"deletion-stuck", "finding", "an object is being deleted, and nobody takes its finalizers away", "KMM's operator does it while it "
+             "runs.", "the hint has the command"},
     CodeText{"dry-run-forbidden", "finding", "the API server does not let us ask what would change", "diff compares what it has read instead; "
              "admission and defaults of the server are not seen.", "let an admin grant the rule of the hint"},
     CodeText{"exec-plugin", "error", "the login program of the kubeconfig failed", "It is run without a shell and without a terminal, for 60 seconds "
@@ -28,6 +33,8 @@ constexpr std::array k_live_texts{
              "let an admin of the cluster apply them"},
     CodeText{"kmm-not-installed", "error", "the cluster does not have the kind Module", "", "install KMM, or its CRDs alone, or give Modules with -f"},
     CodeText{"kubeconfig-not-found", "error", "there is no such kubeconfig", "", "correct --kubeconfig or KUBECONFIG"},
+    CodeText{"label-left", "finding", "nodes have labels of a Module that is gone", "They would count again for a new Module of that name.",
+             "remove the label"},
     CodeText{"no-users", "error", "nothing tells who uses the module", "--evict-users wants a device plugin or a DRA driver in the Module.",
              "name resources with --resource, or use --drain"},
     CodeText{"object-not-found", "error", "the cluster has no such object", "", ""},
@@ -40,6 +47,8 @@ constexpr std::array k_live_texts{
     CodeText{"several-sources", "error", "a directory and an API server are both named", "", "give one of --cluster and --kubeconfig"},
     CodeText{"unauthorized", "error", "the API server does not accept the token or certificate", "A token file was read again, and a login program "
              "run again, before.", "log in again"},
+    CodeText{"worker-pod-left", "finding", "a worker Pod of which nobody waits for the result", "Its node is gone, or the kmm-upgrade that made it.",
+             "delete it"},
 };
 
 }  // namespace

@@ -145,6 +145,14 @@ cli::Program program() {
     program.verbs.push_back(verb("delete", "remove an ended record", "A complete or aborted run leaves its place to the next one; it "
                                  "stays in the history.",
                                  {{"kmm-upgrade delete", "make room for the next upgrade"}}, {}, run_delete));
+    program.verbs.push_back(verb("doctor", "what is left behind, and how to mend it",
+                                 "Looks for cordons nobody lifts, version labels KMM never leaves, labels of Modules that are gone, deletions "
+                                 "that wait for finalizers, an upgrade nobody is at work on; on an API server also for worker Pods, Leases and "
+                                 "DaemonSets that are left. Each finding comes with the command that mends it. Takes no lock, changes nothing. "
+                                 "Exit 10 if something is to be mended.",
+                                 {{"kmm-upgrade doctor --cluster fleet", "look at a directory cluster"},
+                                  {"kmm-upgrade doctor --context prod -o json", "for a script"}},
+                                 {}, run_doctor));
     auto history = verb("history", "what happened, when, how long", "Lists the runs in the record, newest first; with RUN, every "
                         "event of that run.",
                         {{"kmm-upgrade history", "all runs"}, {"kmm-upgrade history current", "each event of the present one"}}, {},

@@ -232,7 +232,7 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
     if (server == nullptr) return;
     kube::LeaseOptions lease;
     lease.namespace_ = options.lease_namespace.empty() ? errand.ns : options.lease_namespace;
-    lease.name = fmt::format("kmm-upgrade-{}.{}", errand.ns, errand.module);
+    lease.name = lease_name(errand.ns, errand.module);
     lease.holder = lease_holder(errand.lineage);
     std::vector<kube::Rule> rules;
     for (const char* verb : {"get", "create", "update", "delete"})
@@ -259,6 +259,8 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
                     });
     lease_ = std::move(keeper);
 }
+
+std::string lease_name(const std::string& ns, const std::string& module) { return fmt::format("kmm-upgrade-{}.{}", ns, module); }
 
 std::unique_ptr<cluster::PluginStore> Session::make_plugins(const upgrade::Run& run, cluster::ClusterStore& store) const {
     auto* server = dynamic_cast<cluster::KubeStore*>(&store);

@@ -111,6 +111,9 @@ struct Walk {
 [[nodiscard]] drive::Ended recording_loss(drive::Driver& driver, const drive::Recorder& recorder,
                                           const std::function<drive::Ended()>& body);
 
+/// Name of the Lease that is held while a Module is walked.
+[[nodiscard]] std::string lease_name(const std::string& ns, const std::string& module);
+
 /// Options every verb takes, in groups.
 [[nodiscard]] std::vector<cli::Option> state_options();
 [[nodiscard]] std::vector<cli::Option> runner_options();

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/doctor.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "unit/plan/build.hpp"
+
+using namespace kmm;
+
+namespace {
+
+std::vector<std::string> codes_found(const api::Objects& objects, const plan::Recorded& recorded = {}) {
+    std::vector<std::string> codes;
+    for (const auto& diagnostic : plan::examine(objects, recorded)) {
+        CHECK(!diagnostic.hint.empty());
+        codes.push_back(diagnostic.code);
+    }
+    return codes;
+}
+
+using Codes = std::vector<std::string>;
+
+}  // namespace
+
+TEST_SUITE("plan::unit") {
+    TEST_CASE("doctor: a cluster where all is well has no findings") {
+        api::Objects objects;
+        objects.nodes.push_back(build::node());
+        objects.modules.push_back(build::module("v1"));
+        build::set_labels(objects.nodes[0], "v1", "v1", "v1");
+        CHECK(codes_found(objects).empty());
+    }
+
+    TEST_CASE("doctor: each thing that is left behind has its code") {
+        api::Objects objects;
+        objects.nodes.push_back(build::node());
+        objects.modules.push_back(build::module("v1"));
+        auto& node = objects.nodes[0];
+        build::set_labels(node, "v1", "", "v1");
+        CHECK(codes_found(objects) == Codes{"version-labels-stuck"});
+        build::set_labels(node, "v1", "v1", "v1");
+        for (const auto& key : {api::label_version_module("a", "b.c"), api::label_version_worker_pod("a", "b.c"), api::label_ready("a", "b.c"),
+                                api::label_version_schedule_pod("a", "b.c"), api::label_version_ready("a", "b.c")}) {
+            CAPTURE(key);
+            node.meta.labels[key] = "v7";
+            const auto found = plan::examine(objects, {});
+            REQUIRE(found.size() == 1);
+            CHECK(found[0].code == "label-left");
+            CHECK(found[0].message.find("no Module a/b.c") != std::string::npos);
+            node.meta.labels.erase(key);
+        }
+        node.meta.labels["kmm.node.kubernetes.io/version-module"] = "no module in it";
+        CHECK(codes_found(objects).empty());
+        objects.pods.emplace_back();
+        objects.pods[0].node_name = "node-z";
+        CHECK(codes_found(objects) == Codes{"worker-pod-left"});
+        objects.pods[0].node_name = "node-a";
+        CHECK(codes_found(objects).empty());
+        objects.node_modules_configs.push_back(build::loaded(build::module("v1"), node));
+        objects.node_modules_configs[0].meta.deleting = true;
+        CHECK(codes_found(objects).empty());
+        objects.node_modules_configs[0].meta.finalizers = {"kmm.node.kubernetes.io/x"};
+        CHECK(codes_found(objects) == Codes{"deletion-stuck"});
+    }
+
+    TEST_CASE("doctor: a cordon is the business of who made it") {
+        api::Objects objects;
+        objects.nodes.push_back(build::node());
+        auto& node = objects.nodes[0];
+        node.unschedulable = true;
+        CHECK(codes_found(objects) == Codes{"cordon-foreign"});
+        node.meta.annotations["kmmtools.dev/cordoned-by"] = "kmm-upgrade 1";
+        CHECK(codes_found(objects) == Codes{"cordon-left"});
+        CHECK(codes_found(objects, {"kmm-upgrade 1", {"node-a"}}).empty());
+        CHECK(codes_found(objects, {"kmm-upgrade 1", {}}) == Codes{"cordon-left"});
+        CHECK(codes_found(objects, {"kmm-upgrade 2", {"node-a"}}) == Codes{"cordon-left"});
+        node.unschedulable = false;
+        CHECK(codes_found(objects) == Codes{"cordon-left"});
+    }
+}
