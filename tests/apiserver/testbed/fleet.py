@@ -60,9 +60,11 @@ class Fleet:
     def module(self):
         return f"{self.namespace}/{self.name}"
 
-    def edit(self, version):
-        """Writes the Module."""
-        self.api.apply(module(self.name, self.namespace, version))
+    def edit(self, version, more=None):
+        """Writes the Module, with `more` in its spec."""
+        wanted = module(self.name, self.namespace, version)
+        wanted["spec"].update(more or {})
+        self.api.apply(wanted)
 
     def cordon(self):
         """What an admin does to some nodes, and nobody else may undo."""
