@@ -3,7 +3,7 @@
 # From a bare Debian 12 to an ordered upgrade of a kernel module on three real kernels. usage: scripts/demo.sh [--keep]
 #   --keep  leave the nodes running at the end, and say how to log in and play on
 set -euo pipefail
-export LC_ALL=C.UTF-8 PATH="$PATH:/usr/sbin:/sbin"
+export LC_ALL=C.UTF-8 PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 keep=false
 case "${1:-}" in
   --keep) keep=true ;;

@@ -4,7 +4,7 @@
 # With CI=true a skipped test is a failure. Everything it makes is in build/ and build-asan/.
 set -euo pipefail
 exec </dev/null
-export LC_ALL=C.UTF-8 PATH="$PATH:/usr/sbin:/sbin"
+export LC_ALL=C.UTF-8 PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 # shellcheck source=scripts/lib/packages.sh
@@ -19,7 +19,7 @@ install_packages "${packages_build[@]}" "${packages_vm[@]}" "${packages_test[@]}
 # The servers of tests/apiserver are compiled with what is left of the processors. The test apiserver.build waits for them, or
 # builds them itself, and says then what is missing.
 mkdir -p build/apiserver
-nice -n 10 python3 tests/apiserver/kmm_cluster.py --dir build/apiserver/cluster --build build/apiserver build \
+nice -n 5 python3 tests/apiserver/kmm_cluster.py --dir build/apiserver/cluster --build build/apiserver build \
   >build/apiserver/build.log 2>&1 &
 
 stage "build"
@@ -34,8 +34,8 @@ stage "tests"
 results=$root/build/results.xml
 rm -f "$results"
 status=0
-# One more than there are processors: kernels that boot, servers and nodes are waited for.
-ctest --test-dir build -j "$(($(nproc) + 1))" --output-on-failure --no-tests=error --output-junit "$results" "$@" || status=$?
+# Two more than there are processors: kernels that boot, servers and nodes are waited for.
+ctest --test-dir build -j "$(($(nproc) + 2))" --output-on-failure --no-tests=error --output-junit "$results" "$@" || status=$?
 if [ "$status" -eq 0 ] && [ "${CI:-}" = true ] && grep -qE 'status="(notrun|disabled)"|<skipped' "$results"; then
   echo "tests were skipped, which CI=true forbids:" >&2
   grep -B1 -E 'status="(notrun|disabled)"|<skipped' "$results" | grep -o 'testcase name="[^"]*"' >&2
