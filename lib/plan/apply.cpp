@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/apply.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include "plan/lines.hpp"
+#include "plan/order.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+/// The node keeps or loses the module by its version label, not because it is wanted or unwanted there.
+bool is_about_versions(const std::string& reason) { return reason.starts_with("version-") || reason == "entry-for-other-kernel"; }
+
+/// Node, namespace and name of what NodeModulesConfigs have entries of.
+using RecordedEntries = std::set<std::tuple<std::string_view, std::string_view, std::string_view>>;
+
+RecordedEntries recorded_entries(const api::Objects& objects) {
+    RecordedEntries recorded;
+    for (const auto& config : objects.node_modules_configs) {
+        for (const auto* list : {&config.spec, &config.status}) {
+            for (const auto& entry : *list) { recorded.emplace(config.meta.name, entry.namespace_, entry.name); }
+        }
+    }
+    return recorded;
+}
+
+void add_entry(ApplyWork& work, const Entry& entry, const RecordedEntries& recorded) {
+    const bool versioned = !work.version.empty();
+    switch (entry.action) {
+        case Action::load:
+        case Action::reload: (versioned ? work.ordered : work.load).push_back(entry.node); return;
+        case Action::unload: (versioned && is_about_versions(entry.reason) ? work.ordered : work.unload).push_back(entry.node); return;
+        case Action::blocked: work.blocked.push_back({entry.node, entry.reason, entry.message}); return;
+        case Action::keep:
+        case Action::none: break;
+    }
+    // What went with a reboot needs no unloading; its entries and labels are to go all the same.
+    const bool is_unwanted = entry.reason == "selector-mismatch" || entry.reason == "module-deleting";
+    if (work.deleted || (is_unwanted && recorded.contains({entry.node, entry.namespace_, entry.module}))) {
+        work.unload.push_back(entry.node);
+    } else if (versioned && is_about_versions(entry.reason)) {
+        work.ordered.push_back(entry.node);
+    }
+}
+
+}  // namespace
+
+std::vector<ApplyWork> apply_work(const api::Objects& objects, const Options& options) {
+    using Name = std::pair<std::string, std::string>;
+    std::map<Name, ApplyWork> by_name;
+    for (const auto& module : objects.modules) {
+        auto& work = by_name[Name(module.meta.namespace_, module.meta.name)];
+        work.namespace_ = module.meta.namespace_;
+        work.module = module.meta.name;
+        if (module.module_loader) { work.version = module.module_loader->container.version; }
+    }
+    const auto recorded = recorded_entries(objects);
+    static_cast<void>(visit_plan(objects, options, [&](const Line& line) {
+        const Entry& entry = line.entry;
+        const auto [found, unknown] = by_name.try_emplace(Name(entry.namespace_, entry.module));
+        if (unknown) {
+            found->second.namespace_ = entry.namespace_;
+            found->second.module = entry.module;
+            found->second.deleted = true;
+        }
+        if (entry.action != Action::keep || entry.reason != "up-to-date") { add_entry(found->second, line.own(), recorded); }
+    }));
+    const auto ranks = load_order(objects.modules);
+    std::vector<std::tuple<int, std::int64_t, ApplyWork>> ordered;
+    for (auto& [name, work] : by_name) {
+        const bool only_leaves = work.load.empty() && !work.unload.empty();
+        const auto rank = ranks.find(work.full_name());
+        const std::int64_t place = rank == ranks.end() ? 0 : static_cast<std::int64_t>(rank->second);
+        // What a deleted Module needed is not known; whatever needs it is taken out before.
+        const int group = !only_leaves ? 2 : work.deleted ? 1 : 0;
+        ordered.emplace_back(group, only_leaves ? -place : place, std::move(work));
+    }
+    std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
+        return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+    });
+    std::vector<ApplyWork> result;
+    for (auto& [group, place, work] : ordered) { result.push_back(std::move(work)); }
+    return result;
+}
+
+}  // namespace kmm::plan
