@@ -50,6 +50,7 @@ std::string step_of(const Run& run, const NodeRecord& node) {
     if (node.state == "cordoned" || node.state == "draining") return "drain";
     if (node.state == "drained") return node.next;
     if (node.state == "unloading") return "unload";
+    if (node.state == "unloaded" && node.goal == k_goal_absent) return "validate";
     if (node.state == "unloaded" || node.state == "loading") return "load";
     if (node.state == "loaded" || (node.state == "validating" && node.open)) return "validate";
     if (node.state == "validating" || node.state == "uncordoning") return "uncordon";
@@ -261,6 +262,7 @@ std::string cordon_note(const Run& run) {
 }
 
 std::vector<std::string> next_commands(const Run& run) {
+    if (run.state == "upgrade-complete" && !run.rest.empty()) return {"kmm-upgrade apply " + run.rest};
     if (run.state == "upgrade-complete" || run.state == "upgrade-aborted") return {"kmm-upgrade delete"};
     if (run.state == "upgrade-aborting" || run.state == "upgrade-aborting-failed") return {"kmm-upgrade resume"};
     for (const auto& node : run.nodes)

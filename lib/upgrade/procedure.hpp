@@ -137,6 +137,9 @@ using Outcome = std::variant<Situation, Refusal>;
 
 /// The ordered upgrade of one module: facts KMM 8.2, states of the command line page, section 3.
 [[nodiscard]] const Procedure& procedure_module();
+/// Bringing nodes to what the plan says: as procedure_module, and a node may end with the module unloaded. The states, and what
+/// each step does to them, are the same.
+[[nodiscard]] const Procedure& procedure_apply();
 /// The Kubernetes upgrade of StarlingX, first code: facts StarlingX 1.1 and 1.5. Data only: its actions are not released.
 [[nodiscard]] const Procedure& procedure_starlingx();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ordered upgrade of one module as data. Source: facts KMM 8.1 and 8.2 for the flow of a node, the command line page
+// The ordered upgrade of one module as data, and apply, which is the same but for nodes that end without the module. Source: facts KMM 8.1 and 8.2 for the flow of a node, the command line page
 // section 3 for the names. Cordon, drain and uncordon are walked by runs that drain nodes, and only by those.
 #include "upgrade/procedure.hpp"
 
@@ -45,9 +45,9 @@ Step node_step(std::string name, StateChange states, std::vector<std::string> gu
     return step;
 }
 
-Procedure make_module() {
+Procedure make_module(std::string name, std::vector<std::string> validated_from) {
     Procedure::Parts parts;
-    parts.name = "module";
+    parts.name = std::move(name);
     parts.run_initial = "upgrade-started";
     parts.node_initial = "pending";
     parts.run_finals = {"upgrade-complete", "upgrade-aborted"};
@@ -67,7 +67,7 @@ Procedure make_module() {
                   "labels-and-unload", "module-absent"),
         node_step("load", {{"checking", "drained", "unloaded"}, "loading", "loaded", "loading-failed"}, {"boot-unchanged"},
                   "labels-and-load", "identity-is-target"),
-        node_step("validate", {{"checking", "loaded"}, "validating", "done", "validating-failed"}, {"boot-unchanged"},
+        node_step("validate", {std::move(validated_from), "validating", "done", "validating-failed"}, {"boot-unchanged"},
                   "status", "identity-is-target"),
         node_step("uncordon", {{"validating"}, "uncordoning", "done", "uncordoning-failed"}, {}, "uncordon", "schedulable"),
         node_step("rollback",
@@ -108,7 +108,12 @@ Procedure make_module() {
 }  // namespace
 
 const Procedure& procedure_module() {
-    static const Procedure procedure = make_module();
+    static const Procedure procedure = make_module("module", {"checking", "loaded"});
+    return procedure;
+}
+
+const Procedure& procedure_apply() {
+    static const Procedure procedure = make_module("apply", {"checking", "unloaded", "loaded"});
     return procedure;
 }
 

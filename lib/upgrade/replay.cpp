@@ -138,9 +138,10 @@ void apply_node(Run& run, const Event& event, const std::string& time) {
 }  // namespace
 
 const Procedure& procedure_of(const Run& run) {
-    if (run.procedure == "module") return procedure_module();
+    if (run.procedure == k_procedure_module) return procedure_module();
+    if (run.is_apply()) return procedure_apply();
     throw Error(Exit::config, "unknown-procedure",
-                fmt::format("the record is of procedure \"{}\", this program walks \"module\"", run.procedure))
+                fmt::format("the record is of procedure \"{}\", this program walks \"module\" and \"apply\"", run.procedure))
         .hint("use the program version that started it: " + run.tool_version);
 }
 

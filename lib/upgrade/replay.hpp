@@ -25,7 +25,7 @@ void apply(Run& run, const Event& event, const std::string& time);
 /// The run a journal tells of: entry 1 is the header. Errors: as apply, with the entry's number. `entries` not empty.
 [[nodiscard]] Run replay(const std::vector<TimedPayload>& entries);
 
-/// The procedure a record names. Errors: config "unknown-procedure" for any but "module".
+/// The procedure a record names. Errors: config "unknown-procedure" for any but "module" and "apply".
 [[nodiscard]] const Procedure& procedure_of(const Run& run);
 
 }  // namespace kmm::upgrade

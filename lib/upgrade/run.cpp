@@ -46,6 +46,17 @@ NodeRecord* Run::find(std::string_view name) noexcept {
     return found == nodes.end() ? nullptr : &*found;
 }
 
+std::string Run::to_text() const {
+    const bool goes = std::all_of(nodes.begin(), nodes.end(), [](const NodeRecord& node) { return node.goal == k_goal_absent; });
+    if (is_apply() && !nodes.empty() && goes) return "removed";
+    return to_version.empty() ? "unversioned" : to_version;
+}
+
+std::string target_text(const Run& run, const NodeRecord& node) {
+    if (node.goal == k_goal_absent) return "-";
+    return run.to_version.empty() ? "unversioned" : run.to_version;
+}
+
 bool is_final_node_state(std::string_view state) {
     return procedure_module().kind(Scope::node, state) == StateKind::final;
 }

@@ -67,6 +67,10 @@ struct Options {
 inline constexpr std::string_view k_cordon_ours = "ours";
 /// Somebody else had cordoned it before: it stays so.
 inline constexpr std::string_view k_cordon_foreign = "foreign";
+/// NodeRecord::goal of a node that loses the module for good.
+inline constexpr std::string_view k_goal_absent = "absent";
+/// Run::procedure of an ordered upgrade, and of a run that brings nodes to what the plan says.
+inline constexpr std::string_view k_procedure_module = "module", k_procedure_apply = "apply";
 
 /// One node of the run.
 struct NodeRecord {
@@ -75,6 +79,7 @@ struct NodeRecord {
     bool open = false;               ///< a step was begun and has neither finished nor failed
     std::string step;                ///< the last step that was begun
     std::string next;                ///< what `check` found to do next: unload, load or validate
+    std::string goal;                ///< "" for the target version live, k_goal_absent for nothing left of the Module
     std::string since;               ///< time of the last change of state
     std::uint64_t touched = 0;       ///< order in which nodes were first begun, 0: never
     std::int64_t attempts = 0;       ///< begun checks
@@ -86,7 +91,8 @@ struct NodeRecord {
     value::Node from_labels;         ///< version labels before the first change: {"module","worker","schedule","device"}
 
     std::string target_image, target_digest;
-    value::Node target_entry;        ///< the NodeModulesConfig entry of the target version for this kernel
+    value::Node target_entry;        ///< the NodeModulesConfig entry of the target version for this kernel; with
+                                     ///< k_goal_absent the one that is taken out
     Identity target_identity;        ///< what `check` says the file would have when loaded
 
     std::string current_version;     ///< what runs there as far as known: version, "" for nothing
@@ -110,7 +116,8 @@ struct Run {
     std::string created, created_by, tool_version;
     std::string module_namespace, module_name, kernel_module;  ///< kernel_module: the main module's name, "-" as "_"
     std::string from_version;        ///< "" when no node had one; "v1,v2" when nodes differ
-    std::string to_version;
+    std::string to_version;          ///< "" only with the procedure "apply": of a Module without versions, or one that goes
+    std::string rest;                ///< "apply" alone: Modules to be applied after this one, "NS/NAME NS/NAME"
     Options options;
 
     std::string state;
@@ -131,7 +138,15 @@ struct Run {
     [[nodiscard]] std::string cordon_owner() const { return "kmm-upgrade " + lineage; }
     /// "NAMESPACE/NAME".
     [[nodiscard]] std::string module() const { return module_namespace + "/" + module_name; }
+    [[nodiscard]] bool is_apply() const { return procedure == k_procedure_apply; }
+    /// For people: the version before, "none" if there was none, and the version that is the goal; "unversioned" and "removed"
+    /// where that is no version.
+    [[nodiscard]] std::string from_text() const { return from_version.empty() ? "none" : from_version; }
+    [[nodiscard]] std::string to_text() const;
 };
+
+/// For people: what `node` runs in the end; "unversioned" for a version without a name, "-" for nothing.
+[[nodiscard]] std::string target_text(const Run& run, const NodeRecord& node);
 
 /// True for states nothing follows: "done", "skipped", "rolled-back".
 [[nodiscard]] bool is_final_node_state(std::string_view state);

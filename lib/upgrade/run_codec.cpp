@@ -117,6 +117,7 @@ void visit_facts(const Visitor& visit, Record& it) {
     visit.text("bootID", it.boot_id);
     visit.text("architecture", it.architecture);
     visit.text("next", it.next);
+    visit.text("goal", it.goal);
     visit.text("fromVersion", it.from_version);
     visit.tree("fromEntry", it.from_entry);
     visit.identity("fromIdentity", it.from_identity);
@@ -189,6 +190,7 @@ void visit_run(const Visitor& visit, Record& it) {
     visit.text("kernelModule", it.kernel_module);
     visit.text("fromVersion", it.from_version);
     visit.text("toVersion", it.to_version);
+    visit.text("rest", it.rest);
     visit.text("state", it.state);
     visit.text("since", it.since);
     visit.flag("paused", it.paused, false);
@@ -280,7 +282,7 @@ Run decode_run(const value::Node& node) {
     for (const auto& [name, text] : {std::pair<const char*, const std::string&>{"state", run.state},
                                      {"lineage", run.lineage},
                                      {"moduleName", run.module_name},
-                                     {"toVersion", run.to_version}})
+                                     {"toVersion", run.is_apply() ? run.module_name : run.to_version}})
         if (text.empty()) throw Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
     run.header = node;
     return run;

@@ -41,6 +41,15 @@ TEST_CASE("every transitory state has a failed twin that a person can leave") {
     }
 }
 
+TEST_CASE("apply has the states of module, and validates a node that ends without the module") {
+    CHECK(procedure_apply().states(Scope::node) == procedure_module().states(Scope::node));
+    CHECK(procedure_apply().states(Scope::run) == procedure_module().states(Scope::run));
+    std::vector<Move> more;
+    std::set_difference(procedure_apply().moves().begin(), procedure_apply().moves().end(), procedure_module().moves().begin(),
+                        procedure_module().moves().end(), std::back_inserter(more));
+    CHECK(more == std::vector<Move>{{Scope::node, "unloaded", "validating", Cause::begin, "validate"}});
+}
+
 TEST_CASE("nothing leaves a final state but a rollback") {
     for (const auto& move : procedure_module().moves()) {
         if (procedure_module().kind(move.scope, move.from) != StateKind::final) continue;
