@@ -76,6 +76,8 @@ private:
     const std::function<bool(const Pods&)>& done_;
 };
 
+bool is_unversioned(const api::Module& module) { return !module.module_loader || module.module_loader->container.version.empty(); }
+
 std::string titles(const std::map<std::string, Node>& pods) {
     std::vector<std::string> names;
     for (const auto& [uid, pod] : pods) { names.push_back(pod.get_string({"metadata", "name"})); }
@@ -151,7 +153,7 @@ void PluginStore::wait_ready(const std::string& node, const api::Module& module,
             store_.patch_node_labels(node, {{label, ""}}, {});
         } else if (!ready) {
             throw Error(Exit::unhealthy, "plugin-not-ready",
-                        fmt::format("the {} of {} is not ready after {}{}", role, version, base::format_duration(timeout_),
+                        fmt::format("the {} of {} is not ready after {}{}", role, version.empty() ? module.full_name() : version, base::format_duration(timeout_),
                                     pods.empty() ? "; it has no Pod there" : ": " + titles(pods)))
                 .hint(fmt::format("kubectl get pods -n {} -l {}={} -o wide", namespace_, api::k_label_module_name, name_));
         }
@@ -227,8 +229,22 @@ void PluginStore::patch_node_labels(const std::string& node, const LabelChange& 
     const bool leaves = worker != change.end() && !worker->second;
     const bool loaded = ready != change.end() && ready->second;
     const bool done = version != change.end() && version->second;
-    const auto wanted = leaves || loaded || done ? module() : std::nullopt;
+    const bool unready = ready != change.end() && !ready->second;
+    const auto wanted = leaves || loaded || done || unready ? module() : std::nullopt;
     LabelChange all = change;
+    if (wanted && has_plugins(*wanted) && is_unversioned(*wanted)) {
+        // The ready label alone brings them and sends them away.
+        if (wanted->device_plugin && (loaded || unready)) {
+            all[api::label_device_plugin_target(namespace_, name_)] = loaded ? std::optional<std::string>("") : std::nullopt;
+        }
+        if (unready) {
+            for (const auto& [role, label] : roles_of(*wanted)) { all[label] = std::nullopt; }
+        }
+        store_.patch_node_labels(node, all, expected);
+        if (unready) { wait_gone(node); }
+        if (loaded) { wait_ready(node, *wanted, ""); }
+        return;
+    }
     if (wanted && has_plugins(*wanted)) {
         if (leaves) {
             wait_gone(node);

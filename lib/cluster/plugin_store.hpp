@@ -20,6 +20,8 @@ namespace kmm::cluster {
 ///   .ready is set                    together with the label that lets device plugins onto the node;
 ///   .version.ready is set            only when the Pods of the new version's DaemonSets are ready on the node; their own ready
 ///                                    labels are set then, and DaemonSets of versions that no node asks for are deleted.
+/// Of a Module without versions the DaemonSets follow `.ready` alone: when it goes, their Pods are waited for until they are gone,
+/// and when it is set, until they are ready.
 /// All other calls go through unchanged. Not for a Module with neither device plugin nor DRA driver: there it does nothing more.
 /// Thread safe.
 class PluginStore final : public ClusterStore {

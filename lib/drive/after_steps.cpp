@@ -78,7 +78,7 @@ void NodeSteps::require_target(const std::string& name, const Look& seen) const 
 void NodeSteps::soak(const std::string& name) {
     const auto run = tools_.recorder.run();
     const auto node = tools_.recorder.node(name);
-    if (run.options.soak_ms == 0 || node.next == "validate") return;  // nothing new runs there
+    if (run.options.soak_ms == 0 || node.next == "validate" || node.goal == upgrade::k_goal_absent) return;  // nothing new runs there
     const milliseconds duration(run.options.soak_ms);
     auto begun = event(upgrade::EventKind::observed, name, "", node.state);
     begun.message = "watched for " + base::format_duration(duration);

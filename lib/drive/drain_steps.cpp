@@ -116,7 +116,7 @@ NodeSteps::Facts NodeSteps::cordon(const std::string& name) {
 
 NodeSteps::Facts NodeSteps::drain(const std::string& name, const Deadline& deadline) {
     const auto options = tools_.recorder.run().options;
-    const auto rules = drain_rules_of(options, tools_.fleet.module(), tools_.workloads);
+    const auto rules = drain_rules_of(options, tools_.fleet.module_or_name(), tools_.workloads);
     std::optional<int> grace;
     if (options.grace_seconds > 0) grace = static_cast<int>(options.grace_seconds);
     Evictions evictions(tools_.workloads, tools_.clock, grace);
@@ -170,8 +170,10 @@ NodeSteps::Facts NodeSteps::uncordon(const std::string& name) {
     auto facts = value::Node::mapping();
     const auto run = tools_.recorder.run();
     facts.set("cordon", "");
-    facts.set("message", fmt::format("loaded {} {}{}", run.kernel_module, run.find(name)->live.brief(),
-                                     lifted.empty() ? "" : ", " + lifted));
+    const auto* node = run.find(name);
+    const auto what = node->goal == upgrade::k_goal_absent ? "unloaded " + run.kernel_module
+                                                           : fmt::format("loaded {} {}", run.kernel_module, node->live.brief());
+    facts.set("message", what + (lifted.empty() ? "" : ", " + lifted));
     return facts;
 }
 

@@ -70,18 +70,35 @@ NodeView view_of(const api::Objects& objects, const std::string& node, const std
 
 NodeView Fleet::view(const std::string& node) { return view_of(store_.read().objects, node, namespace_, name_); }
 
+std::optional<api::Module> Fleet::find_module() {
+    for (auto& module : store_.read().objects.modules)
+        if (module.meta.namespace_ == namespace_ && module.meta.name == name_) return std::move(module);
+    return std::nullopt;
+}
+
+api::Module Fleet::module_or_name() {
+    if (auto found = find_module()) return std::move(*found);
+    api::Module gone;
+    gone.meta.namespace_ = namespace_;
+    gone.meta.name = name_;
+    return gone;
+}
+
 api::Module Fleet::module() {
-    const auto snapshot = store_.read();
-    for (const auto& module : snapshot.objects.modules)
-        if (module.meta.namespace_ == namespace_ && module.meta.name == name_) return module;
+    if (auto found = find_module()) return std::move(*found);
     throw Error(Exit::not_found, "module-not-found", fmt::format("Module {}/{} is not in {}", namespace_, name_, store_.describe()));
 }
 
 std::map<std::string, std::string> Fleet::unavailable() {
-    const auto wanted = module().selector;
+    const auto wanted = find_module();
+    const auto objects = store_.read().objects;
     std::map<std::string, std::string> names;
-    for (const auto& node : store_.read().objects.nodes) {
-        if (!plan::selects(wanted, node.meta.labels)) continue;
+    for (const auto& node : objects.nodes) {
+        if (wanted && !plan::selects(wanted->selector, node.meta.labels)) continue;
+        if (!wanted) {
+            const auto there = view_of(objects, node.meta.name, namespace_, name_);
+            if (!there.spec && !there.status) continue;
+        }
         if (node.unschedulable) names[node.meta.name] = "cordoned";
         else if (node.ready && *node.ready != "True") names[node.meta.name] = "not ready";
     }
@@ -139,6 +156,12 @@ void Fleet::remove_ready(const std::string& node) {
     set_label(node, api::label_ready(namespace_, name_), std::nullopt);
 }
 
+void Fleet::remove_plugin_labels(const std::string& node) {
+    set_label(node, api::label_device_plugin_target(namespace_, name_), std::nullopt);
+    set_label(node, api::label_device_plugin_ready(namespace_, name_), std::nullopt);
+    set_label(node, api::label_dra_ready(namespace_, name_), std::nullopt);
+}
+
 void Fleet::put_spec(const std::string& node, const std::optional<api::NodeModule>& entry) {
     if (view(node).spec == entry) return;
     store_.put_node_module(node, namespace_, name_, std::optional<std::optional<api::NodeModule>>(entry), std::nullopt);
@@ -169,7 +192,7 @@ void require_unguarded(const std::optional<plan::Guard>& guard) {
 }
 
 void Fleet::require_unloadable(const std::string& node, const std::string& boot_id) {
-    require_unguarded(plan::unload_guard(store_.read().objects, module(), node, boot_id));
+    require_unguarded(plan::unload_guard(store_.read().objects, module_or_name(), node, boot_id));
 }
 
 void Fleet::require_loadable(const std::string& node, const std::string& boot_id) {

@@ -43,7 +43,12 @@ public:
     [[nodiscard]] NodeView view(const std::string& node);
     /// Errors: not_found "module-not-found".
     [[nodiscard]] api::Module module();
-    /// Nodes that the Module selects and that take no Pods now: name to "not ready" or "cordoned". Errors: as module.
+    /// nullopt if it was deleted.
+    [[nodiscard]] std::optional<api::Module> find_module();
+    /// The Module; one that was deleted has nothing but its name.
+    [[nodiscard]] api::Module module_or_name();
+    /// Nodes that the Module selects (a deleted one: that have an entry of it) and that take no Pods now: name to "not ready"
+    /// or "cordoned".
     [[nodiscard]] std::map<std::string, std::string> unavailable();
     /// nullptr-like nullopt for the name "". Errors: not_found "secret-not-found".
     [[nodiscard]] std::optional<api::Secret> secret(const std::string& name);
@@ -58,6 +63,8 @@ public:
     void remove_schedule(const std::string& node);
     void set_ready(const std::string& node, const std::string& version);
     void remove_ready(const std::string& node);
+    /// Those of device plugin and DRA driver.
+    void remove_plugin_labels(const std::string& node);
     void put_spec(const std::string& node, const std::optional<api::NodeModule>& entry);
     void put_status(const std::string& node, const std::optional<api::NodeModule>& entry);
     /// Writes kernel, boot id and architecture if they differ from what the store has.

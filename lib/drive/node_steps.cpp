@@ -16,6 +16,11 @@ namespace {
 
 std::string shown(const std::string& version) { return version.empty() ? "unversioned" : version; }
 
+/// The value of a version label; none for a Module without versions.
+std::optional<std::string> label_value(const std::string& version) {
+    return version.empty() ? std::nullopt : std::optional<std::string>(version);
+}
+
 /// Another worker is still changing modules of the node: its end is waited for, then the node is asked.
 bool is_busy(const std::optional<Error>& error) { return error && error->code() == "node-busy"; }
 
@@ -26,7 +31,7 @@ value::Node empty_identity() { return value::Node::mapping(); }
 
 std::string version_of(const upgrade::Run& run, const upgrade::NodeRecord& node, const LiveModule& live) {
     if (live.presence == Presence::absent) return "";
-    if (compare(live.identity, node.target_identity) == Sameness::same) return run.to_version;
+    if (compare(live.identity, node.target_identity) == Sameness::same) return shown(run.to_version);
     if (!node.from_entry.is_null() && compare(live.identity, node.from_identity) == Sameness::same)
         return shown(node.from_version);
     return "unknown";
@@ -190,6 +195,8 @@ NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, con
     const auto run = tools_.recorder.run();
     const auto node = tools_.recorder.node(name);
     tools_.fleet.put_info(name, seen.facts.kernel, seen.facts.boot_id, seen.facts.architecture);
+    require_goal(name);
+    if (node.goal == upgrade::k_goal_absent) return check_removal(name, seen);
     const auto module = tools_.fleet.module();
     require_version(module, run.to_version);
     const auto entry = resolve_entry(module, seen.facts.kernel);
@@ -203,7 +210,7 @@ NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, con
         throw Error(Exit::checks_failed, "module-unmanaged",
                     fmt::format("node {}: {} is live, but the cluster says nothing of it", name, run.kernel_module))
             .hint("unload it on the node, or add what loaded it to status.modules of its NodeModulesConfig");
-    const std::optional<std::string> to(run.to_version);
+    const auto to = label_value(run.to_version);
     auto expected_status = entry;
     expected_status.boot_id = seen.facts.boot_id;
     const bool unloads = begins_with_unload(view, entry, run.to_version, is_live, is_target);
@@ -226,7 +233,7 @@ NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, con
     updated.target_identity = target;
     facts.set("currentVersion", version_of(run, updated, seen.module));
     facts.set("currentKnown", true);
-    facts.set("message", fmt::format("{} {} can be loaded", run.to_version, target.brief()));
+    facts.set("message", fmt::format("{} {} can be loaded", shown(run.to_version), target.brief()));
     return facts;
 }
 
@@ -299,8 +306,12 @@ NodeSteps::Facts NodeSteps::unload(const std::string& name, const Look& seen, co
     const auto run = tools_.recorder.run();
     const auto node = tools_.recorder.node(name);
     if (seen.module.presence == Presence::live) tools_.fleet.require_unloadable(name, seen.facts.boot_id);
-    tools_.fleet.set_module(name, run.to_version);
+    const bool is_removal = node.goal == upgrade::k_goal_absent;
+    tools_.fleet.set_module(name, is_removal ? std::nullopt : label_value(run.to_version));
     tools_.fleet.remove_schedule(name);
+    // Without version labels it is the ready label alone that keeps device plugins on the node.
+    if (is_removal || run.to_version.empty()) tools_.fleet.remove_ready(name);
+    if (is_removal) tools_.fleet.remove_plugin_labels(name);
     tools_.fleet.put_spec(name, std::nullopt);
     const auto view = tools_.fleet.view(name);
     // The module went with the boot it was loaded in (R11): nothing to unload, and not with an old kernel's image.
@@ -333,14 +344,15 @@ NodeSteps::Facts NodeSteps::load(const std::string& name, const Look& /*seen*/, 
     auto status = entry;
     status.boot_id = node.boot_id;
     if (view.status != status) tools_.fleet.remove_ready(name);  // facts KMM 8.1: W is added only without a ready label
-    tools_.fleet.set_module(name, run.to_version);
-    tools_.fleet.add_schedule(name, run.to_version, run.to_version, std::nullopt);
+    const auto label = label_value(run.to_version);
+    tools_.fleet.set_module(name, label);
+    tools_.fleet.add_schedule(name, label, label, std::nullopt);
     tools_.fleet.put_spec(name, entry);
     const auto result = load_until_live(name, entry, node.boot_id, node.target_identity, deadline);
     tools_.fleet.put_status(name, status);
     tools_.fleet.set_ready(name, run.to_version);
     auto facts = value::Node::mapping();
-    facts.set("currentVersion", run.to_version);
+    facts.set("currentVersion", shown(run.to_version));
     facts.set("currentKnown", true);
     facts.set("live", upgrade::encode(result.identity));
     facts.set("message", fmt::format("loaded {} {}", run.kernel_module, result.identity.brief()));
@@ -349,12 +361,13 @@ NodeSteps::Facts NodeSteps::load(const std::string& name, const Look& /*seen*/, 
 
 NodeSteps::Facts NodeSteps::validate(const std::string& name, const Look& seen, const Deadline& deadline) {
     const auto run = tools_.recorder.run();
+    if (tools_.recorder.node(name).goal == upgrade::k_goal_absent) return validate_removal(name, seen);
     require_target(name, seen);
     ask_check(name, seen, deadline);
     // A node that was drained is watched when its Pods are back.
     if (tools_.recorder.node(name).cordon != upgrade::k_cordon_ours) soak(name);
     auto facts = value::Node::mapping();
-    facts.set("currentVersion", run.to_version);
+    facts.set("currentVersion", shown(run.to_version));
     facts.set("currentKnown", true);
     facts.set("live", upgrade::encode(seen.module.identity));
     facts.set("message", fmt::format("loaded {} {}", run.kernel_module, seen.module.identity.brief()));

@@ -50,6 +50,12 @@ private:
     };
 
     [[nodiscard]] Facts check(const std::string& name, const Look& seen, const Deadline& deadline);
+    [[nodiscard]] Facts check_removal(const std::string& name, const Look& seen);
+    /// Proves that nothing of the Module is left on the node.
+    [[nodiscard]] Facts validate_removal(const std::string& name, const Look& seen);
+    /// With the procedure "apply": throws checks_failed "goal-changed" if the Module or the node's labels want something else by
+    /// now than what the run was started for.
+    void require_goal(const std::string& name);
     [[nodiscard]] Facts unload(const std::string& name, const Look& seen, const Deadline& deadline);
     [[nodiscard]] Facts load(const std::string& name, const Look& seen, const Deadline& deadline);
     [[nodiscard]] Facts validate(const std::string& name, const Look& seen, const Deadline& deadline);

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "drive/fleet.hpp"
 #include "drive/look.hpp"
+#include "drive/prepare_parts.hpp"
 #include "plan/order.hpp"
 #include "plan/plan.hpp"
 #include "plan/policy.hpp"
@@ -71,6 +72,48 @@ std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Mo
         throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected for Module {}", module.full_name()))
             .at(module.meta.origin)
             .hint("kmm-plan show says why");
+    return walk_order(objects, request, std::move(chosen), notes);
+}
+
+/// Asks again, twice at most, when the connection was lost at once: the connections of a `start` that was killed a moment ago
+/// may still be ending. Only for calls that change nothing.
+template <typename Call>
+auto ask(sys::Clock& clock, const Call& call) {
+    constexpr std::chrono::milliseconds k_at_once{20'000};
+    for (int tries = 1;; ++tries) {
+        const auto start = clock.monotonic();
+        auto reply = call();
+        const bool lost = reply.end == cluster::CallEnd::unknown && clock.monotonic() - start < k_at_once;
+        if (!lost || tries == 3 || !clock.sleep_for(std::chrono::milliseconds(1000))) return reply;
+    }
+}
+
+bool same_trouble(const Error& a, const Error& b) {
+    return a.code() == b.code() && a.message() == b.message() && a.details() == b.details() && a.hint() == b.hint();
+}
+
+/// Adds the trouble of node `index` to `all`, with all nodes that have the same; nothing if an earlier one told of it.
+void tell_once(Error& all, const std::vector<std::string>& names, const std::vector<std::optional<Error>>& errors,
+               std::size_t index) {
+    const auto& error = *errors[index];
+    std::vector<std::string> same;
+    for (std::size_t other = 0; other < names.size(); ++other) {
+        if (!errors[other] || !same_trouble(error, *errors[other])) continue;
+        if (other < index) return;
+        same.push_back(names[other]);
+    }
+    all.detail(base::join(same, ", "), fmt::format("{}: {}", error.code(), error.message()));
+    for (const auto& [key, text] : error.details())
+        if (text != error.message()) all.detail(names[index] + " " + key, text);
+    if (!error.hint().empty()) all.detail(names[index] + " hint", error.hint());
+}
+
+}  // namespace
+
+std::vector<std::string> walk_order(const api::Objects& objects, const StartRequest& request, std::vector<std::string> chosen,
+                                    std::vector<std::string>& notes) {
+    std::vector<std::string> known;
+    for (const auto& node : objects.nodes) known.push_back(node.meta.name);
     std::sort(chosen.begin(), chosen.end());
     if (request.options.order == "zone") {
         // Nodes without a zone come last.
@@ -101,39 +144,43 @@ std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Mo
     return ordered;
 }
 
-/// Asks again, twice at most, when the connection was lost at once: the connections of a `start` that was killed a moment ago
-/// may still be ending. Only for calls that change nothing.
-template <typename Call>
-auto ask(sys::Clock& clock, const Call& call) {
-    constexpr std::chrono::milliseconds k_at_once{20'000};
-    for (int tries = 1;; ++tries) {
-        const auto start = clock.monotonic();
-        auto reply = call();
-        const bool lost = reply.end == cluster::CallEnd::unknown && clock.monotonic() - start < k_at_once;
-        if (!lost || tries == 3 || !clock.sleep_for(std::chrono::milliseconds(1000))) return reply;
-    }
-}
-
-/// Status and check of one node. Throws the Error that keeps it from being upgraded.
-upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
-                               const StartRequest& request, const std::string& kernel_module, const std::string& name,
-                               const CheckObserver& observer) {
-    const Deadline deadline(clock, std::chrono::milliseconds(request.options.node_timeout_ms));
+upgrade::NodeRecord look_before(const api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
+                                const std::string& kernel_module, const std::string& name, LiveModule& live) {
     upgrade::NodeRecord record;
     record.name = name;
     if (request.options.order == "zone") record.zone = zone_of(objects, name);
-    observer(name, "status");
-    const auto status = ask(clock, [&] {
-        return worker.status(name, kernel_module, std::min(deadline.left(), std::chrono::milliseconds(60'000)));
-    });
+    const auto timeout = std::chrono::milliseconds(std::clamp<std::int64_t>(request.options.node_timeout_ms, 1000, 60'000));
+    const auto status = ask(clock, [&] { return worker.status(name, kernel_module, timeout); });
     if (status.error) throw *status.error;
     const auto& facts = status.value->facts;
     record.kernel = facts.kernel;
     record.boot_id = facts.boot_id;
     record.architecture = facts.architecture;
-    const auto& module_there = status.value->module;
-    if (module_there.presence == Presence::moving)
+    live = status.value->module;
+    if (live.presence == Presence::moving)
         throw Error(Exit::hung, "loader-hung", fmt::format("{} is on its way in or out of the kernel", kernel_module));
+    return record;
+}
+
+void note_previous(upgrade::NodeRecord& record, const NodeView& view, const LiveModule& live) {
+    record.from_labels = encode(view.labels);
+    if (view.status) {
+        record.from_entry = api::encode(*view.status);
+        record.from_version = view.status->version;
+    }
+    record.live = live.identity;
+    if (live.presence != Presence::live) return;
+    record.from_identity = live.identity;
+    record.current_version = record.from_version.empty() ? "unversioned" : record.from_version;
+}
+
+upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
+                               const StartRequest& request, const std::string& kernel_module, const std::string& name,
+                               const CheckObserver& observer) {
+    const Deadline deadline(clock, std::chrono::milliseconds(request.options.node_timeout_ms));
+    observer(name, "status");
+    LiveModule module_there;
+    auto record = look_before(objects, worker, clock, request, kernel_module, name, module_there);
     const auto view = view_of(objects, name, module.meta.namespace_, module.meta.name);
     const auto entry = resolve_entry(module, record.kernel);
     const auto secret = [&]() -> const api::Secret* {
@@ -165,22 +212,12 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
     if (live && begins_with_unload(view, entry, request.to_version, live, is_target))
         require_unguarded(plan::unload_guard(objects, module, name, record.boot_id));
     if (!is_target) require_unguarded(plan::load_guard(objects, module, name, record.boot_id));
-    record.from_labels = encode(view.labels);
-    if (view.status) {
-        record.from_entry = api::encode(*view.status);
-        record.from_version = view.status->version;
-    }
-    if (live) record.from_identity = module_there.identity;
-    record.live = module_there.identity;
-    if (live) {
-        record.current_version = is_target && (!view.status || view.status->version == request.to_version) ? request.to_version
-                                 : record.from_version.empty() ? "unversioned"
-                                                               : record.from_version;
-    }
+    note_previous(record, view, module_there);
+    if (is_target && (!view.status || view.status->version == request.to_version) && !request.to_version.empty())
+        record.current_version = request.to_version;
     return record;
 }
 
-/// An annotation that cannot be read forbids nothing, which is not what was meant.
 void require_annotations(const api::Objects& objects, const api::Module& module) {
     Diagnostics faults;
     plan::check_policy(module, faults);
@@ -188,28 +225,6 @@ void require_annotations(const api::Objects& objects, const api::Module& module)
     std::erase_if(faults, [](const Diagnostic& fault) { return fault.severity != Severity::error; });
     if (!faults.empty()) throw Error::from_diagnostics(std::move(faults));
 }
-
-bool same_trouble(const Error& a, const Error& b) {
-    return a.code() == b.code() && a.message() == b.message() && a.details() == b.details() && a.hint() == b.hint();
-}
-
-/// Adds the trouble of node `index` to `all`, with all nodes that have the same; nothing if an earlier one told of it.
-void tell_once(Error& all, const std::vector<std::string>& names, const std::vector<std::optional<Error>>& errors,
-               std::size_t index) {
-    const auto& error = *errors[index];
-    std::vector<std::string> same;
-    for (std::size_t other = 0; other < names.size(); ++other) {
-        if (!errors[other] || !same_trouble(error, *errors[other])) continue;
-        if (other < index) return;
-        same.push_back(names[other]);
-    }
-    all.detail(base::join(same, ", "), fmt::format("{}: {}", error.code(), error.message()));
-    for (const auto& [key, text] : error.details())
-        if (text != error.message()) all.detail(names[index] + " " + key, text);
-    if (!error.hint().empty()) all.detail(names[index] + " hint", error.hint());
-}
-
-}  // namespace
 
 const api::Module& find_module(const api::Objects& objects, const std::string& ns, const std::string& name) {
     const api::Module* found = nullptr;
@@ -229,16 +244,8 @@ const api::Module& find_module(const api::Objects& objects, const std::string& n
         .hint(did_you_mean(name, names));
 }
 
-Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, const StartRequest& request,
-                 const CheckObserver& observer) {
-    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
-    const auto& objects = snapshot.objects;
-    const auto& module = find_module(objects, request.ns, request.name);
-    require_version(module, request.to_version);
-    require_annotations(objects, module);
-    Prepared prepared;
-    const auto names = choose_nodes(objects, module, request, prepared.notes);
-    const auto kernel_module = kernel_module_name(module.module_loader->container.modprobe.module_name);
+std::vector<upgrade::NodeRecord> check_all(const std::vector<std::string>& names,
+                                           const std::function<upgrade::NodeRecord(const std::string&)>& check) {
     std::vector<std::optional<upgrade::NodeRecord>> records(names.size());
     std::vector<std::optional<Error>> errors(names.size());
     std::vector<std::exception_ptr> crashes(names.size());
@@ -246,7 +253,7 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
     const auto work = [&] {
         for (std::size_t index = turn++; index < names.size(); index = turn++) {
             try {
-                records[index] = check_node(objects, module, worker, clock, request, kernel_module, names[index], observer);
+                records[index] = check(names[index]);
             } catch (const Error& error) {
                 errors[index] = error;
             } catch (...) {
@@ -271,24 +278,48 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
             if (errors[index]) tell_once(all, names, errors, index);
         throw all.hint("mend these nodes, or choose others with --node, then start again");
     }
-    auto& run = prepared.run;
+    std::vector<upgrade::NodeRecord> all;
+    for (auto& record : records) all.push_back(std::move(*record));
+    return all;
+}
+
+upgrade::Run make_run(const StartRequest& request, const std::string& ns, const std::string& module, const std::string& kernel_module,
+                      std::vector<upgrade::NodeRecord> records, const sys::Clock& clock) {
+    upgrade::Run run;
     run.lineage = request.lineage;
     run.created_by = request.created_by;
     run.created = run.since = base::format_rfc3339(clock.now_unix());
     run.tool_version = request.tool_version;
-    run.module_namespace = module.meta.namespace_;
-    run.module_name = module.meta.name;
+    run.module_namespace = ns;
+    run.module_name = module;
     run.kernel_module = kernel_module;
     run.to_version = request.to_version;
     run.options = request.options;
     run.state = "upgrade-started";
     std::set<std::string> versions;
     for (auto& record : records) {
-        record->since = run.since;
-        if (!record->from_version.empty()) versions.insert(record->from_version);
-        run.nodes.push_back(std::move(*record));
+        record.since = run.since;
+        if (!record.from_version.empty()) versions.insert(record.from_version);
+        run.nodes.push_back(std::move(record));
     }
     run.from_version = base::join(std::vector<std::string>(versions.begin(), versions.end()), ",");
+    return run;
+}
+
+Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, const StartRequest& request,
+                 const CheckObserver& observer) {
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+    const auto& objects = snapshot.objects;
+    const auto& module = find_module(objects, request.ns, request.name);
+    require_version(module, request.to_version);
+    require_annotations(objects, module);
+    Prepared prepared;
+    const auto names = choose_nodes(objects, module, request, prepared.notes);
+    const auto kernel_module = kernel_module_name(module.module_loader->container.modprobe.module_name);
+    auto records = check_all(names, [&](const std::string& node) {
+        return check_node(objects, module, worker, clock, request, kernel_module, node, observer);
+    });
+    prepared.run = make_run(request, module.meta.namespace_, module.meta.name, kernel_module, std::move(records), clock);
     return prepared;
 }
 

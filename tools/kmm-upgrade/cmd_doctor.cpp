@@ -30,7 +30,7 @@ Diagnostic warning(std::string code, std::string message, std::string fix) {
 void examine_record(Session& session, const upgrade::Run& run, Diagnostics& found) {
     if (session.directory().holder()) return;
     found.push_back(warning("run-open",
-                            fmt::format("the upgrade of {} to {} is in state {}, and no process is at work on it{}", run.module(), run.to_version,
+                            fmt::format("the upgrade of {} to {} is in state {}, and no process is at work on it{}", run.module(), run.to_text(),
                                         run.state, upgrade::cordon_note(run)),
                             base::join(upgrade::next_commands(run), ", or: ")));
 }

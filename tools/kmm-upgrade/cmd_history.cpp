@@ -61,8 +61,6 @@ std::string result_text(const upgrade::Run& run) {
     return text;
 }
 
-std::string from_text(const upgrade::Run& run) { return run.from_version.empty() ? "none" : run.from_version; }
-
 Exit tell(Session& session, const Story& story) {
     auto& context = session.context();
     if (context.output == "json" || context.output == "jsonl" || context.output == "yaml") {
@@ -78,7 +76,7 @@ Exit tell(Session& session, const Story& story) {
         return Exit::ok;
     }
     context.console.out(fmt::format("{} {}: {} -> {}, by {}\n", clock_text(story.run.created), base::escape(story.run.module()),
-                                    from_text(story.run), story.run.to_version, base::escape(story.run.created_by)));
+                                    story.run.from_text(), story.run.to_text(), base::escape(story.run.created_by)));
     for (std::size_t index = 1; index < story.loaded.entries.size(); ++index) {
         const auto& entry = story.loaded.entries[index];
         const auto line = event_line(upgrade::decode_event(entry.payload), entry.time);
@@ -105,7 +103,7 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
     auto items = value::Node::sequence();
     std::vector<std::vector<std::string>> rows;
     for (const auto& story : all) {
-        rows.push_back({story.id, story.run.module(), from_text(story.run) + " -> " + story.run.to_version, story.run.state,
+        rows.push_back({story.id, story.run.module(), story.run.from_text() + " -> " + story.run.to_text(), story.run.state,
                         result_text(story.run), story.run.created, took(story)});
         items.push_back(value::Node::mapping({{"id", story.id},
                                               {"module", story.run.module()},
@@ -139,9 +137,9 @@ Exit run_delete(const cli::Args& args, cli::Context& context) {
     if (!upgrade::is_final_run_state(run.state))
         throw Error(Exit::paused, "run-active", fmt::format("the upgrade is in state {}, only an ended one can be deleted", run.state))
             .hint(upgrade::next_commands(run).front() + ", or: kmm-upgrade abort");
-    session.directory().archive(run.module_name + "-" + run.to_version);
-    context.console.out(fmt::format("deleted the record of {} to {}; it stays in the history\nnext       kmm-upgrade history\n",
-                                    base::escape(run.module()), run.to_version));
+    session.directory().archive(run.module_name + "-" + run.to_text());
+    context.console.out(fmt::format("deleted the record of {} {}; it stays in the history\nnext       kmm-upgrade history\n",
+                                    base::escape(run.module()), run.is_apply() ? run.from_text() + " -> " + run.to_text() : "to " + run.to_text()));
     return Exit::ok;
 }
 

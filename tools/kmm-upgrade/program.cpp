@@ -40,7 +40,8 @@ cli::Verb verb(std::string name, std::string summary, std::string description, s
     return made;
 }
 
-cli::Verb start_module() {
+/// What start and apply walk by.
+std::vector<cli::Option> walk_options() {
     auto node = option("node", "NODE", "only this node; may be given several times");
     node.repeatable = true;
     auto order = option("order", "ORDER", "name, zone, or a file with one node name a line");
@@ -51,6 +52,24 @@ cli::Verb start_module() {
     resource.repeatable = true;
     auto timeout = option("node-timeout", "DURATION", "for one step on one node");
     timeout.default_text = "10m";
+    return {node, order,
+            option("canary", "N", "stop after the first N nodes, exit 11"),
+            option("pause-after", "N", "stop after every N nodes, exit 11"), unavailable, timeout,
+            option("failure-budget", "N", "go on until more than N nodes have failed"),
+            option("soak", "DURATION", "watch each node that long before it is done"),
+            option("between", "HH:MM-HH:MM", "begin nodes only at that time of day"),
+            option("tz", "ZONE", "with --between: its time zone, else the host's"),
+            option("check", "COMMAND", "must agree with each upgraded node; facts on its stdin"),
+            option("on-event", "COMMAND", "gets each event as a JSON line on its stdin"),
+            option("drain", "", "cordon and empty each node before its module is unloaded"),
+            option("evict-users", "", "as --drain, but evict only users of the module's devices"), resource,
+            option("force", "", "with --drain: also evict Pods without a controller"),
+            option("delete-emptydir-data", "", "with --drain: also evict Pods with an emptyDir"),
+            option("grace-period", "SECONDS", "with --drain: of evicted Pods, instead of their own"),
+            option("dry-run", "", "print every action and do none")};
+}
+
+cli::Verb start_module() {
     auto made = verb("start module", "check every node, then upgrade one after the other",
                      "The Module must already say the new version and image. First every node is asked for its kernel, pulls "
                      "the new version and checks it against that kernel: if one of them could not load it, nothing is "
@@ -64,27 +83,37 @@ cli::Verb start_module() {
                      {{"kmm-upgrade start module drivers/kmm-hello --to v2", "upgrade every node the Module selects"},
                       {"kmm-upgrade start module kmm-hello --to v2 --canary 1", "stop after the first node"},
                       {"kmm-upgrade start module kmm-hello --to v2 --dry-run", "print every action, do none"}},
-                     {option("to", "VERSION", "version to upgrade to"), node, order,
-                      option("canary", "N", "stop after the first N nodes, exit 11"),
-                      option("pause-after", "N", "stop after every N nodes, exit 11"), unavailable, timeout,
-                      option("plan", "FILE", "a plan file; refuse if the cluster is no longer as it says"),
-                      option("failure-budget", "N", "go on until more than N nodes have failed"),
-                      option("soak", "DURATION", "watch each node that long before it is done"),
-                      option("between", "HH:MM-HH:MM", "begin nodes only at that time of day"),
-                      option("tz", "ZONE", "with --between: its time zone, else the host's"),
-                      option("check", "COMMAND", "must agree with each upgraded node; facts on its stdin"),
-                      option("on-event", "COMMAND", "gets each event as a JSON line on its stdin"),
-                      option("drain", "", "cordon and empty each node before its module is unloaded"),
-                      option("evict-users", "", "as --drain, but evict only users of the module's devices"), resource,
-                      option("force", "", "with --drain: also evict Pods without a controller"),
-                      option("delete-emptydir-data", "", "with --drain: also evict Pods with an emptyDir"),
-                      option("grace-period", "SECONDS", "with --drain: of evicted Pods, instead of their own"),
-                      option("dry-run", "", "print every action and do none"),
-                      option("manual", "", "record the upgrade and stop; go on with step")},
+                     std::vector<cli::Option>{option("to", "VERSION", "version to upgrade to")} + walk_options() +
+                         std::vector<cli::Option>{option("plan", "FILE", "a plan file; refuse if the cluster is no longer as it says"),
+                                                  option("manual", "", "record the upgrade and stop; go on with step")},
                      run_start_module);
     cli::Positional module;
     module.name = "MODULE";
     module.help = "NAMESPACE/NAME, or NAME if it is unique";
+    made.positionals = {module};
+    return made;
+}
+
+cli::Verb apply() {
+    auto made = verb("apply", "bring nodes to what the Modules say, without versions",
+                     "Does what kmm-plan show says: loads modules where they are wanted and missing, loads them anew where another "
+                     "build or configuration is wanted, and unloads them where the Module was deleted or does not select the node any "
+                     "more. Nodes that are right are not touched; if all are, the exit code is 0 and nothing is recorded.\n\n"
+                     "Each Module is a run of its own with the same record, steps and checks as start module: it can be killed, "
+                     "resumed, aborted and rolled back, and the image is pulled and checked on a node before anything is unloaded there. "
+                     "Several Modules follow each other, what others need first (kmmtools.dev/needs); a run that stops stops those "
+                     "after it, and the last line names the command that goes on.\n\n"
+                     "Which node has which version of a Module with versions is a matter of start module; of such a Module apply only "
+                     "removes what is not wanted any more. The exit code is 12 if some node cannot get what it should have.",
+                     {{"kmm-upgrade apply", "bring every node to what the Modules say"},
+                      {"kmm-upgrade apply drivers/kmm-hello --canary 1", "one Module; stop after the first node"},
+                      {"kmm-upgrade apply --dry-run", "print every action, do none"}},
+                     walk_options(), run_apply);
+    cli::Positional module;
+    module.name = "MODULE";
+    module.help = "NAMESPACE/NAME, or NAME if it is unique; without it: all";
+    module.required = false;
+    module.repeatable = true;
     made.positionals = {module};
     return made;
 }
@@ -103,6 +132,7 @@ cli::Program program() {
                         {"kmm-upgrade resume", "go on after a pause, a failure or a crash"},
                         {"kmm-upgrade abort --rollback current", "stop, and bring the failed node back"}};
     program.verbs.push_back(start_module());
+    program.verbs.push_back(apply());
     program.verbs.push_back(verb("resume", "go on from any state",
                                  "Goes on after a failure, a pause, a kill or a reboot. Failed nodes are tried again. A step "
                                  "that was cut off is settled by looking at the node first. Resuming an upgrade that has "

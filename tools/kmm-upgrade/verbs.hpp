@@ -7,6 +7,7 @@
 namespace kmm::tool_upgrade {
 
 Exit run_start_module(const cli::Args& args, cli::Context& context);
+Exit run_apply(const cli::Args& args, cli::Context& context);
 Exit run_resume(const cli::Args& args, cli::Context& context);
 Exit run_step(const cli::Args& args, cli::Context& context);
 Exit run_abort(const cli::Args& args, cli::Context& context);

@@ -14,9 +14,7 @@ namespace {
 
 std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
 
-std::string versions(const upgrade::Run& run) {
-    return fmt::format("{} -> {}", run.from_version.empty() ? "none" : run.from_version, run.to_version);
-}
+std::string versions(const upgrade::Run& run) { return fmt::format("{} -> {}", run.from_text(), run.to_text()); }
 
 std::string counts_text(const upgrade::Run& run) {
     const auto counts = upgrade::count(run);
@@ -71,8 +69,8 @@ std::string node_table(const upgrade::Run& run, std::size_t width) {
     for (const auto& node : run.nodes) {
         auto message = node.message;
         if (node.state == "skipped") message = "skipped: " + message;
-        rows.push_back({node.name, dash(node.kernel), node.current_known ? dash(node.current_version) : "?", run.to_version,
-                        node.state, clock_text(node.since), message});
+        rows.push_back({node.name, dash(node.kernel), node.current_known ? dash(node.current_version) : "?",
+                        upgrade::target_text(run, node), node.state, clock_text(node.since), message});
     }
     return cli::format_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STATE", "SINCE", "MESSAGE"}, rows, width);
 }

@@ -41,15 +41,20 @@ private:
     Killer& killer_;
 };
 
-/// The last three drain the nodes; node-b is cordoned by somebody else. `drain_abort`: node-a cannot be unloaded.
-enum class Scene { upgrade, rollback, first_install, drain, drain_rollback, drain_abort };
+/// Those named drain drain the nodes; node-b is cordoned by somebody else. `drain_abort`: node-a cannot be unloaded. Those named
+/// apply have no versions: node-a gets another image, node-b is not selected any more.
+enum class Scene { upgrade, rollback, first_install, apply, apply_rollback, drain, drain_rollback, drain_abort, drain_apply };
 
 bool drains(Scene scene) { return scene >= Scene::drain; }
-bool rolls_back(Scene scene) { return scene == Scene::rollback || scene == Scene::drain_rollback; }
+bool applies(Scene scene) { return scene == Scene::apply || scene == Scene::apply_rollback || scene == Scene::drain_apply; }
+bool rolls_back(Scene scene) {
+    return scene == Scene::rollback || scene == Scene::drain_rollback || scene == Scene::apply_rollback;
+}
 bool aborts(Scene scene) { return rolls_back(scene) || scene == Scene::drain_abort; }
 
 struct Staged : World {
     explicit Staged(Scene scene) : World(2, scene != Scene::first_install) {
+        if (applies(scene)) without_versions();
         if (!drains(scene)) return;
         workloads.cordons["node-b"] = {true, "an admin"};
         workloads.pods_of["node-a"] = {make_pod("shop", "web-1"), make_pod("shop", "web-2"), make_pod("infra", "log-1", "DaemonSet")};
@@ -59,6 +64,7 @@ struct Staged : World {
         upgrade::Options options;
         if (rolls_back(scene)) options.canary = 1;
         options.drain = drains(scene);
+        if (applies(scene)) return prepare_apply(options);
         auto run = prepare(options);
         if (scene == Scene::drain_abort) nodes.nodes["node-a"].live = "CCCC3333";
         return run;
@@ -101,8 +107,8 @@ TEST_SUITE("drive::unit") {
 
 TEST_CASE("killed anywhere, resumed to the same end") {
     std::size_t points = 0;
-    for (const auto scene : {Scene::upgrade, Scene::rollback, Scene::first_install, Scene::drain, Scene::drain_rollback,
-                             Scene::drain_abort}) {
+    for (const auto scene : {Scene::upgrade, Scene::rollback, Scene::first_install, Scene::apply, Scene::apply_rollback, Scene::drain,
+                             Scene::drain_rollback, Scene::drain_abort, Scene::drain_apply}) {
         const auto expected = reference(scene);
         for (const auto where :
              {Where::before_record, Where::after_record, Where::before_write, Where::before_call, Where::after_call}) {

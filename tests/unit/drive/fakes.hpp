@@ -19,6 +19,7 @@
 #include "drive/driver.hpp"
 #include "drive/dry_run.hpp"
 #include "drive/prepare.hpp"
+#include "drive/prepare_apply.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/replay.hpp"
 #include "value/reader.hpp"
@@ -316,6 +317,30 @@ struct World {
         request.nodes = std::move(names);
         Worker worker(nodes);
         auto run = drive::prepare(store.read(), worker, clock, request, [](const auto&, const auto&) {}).run;
+        run.cluster_identity = store.id;
+        return run;
+    }
+
+    /// From here on as if there had never been versions; the last node is not selected any more.
+    void without_versions() {
+        for (auto& node : store.objects.nodes)
+            std::erase_if(node.meta.labels, [](const auto& label) { return label.first.find("version") != std::string::npos; });
+        for (auto& config : store.objects.node_modules_configs)
+            for (auto* list : {&config.spec, &config.status})
+                for (auto& entry : *list) entry.version.clear();
+        store.objects.modules.back().module_loader->container.version.clear();
+        store.objects.nodes.back().meta.labels.erase("role");
+    }
+
+    [[nodiscard]] upgrade::Run prepare_apply(const upgrade::Options& options = {}) {
+        StartRequest request;
+        request.options = options;
+        request.lineage = "l";
+        Worker worker(nodes);
+        const auto snapshot = store.read();
+        auto works = plan::apply_work(snapshot.objects, plan::complete({}, snapshot.objects));
+        std::erase_if(works, [](const auto& work) { return !work.has_work(); });
+        auto run = drive::prepare_apply(snapshot, worker, clock, request, works.at(0), [](const auto&, const auto&) {}).run;
         run.cluster_identity = store.id;
         return run;
     }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drive/prepare_apply.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/codec.hpp"
+#include "base/text.hpp"
+#include "drive/prepare_parts.hpp"
+
+namespace kmm::drive {
+namespace {
+
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// nullptr if it was deleted.
+const api::Module* module_of(const api::Objects& objects, const plan::ApplyWork& work) {
+    for (const auto& module : objects.modules)
+        if (module.meta.namespace_ == work.namespace_ && module.meta.name == work.module) return &module;
+    return nullptr;
+}
+
+const api::NodeModule* entry_there(const NodeView& view) {
+    return view.status ? &*view.status : view.spec ? &*view.spec : nullptr;
+}
+
+/// One record is about one kernel module: another one, loaded for an earlier form of the Module, would be forgotten.
+void require_name(const NodeView& view, const plan::ApplyWork& work, const std::string& kernel_module) {
+    const auto* entry = entry_there(view);
+    if (entry == nullptr) return;
+    const auto there = kernel_module_name(entry->config.modprobe.module_name);
+    if (there.empty() || there == kernel_module) return;
+    throw Error(Exit::checks_failed, "module-renamed",
+                fmt::format("Module {} has loaded {}, expected {}", work.full_name(), there, kernel_module))
+        .hint("delete the Module and apply that first; then create it with the other moduleName");
+}
+
+/// The Module that has the same kernel module loaded on the node as well; "" if there is none.
+std::string other_owner(const api::Objects& objects, const std::string& node, const plan::ApplyWork& work, const std::string& kernel_module) {
+    for (const auto& config : objects.node_modules_configs) {
+        if (config.meta.name != node) continue;
+        for (const auto& entry : config.status) {
+            const bool own = entry.namespace_ == work.namespace_ && entry.name == work.module;
+            if (!own && kernel_module_name(entry.config.modprobe.module_name) == kernel_module) return entry.namespace_ + "/" + entry.name;
+        }
+    }
+    return "";
+}
+
+/// Status of one node that is to lose the module. Throws the Error that keeps it from that.
+upgrade::NodeRecord check_leaving(const api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
+                                  const plan::ApplyWork& work, const std::string& kernel_module, const std::string& name) {
+    const auto view = view_of(objects, name, work.namespace_, work.module);
+    require_name(view, work, kernel_module);
+    LiveModule live;
+    auto record = look_before(objects, worker, clock, request, kernel_module, name, live);
+    record.goal = upgrade::k_goal_absent;
+    if (const auto* entry = entry_there(view)) {
+        record.target_entry = api::encode(*entry);
+        record.target_image = entry->config.container_image;
+    }
+    note_previous(record, view, live);
+    if (live.presence != Presence::live) return record;
+    if (view.status && !view.status->boot_id.empty() && view.status->boot_id != record.boot_id)
+        throw Error(Exit::checks_failed, "module-unmanaged",
+                    fmt::format("{} is live, but its NodeModulesConfig entry is of an earlier boot", kernel_module))
+            .hint("something loads it at boot: remove that, unload it on the node and apply again");
+    if (const auto owner = other_owner(objects, name, work, kernel_module); !owner.empty())
+        throw Error(Exit::checks_failed, "module-shared", fmt::format("{} is loaded for Module {} as well", kernel_module, owner))
+            .hint("remove the entry of one of them from the NodeModulesConfig of the node");
+    api::Module gone;
+    gone.meta.namespace_ = work.namespace_;
+    gone.meta.name = work.module;
+    const auto* module = module_of(objects, work);
+    require_unguarded(plan::unload_guard(objects, module != nullptr ? *module : gone, name, record.boot_id));
+    return record;
+}
+
+}  // namespace
+
+std::string kernel_module_of(const api::Objects& objects, const plan::ApplyWork& work) {
+    const auto* module = module_of(objects, work);
+    if (module != nullptr && module->module_loader) return kernel_module_name(module->module_loader->container.modprobe.module_name);
+    for (const auto& node : work.unload) {
+        const auto view = view_of(objects, node, work.namespace_, work.module);
+        if (const auto* entry = entry_there(view)) return kernel_module_name(entry->config.modprobe.module_name);
+    }
+    throw bug(fmt::format("nothing says which kernel module {} is about", work.full_name()));
+}
+
+plan::ApplyWork narrow(plan::ApplyWork work, const api::Objects& objects, const StartRequest& request) {
+    std::vector<std::string> known;
+    std::vector<std::string> chosen;
+    for (const auto& node : objects.nodes) {
+        known.push_back(node.meta.name);
+        const bool named = request.nodes.empty() || holds(request.nodes, node.meta.name);
+        if (named && request.selector.matches(node.meta.labels)) chosen.push_back(node.meta.name);
+    }
+    for (const auto& name : request.nodes) {
+        if (holds(known, name)) continue;
+        const auto near = base::nearest(name, known);
+        throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", name))
+            .hint(near ? "did you mean " + *near + "?" : "there are: " + base::join(known, ", "));
+    }
+    for (auto* names : {&work.load, &work.unload, &work.ordered})
+        std::erase_if(*names, [&](const std::string& name) { return !holds(chosen, name); });
+    std::erase_if(work.blocked, [&](const plan::ApplyLeft& left) { return !holds(chosen, left.node); });
+    return work;
+}
+
+Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, StartRequest request,
+                       const plan::ApplyWork& work, const CheckObserver& observer) {
+    const auto& objects = snapshot.objects;
+    const auto* module = module_of(objects, work);
+    if (module != nullptr) require_annotations(objects, *module);
+    request.ns = work.namespace_;
+    request.name = work.module;
+    request.to_version = work.version;
+    const auto kernel_module = kernel_module_of(objects, work);
+    auto names = work.load;
+    names.insert(names.end(), work.unload.begin(), work.unload.end());
+    Prepared prepared;
+    names = walk_order(objects, request, std::move(names), prepared.notes);
+    auto records = check_all(names, [&](const std::string& node) {
+        if (holds(work.unload, node)) return check_leaving(objects, worker, clock, request, work, kernel_module, node);
+        require_name(view_of(objects, node, work.namespace_, work.module), work, kernel_module);
+        return check_node(objects, *module, worker, clock, request, kernel_module, node, observer);
+    });
+    prepared.run = make_run(request, work.namespace_, work.module, kernel_module, std::move(records), clock);
+    auto& run = prepared.run;
+    run.procedure = upgrade::k_procedure_apply;
+    const bool unversioned = std::any_of(run.nodes.begin(), run.nodes.end(), [](const upgrade::NodeRecord& node) {
+        return !node.from_entry.is_null() && node.from_version.empty();
+    });
+    if (unversioned) run.from_version = run.from_version.empty() ? "unversioned" : run.from_version + ",unversioned";
+    return prepared;
+}
+
+}  // namespace kmm::drive

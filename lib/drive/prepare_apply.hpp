@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything `apply` finds out about one Module before anything of it is changed or recorded.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "drive/prepare.hpp"
+#include "plan/apply.hpp"
+
+namespace kmm::drive {
+
+/// Leaves the nodes of `work` that `request.nodes` and `request.selector` choose. Errors: not_found "node-not-found" for a name
+/// that no Node has.
+[[nodiscard]] plan::ApplyWork narrow(plan::ApplyWork work, const api::Objects& objects, const StartRequest& request);
+
+/// The name by which the kernel knows the module of `work`, which has some: the Module's, else that of what is on its nodes.
+[[nodiscard]] std::string kernel_module_of(const api::Objects& objects, const plan::ApplyWork& work);
+
+/// As `prepare`, for the nodes of `work`, which has some: nodes that get the module are asked and check its image, those that lose it
+/// are asked what is live. Changes nothing. `request` gives all but Module and version.
+/// Errors: checks_failed "nodes-not-ready" with one detail per reason; data with the faults of annotations that cannot be read.
+[[nodiscard]] Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, StartRequest request,
+                                     const plan::ApplyWork& work, const CheckObserver& observer);
+
+}  // namespace kmm::drive

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the preparations of start and of apply have in common.
+#pragma once
+
+#include "drive/fleet.hpp"
+#include "drive/prepare.hpp"
+
+namespace kmm::drive {
+
+/// `chosen` in the order of a walk, as `request` asks for it. Errors: not_found "node-not-found" and checks_failed
+/// "order-incomplete" for an order of names.
+[[nodiscard]] std::vector<std::string> walk_order(const api::Objects& objects, const StartRequest& request, std::vector<std::string> chosen,
+                                                  std::vector<std::string>& notes);
+
+/// A record of a node with its facts and zone; what is live of `kernel_module` into `live`. Asks again if the connection is lost at
+/// once. Errors: those of the node; hung "loader-hung".
+[[nodiscard]] upgrade::NodeRecord look_before(const api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
+                                              const std::string& kernel_module, const std::string& name, LiveModule& live);
+
+/// Puts what a rollback needs into `record`: labels, entry and identity of what is there.
+void note_previous(upgrade::NodeRecord& record, const NodeView& view, const LiveModule& live);
+
+/// Status and check of one node that is to run `request.to_version` of `module`. Throws the Error that keeps it from that.
+[[nodiscard]] upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
+                                             const StartRequest& request, const std::string& kernel_module, const std::string& name,
+                                             const CheckObserver& observer);
+
+/// An annotation that cannot be read forbids nothing, which is not what was meant. Errors: data with all faults.
+void require_annotations(const api::Objects& objects, const api::Module& module);
+
+/// Calls `check` for every name, a few at once. Errors: checks_failed "nodes-not-ready" with a detail for each trouble.
+[[nodiscard]] std::vector<upgrade::NodeRecord> check_all(const std::vector<std::string>& names,
+                                                         const std::function<upgrade::NodeRecord(const std::string&)>& check);
+
+/// The header of a run of `request` with these nodes: everything but what only the procedure knows.
+[[nodiscard]] upgrade::Run make_run(const StartRequest& request, const std::string& ns, const std::string& module,
+                                    const std::string& kernel_module, std::vector<upgrade::NodeRecord> records, const sys::Clock& clock);
+
+}  // namespace kmm::drive

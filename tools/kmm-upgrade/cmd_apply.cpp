@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "drive/prepare_apply.hpp"
+#include "kmm-upgrade/launch.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "kmm-upgrade/view.hpp"
+#include "plan/order.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+using plan::ApplyWork;
+
+bool is_named(const ApplyWork& work, const std::string& name, const std::string& ns) {
+    if (name.find('/') != std::string::npos) return name == work.full_name();
+    return name == work.module && (ns.empty() || ns == work.namespace_);
+}
+
+/// Those of `all` that were asked for, in their order. Errors: not_found "module-not-found", usage "module-ambiguous".
+std::vector<ApplyWork> choose(std::vector<ApplyWork> all, const std::vector<std::string>& names, const std::string& ns) {
+    if (names.empty()) {
+        std::erase_if(all, [&](const ApplyWork& work) { return !ns.empty() && work.namespace_ != ns; });
+        return all;
+    }
+    std::vector<std::string> known;
+    for (const auto& work : all) known.push_back(work.full_name());
+    for (const auto& name : names) {
+        std::vector<std::string> found;
+        for (const auto& work : all)
+            if (is_named(work, name, ns)) found.push_back(work.full_name());
+        if (found.size() > 1)
+            throw Error(Exit::usage, "module-ambiguous", fmt::format("{} have the same name", base::join(found, " and ")))
+                .hint("name it as NAMESPACE/NAME, or use -n");
+        if (!found.empty()) continue;
+        const auto near = base::nearest(name, known);
+        throw Error(Exit::not_found, "module-not-found", fmt::format("Module {} is neither in the cluster nor on a node", name))
+            .hint(near          ? "did you mean " + *near + "?"
+                  : known.empty() ? "there are none"
+                                  : "there are: " + base::join(known, ", "));
+    }
+    std::erase_if(all, [&](const ApplyWork& work) {
+        return std::none_of(names.begin(), names.end(), [&](const std::string& name) { return is_named(work, name, ns); });
+    });
+    return all;
+}
+
+std::string nodes_text(const std::vector<std::string>& names) {
+    constexpr std::size_t k_named = 3;
+    if (names.size() <= k_named) return base::join(names, ", ");
+    return fmt::format("{} nodes", names.size());
+}
+
+/// One `apply`: which Modules, and everything they are walked with.
+class Apply {
+public:
+    explicit Apply(Session& session)
+        : session_(session), console_(session.context().console), share_(max_unavailable(session.args())), dry_(session.args().flag("dry-run")) {}
+
+    Exit run();
+
+private:
+    void open();
+    [[nodiscard]] cluster::Snapshot read() { return dry_store_ ? dry_store_->read() : store_->read(); }
+    [[nodiscard]] std::vector<ApplyWork> works(const cluster::Snapshot& snapshot) const;
+    void tell(const std::string& text) const {
+        if (session_.context().verbosity >= 0) console_.err("note: " + base::escape(text) + "\n");
+    }
+    /// Says what is left alone. Errors: checks_failed "versioned-module".
+    void review(const std::vector<ApplyWork>& all);
+    [[nodiscard]] Exit say_nothing();
+    /// True if what is done for another Module changes whether this one can be checked.
+    [[nodiscard]] bool is_related(const ApplyWork& work, const api::Objects& objects) const;
+    void reach(const cluster::Snapshot& snapshot, const ApplyWork& work);
+    [[nodiscard]] drive::Prepared prepare(const cluster::Snapshot& snapshot, const ApplyWork& work);
+    [[nodiscard]] std::string rest_after(std::size_t index) const;
+    /// nullopt: done, the next one may follow.
+    [[nodiscard]] std::optional<Exit> walk(std::size_t index);
+
+    Session& session_;
+    cli::Console& console_;
+    Share share_;
+    bool dry_;
+    drive::StartRequest request_;
+    std::string place_;
+    std::unique_ptr<cluster::ClusterStore> store_;
+    std::unique_ptr<cluster::Workloads> workloads_;
+    std::optional<drive::DryStore> dry_store_;
+    std::vector<ApplyWork> todo_;
+    std::vector<std::optional<drive::Prepared>> prepared_;
+    std::string reached_;  ///< the Module that `runner_` is for
+    std::unique_ptr<cluster::NodeRunner> runner_;
+    bool is_blocked_ = false;  ///< a node cannot get what it should have
+    bool is_left_ = false;     ///< a node is left as it is, for this or another reason
+};
+
+void Apply::open() {
+    take_walk_options(session_.args(), request_);
+    place_ = session_.cluster_place("");
+    session_.choose_runner(request_.options, place_, Session::Age::fresh);
+    if (!dry_) {
+        session_.directory().open(true);
+        const auto names = session_.args().positionals("MODULE");
+        session_.lock(names.empty() ? "apply" : "apply " + base::join(names, " "));
+    }
+    require_free(session_.load());
+    store_ = session_.open_cluster(place_);
+    Session::require_kinds(*store_);
+    workloads_ = cluster::workloads_of(*store_);
+    using Leaving = cluster::Workloads::Leaving;
+    if (request_.options.drain) workloads_->require_rights(request_.options.evict_users ? Leaving::users : Leaving::all);
+    if (dry_) dry_store_.emplace(*store_, dry_sink(session_));
+}
+
+std::vector<ApplyWork> Apply::works(const cluster::Snapshot& snapshot) const {
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+    const auto all = plan::apply_work(snapshot.objects, plan::complete({}, snapshot.objects));
+    std::vector<ApplyWork> chosen;
+    for (auto& work : choose(all, session_.args().positionals("MODULE"), session_.args().get("namespace").value_or("")))
+        chosen.push_back(drive::narrow(std::move(work), snapshot.objects, request_));
+    return chosen;
+}
+
+void Apply::review(const std::vector<ApplyWork>& all) {
+    for (const auto& work : all) {
+        for (const auto& left : work.blocked) {
+            is_blocked_ = is_left_ = true;
+            tell(fmt::format("{} cannot be applied to node {}: {}", work.full_name(), left.node, left.message));
+        }
+        if (work.ordered.empty()) continue;
+        const auto command = fmt::format("kmm-upgrade start module {} --to {}", work.full_name(), work.version);
+        if (!session_.args().positionals("MODULE").empty() && !work.has_work())
+            throw Error(Exit::checks_failed, "versioned-module",
+                        fmt::format("Module {} has a version: which node runs it is not decided by apply", work.full_name()))
+                .detail("nodes", nodes_text(work.ordered))
+                .hint(command);
+        is_left_ = true;
+        tell(fmt::format("{} is left as it is on {}: {}", work.full_name(), nodes_text(work.ordered), command));
+    }
+}
+
+Exit Apply::say_nothing() {
+    auto& context = session_.context();
+    const auto document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "nothing-to-do"}});
+    if (!print_document(context, document) && context.output != "name")
+        console_.out(is_left_ ? "nothing else to do\n" : "nothing to do: every node is as the Modules say\n");
+    return is_blocked_ ? Exit::partial : Exit::ok;
+}
+
+bool Apply::is_related(const ApplyWork& work, const api::Objects& objects) const {
+    if (todo_.size() == 1) return false;
+    const auto kernel_module = drive::kernel_module_of(objects, work);
+    const auto same = [&](const ApplyWork& other) { return drive::kernel_module_of(objects, other) == kernel_module; };
+    if (std::count_if(todo_.begin(), todo_.end(), same) > 1) return true;
+    return std::any_of(objects.modules.begin(), objects.modules.end(), [&](const api::Module& module) {
+        const auto names = plan::needs(module);
+        return !names.empty() && (module.full_name() == work.full_name() || std::find(names.begin(), names.end(), work.full_name()) != names.end());
+    });
+}
+
+void Apply::reach(const cluster::Snapshot& snapshot, const ApplyWork& work) {
+    if (reached_ == work.full_name()) return;
+    runner_.reset();
+    Session::Errand errand{work.namespace_, work.module, "", request_.lineage, {}};
+    for (const auto& module : snapshot.objects.modules) {
+        if (module.full_name() != work.full_name()) continue;
+        if (request_.options.runner == "self") errand.rights = cluster::plugin_rules(module);
+        if (module.module_loader) errand.service_account = module.module_loader->service_account_name;
+    }
+    if (work.deleted)
+        for (const auto& config : snapshot.objects.node_modules_configs)
+            for (const auto* list : {&config.spec, &config.status})
+                for (const auto& entry : *list)
+                    if (entry.namespace_ == work.namespace_ && entry.name == work.module) errand.service_account = entry.service_account_name;
+    session_.secure(request_.options, *store_, errand, dry_ ? Session::Purpose::look : Session::Purpose::change);
+    runner_ = session_.make_runner(request_.options, *store_, errand);
+    reached_ = work.full_name();
+}
+
+drive::Prepared Apply::prepare(const cluster::Snapshot& snapshot, const ApplyWork& work) {
+    return with_context([&] { return "Module " + work.full_name(); }, [&] {
+        sys::LinuxRandom random;
+        request_.lineage = sys::uuid_v4(random);
+        reach(snapshot, work);
+        drive::Worker worker(*runner_);
+        auto prepared = drive::prepare_apply(snapshot, worker, session_.clock(), request_, work,
+                                             check_observer(session_, work.version.empty() ? work.full_name() : work.version));
+        api::Module gone;
+        gone.meta.namespace_ = work.namespace_;
+        gone.meta.name = work.module;
+        const auto& modules = snapshot.objects.modules;
+        const auto found = std::find_if(modules.begin(), modules.end(),
+                                        [&](const api::Module& module) { return module.full_name() == work.full_name(); });
+        finish_preparing(session_, prepared, share_, place_, *workloads_, found != modules.end() ? *found : gone);
+        return prepared;
+    });
+}
+
+std::string Apply::rest_after(std::size_t index) const {
+    std::vector<std::string> words;
+    for (++index; index < todo_.size(); ++index) words.push_back(todo_[index].full_name());
+    if (words.empty()) return "";
+    for (const auto& node : request_.nodes) words.push_back("--node " + node);
+    if (const auto selector = session_.args().get("selector")) words.push_back("-l '" + *selector + "'");
+    return base::join(words, " ");
+}
+
+std::optional<Exit> Apply::walk(std::size_t index) {
+    auto& prepared = prepared_[index];
+    const auto& work = todo_[index];
+    const auto snapshot = read();
+    if (!prepared) prepared = prepare(snapshot, work);
+    request_.lineage = prepared->run.lineage;
+    reach(snapshot, work);
+    auto& run = prepared->run;
+    if (dry_) {
+        console_.out(fmt::format("Module {}: {} -> {}\n", work.full_name(), run.from_text(), run.to_text()));
+        if (dry_walk(session_, run, *dry_store_, *workloads_, *runner_) == drive::Ended::complete) return std::nullopt;
+        console_.out("nothing was done; the walk would stop here\n");
+        return Exit::checks_failed;
+    }
+    run.rest = rest_after(index);
+    const auto launched = launch(session_, std::move(run), *store_, *workloads_, *runner_);
+    const bool is_document = session_.context().output == "json" || session_.context().output == "yaml";
+    const bool ends = launched.ended != drive::Ended::complete || index + 1 == todo_.size();
+    // One document is printed, not one a Module: the others are in the history.
+    if (is_document && !ends) return std::nullopt;
+    const auto exit = session_.finish(launched.ended, launched.run);
+    if (ends) return exit == Exit::ok && is_blocked_ ? Exit::partial : exit;
+    return std::nullopt;
+}
+
+Exit Apply::run() {
+    open();
+    const auto snapshot = read();
+    auto all = works(snapshot);
+    tell_warnings(session_, snapshot.diagnostics);
+    review(all);
+    std::erase_if(all, [](const ApplyWork& work) { return !work.has_work(); });
+    todo_ = std::move(all);
+    if (todo_.empty()) return say_nothing();
+    prepared_.resize(todo_.size());
+    for (std::size_t i = 0; i < todo_.size(); ++i) {
+        if (is_related(todo_[i], snapshot.objects)) continue;
+        prepared_[i] = prepare(snapshot, todo_[i]);
+    }
+    for (std::size_t i = 0; i < todo_.size(); ++i)
+        if (const auto exit = walk(i)) return *exit;
+    console_.out("nothing was done; next: the same command without --dry-run\n");
+    return is_blocked_ ? Exit::partial : Exit::ok;
+}
+
+}  // namespace
+
+Exit run_apply(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    return Apply(session).run();
+}
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/launch.hpp"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <csignal>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cluster/workloads.hpp"
+#include "drive/drain.hpp"
+#include "kmm-upgrade/progress.hpp"
+#include "kmm-upgrade/view.hpp"
+#include "sys/host.hpp"
+#include "sys/local_time.hpp"
+#include "sys/random.hpp"
+#include "sys/signals.hpp"
+#include "upgrade/pace.hpp"
+#include "upgrade/replay.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+Error bad_value(const std::string& option, const std::string& found, const std::string& expected) {
+    return Error(Exit::usage, "bad-value", fmt::format("--{} is \"{}\", expected {}", option, found, expected));
+}
+
+std::int64_t count_option(const cli::Args& args, const std::string& name, std::int64_t fallback, std::int64_t least) {
+    const auto text = args.get(name);
+    if (!text) return fallback;
+    std::int64_t number = 0;
+    const auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), number);
+    if (failed != std::errc() || end != text->data() + text->size() || number < least || number > 1'000'000)
+        throw bad_value(name, *text, fmt::format("a number from {}", least));
+    return number;
+}
+
+std::int64_t duration_option(const cli::Args& args, const std::string& name, std::int64_t fallback_ms) {
+    const auto text = args.get(name);
+    if (!text) return fallback_ms;
+    const auto duration = base::parse_duration(*text);
+    if (!duration || duration->count() < 1000) throw bad_value(name, *text, "a duration from 1s");
+    return duration->count();
+}
+
+/// The text of an option that is a command line.
+std::string command_option(const cli::Args& args, const std::string& name) {
+    const auto text = args.get(name).value_or("");
+    if (args.get(name) && !upgrade::command_words(text))
+        throw bad_value(name, text, "a command and its arguments, with quotes that end")
+            .hint("no shell reads it; name one if you want one: sh -c '...'");
+    return text;
+}
+
+void take_pace_options(const cli::Args& args, upgrade::Options& options) {
+    options.count_unavailable = args.source("max-unavailable") != "default";
+    options.failure_budget = count_option(args, "failure-budget", 0, 0);
+    options.soak_ms = duration_option(args, "soak", 0);
+    options.between = args.get("between").value_or("");
+    if (args.get("between") && !upgrade::parse_window(options.between))
+        throw bad_value("between", options.between, "two different times of day as 22:00-04:00");
+    options.time_zone = args.get("tz").value_or("");
+    if (args.get("tz") && options.between.empty())
+        throw Error(Exit::usage, "missing-option", "--tz is about --between, which is missing").hint("--between 22:00-04:00");
+    if (args.get("tz")) sys::use_time_zone(options.time_zone);
+    options.check = command_option(args, "check");
+    options.on_event = command_option(args, "on-event");
+}
+
+void take_drain_options(const cli::Args& args, upgrade::Options& options) {
+    options.evict_users = args.flag("evict-users");
+    if (options.evict_users && args.flag("drain"))
+        throw Error(Exit::usage, "bad-value", "--drain and --evict-users contradict each other")
+            .hint("--drain evicts all Pods, --evict-users those that use the module's devices");
+    options.drain = args.flag("drain") || options.evict_users;
+    const auto resources = args.all("resource");
+    for (const auto& name : resources)
+        if (name.find('/') == std::string::npos || name.find(',') != std::string::npos)
+            throw bad_value("resource", name, "the name of an extended resource as example.com/device");
+    options.user_resources = base::join(resources, ",");
+    if (!resources.empty() && !options.evict_users)
+        throw Error(Exit::usage, "missing-option", "--resource is about --evict-users, which is missing").hint("add --evict-users");
+    options.drain_unmanaged = args.flag("force");
+    options.drain_local_data = args.flag("delete-emptydir-data");
+    options.grace_seconds = count_option(args, "grace-period", 0, 1);
+    if (options.drain) return;
+    for (const auto* name : {"force", "delete-emptydir-data", "grace-period"})
+        if (args.flag(name) || args.get(name))
+            throw Error(Exit::usage, "missing-option", fmt::format("--{} is about --drain, which is missing", name))
+                .hint("add --drain or --evict-users");
+}
+
+}  // namespace
+
+std::int64_t Share::of(std::size_t nodes) const {
+    return percent ? std::max<std::int64_t>(1, static_cast<std::int64_t>(nodes) * number / 100) : number;
+}
+
+Share max_unavailable(const cli::Args& args) {
+    auto text = args.get("max-unavailable").value_or("1");
+    const auto given = text;
+    Share share;
+    if (!text.empty() && text.back() == '%') {
+        share.percent = true;
+        text.pop_back();
+    }
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), share.number);
+    if (failed != std::errc() || end != text.data() + text.size() || share.number < 1 ||
+        share.number > (share.percent ? 100 : 1'000'000))
+        throw bad_value("max-unavailable", given, "a number of nodes from 1 or a share as 20%");
+    return share;
+}
+
+void take_walk_options(const cli::Args& args, drive::StartRequest& request) {
+    request.nodes = args.all("node");
+    request.selector = cluster::Selector::parse(args.get("selector").value_or(""));
+    auto& options = request.options;
+    options.order = args.get("order").value_or("name");
+    if (options.order != "name" && options.order != "zone") {
+        request.order.emplace();
+        const auto text = sys::read_file(options.order, 1U << 20U);
+        for (const auto line : base::split(text, '\n')) {
+            const auto name = base::trim(line);
+            if (!name.empty() && name.front() != '#') request.order->emplace_back(name);
+        }
+    }
+    options.canary = count_option(args, "canary", 0, 1);
+    options.pause_after = count_option(args, "pause-after", 0, 1);
+    options.node_timeout_ms = duration_option(args, "node-timeout", options.node_timeout_ms);
+    options.manual = args.flag("manual");
+    take_drain_options(args, options);
+    take_pace_options(args, options);
+    request.tool_version = KMM_VERSION;
+    const auto* user = getlogin();
+    request.created_by = fmt::format("{}@{}", user != nullptr ? std::string(user) : fmt::format("uid {}", getuid()), sys::host_name());
+    sys::LinuxRandom random;
+    request.lineage = sys::uuid_v4(random);
+}
+
+void require_free(const std::optional<upgrade::Run>& run) {
+    if (!run || upgrade::is_final_run_state(run->state)) return;
+    throw Error(Exit::paused, "run-exists",
+                fmt::format("the upgrade of {} to {} is in state {}", run->module(), run->to_text(), run->state))
+        .hint(upgrade::next_commands(*run).front() + ", or: kmm-upgrade abort");
+}
+
+void tell_warnings(Session& session, const Diagnostics& diagnostics) {
+    auto& context = session.context();
+    if (context.verbosity < 0) return;
+    for (const auto& diagnostic : diagnostics)
+        if (diagnostic.severity == Severity::warning) context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
+}
+
+drive::CheckObserver check_observer(Session& session, const std::string& version) {
+    auto mutex = std::make_shared<std::mutex>();
+    return [&session, version, mutex](const std::string& node, const std::string& what) {
+        const std::lock_guard guard(*mutex);
+        auto& context = session.context();
+        if (what != "check" || context.verbosity < 0) return;
+        context.console.err(fmt::format("{} {} checks {}\n", clock_text(base::format_rfc3339(session.clock().now_unix())), node, version));
+    };
+}
+
+void finish_preparing(Session& session, drive::Prepared& prepared, const Share& share, const std::string& place,
+                      cluster::Workloads& workloads, const api::Module& module) {
+    auto& context = session.context();
+    const auto tell = [&](const char* kind, const std::string& text) {
+        if (context.verbosity >= 0) context.console.err(fmt::format("{}: {}\n", kind, base::escape(text)));
+    };
+    for (const auto& note : prepared.notes) tell("note", note);
+    auto& run = prepared.run;
+    if (run.options.drain)
+        for (const auto& warning : drive::review_drain(workloads, module, run)) tell("warning", warning);
+    run.options.max_unavailable = share.of(run.nodes.size());
+    run.cluster_place = place;
+    if (!session.stopped()) return;
+    const auto exit = !sys::interrupt_requested()             ? Exit::timeout
+                      : sys::interrupt_signal() == SIGINT ? Exit::interrupted
+                                                          : Exit::terminated;
+    throw Error(exit, "interrupted", "interrupted before anything was changed").hint("start again");
+}
+
+drive::ActionSink dry_sink(Session& session) {
+    auto mutex = std::make_shared<std::mutex>();
+    return [&session, mutex](const std::string& node, const std::string& action) {
+        const std::lock_guard guard(*mutex);
+        session.context().console.out(fmt::format("{}  {}\n", node, action));
+    };
+}
+
+drive::Ended dry_walk(Session& session, const upgrade::Run& prepared, drive::DryStore& dry_store, cluster::Workloads& workloads,
+                      cluster::NodeRunner& runner) {
+    auto& console = session.context().console;
+    const auto sink = dry_sink(session);
+    drive::DryWorkloads dry_workloads(workloads, sink);
+    drive::DryRunner dry_runner(runner, sink);
+    drive::MemoryJournal journal;
+    auto run = prepared;
+    // Stops for people make no sense when nothing happens.
+    run.options.canary = run.options.pause_after = run.options.soak_ms = 0;
+    run.options.max_unavailable = 1;
+    run.options.count_unavailable = false;
+    run.options.between.clear();
+    run.options.check.clear();
+    drive::Recorder recorder(run, journal, session.clock(),
+                             [&](const upgrade::Event& event, const upgrade::Run&, const std::string&) {
+                                 if (event.kind == upgrade::EventKind::intent && !event.node.empty())
+                                     console.out(fmt::format("{}  -- {}\n", event.node, event.to));
+                             });
+    drive::Driver driver(dry_store, dry_workloads, dry_runner, recorder, session.clock(), [&] { return session.stopped(); });
+    return driver.walk();
+}
+
+Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner) {
+    auto& context = session.context();
+    if (const auto old = session.load()) session.directory().archive(old->module_name + "-" + old->to_text());
+    run.cluster_identity = store.identity(true);
+    session.directory().begin(upgrade::encode(run));
+    drive::StateJournal journal(session.directory());
+    Progress progress(context, run);
+    drive::Recorder recorder(upgrade::replay({{run.created, upgrade::encode(run)}}), journal, session.clock(),
+                             told_to_command(progress, run.options.on_event));
+    recorder.save();
+    progress.note(fmt::format("{} {}{}: {} -> {} on {} nodes", clock_text(run.created), run.state, run.is_apply() ? " " + run.module() : "",
+                              run.from_text(), run.to_text(), run.nodes.size()));
+    const auto plugins = session.make_plugins(run, store);
+    drive::Driver driver(plugins ? static_cast<cluster::ClusterStore&>(*plugins) : store, workloads, runner, recorder, session.clock(),
+                         [&] { return session.stopped(); });
+    driver.set_pace(pace_of(progress));
+    auto ended = drive::Ended::paused;
+    if (run.options.manual) driver.pause("manual", "as --manual asks; go on with step");
+    else ended = recording_loss(driver, recorder, [&] { return driver.walk(); });
+    progress.stop();
+    return {ended, recorder.run()};
+}
+
+}  // namespace kmm::tool_upgrade

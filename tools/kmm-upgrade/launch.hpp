@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// From options to a recorded run that is walked: what start and apply have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cluster/runner.hpp"
+#include "cluster/workloads.hpp"
+#include "drive/dry_run.hpp"
+#include "drive/prepare.hpp"
+#include "kmm-upgrade/session.hpp"
+
+namespace kmm::tool_upgrade {
+
+/// "N" or "P%"; a percentage is of the nodes of the run, rounded down, at least one. Kept as given: the number of nodes is not
+/// known yet.
+struct Share {
+    std::int64_t number = 1;
+    bool percent = false;
+    [[nodiscard]] std::int64_t of(std::size_t nodes) const;
+};
+
+/// --max-unavailable. Errors: usage "bad-value".
+[[nodiscard]] Share max_unavailable(const cli::Args& args);
+
+/// Nodes, order, pace, drain and who asks, from the options that start and apply share; a new lineage. Errors: usage.
+void take_walk_options(const cli::Args& args, drive::StartRequest& request);
+
+/// Refuses while another upgrade is recorded that has not ended. Errors: paused "run-exists".
+void require_free(const std::optional<upgrade::Run>& run);
+
+/// Warnings of the reader, on standard error.
+void tell_warnings(Session& session, const Diagnostics& diagnostics);
+/// Says on standard error which node checks `version` now. Thread safe; `session` must outlive it.
+[[nodiscard]] drive::CheckObserver check_observer(Session& session, const std::string& version);
+
+/// Tells the notes, looks at the Pods if nodes are to be drained, and sets what is known only now. Errors: those of review_drain;
+/// "interrupted".
+void finish_preparing(Session& session, drive::Prepared& prepared, const Share& share, const std::string& place,
+                      cluster::Workloads& workloads, const api::Module& module);
+
+/// Prints what would be done. Thread safe; `session` must outlive it.
+[[nodiscard]] drive::ActionSink dry_sink(Session& session);
+/// Walks a run that does nothing, with a runner of its own over `runner`.
+[[nodiscard]] drive::Ended dry_walk(Session& session, const upgrade::Run& prepared, drive::DryStore& store, cluster::Workloads& workloads,
+                                    cluster::NodeRunner& runner);
+
+struct Launched {
+    drive::Ended ended = drive::Ended::paused;
+    upgrade::Run run;  ///< as it is then
+};
+/// Records `run` in place of an ended one, which goes into the history, and walks it. The lock is held. Errors: those of the record
+/// and of the store.
+[[nodiscard]] Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store, cluster::Workloads& workloads,
+                              cluster::NodeRunner& runner);
+
+}  // namespace kmm::tool_upgrade
