@@ -91,6 +91,7 @@ complete -c kmm-plan -n '__fish_seen_subcommand_from matrix' -l quiet -s q -d 's
 complete -c kmm-plan -n '__fish_seen_subcommand_from matrix' -l no-input -d 'never ask; fail instead'
 complete -c kmm-plan -n '__fish_seen_subcommand_from matrix' -l help -s h -d 'show this help'
 complete -c kmm-plan -n '__fish_seen_subcommand_from matrix' -l version -d 'show the version'
+complete -c kmm-plan -n '__fish_seen_subcommand_from render' -l cluster-name -x -d 'hub: what the ManagedCluster is called whose Nodes are read'
 complete -c kmm-plan -n '__fish_seen_subcommand_from render' -l node -x -d 'only this node'
 complete -c kmm-plan -n '__fish_seen_subcommand_from render' -l out -x -a '(__fish_complete_directories)' -d 'one file per object in this directory'
 complete -c kmm-plan -n '__fish_seen_subcommand_from render' -l prune -d 'with --out: remove our files that are no longer wanted'

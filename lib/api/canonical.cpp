@@ -202,6 +202,9 @@ void canonical(const Objects& objects, const CanonicalSink& sink) {
     each("CustomResourceDefinition", objects.custom_resource_definitions, sink,
          [](const CustomResourceDefinition& crd) { return Canon().list("specFields", crd.spec_fields).take(); });
     each("ManagedClusterModule", objects.managed_cluster_modules, sink, canon_hub);
+    each("ManagedCluster", objects.managed_clusters, sink, [](const ManagedCluster& cluster) {
+        return Canon().flag("deleting", cluster.meta.deleting).map("labels", cluster.meta.labels).map("claims", cluster.claims).take();
+    });
     each("Module", objects.modules, sink, canon_module);
     each("Namespace", objects.namespaces, sink,
          [](const Namespace& ns) { return Canon().flag("deleting", ns.meta.deleting).map("labels", ns.meta.labels).take(); });

@@ -46,6 +46,8 @@ constexpr std::array k_kinds{
     KnownKind{"ConfigMap", "v1", read_into<decode_config_map, &Objects::config_maps>},
     KnownKind{"ManagedClusterModule", "hub.kmm.sigs.x-k8s.io/v1beta1",
               read_into<decode_managed_cluster_module, &Objects::managed_cluster_modules>},
+    KnownKind{"ManagedCluster", "cluster.open-cluster-management.io/v1",
+              read_into<decode_managed_cluster, &Objects::managed_clusters>},
     KnownKind{"CustomResourceDefinition", "apiextensions.k8s.io/v1",
               read_into<decode_custom_resource_definition, &Objects::custom_resource_definitions>},
     KnownKind{"DaemonSet", "apps/v1", read_daemon_set, {}, OtherVersions::not_read},
@@ -188,13 +190,14 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 }
 
 void append(Objects& to, Objects& from) {
-    static_assert(sizeof(Objects) == 12 * sizeof(std::vector<Node>), "every kind must be appended here");
+    static_assert(sizeof(Objects) == 13 * sizeof(std::vector<Node>), "every kind must be appended here");
     append(to.nodes, from.nodes);
     append(to.modules, from.modules);
     append(to.node_modules_configs, from.node_modules_configs);
     append(to.secrets, from.secrets);
     append(to.config_maps, from.config_maps);
     append(to.managed_cluster_modules, from.managed_cluster_modules);
+    append(to.managed_clusters, from.managed_clusters);
     append(to.preflight_validations, from.preflight_validations);
     append(to.namespaces, from.namespaces);
     append(to.pods, from.pods);
@@ -253,6 +256,7 @@ void finish(Objects& objects, Diagnostics& diagnostics) {
     sort_and_check(objects.secrets, "Secret", diagnostics);
     sort_and_check(objects.config_maps, "ConfigMap", diagnostics);
     sort_and_check(objects.managed_cluster_modules, "ManagedClusterModule", diagnostics);
+    sort_and_check(objects.managed_clusters, "ManagedCluster", diagnostics);
     sort_and_check(objects.preflight_validations, "PreflightValidation", diagnostics);
     sort_and_check(objects.namespaces, "Namespace", diagnostics);
     sort_and_check(objects.pods, "Pod", diagnostics);

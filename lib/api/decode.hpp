@@ -33,6 +33,7 @@ void decode_module_spec(Fields& spec, Module& module);
 [[nodiscard]] Module decode_module(Scope& scope, const value::Node& root);
 [[nodiscard]] NodeModulesConfig decode_node_modules_config(Scope& scope, const value::Node& root);
 [[nodiscard]] ManagedClusterModule decode_managed_cluster_module(Scope& scope, const value::Node& root);
+[[nodiscard]] ManagedCluster decode_managed_cluster(Scope& scope, const value::Node& root);
 [[nodiscard]] PreflightValidation decode_preflight_validation(Scope& scope, const value::Node& root);
 [[nodiscard]] Namespace decode_namespace(Scope& scope, const value::Node& root);
 [[nodiscard]] Secret decode_secret(Scope& scope, const value::Node& root);

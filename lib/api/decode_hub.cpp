@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds that only admission rules look at. Field lists: KMM's CRDs (facts: KMM 2.5, 2.6), core/v1 Namespace.
+// Kinds of hubs, and those that only admission rules look at. Field lists: KMM's CRDs (facts: KMM 2.5, 2.6), Open Cluster
+// Management's cluster/v1, core/v1 Namespace.
+#include <fmt/format.h>
+
 #include "api/decode.hpp"
+#include "base/text.hpp"
 
 namespace kmm::api {
 
@@ -29,13 +33,43 @@ ManagedClusterModule decode_managed_cluster_module(Scope& scope, const value::No
     if (auto spec = fields.child("spec", Need::required)) {
         object.spoke_namespace = spec->string("spokeNamespace", Need::required);
         object.selector = spec->string_map("selector", Need::required);
-        if (auto module = spec->child("moduleSpec")) { decode_module_spec(*module, object.module); }
+        if (auto module = spec->child("moduleSpec")) {
+            object.module_spec = module->node();
+            decode_module_spec(*module, object.module);
+        }
         spec->done();
     }
     fields.done();
     scope.places = nullptr;
     object.module.meta.origin = object.meta.origin;
     object.module.places = as_module_places(std::move(places));
+    return object;
+}
+
+ManagedCluster decode_managed_cluster(Scope& scope, const value::Node& root) {
+    ManagedCluster object;
+    Fields fields(scope, root, "");
+    fields.allow({"apiVersion", "kind"});
+    object.meta = decode_meta(fields, Residence::cluster);
+    if (auto spec = fields.child("spec")) {
+        spec->allow({"hubAcceptsClient", "leaseDurationSeconds", "managedClusterClientConfigs", "taints"});
+        spec->done();
+    }
+    if (auto status = fields.child("status")) {
+        for (const auto& item : status->items("clusterClaims")) {
+            Fields claim(scope, *item.node, item.path);
+            const std::string name = claim.string("name", Need::required);
+            const std::string text = claim.string("value", Need::required);
+            claim.done();
+            if (!name.empty() && !object.claims.emplace(name, text).second) {
+                scope.fault("bad-value", fmt::format("{}: there are two claims {}", item.path, base::escape(name)),
+                            item.node->mark(), "remove one of them");
+            }
+        }
+        status->allow({"allocatable", "capacity", "conditions", "version", "managedNamespaces"});
+        status->done();
+    }
+    fields.done();
     return object;
 }
 

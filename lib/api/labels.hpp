@@ -43,6 +43,7 @@ enum class ScheduleKey {
 inline constexpr std::string_view k_group_version = "kmm.sigs.x-k8s.io/v1beta1";
 inline constexpr std::string_view k_group = "kmm.sigs.x-k8s.io";
 inline constexpr std::string_view k_label_contains_modules = "kmm.node.k8s.io/contains-modules";  ///< on Namespaces
+inline constexpr std::string_view k_label_managed_cluster_module = "kmm.node.kubernetes.io/managedclustermodule.name";
 inline constexpr std::string_view k_label_module_name = "kmm.node.kubernetes.io/module.name";
 inline constexpr std::string_view k_label_worker_action = "kmm.node.kubernetes.io/worker-action";
 inline constexpr std::string_view k_label_role = "kmm.node.kubernetes.io/role";

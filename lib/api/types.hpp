@@ -194,6 +194,13 @@ struct ManagedClusterModule {
     Module module;  ///< spec.moduleSpec; without name and namespace, its places are those of a Module's spec
     std::string spoke_namespace;
     Labels selector;  ///< of ManagedClusters
+    value::Node module_spec;  ///< spec.moduleSpec as it was read, null if absent
+};
+
+/// cluster.open-cluster-management.io/v1 ManagedCluster, as far as KMM's hub looks at one.
+struct ManagedCluster {
+    ObjectMeta meta;
+    std::map<std::string, std::string> claims;  ///< status.clusterClaims
 };
 
 /// kmm.sigs.x-k8s.io PreflightValidation, v1beta1 and v1beta2.
@@ -236,6 +243,7 @@ struct Objects {
     std::vector<Secret> secrets;
     std::vector<ConfigMap> config_maps;
     std::vector<ManagedClusterModule> managed_cluster_modules;
+    std::vector<ManagedCluster> managed_clusters;
     std::vector<PreflightValidation> preflight_validations;
     std::vector<Namespace> namespaces;
     std::vector<Pod> pods;

@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 106> k_names = {
+    static constexpr std::array<std::string_view, 107> k_names = {
         "all",
         "api-timeout",
         "authfile",
@@ -24,6 +24,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "check-images",
         "ci",
         "cluster",
+        "cluster-name",
         "color",
         "context",
         "delete-emptydir-data",

@@ -175,6 +175,7 @@ void overlay(api::Objects& base, api::Objects over) {
     overlay_kind(base.secrets, std::move(over.secrets));
     overlay_kind(base.config_maps, std::move(over.config_maps));
     overlay_kind(base.managed_cluster_modules, std::move(over.managed_cluster_modules));
+    overlay_kind(base.managed_clusters, std::move(over.managed_clusters));
     overlay_kind(base.preflight_validations, std::move(over.preflight_validations));
     overlay_kind(base.namespaces, std::move(over.namespaces));
     overlay_kind(base.pods, std::move(over.pods));

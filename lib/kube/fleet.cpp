@@ -62,7 +62,8 @@ std::vector<Listing> listings_of(const FleetQuery& query) {
     if (query.plugins == FleetQuery::Plugins::yes) {
         for (const auto& resource : {k_daemon_sets, k_device_classes}) { result.push_back({resource, std::string(api::k_label_module_name)}); }
     }
-    if (query.hub == FleetQuery::Hub::yes) { result.push_back({k_managed_cluster_modules, ""}); }
+    if (query.hub != FleetQuery::Hub::no) { result.push_back({k_managed_cluster_modules, ""}); }
+    if (query.hub == FleetQuery::Hub::all) { result.push_back({k_managed_clusters, ""}); }
     return result;
 }
 

@@ -15,7 +15,7 @@ namespace kmm::kube {
 /// What is read besides Nodes, Modules, NodeModulesConfigs and KMM's Pods.
 struct FleetQuery {
     enum class Referenced { none, secrets, all } referenced = Referenced::none;  ///< what Modules name: Secrets, ConfigMaps
-    enum class Hub { no, yes } hub = Hub::no;  ///< ManagedClusterModules
+    enum class Hub { no, modules, all } hub = Hub::no;  ///< ManagedClusterModules; ManagedClusters too
     /// DaemonSets and DeviceClasses that KMM's labels mark as a Module's own.
     enum class Plugins { no, yes } plugins = Plugins::no;
     std::string program = "kmm-plan";          ///< name of the role in RBAC manifests

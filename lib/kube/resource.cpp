@@ -42,6 +42,8 @@ const Resource k_node_modules_configs{"kmm.sigs.x-k8s.io", "v1beta1", "nodemodul
                                       Scope::cluster};
 const Resource k_managed_cluster_modules{"hub.kmm.sigs.x-k8s.io", "v1beta1", "managedclustermodules",
                                          "ManagedClusterModule", Scope::cluster};
+const Resource k_managed_clusters{"cluster.open-cluster-management.io", "v1", "managedclusters", "ManagedCluster",
+                                  Scope::cluster};
 const Resource k_preflight_validations{"kmm.sigs.x-k8s.io", "v1beta2", "preflightvalidations", "PreflightValidation",
                                        Scope::cluster};
 const Resource k_access_reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",

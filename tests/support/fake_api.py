@@ -42,6 +42,7 @@ KINDS = [
     ("modules", "kmm.sigs.x-k8s.io", "v1beta1", "Module", True),
     ("nodemodulesconfigs", "kmm.sigs.x-k8s.io", "v1beta1", "NodeModulesConfig", False),
     ("poddisruptionbudgets", "policy", "v1", "PodDisruptionBudget", True),
+    ("managedclusters", "cluster.open-cluster-management.io", "v1", "ManagedCluster", False),
     ("managedclustermodules", "hub.kmm.sigs.x-k8s.io", "v1beta1", "ManagedClusterModule", False),
 ]
 BY_KIND = {kind: (plural, group, version, namespaced) for plural, group, version, kind, namespaced in KINDS}

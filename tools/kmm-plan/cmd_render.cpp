@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan render: manifests that the plan stands for.
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "kmm-plan/plan_options.hpp"
+#include "kmm-plan/render_directory.hpp"
+#include "kmm-plan/render_hub.hpp"
 #include "kmm-plan/render_output.hpp"
 #include "kmm-plan/source.hpp"
 #include "kmm-plan/verbs.hpp"
@@ -22,6 +23,7 @@ namespace {
 std::vector<render::What> parse_whats(const std::vector<std::string>& names) {
     std::vector<std::string> known;
     for (const auto& row : render::whats()) { known.emplace_back(row.name); }
+    known.emplace_back(k_what_hub);
     std::vector<render::What> result;
     for (const auto& name : names) {
         const auto rows = render::whats();
@@ -31,8 +33,8 @@ std::vector<render::What> parse_whats(const std::vector<std::string>& names) {
             continue;
         }
         if (name == "recipe") {
-            throw Error(Exit::usage, "unsupported", "rendering a recipe is not supported by this version")
-                .hint("kmm-plan render -o yaml gives the manifests themselves");
+            throw Error(Exit::usage, "unsupported", "rendering recipes of the Special Resource Operator is not supported")
+                .hint("write the driver as a Module; kmm-plan render gives its manifests");
         }
         const auto near = base::nearest(name, known);
         throw Error(Exit::usage, "unsupported",
@@ -115,71 +117,13 @@ render::Options render_options(const cli::Args& args, const Source& source) {
     return options;
 }
 
-bool is_inside(const std::string& path, const std::string& directory) {
-    std::error_code error;
-    const auto inner = std::filesystem::weakly_canonical(path, error);
-    const auto outer = std::filesystem::weakly_canonical(directory, error);
-    if (!std::filesystem::is_directory(outer, error)) { return false; }
-    const auto [end, rest] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
-    return end == outer.end();
-}
-
-/// What is written is read as part of the cluster by the next run, if it lies there.
-void warn_about_out(const std::string& out, const cli::Args& args, cli::Context& context) {
-    std::vector<std::string> inputs = args.all("filename");
-    if (const auto cluster = args.get("cluster")) { inputs.push_back(*cluster); }
-    for (const auto& input : inputs) {
-        if (input == "-" || context.verbosity < 0 || !is_inside(out, input)) { continue; }
-        Diagnostic warning;
-        warning.severity = Severity::warning;
-        warning.code = "out-in-input";
-        warning.message = fmt::format("--out {} lies in {}, which is read", base::escape(out), base::escape(input));
-        warning.hint = "the next run will take the manifests for objects of the cluster; write them beside it";
-        context.console.err(cli::diagnostic_text(warning, context.color_err));
-    }
-}
-
-void print_changes(const OutputChanges& changes, const std::string& directory, cli::Context& context) {
-    if (context.verbosity < 0) { return; }
-    for (const auto& name : changes.changed_by_others) {
-        context.console.err(fmt::format("warning: {}/{} is no longer wanted, but somebody changed it: left alone\n",
-                                        base::escape(directory), name));
-    }
-    for (const auto& name : changes.in_use) {
-        context.console.err(fmt::format("{}/{} is kept: nodes are still labelled with its version\n", base::escape(directory), name));
-    }
-    context.console.err(fmt::format("{}: {} written, {} unchanged, {} removed\n", base::escape(directory),
-                                    changes.written.size(), changes.unchanged.size(), changes.removed.size()));
-}
-
-void write_directory(const std::vector<value::Node>& documents, const std::vector<std::string>& in_use, const cli::Args& args,
-                     cli::Context& context) {
-    const bool json = context.output == "json";
-    if (!json && context.output != "table" && context.output != "yaml") {
-        throw Error(Exit::usage, "usage", fmt::format("--out writes yaml or json files, found -o {}", context.output))
-            .hint("leave -o away, or -o json");
-    }
-    const std::string ending = json ? ".json" : ".yaml";
-    const auto names = render::file_names(documents);
-    std::vector<OutputFile> files;
-    for (std::size_t i = 0; i < documents.size(); ++i) {
-        files.push_back({names[i] + ending, json ? value::to_json_pretty(documents[i]) : value::to_yaml(documents[i])});
-    }
-    std::vector<std::string> kept;
-    for (const auto& name : in_use) { kept.push_back(name + ending); }
-    const std::string directory = *args.get("out");
-    sys::LinuxFileOps ops;
-    print_changes(write_files(ops, directory, files, args.flag("prune") ? Prune::yes : Prune::no, kept), directory, context);
-}
-
 Exit run_render(const cli::Args& args, cli::Context& context) {
+    if (asks_for_hub(args)) { return run_render_hub(args, context); }
     const auto whats = parse_whats(args.positionals("WHAT"));
     const auto out = args.get("out");
-    if (args.flag("prune") && !out) {
-        throw Error(Exit::usage, "usage", "--prune needs --out DIR").hint("it removes files that an earlier --out wrote");
-    }
-    if (out && out->empty()) { throw Error(Exit::usage, "usage", "--out needs a directory"); }
+    check_out(args);
     if (out) { warn_about_out(*out, args, context); }
+    if (!args.all("cluster-name").empty()) { throw Error(Exit::usage, "usage", "--cluster-name is for render hub alone"); }
     Source source = read_valid_source(args, context);
     apply_what_if(args, source);
     const api::Objects objects = selected_objects(source, args);
@@ -195,7 +139,8 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
         std::erase_if(rendered.objects, [&](const value::Node& node) { return !in_namespace(node, *ns); });
     }
     if (out) {
-        write_directory(rendered.objects, render::files_in_use(source.objects, options.plan), args, context);
+        write_directory(rendered.objects, render::file_names(rendered.objects), render::files_in_use(source.objects, options.plan),
+                        args, context);
     } else {
         context.console.out(documents_text(rendered.objects, context.output));
     }
@@ -229,6 +174,7 @@ std::vector<cli::Option> own_options() {
     style.choices = {"pull", "extract"};
     style.default_text = "pull";
     return {
+        repeatable(option("cluster-name", "[CONTEXT=]NAME", "hub: what the ManagedCluster is called whose Nodes are read")),
         repeatable(option("node", "NODE", "only this node")),
         option("out", "DIR", "one file per object in this directory"),
         option("prune", "", "with --out: remove our files that are no longer wanted"),
@@ -250,6 +196,7 @@ cli::Verb render_verb() {
     verb.summary = "the manifests that the plan stands for";
     verb.description = "WHAT is any of:";
     for (const auto& row : render::whats()) { verb.description += fmt::format("\n  {:<14} {}", row.name, row.summary); }
+    verb.description += fmt::format("\n  {:<14} {}", k_what_hub, "what KMM's hub gives each cluster; stands alone");
     verb.description +=
         "\n\nWithout WHAT: what the plan needs, which is namespace, nmc, device-plugin, dra and worker-pods, and build and sign for "
         "images named by --missing.\n\n"
@@ -261,6 +208,10 @@ cli::Verb render_verb() {
         "takes these away: use --no-finalizers.\n\n"
         "--kernel, --reboot, --taint and --label render for nodes as they are imagined: build and sign Pods of a kernel that nobody "
         "runs yet, say.\n\n"
+        "hub takes ManagedClusterModules, and the clusters they select: ManagedClusters with their labels and the kernels they "
+        "claim, and contexts of --context, whose Nodes say what runs now and which are called like their ManagedCluster, or as "
+        "--cluster-name says. It prints the ManifestWorks of the hub. --out gives each cluster a directory of its own: the Modules, "
+        "ready for kubectl apply on that cluster where there is no hub, and manifest-works/ for one that has a hub.\n\n"
         "With --next, worker Pods are those of the very next pass; everything else is the settled state.\n\n"
         "--out keeps the list of its files in DIR/.kmm-render.json. Files that are not on it are neither replaced nor removed. One "
         "directory belongs to one choice of WHAT, nodes and namespace: --prune removes what this run did not make.";
@@ -271,8 +222,10 @@ cli::Verb render_verb() {
         {"kmm-plan render build --cluster ./fleet", "Pods that build every image of the fleet"},
         {"kmm-plan render build sign --cluster ./fleet --kernel 6.1.0-60-amd64", "and those of a kernel that nobody runs yet"},
     };
+    verb.examples.push_back({"kmm-plan render hub -f hub.yaml --context east --context west --out ./clusters", "bundles of two clusters, without a hub"});
     std::string names;
     for (const auto& row : render::whats()) { names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name); }
+    names += fmt::format(", {}", k_what_hub);
     verb.positionals = {{"WHAT", names, false, true}};
     verb.options = own_options() + plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
     verb.run = run_render;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "kmm-plan/render_hub.hpp"
 #include "kube/kubeconfig.hpp"
 #include "kube/teller.hpp"
 #include "sys/clock.hpp"
@@ -64,12 +65,16 @@ kube::Client& LiveCluster::client() noexcept { return *parts_->client; }
 
 const std::string& LiveCluster::name() const noexcept { return parts_->client->connection().context; }
 
-kube::FleetQuery fleet_query(std::string_view verb) {
+kube::FleetQuery fleet_query(std::string_view verb, const cli::Args& args) {
     kube::FleetQuery query;
     if (verb == "images" || verb == "preflight") { query.referenced = kube::FleetQuery::Referenced::secrets; }
     if (verb == "render" || verb == "validate") { query.referenced = kube::FleetQuery::Referenced::all; }
     if (verb == "diff") { query.plugins = kube::FleetQuery::Plugins::yes; }
-    if (verb == "validate") { query.hub = kube::FleetQuery::Hub::yes; }
+    if (verb == "validate") { query.hub = kube::FleetQuery::Hub::modules; }
+    if (verb == "render" && asks_for_hub(args)) {
+        query.hub = kube::FleetQuery::Hub::all;
+        query.referenced = kube::FleetQuery::Referenced::none;
+    }
     return query;
 }
 

@@ -39,7 +39,7 @@ private:
     std::unique_ptr<Parts> parts_;
 };
 
-/// What the verb `verb` needs to know of a cluster.
-[[nodiscard]] kube::FleetQuery fleet_query(std::string_view verb);
+/// What the verb `verb` needs to know of a cluster; `render hub` looks at what hubs have.
+[[nodiscard]] kube::FleetQuery fleet_query(std::string_view verb, const cli::Args& args);
 
 }  // namespace kmm::tool_plan

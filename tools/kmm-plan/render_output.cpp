@@ -33,7 +33,7 @@ using OwnedFiles = std::map<std::string, std::set<std::string>>;
 
 std::string path_of(const std::string& directory, const std::string& name) { return directory + "/" + name; }
 
-enum class Occupant { nothing, file, other };
+enum class Occupant { nothing, file, directory, other };
 
 Occupant occupant_of(const std::string& path) {
     struct stat info {};
@@ -42,6 +42,7 @@ Occupant occupant_of(const std::string& path) {
         if (number == ENOENT) { return Occupant::nothing; }
         throw from_errno(number, fmt::format("cannot look at {}", base::escape(path)));
     }
+    if (S_ISDIR(info.st_mode)) { return Occupant::directory; }
     return S_ISREG(info.st_mode) ? Occupant::file : Occupant::other;
 }
 
@@ -57,12 +58,27 @@ std::optional<std::string> read_regular(const std::string& path) {
     return sys::read_fd(fd.get(), path);
 }
 
-/// Names that render makes: no way out of the directory, nothing hidden.
-bool is_own_name(const std::string& name) {
+/// Parts of names that render makes: no way out of the directory, nothing hidden.
+bool is_own_part(std::string_view name) {
     return !name.empty() && name.front() != '.' && name.size() <= 255 &&
            std::all_of(name.begin(), name.end(), [](char c) {
                return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
            });
+}
+
+bool is_own_name(std::string_view name) {
+    const std::size_t slash = name.rfind('/');
+    if (slash == std::string_view::npos) { return is_own_part(name); }
+    return is_own_part(name.substr(slash + 1)) && is_own_name(name.substr(0, slash));
+}
+
+/// The directories that `name` lies in, outermost first.
+std::vector<std::string> parents_of(const std::string& name) {
+    std::vector<std::string> result;
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+        result.push_back(name.substr(0, slash));
+    }
+    return result;
 }
 
 Error damaged_list(const std::string& path, const std::string& what) {
@@ -112,9 +128,15 @@ Error not_ours(const std::string& path, const char* what) {
 void compare_files(const std::string& directory, const std::vector<OutputFile>& files, const OwnedFiles& owned,
                    OutputChanges& changes) {
     for (const auto& file : files) {
+        for (const auto& parent : parents_of(file.name)) {
+            const std::string path = path_of(directory, parent);
+            const Occupant occupant = occupant_of(path);
+            if (occupant == Occupant::nothing || occupant == Occupant::directory) { continue; }
+            throw not_ours(path, "is no directory, expected one or nothing of that name");
+        }
         const std::string path = path_of(directory, file.name);
         const Occupant occupant = occupant_of(path);
-        if (occupant == Occupant::other) { throw not_ours(path, "is no regular file, expected none of that name"); }
+        if (occupant == Occupant::other || occupant == Occupant::directory) { throw not_ours(path, "is no regular file, expected none of that name"); }
         if (occupant == Occupant::file && read_regular(path) == file.bytes) {
             changes.unchanged.push_back(file.name);
             continue;
@@ -124,6 +146,12 @@ void compare_files(const std::string& directory, const std::vector<OutputFile>& 
         }
         changes.written.push_back(file.name);
     }
+}
+
+/// Removes the directories that `name` was in, as far as they are empty now.
+void remove_empty_parents(const std::string& directory, const std::string& name) {
+    auto parents = parents_of(name);
+    while (!parents.empty() && ::rmdir(path_of(directory, parents.back()).c_str()) == 0) { parents.pop_back(); }
 }
 
 /// Removes what is no longer wanted, and takes it from the list.
@@ -147,6 +175,7 @@ void prune_files(const std::string& directory, const std::set<std::string>& want
                 const int number = errno;
                 throw from_errno(number, fmt::format("cannot remove {}", base::escape(path)));
             }
+            remove_empty_parents(directory, name);
             changes.removed.push_back(name);
         } else if (occupant_of(path) != Occupant::nothing) {
             changes.changed_by_others.push_back(name);
@@ -196,6 +225,7 @@ OutputChanges write_files(sys::FileOps& ops, const std::string& directory, const
     write_list(ops, directory, owned);
     for (const auto& file : files) {
         if (std::find(changes.unchanged.begin(), changes.unchanged.end(), file.name) != changes.unchanged.end()) { continue; }
+        for (const auto& parent : parents_of(file.name)) { sys::make_directories(path_of(directory, parent), 0755); }
         sys::write_file_atomically(ops, path_of(directory, file.name), file.bytes, 0644);
     }
     if (prune == Prune::yes) {

@@ -106,9 +106,10 @@ Source read_directory(const std::string& directory) {
 
 Source read_live(const cli::Args& args, cli::Context& context, const std::string& name, bool has_documents) {
     auto live = std::make_shared<LiveCluster>(args, name, context);
+    const kube::FleetQuery query = fleet_query(context.verb.name, args);
     kube::Fleet fleet = with_context([&] { return "cluster " + base::escape(live->name()); },
-                                     [&] { return kube::read_fleet(live->client(), fleet_query(context.verb.name)); });
-    if (!fleet.has_kmm && !has_documents) {
+                                     [&] { return kube::read_fleet(live->client(), query); });
+    if (!fleet.has_kmm && !has_documents && query.hub != kube::FleetQuery::Hub::all) {
         throw Error(Exit::not_found, "kmm-not-installed",
                     fmt::format("cluster {} has no kind Module (kmm.sigs.x-k8s.io/v1beta1)", base::escape(live->name())))
             .hint("install KMM, or its CRDs alone; -f FILE adds Modules without it");
@@ -196,6 +197,7 @@ std::vector<std::string> read_files(const Source& source) {
     add(objects.secrets);
     add(objects.config_maps);
     add(objects.managed_cluster_modules);
+    add(objects.managed_clusters);
     add(objects.preflight_validations);
     add(objects.namespaces);
     for (const auto& finding : source.diagnostics) {

@@ -49,6 +49,18 @@ NmcModule: config! ModuleConfig, name! s, namespace! s, serviceAccountName! s, i
 ModuleConfig: containerImage! s, imagePullPolicy s, insecurePull! b, kernelVersion! s, inTreeModulesToRemove [s], inTreeModuleToRemove s, modprobe! Modprobe
 Modprobe: moduleName s, parameters [s], dirName s, args ModprobeArgs, rawArgs ModprobeArgs, firmwarePath s, modulesLoadingOrder [s]
 ModprobeArgs: load [s], unload [s]
+work.open-cluster-management.io/v1/ManifestWork: apiVersion! s, kind! s, metadata! Meta, spec! WorkSpec
+WorkSpec: workload Workload, deleteOption any, manifestConfigs [WorkConfig], executor any
+Workload: manifests [kmm.sigs.x-k8s.io/v1beta1/Module]
+WorkConfig: resourceIdentifier! WorkIdentifier, feedbackRules [WorkRule], updateStrategy any
+WorkIdentifier: group s, resource! s, name! s, namespace s
+WorkRule: type! s, jsonPaths [WorkPath]
+WorkPath: name! s, version s, path! s
+kmm.sigs.x-k8s.io/v1beta1/Module: apiVersion! s, kind! s, metadata! Meta, spec! ModuleSpec
+ModuleSpec: selector! {s}, tolerations [Toleration], imageRepoSecret Local, imageRebuildTriggerGeneration i, moduleLoader Loader, devicePlugin any, dra any
+Loader: container! LoaderContainer, serviceAccountName s
+LoaderContainer: version s, containerImage s, imagePullPolicy s, registryTLS any, inTreeModulesToRemove [s], inTreeModuleToRemove s, modprobe! Modprobe, kernelMappings! [Mapping]
+Mapping: literal! s, containerImage! s, inTreeModulesToRemove [s]
 Meta: annotations {s}, creationTimestamp t, deletionGracePeriodSeconds i, deletionTimestamp t, finalizers [s], generateName s, generation i, labels {s}, managedFields [any], name s, namespace s, ownerReferences [Owner], resourceVersion s, selfLink s, uid s
 Owner: apiVersion! s, kind! s, name! s, uid! s, blockOwnerDeletion b, controller b
 Local: name s
