@@ -31,7 +31,8 @@ std::string_view command_name(Severity severity) {
 }  // namespace
 
 std::string to_github(const Report& report) {
-    std::string text;
+    if (report.findings.empty()) { return ""; }
+    std::string text = fmt::format("::group::{} {}: {}\n", report.tool, report.check, summary(report.findings));
     for (const auto& finding : report.findings) {
         std::string properties;
         if (finding.position) {
@@ -45,7 +46,7 @@ std::string to_github(const Report& report) {
                             command_text(finding.code, CommandPart::property),
                             command_text(base::escape(finding.message) + hint, CommandPart::data));
     }
-    return text;
+    return text + "::endgroup::\n";
 }
 
 }  // namespace kmm::report

@@ -55,10 +55,14 @@ inline constexpr std::size_t k_markdown_bytes_max = 1U << 20U;  ///< what GitHub
 /// A heading and a table. At most `bytes_max` bytes: further findings are counted in the last line.
 [[nodiscard]] std::string to_markdown(const Report& report, std::size_t bytes_max = k_markdown_bytes_max);
 
+/// A page of one table that loads nothing.
+[[nodiscard]] std::string to_html(const Report& report);
+
 /// GitLab's Code Quality report: a JSON list. Findings without a file are placed in the first one that was looked at.
 [[nodiscard]] std::string to_code_quality(const Report& report);
 
-/// GitHub's workflow commands, one line a finding: "::error file=F,line=L,col=C,title=CODE::MESSAGE".
+/// GitHub's workflow commands, one line a finding: "::error file=F,line=L,col=C,title=CODE::MESSAGE", in a group that is named
+/// after the check. Nothing if there are no findings.
 [[nodiscard]] std::string to_github(const Report& report);
 
 }  // namespace kmm::report

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
+from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import sarif_schema
@@ -55,13 +56,39 @@ def check_quality(path):
     return [] if good else ["code quality: an issue is not as GitLab wants it"]
 
 
+class PageReader(HTMLParser):
+    """Counts rows, and sees tags that are not closed and what would be loaded."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.rows, self.bad = [], 0, []
+
+    def handle_starttag(self, tag, attrs):
+        self.rows += tag == "tr"
+        if tag in ("script", "link", "img", "iframe") or any(name in ("src", "href", "onload") for name, _ in attrs):
+            self.bad.append(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.bad.append("/" + tag)
+
+
+def check_page(path, findings):
+    page = PageReader()
+    page.feed(path.read_text())
+    good = not page.bad and not page.open and page.rows == (findings + 1 if findings else 0)
+    return [] if good else [f"html: {page.bad} {page.open} {page.rows} rows"]
+
+
 def main():
     bin_dir, golden = sys.argv[1], pathlib.Path(sys.argv[2])
     faults, runs, results = [], 0, 0
     with tempfile.TemporaryDirectory() as top:
         for case in sorted(golden.glob("kmm-plan/*/in")):
             out = pathlib.Path(top)
-            reports = f"sarif={out}/s,junit={out}/j,codequality={out}/q,md={out}/m"
+            reports = f"sarif={out}/s,junit={out}/j,codequality={out}/q,md={out}/m,html={out}/h"
             done = subprocess.run([f"{bin_dir}/kmm-plan", "validate", ".", "--report", reports], cwd=case,
                                   capture_output=True, text=True, check=False)
             if done.returncode not in (0, 65, 66):
@@ -70,7 +97,7 @@ def main():
             log = json.loads((out / "s").read_text())
             found = sarif_schema.faults(log, sarif_schema.LOG)
             found = found or sarif_schema.cross_faults(log) + check_places(case, log)
-            found += check_junit(out / "j") + check_quality(out / "q")
+            found += check_junit(out / "j") + check_quality(out / "q") + check_page(out / "h", len(log["runs"][0]["results"]))
             faults += [f"{case.parent.name}: {fault}" for fault in found]
             runs += 1
             results += len(log["runs"][0]["results"])

@@ -6,6 +6,7 @@ properties are not allowed. A rule is a type, a list with one rule (an array of 
 expression, a function that is true for good values, or another object.
 """
 
+import json
 import re
 from urllib.parse import urlsplit
 
@@ -15,19 +16,22 @@ INDEX = lambda value: isinstance(value, int) and not isinstance(value, bool) and
 URI = lambda value: isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+", value) and (
     not re.search(r"%(?![0-9A-Fa-f]{2})", value)) and urlsplit(value) is not None
 
+# multiformatMessageString
+TEXT = {"*text": str, "markdown": str}
 MESSAGE = {"*text": str, "markdown": str, "id": str, "arguments": [str]}
 ARTIFACT_LOCATION = {"*uri": URI, "uriBaseId": str, "index": INDEX, "description": MESSAGE}
 REGION = {"*startLine": COUNT, "startColumn": COUNT, "endLine": COUNT, "endColumn": COUNT}
 PHYSICAL = {"*artifactLocation": ARTIFACT_LOCATION, "region": REGION}
 LOCATION = {"id": INDEX, "*physicalLocation": PHYSICAL, "message": MESSAGE}
-RULE = {"*id": str, "name": str, "shortDescription": MESSAGE, "fullDescription": MESSAGE, "help": MESSAGE, "helpUri": URI,
+RULE = {"*id": str, "name": str, "shortDescription": TEXT, "fullDescription": TEXT, "help": TEXT, "helpUri": URI,
         "defaultConfiguration": {"level": LEVEL, "enabled": bool}}
 DRIVER = {"*name": str, "version": str, "semanticVersion": re.compile(r"\d+\.\d+\.\d+([-+].*)?"), "informationUri": URI,
           "rules": [RULE]}
 FINGERPRINTS = {"kmmFinding/v1": re.compile("[0-9a-f]{16}")}
 RESULT = {"*ruleId": str, "*ruleIndex": INDEX, "*level": LEVEL, "*message": MESSAGE, "locations": [LOCATION],
           "*partialFingerprints": FINGERPRINTS, "baselineState": {"new", "unchanged", "updated", "absent"}}
-RUN = {"*tool": {"*driver": DRIVER}, "automationDetails": {"id": str, "guid": str},
+GUID = re.compile("[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-5][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}")
+RUN = {"*tool": {"*driver": DRIVER}, "automationDetails": {"id": str, "guid": GUID},
        "invocations": [{"*executionSuccessful": bool}], "artifacts": [{"*location": ARTIFACT_LOCATION}], "*results": [RESULT]}
 LOG = {"$schema": URI, "*version": {"2.1.0"}, "*runs": [RUN]}
 
@@ -57,6 +61,13 @@ def faults(value, rule, path="$"):
     return [] if good else [f"{path}: {value!r} is not what the standard asks for"]
 
 
+def order_faults(region):
+    """3.30: a region does not end before it starts."""
+    first = (region["startLine"], region.get("startColumn", 1))
+    last = (region.get("endLine", region["startLine"]), region.get("endColumn", first[1]))
+    return ["a region ends before it starts"] if last < first else []
+
+
 def cross_faults(log):
     """References between the parts of a run."""
     found = []
@@ -72,7 +83,14 @@ def cross_faults(log):
         for result in run["results"]:
             if rules[result["ruleIndex"]] != result["ruleId"]:
                 found.append(f"ruleIndex of {result['ruleId']} is wrong")
+            # uniqueItems of the official schema
+            places = [json.dumps(location, sort_keys=True) for location in result.get("locations", [])]
+            if len(set(places)) != len(places):
+                found.append(f"{result['ruleId']} has a location twice")
+            if not result["message"]["text"]:
+                found.append(f"{result['ruleId']} has an empty message")
             for location in result.get("locations", []):
+                found += order_faults(location["physicalLocation"].get("region", {"startLine": 1}))
                 place = location["physicalLocation"]["artifactLocation"]
                 if artifacts[place["index"]] != place["uri"]:
                     found.append(f"index of {place['uri']} is wrong")

@@ -220,6 +220,7 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
     }
     Diagnostics findings;
     if (source.live) { findings = ask_server(*source.live, pairs); }
+    reporting.forget_known(findings);
     // DaemonSets belong to no node that was named. What a server adds to them is known without asking it.
     if (args.positionals("NODE").empty() && !args.get("selector")) {
         auto plugins = plugin_pairs(source.objects, options, settled, args.get("namespace").value_or(""));
@@ -242,6 +243,7 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
     } else {
         context.console.out(unified_text(differences));
     }
+    if (differences.empty() && reporting.failed(findings)) { throw reporting.failure(std::move(findings)); }
     return differences.empty() ? Exit::ok : Exit::changes;
 }
 
@@ -254,7 +256,8 @@ cli::Verb diff_verb() {
     verb.description =
         "Compares the NodeModulesConfigs (spec and KMM's labels), the KMM labels of Nodes, and the DaemonSets and DeviceClasses of "
         "device plugins and DRA drivers that the cluster settles at with those that were read. '-' is what was read, '+' what the "
-        "cluster settles at. Exits 0 if nothing differs and 2 if something does.\n\n"
+        "cluster settles at. Exits 0 if nothing differs and 2 if something does, whatever --fail-on says; it is about other findings, such as "
+        "rights that are missing. drift is what error is: differences fail.\n\n"
         "DaemonSets and DeviceClasses are those that KMM's labels mark as a Module's own; what the API server adds by itself is no "
         "difference. Objects without these labels, or of Modules that were not read, are left alone. With NODE or -l only what belongs "
         "to those nodes is compared.\n\n"
@@ -269,7 +272,7 @@ cli::Verb diff_verb() {
     cli::Option finalizers;
     finalizers.name = "no-finalizers";
     finalizers.help = "DaemonSets are to have no finalizers of KMM's operator, as render --no-finalizers makes them";
-    verb.options = std::vector<cli::Option>{finalizers} + report_options() + settled_options() + source_options() + cli::common_options();
+    verb.options = std::vector<cli::Option>{finalizers} + report_options(Drift::found) + settled_options() + source_options() + cli::common_options();
     verb.run = run_diff;
     return verb;
 }

@@ -33,6 +33,7 @@ constexpr std::array k_formats{
     Format{"junit", report::to_junit},
     Format{"sarif", report::to_sarif},
     Format{"md", [](const report::Report& report) { return report::to_markdown(report); }},
+    Format{"html", report::to_html},
     Format{"codequality", report::to_code_quality},
 };
 
@@ -56,7 +57,7 @@ void parse_report(const std::string& text, std::map<std::string, std::string>& f
         const bool known = std::any_of(k_formats.begin(), k_formats.end(), [&](const Format& format) { return format.name == name; });
         if (!known || file.empty()) {
             Error error(Exit::usage, "bad-value",
-                        fmt::format("option --report: expected FORMAT=FILE with junit, sarif, md or codequality, found '{}'",
+                        fmt::format("option --report: expected FORMAT=FILE with junit, sarif, md, html or codequality, found '{}'",
                                     base::escape(piece)));
             std::vector<std::string> names;
             for (const auto& format : k_formats) { names.emplace_back(format.name); }
@@ -125,14 +126,15 @@ cli::Option report_option(std::string name, std::string value_name, std::string 
 
 }  // namespace
 
-std::vector<cli::Option> report_options() {
-    cli::Option reports = report_option("report", "FORMAT=FILE,...", "write reports: junit, sarif, md, codequality");
+std::vector<cli::Option> report_options(Drift drift) {
+    cli::Option reports = report_option("report", "FORMAT=FILE,...", "write reports: junit, sarif, md, html, codequality");
     reports.repeatable = true;
     cli::Option ci = report_option("ci", "SYSTEM", "annotations and files as this CI system reads them");
     ci.choices = {"auto", "github", "gitlab", "none"};
     ci.default_text = "auto";
     cli::Option fail_on = report_option("fail-on", "SEVERITY", "the least finding that fails");
     fail_on.choices = {"error", "warning"};
+    if (drift == Drift::found) { fail_on.choices.emplace_back("drift"); }
     fail_on.default_text = "error";
     return {reports, ci, fail_on, report_option("baseline", "FILE", "an earlier result (-o json) whose findings are known")};
 }

@@ -13,8 +13,11 @@
 
 namespace kmm::tool_plan {
 
+/// Whether a verb finds that the cluster is not what the plan says. Such findings are errors.
+enum class Drift { not_looked_for, found };
+
 /// The four options.
-[[nodiscard]] std::vector<cli::Option> report_options();
+[[nodiscard]] std::vector<cli::Option> report_options(Drift drift = Drift::not_looked_for);
 
 /// What a verb does with its findings:
 ///     Reporting reporting(args);                         // refuses bad options before anything is read

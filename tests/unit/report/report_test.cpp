@@ -70,6 +70,17 @@ TEST_SUITE("report::unit") {
         CHECK(occurrences(to_junit(report), "<failure ") == 3);
     }
 
+    TEST_CASE("html: a row a finding, and nothing of a finding is markup") {
+        const std::string text = to_html(sample::report());
+        CHECK(occurrences(text, "<tr class=") == 4);
+        CHECK(text.find("path &quot;/a,b:c&quot; &lt;&amp; 100% | \\x01") != std::string::npos);
+        CHECK(text.find("<p>2 files, kmm-plan 1.2.3</p>") != std::string::npos);
+        Report clean = sample::report();
+        clean.findings.clear();
+        CHECK(to_html(clean).find("<table>") == std::string::npos);
+        CHECK(to_html(clean).find("<h1>kmm-plan validate: no findings</h1>") != std::string::npos);
+    }
+
     TEST_CASE("sarif: rules, artifacts and results refer to each other") {
         const value::Node root = json(to_sarif(sample::report()));
         const value::Node& run = root.find("runs")->items().at(0);
@@ -131,12 +142,13 @@ TEST_SUITE("report::unit") {
 
     TEST_CASE("github: one line a finding, with its escapes") {
         CHECK(to_github(sample::report()) ==
+              "::group::kmm-plan validate: 2 errors, 1 warning, 1 note\n"
               "::error file=m a.yaml,line=3,col=7,title=host-path::path \"/a,b:c\" <& 100%25 | \\x01%0Ahint: two\\nlines\n"
               "::warning file=m a.yaml,line=3,col=7,title=dotted-name::a_b*\n"
               "::notice title=odd::x\n"
-              "::error file=/abs/z.yaml,title=file-not-found::gone\n");
+              "::error file=/abs/z.yaml,title=file-not-found::gone\n::endgroup::\n");
         Report report = sample::report();
         report.findings = {sample::finding(Severity::error, "a", "m", "x,y:z.yaml")};
-        CHECK(to_github(report) == "::error file=x%2Cy%3Az.yaml,line=3,col=7,title=a::m\n");
+        CHECK(to_github(report) == "::group::kmm-plan validate: 1 error\n::error file=x%2Cy%3Az.yaml,line=3,col=7,title=a::m\n::endgroup::\n");
     }
 }
