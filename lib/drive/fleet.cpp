@@ -179,6 +179,14 @@ void Fleet::put_info(const std::string& node, const std::string& kernel, const s
     store_.put_node_info(node, kernel, boot_id, architecture);
 }
 
+bool is_in_place(const NodeView& view, const api::NodeModule& entry, const std::string& to, const std::string& boot_id) {
+    auto status = entry;
+    status.boot_id = boot_id;
+    const auto version = to.empty() ? std::nullopt : std::optional<std::string>(to);
+    return view.spec == entry && view.status == status && view.labels.module == version && view.labels.worker == version &&
+           view.labels.schedule == version && view.ready == std::string() && view.version_ready == version && !view.labels.device;
+}
+
 bool begins_with_unload(const NodeView& view, const api::NodeModule& entry, const std::string& to, bool is_live, bool is_target) {
     const bool other_labels = (view.labels.worker && view.labels.worker != to) ||
                               (view.labels.schedule && view.labels.schedule != to) || view.labels.device.has_value();

@@ -87,6 +87,8 @@ private:
 [[nodiscard]] NodeView view_of(const api::Objects& objects, const std::string& node, const std::string& ns,
                                const std::string& name);
 
+/// Whether labels, spec and status say that `entry` of version `to` is loaded on a node of that boot, and nothing else.
+[[nodiscard]] bool is_in_place(const NodeView& view, const api::NodeModule& entry, const std::string& to, const std::string& boot_id);
 /// Whether the way to `entry` of version `to` begins with an unload step. `is_live`: the node has the module in its kernel;
 /// `is_target`: as the build that `entry` is about.
 [[nodiscard]] bool begins_with_unload(const NodeView& view, const api::NodeModule& entry, const std::string& to, bool is_live,

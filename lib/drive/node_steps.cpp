@@ -210,13 +210,8 @@ NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, con
         throw Error(Exit::checks_failed, "module-unmanaged",
                     fmt::format("node {}: {} is live, but the cluster says nothing of it", name, run.kernel_module))
             .hint("unload it on the node, or add what loaded it to status.modules of its NodeModulesConfig");
-    const auto to = label_value(run.to_version);
-    auto expected_status = entry;
-    expected_status.boot_id = seen.facts.boot_id;
     const bool unloads = begins_with_unload(view, entry, run.to_version, is_live, is_target);
-    const bool in_place = is_target && view.spec == entry && view.status == expected_status && view.labels.module == to &&
-                          view.labels.worker == to && view.labels.schedule == to && view.ready == std::string() &&
-                          view.version_ready == to && !view.labels.device;
+    const bool in_place = is_target && is_in_place(view, entry, run.to_version, seen.facts.boot_id);
     if (!in_place && unloads && is_live) tools_.fleet.require_unloadable(name, seen.facts.boot_id);
     if (!in_place) tools_.fleet.require_loadable(name, seen.facts.boot_id);
     auto facts = value::Node::mapping();
@@ -231,6 +226,10 @@ NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, con
     facts.set("live", upgrade::encode(seen.module.identity));
     auto updated = node;
     updated.target_identity = target;
+    if (is_live && !is_target && run.adopted && node.from_identity.empty() && !node.from_entry.is_null()) {
+        updated.from_identity = former_identity(name, seen, deadline);
+        facts.set("fromIdentity", upgrade::encode(updated.from_identity));
+    }
     facts.set("currentVersion", version_of(run, updated, seen.module));
     facts.set("currentKnown", true);
     facts.set("message", fmt::format("{} {} can be loaded", shown(run.to_version), target.brief()));

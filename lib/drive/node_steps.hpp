@@ -67,6 +67,10 @@ private:
     [[nodiscard]] std::string lift(const std::string& name);
     [[nodiscard]] Facts act(const upgrade::NodeStep& step, const Look& seen, const Deadline& deadline);
     [[nodiscard]] Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline);
+    /// Of an adopted run: finds out which builds the old and the new version are, as far as it is needed to tell what is live.
+    void learn(const std::string& name, const Look& seen, const Deadline& deadline);
+    /// The build of the recorded previous version: what is live if the status says so for this boot, else what its image has.
+    [[nodiscard]] upgrade::Identity former_identity(const std::string& name, const Look& seen, const Deadline& deadline);
     void restore(const std::string& name, const upgrade::NodeRecord& node, const Look& seen, const Deadline& deadline);
 
     /// The user's own check, if there is one. Errors: unhealthy "check-failed" with the last lines of what it printed.

@@ -29,52 +29,6 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
 
 constexpr const char* k_label_zone = "topology.kubernetes.io/zone";
 
-/// "" for a node that has none.
-std::string zone_of(const api::Objects& objects, const std::string& name) {
-    for (const auto& node : objects.nodes) {
-        if (node.meta.name != name) continue;
-        const auto found = node.meta.labels.find(k_label_zone);
-        return found == node.meta.labels.end() ? "" : found->second;
-    }
-    return "";
-}
-
-/// The nodes of the run in walk order.
-std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
-                                      std::vector<std::string>& notes) {
-    std::vector<std::string> known;
-    for (const auto& node : objects.nodes) known.push_back(node.meta.name);
-    for (const auto& name : request.nodes)
-        if (std::find(known.begin(), known.end(), name) == known.end())
-            throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", name))
-                .hint(did_you_mean(name, known));
-    const auto tolerations = plan::loader_tolerations(module);
-    std::vector<std::string> chosen;
-    std::vector<std::string> refused;
-    for (const auto& node : objects.nodes) {
-        const auto& name = node.meta.name;
-        const bool named = std::find(request.nodes.begin(), request.nodes.end(), name) != request.nodes.end();
-        if (!request.nodes.empty() && !named) continue;
-        if (!request.selector.matches(node.meta.labels)) continue;
-        api::Taint blocking;
-        std::string why;
-        if (!plan::selects(module.selector, node.meta.labels)) why = "the Module's selector does not match its labels";
-        else if (!plan::tolerates(tolerations, node.taints, &blocking))
-            why = fmt::format("its taint {}:{} is not tolerated", blocking.key, blocking.effect);
-        if (why.empty()) chosen.push_back(name);
-        else if (named) refused.push_back(fmt::format("node {}: {}", name, why));
-        else if (plan::selects(module.selector, node.meta.labels)) notes.push_back(fmt::format("node {} is left out: {}", name, why));
-    }
-    if (!refused.empty())
-        throw Error(Exit::checks_failed, "node-not-eligible", base::join(refused, "; "))
-            .hint("change the node, or leave it out of --node");
-    if (chosen.empty())
-        throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected for Module {}", module.full_name()))
-            .at(module.meta.origin)
-            .hint("kmm-plan show says why");
-    return walk_order(objects, request, std::move(chosen), notes);
-}
-
 /// Asks again, twice at most, when the connection was lost at once: the connections of a `start` that was killed a moment ago
 /// may still be ending. Only for calls that change nothing.
 template <typename Call>
@@ -109,6 +63,50 @@ void tell_once(Error& all, const std::vector<std::string>& names, const std::vec
 }
 
 }  // namespace
+
+std::string zone_of(const api::Objects& objects, const std::string& name) {
+    for (const auto& node : objects.nodes) {
+        if (node.meta.name != name) continue;
+        const auto found = node.meta.labels.find(k_label_zone);
+        return found == node.meta.labels.end() ? "" : found->second;
+    }
+    return "";
+}
+
+std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
+                                      std::vector<std::string>& notes) {
+    std::vector<std::string> known;
+    for (const auto& node : objects.nodes) known.push_back(node.meta.name);
+    for (const auto& name : request.nodes)
+        if (std::find(known.begin(), known.end(), name) == known.end())
+            throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", name))
+                .hint(did_you_mean(name, known));
+    const auto tolerations = plan::loader_tolerations(module);
+    std::vector<std::string> chosen;
+    std::vector<std::string> refused;
+    for (const auto& node : objects.nodes) {
+        const auto& name = node.meta.name;
+        const bool named = std::find(request.nodes.begin(), request.nodes.end(), name) != request.nodes.end();
+        if (!request.nodes.empty() && !named) continue;
+        if (!request.selector.matches(node.meta.labels)) continue;
+        api::Taint blocking;
+        std::string why;
+        if (!plan::selects(module.selector, node.meta.labels)) why = "the Module's selector does not match its labels";
+        else if (!plan::tolerates(tolerations, node.taints, &blocking))
+            why = fmt::format("its taint {}:{} is not tolerated", blocking.key, blocking.effect);
+        if (why.empty()) chosen.push_back(name);
+        else if (named) refused.push_back(fmt::format("node {}: {}", name, why));
+        else if (plan::selects(module.selector, node.meta.labels)) notes.push_back(fmt::format("node {} is left out: {}", name, why));
+    }
+    if (!refused.empty())
+        throw Error(Exit::checks_failed, "node-not-eligible", base::join(refused, "; "))
+            .hint("change the node, or leave it out of --node");
+    if (chosen.empty())
+        throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected for Module {}", module.full_name()))
+            .at(module.meta.origin)
+            .hint("kmm-plan show says why");
+    return walk_order(objects, request, std::move(chosen), notes);
+}
 
 std::vector<std::string> walk_order(const api::Objects& objects, const StartRequest& request, std::vector<std::string> chosen,
                                     std::vector<std::string>& notes) {

@@ -41,6 +41,14 @@ using CheckObserver = std::function<void(const std::string& node, const std::str
 [[nodiscard]] Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, const StartRequest& request,
                                const CheckObserver& observer);
 
+/// The nodes of the run in walk order: those that the Module selects and whose taints it tolerates, of `request`'s choice.
+/// Nodes left out are told in `notes`. Errors: not_found "node-not-found"; checks_failed "node-not-eligible", "no-nodes",
+/// "order-incomplete".
+[[nodiscard]] std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
+                                                    std::vector<std::string>& notes);
+/// The zone that a label of the node names, "" for a node that has none.
+[[nodiscard]] std::string zone_of(const api::Objects& objects, const std::string& name);
+
 /// The Module a user named. Errors: not_found "module-not-found" with "did you mean", usage "module-ambiguous".
 [[nodiscard]] const api::Module& find_module(const api::Objects& objects, const std::string& ns, const std::string& name);
 

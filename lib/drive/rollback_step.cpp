@@ -11,6 +11,30 @@ namespace kmm::drive {
 using upgrade::compare;
 using upgrade::Sameness;
 
+upgrade::Identity NodeSteps::former_identity(const std::string& name, const Look& seen, const Deadline& deadline) {
+    const auto former = api::decode_node_module(tools_.recorder.node(name).from_entry);
+    const auto status = tools_.fleet.view(name).status;
+    if (status && status->boot_id == seen.facts.boot_id && status->version == former.version && status->config == former.config)
+        return seen.module.identity;
+    const auto checked = tools_.worker.run("check", name, input(former), deadline.left());
+    if (checked.error) throw *checked.error;
+    return checked.value->identity;
+}
+
+void NodeSteps::learn(const std::string& name, const Look& seen, const Deadline& deadline) {
+    const auto node = tools_.recorder.node(name);
+    if (!tools_.recorder.run().adopted || seen.module.presence != Presence::live) return;
+    auto observed = event(upgrade::EventKind::observed, name, "", node.state);
+    if (node.from_identity.empty() && !node.from_entry.is_null())
+        observed.facts.set("fromIdentity", upgrade::encode(former_identity(name, seen, deadline)));
+    if (node.target_identity.empty() && !node.target_entry.is_null()) {
+        const auto checked = tools_.worker.run("check", name, input(api::decode_node_module(node.target_entry)), deadline.left());
+        // A target that cannot be had any more is no reason not to go back from it, as long as it is not what is live.
+        if (checked.value) observed.facts.set("targetIdentity", upgrade::encode(checked.value->identity));
+    }
+    tools_.recorder.record(observed);
+}
+
 void NodeSteps::restore(const std::string& name, const upgrade::NodeRecord& node, const Look& seen, const Deadline& deadline) {
     auto& fleet = tools_.fleet;
     const auto labels = decode_version_labels(node.from_labels);
@@ -50,6 +74,10 @@ void NodeSteps::restore(const std::string& name, const upgrade::NodeRecord& node
 NodeSteps::Facts NodeSteps::rollback(const std::string& name, const Look& seen, const Deadline& deadline) {
     const auto run = tools_.recorder.run();
     const auto node = tools_.recorder.node(name);
+    if (node.from_entry.is_null() && !node.from_version.empty())
+        throw Error(Exit::refused, "previous-unknown",
+                    fmt::format("the adopted record does not know which image {} was for this kernel", node.from_version))
+            .hint("put the old version back into the Module, abort without a rollback and start anew");
     if (!node.from_entry.is_null()) {
         const auto previous = api::decode_node_module(node.from_entry);
         const auto kernel = api::trim_kernel(seen.facts.kernel);
@@ -68,7 +96,8 @@ NodeSteps::Facts NodeSteps::rollback(const std::string& name, const Look& seen, 
         tools_.recorder.record(observed);
         tools_.fleet.put_info(name, seen.facts.kernel, seen.facts.boot_id, seen.facts.architecture);
     }
-    restore(name, node, seen, deadline);
+    learn(name, seen, deadline);
+    restore(name, tools_.recorder.node(name), seen, deadline);
     const auto after = must_look(name, deadline);
     auto facts = value::Node::mapping();
     facts.set("currentKnown", true);

@@ -12,28 +12,13 @@ namespace {
 
 drive::StartRequest request_of(const cli::Args& args) {
     drive::StartRequest request;
-    const auto module = args.positional("MODULE");
-    const auto slash = module.find('/');
-    request.ns = slash == std::string::npos ? args.get("namespace").value_or("") : module.substr(0, slash);
-    request.name = slash == std::string::npos ? module : module.substr(slash + 1);
-    if (const auto given = args.get("namespace"); given && *given != request.ns)
-        throw Error(Exit::usage, "bad-value", fmt::format("module {} and --namespace {} contradict each other", module, *given));
+    take_module(args, request);
     const auto version = args.get("to");
     if (!version || version->empty())
         throw Error(Exit::usage, "missing-option", "--to VERSION is missing").hint("name the version to upgrade to, as --to v2");
     request.to_version = *version;
     take_walk_options(args, request);
     return request;
-}
-
-Session::Errand errand_of(const cluster::Snapshot& snapshot, const drive::StartRequest& request) {
-    Session::Errand errand{request.ns, request.name, "", request.lineage, {}};
-    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
-    const auto& module = drive::find_module(snapshot.objects, request.ns, request.name);
-    errand.ns = module.meta.namespace_;
-    if (request.options.runner == "self") errand.rights = cluster::plugin_rules(module);
-    if (module.module_loader) errand.service_account = module.module_loader->service_account_name;
-    return errand;
 }
 
 /// Refuses if the cluster would be planned otherwise today than in the plan file. Errors: checks_failed "plan-drifted" with

@@ -114,6 +114,25 @@ Share max_unavailable(const cli::Args& args) {
     return share;
 }
 
+void take_module(const cli::Args& args, drive::StartRequest& request) {
+    const auto module = args.positional("MODULE");
+    const auto slash = module.find('/');
+    request.ns = slash == std::string::npos ? args.get("namespace").value_or("") : module.substr(0, slash);
+    request.name = slash == std::string::npos ? module : module.substr(slash + 1);
+    if (const auto given = args.get("namespace"); given && *given != request.ns)
+        throw Error(Exit::usage, "bad-value", fmt::format("module {} and --namespace {} contradict each other", module, *given));
+}
+
+Session::Errand errand_of(const cluster::Snapshot& snapshot, const drive::StartRequest& request) {
+    Session::Errand errand{request.ns, request.name, "", request.lineage, {}};
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+    const auto& module = drive::find_module(snapshot.objects, request.ns, request.name);
+    errand.ns = module.meta.namespace_;
+    if (request.options.runner == "self") errand.rights = cluster::plugin_rules(module);
+    if (module.module_loader) errand.service_account = module.module_loader->service_account_name;
+    return errand;
+}
+
 void take_walk_options(const cli::Args& args, drive::StartRequest& request) {
     request.nodes = args.all("node");
     request.selector = cluster::Selector::parse(args.get("selector").value_or(""));

@@ -26,6 +26,12 @@ struct Share {
 /// --max-unavailable. Errors: usage "bad-value".
 [[nodiscard]] Share max_unavailable(const cli::Args& args);
 
+/// MODULE as NAMESPACE/NAME, or NAME with or without --namespace; "" if it is not given. Errors: usage "bad-value".
+void take_module(const cli::Args& args, drive::StartRequest& request);
+/// What nodes are reached for, in a run of the Module that `request` names. Errors: faults of the cluster; those of
+/// drive::find_module.
+[[nodiscard]] Session::Errand errand_of(const cluster::Snapshot& snapshot, const drive::StartRequest& request);
+
 /// Nodes, order, pace, drain and who asks, from the options that start and apply share; a new lineage. Errors: usage.
 void take_walk_options(const cli::Args& args, drive::StartRequest& request);
 

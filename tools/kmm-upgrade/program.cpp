@@ -118,6 +118,33 @@ cli::Verb apply() {
     return made;
 }
 
+cli::Verb adopt_verb() {
+    auto walking = walk_options();
+    // What was a canary is past, and a dry run does nothing here anyhow.
+    std::erase_if(walking, [](const cli::Option& each) { return each.name == "canary" || each.name == "dry-run"; });
+    auto made = verb("adopt", "rebuild a lost record from the cluster",
+                     "Where the state directory is lost: finds out from labels, NodeModulesConfigs, cordons, and on an API server from Lease and "
+                     "worker Pods, which upgrade was under way and how far each node has come, and writes the record that start would have "
+                     "written. The run is paused then: resume goes on, abort --rollback goes back. No node is asked and nothing in the cluster is "
+                     "changed, apart from the Lease, which is held meanwhile.\n\n"
+                     "MODULE may be left out if only one Module is in the middle of an upgrade, --to if that is the version the Module says. How "
+                     "nodes are chosen, drained and reached is in no cluster: the options are those of start.",
+                     {{"kmm-upgrade adopt --dry-run", "what would be recorded"},
+                      {"kmm-upgrade adopt drivers/kmm-hello --to v2 --from v1", "say what the cluster cannot say"}},
+                     std::vector<cli::Option>{option("to", "VERSION", "version the upgrade leads to (default: the Module's)"),
+                                              option("from", "VERSION", "version before; none if nothing was loaded"),
+                                              option("run", "LINEAGE", "the run's id; none for a new one"),
+                                              option("dry-run", "", "print what would be recorded")} +
+                         walking,
+                     run_adopt);
+    cli::Positional module;
+    module.name = "MODULE";
+    module.help = "NAMESPACE/NAME, or NAME if it is unique";
+    module.required = false;
+    made.positionals = {module};
+    return made;
+}
+
 }  // namespace
 
 cli::Program program() {
@@ -183,6 +210,7 @@ cli::Program program() {
                                  {{"kmm-upgrade doctor --cluster fleet", "look at a directory cluster"},
                                   {"kmm-upgrade doctor --context prod -o json", "for a script"}},
                                  {}, run_doctor));
+    program.verbs.push_back(adopt_verb());
     auto history = verb("history", "what happened, when, how long", "Lists the runs in the record, newest first; with RUN, every "
                         "event of that run.",
                         {{"kmm-upgrade history", "all runs"}, {"kmm-upgrade history current", "each event of the present one"}}, {},

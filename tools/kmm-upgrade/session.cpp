@@ -260,6 +260,8 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
     lease_ = std::move(keeper);
 }
 
+std::string lineage_of_holder(const std::string& holder) { return origin_of(holder).second; }
+
 std::string lease_name(const std::string& ns, const std::string& module) { return fmt::format("kmm-upgrade-{}.{}", ns, module); }
 
 std::unique_ptr<cluster::PluginStore> Session::make_plugins(const upgrade::Run& run, cluster::ClusterStore& store) const {

@@ -114,6 +114,9 @@ struct Walk {
 /// Name of the Lease that is held while a Module is walked.
 [[nodiscard]] std::string lease_name(const std::string& ns, const std::string& module);
 
+/// LINEAGE of a holder USER@HOST/PID/LINEAGE, "" if it is no such text.
+[[nodiscard]] std::string lineage_of_holder(const std::string& holder);
+
 /// Options every verb takes, in groups.
 [[nodiscard]] std::vector<cli::Option> state_options();
 [[nodiscard]] std::vector<cli::Option> runner_options();

@@ -17,6 +17,7 @@ Exit run_show(const cli::Args& args, cli::Context& context);
 Exit run_nodes(const cli::Args& args, cli::Context& context);
 Exit run_delete(const cli::Args& args, cli::Context& context);
 Exit run_doctor(const cli::Args& args, cli::Context& context);
+Exit run_adopt(const cli::Args& args, cli::Context& context);
 Exit run_history(const cli::Args& args, cli::Context& context);
 
 }  // namespace kmm::tool_upgrade

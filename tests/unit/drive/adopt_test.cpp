@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record is lost at every cluster write and every call to a node; what adopt makes of the cluster leads to the same ends.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "api/workload.hpp"
+#include "drive/adopt.hpp"
+#include "unit/drive/fakes.hpp"
+
+using namespace kmm;
+using namespace kmm::drive;
+using namespace kmm::drive::test;
+
+namespace {
+
+struct Lost {};
+
+enum class Way { upgrade, rollback, install, drain };
+
+/// The objects with the cordons on the Nodes, where an API server has them.
+cluster::Snapshot seen(World& world) {
+    auto snapshot = world.store.read();
+    for (auto& node : snapshot.objects.nodes) {
+        const auto cordon = world.workloads.cordons[node.meta.name];
+        node.unschedulable = cordon.unschedulable;
+        if (!cordon.owner.empty()) node.meta.annotations[std::string(api::k_annotation_cordoned_by)] = cordon.owner;
+    }
+    return snapshot;
+}
+
+Adopted adopted_from(World& world, const AdoptRequest& request) {
+    const auto writes = world.store.writes.size();
+    const auto calls = world.nodes.calls.size();
+    auto adopted = adopt(seen(world), world.clock, request);
+    CHECK(world.store.writes.size() == writes);
+    CHECK(world.nodes.calls.size() == calls);
+    adopted.run.cluster_identity = world.store.id;
+    adopted.run.options.max_unavailable = std::max<std::int64_t>(1, adopted.in_the_middle);
+    return adopted;
+}
+
+AdoptRequest request_for(Way way) {
+    AdoptRequest request;
+    request.start.name = "kmm-hello";
+    request.start.to_version = "v2";
+    request.start.lineage = "fresh";
+    request.start.options.drain = way == Way::drain;
+    return request;
+}
+
+/// Plays `way` until point `when` of writes and calls; false if it ended before.
+bool play_until(World& world, Way way, int when) {
+    upgrade::Options options;
+    options.drain = way == Way::drain;
+    if (way == Way::rollback) options.canary = 1;
+    Drive drive(world, world.prepare(options));
+    int count = 0;
+    const auto point = [&] {
+        if (count++ == when) throw Lost{};
+    };
+    world.store.on_write = world.workloads.on_write = point;
+    world.nodes.fault = [&](const cluster::WorkerCall&, const auto& act) -> std::optional<cluster::WorkerReply> {
+        point();
+        auto reply = act();
+        point();
+        return reply;
+    };
+    bool lost = false;
+    try {
+        static_cast<void>(drive.driver.walk());
+        if (way == Way::rollback) static_cast<void>(drive.driver.abort(upgrade::Rollback::all));
+    } catch (const Lost&) {
+        lost = true;
+    }
+    world.store.on_write = world.workloads.on_write = nullptr;
+    world.nodes.fault = nullptr;
+    return lost;
+}
+
+World world_of(Way way) { return World(2, way != Way::install); }
+
+enum class End { forward, back };
+
+/// Loses the record at `when`, adopts, and goes on to `end`; the dump, "" if there is no way to that end, nullopt once `when` is past the end.
+std::optional<std::string> after_loss(Way way, int when, End end) {
+    auto world = world_of(way);
+    if (!play_until(world, way, when)) return std::nullopt;
+    auto request = request_for(way);
+    Adopted adopted;
+    try {
+        adopted = adopted_from(world, request);
+    } catch (const Error& error) {
+        CHECK(error.code() == "adopt-ambiguous");
+        request.from = way == Way::install ? "" : "v1";
+        adopted = adopted_from(world, request);
+    }
+    Drive drive(world, adopted.run);
+    for (const auto& event : adopted.events) drive.recorder.record(event);
+    CHECK(drive.recorder.run().pause_reason == "adopted");
+    if (end == End::forward) {
+        drive.driver.resume();
+        CHECK(drive.driver.walk() == Ended::complete);
+        return world.dump();
+    }
+    for (const auto& node : adopted.run.nodes)
+        if (!node.from_version.empty() && node.from_entry.is_null()) return "";
+    CHECK(drive.driver.abort(upgrade::Rollback::all) == Ended::aborted);
+    return world.dump();
+}
+
+Error refusal_of(World& world, const AdoptRequest& request) {
+    try {
+        static_cast<void>(adopt(seen(world), world.clock, request));
+    } catch (const Error& error) {
+        return error;
+    }
+    return Error(Exit::ok, "", "");
+}
+
+}  // namespace
+
+TEST_SUITE("drive::unit") {
+
+TEST_CASE("a record lost anywhere is adopted, and leads to the end of an undisturbed run, or all the way back") {
+    int points = 0, ways_back = 0;
+    for (const auto way : {Way::upgrade, Way::rollback, Way::install, Way::drain}) {
+        auto before = world_of(way);
+        const auto beginning = before.dump();
+        auto undisturbed = world_of(way);
+        Drive drive(undisturbed, undisturbed.prepare());
+        CHECK(drive.driver.walk() == Ended::complete);
+        const auto target = undisturbed.dump();
+        for (int when = 0;; ++when) {
+            CAPTURE(static_cast<int>(way));
+            CAPTURE(when);
+            const auto forward = after_loss(way, when, End::forward);
+            if (!forward) break;
+            CHECK(*forward == target);
+            const auto back = after_loss(way, when, End::back);
+            if (!back->empty()) {
+                CHECK(*back == beginning);
+                ++ways_back;
+            }
+            ++points;
+        }
+    }
+    MESSAGE("points of loss: ", points, ", with a way back: ", ways_back);
+    CHECK(points > 100);
+    CHECK(ways_back > 100);
+}
+
+TEST_CASE("which run it was, and what it is not told, is asked for") {
+    World world(3);
+    auto request = request_for(Way::upgrade);
+    request.start.to_version.clear();
+    CHECK(refusal_of(world, request).code() == "nothing-to-adopt");
+    request.start.name.clear();
+    CHECK(refusal_of(world, request).code() == "nothing-to-adopt");
+
+    // node-b is between the versions.
+    world.store.find("node-b").meta.labels[api::label_version_module("drivers", "kmm-hello")] = "v2";
+    const auto found = adopt(seen(world), world.clock, request);
+    CHECK(found.run.module() == "drivers/kmm-hello");
+    CHECK(found.run.to_version == "v2");
+    CHECK(found.run.from_version == "v1");
+    CHECK(found.run.lineage == "fresh");
+    CHECK(found.in_the_middle == 1);
+    REQUIRE(found.run.nodes.size() == 3);
+    CHECK(found.run.nodes[0].name == "node-b");
+    CHECK(found.run.nodes[0].current_version.empty());
+    CHECK(found.run.nodes[1].current_version == "v1");
+
+    // What a worker Pod or a cordon says of the run.
+    request.signs = {{"run-1", "drivers", "kmm-hello", "node-c", "worker Pod", true}, {"run-9", "drivers", "other", "node-a", "worker Pod", true}};
+    auto signed_run = adopt(seen(world), world.clock, request);
+    CHECK(signed_run.run.lineage == "run-1");
+    CHECK(signed_run.in_the_middle == 2);
+    request.signs.push_back({"run-2", "drivers", "kmm-hello", "", "Lease", false});
+    CHECK(refusal_of(world, request).code() == "adopt-ambiguous");
+    request.run = "run-2";
+    CHECK(adopt(seen(world), world.clock, request).run.lineage == "run-2");
+    request.signs.clear();
+    request.run.reset();
+    world.workloads.cordons["node-b"] = {true, "kmm-upgrade run-3"};
+    const auto cordoned = adopt(seen(world), world.clock, request);
+    CHECK(cordoned.run.cordon_owner() == "kmm-upgrade run-3");
+    CHECK(cordoned.run.options.drain);
+
+    // Nodes that ran different versions before: what node-b ran, nobody knows.
+    world.store.objects.node_modules_configs[0].status[0].version = "v0";
+    world.store.objects.node_modules_configs[1].status.clear();
+    world.store.objects.node_modules_configs[1].spec.clear();
+    for (const auto& key : {api::label_version_worker_pod("drivers", "kmm-hello"), api::label_version_schedule_pod("drivers", "kmm-hello")})
+        world.store.find("node-b").meta.labels.erase(key);
+    const auto unsaid = refusal_of(world, request);
+    CHECK(unsaid.code() == "adopt-ambiguous");
+    CHECK(unsaid.details().size() == 2);
+    request.from = "v1";
+    const auto said = adopt(seen(world), world.clock, request);
+    CHECK(said.run.find("node-b")->from_version == "v1");
+    CHECK_FALSE(said.run.find("node-b")->from_entry.is_null());
+    request.from = "v7";
+    const auto unknown = adopt(seen(world), world.clock, request);
+    CHECK(unknown.run.find("node-b")->from_entry.is_null());
+    CHECK(unknown.notes.back().find("cannot bring it back") != std::string::npos);
+}
+
+TEST_CASE("an adopted record that does not know the previous image does not pretend to bring it back") {
+    World world(1);
+    Drive first(world, world.prepare());
+    CHECK(first.driver.walk() == Ended::complete);
+    auto request = request_for(Way::upgrade);
+    request.from = "v1";
+    const auto adopted = adopted_from(world, request);
+    Drive drive(world, adopted.run);
+    for (const auto& event : adopted.events) drive.recorder.record(event);
+    CHECK(drive.driver.abort(upgrade::Rollback::all) == Ended::paused);
+    CHECK(drive.recorder.node("node-a").reason == "previous-unknown");
+    CHECK(world.nodes.nodes["node-a"].live == "BBBB2222");
+}
+
+}
