@@ -67,6 +67,21 @@ bool StdConsole::out_is_terminal() const { return ::isatty(STDOUT_FILENO) == 1 &
 
 bool StdConsole::err_is_terminal() const { return ::isatty(STDERR_FILENO) == 1 && !is_dumb(); }
 
+bool StdConsole::in_is_terminal() const { return ::isatty(STDIN_FILENO) == 1; }
+
+std::optional<std::string> StdConsole::ask(std::string_view question) {
+    err(question);
+    std::string line;
+    for (char byte = 0;;) {
+        if (::read(STDIN_FILENO, &byte, 1) != 1) {
+            err("\n");
+            return std::nullopt;
+        }
+        if (byte == '\n') return line;
+        line.push_back(byte);
+    }
+}
+
 std::size_t StdConsole::width() const {
     std::size_t columns = number_of("COLUMNS");
     if (columns == 0) columns = terminal_size().ws_col;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,13 @@ public:
     [[nodiscard]] virtual bool out_ok() const = 0;
     /// The errno of the first failed write to stdout, 0 if there was none.
     [[nodiscard]] virtual int out_errno() const { return 0; }
+    /// True if somebody can be asked: standard input is a terminal.
+    [[nodiscard]] virtual bool in_is_terminal() const { return false; }
+    /// Writes the question to standard error and reads one line; nullopt at the end of the input or when a signal came.
+    [[nodiscard]] virtual std::optional<std::string> ask(std::string_view question) {
+        err(question);
+        return std::nullopt;
+    }
     /// Rows of the terminal (LINES overrides), 24 when unknown. At least 4.
     [[nodiscard]] virtual std::size_t height() const { return 24; }
 };
@@ -40,6 +48,8 @@ public:
     [[nodiscard]] std::size_t height() const override;
     [[nodiscard]] bool out_ok() const override;
     [[nodiscard]] int out_errno() const override { return out_errno_; }
+    [[nodiscard]] bool in_is_terminal() const override;
+    [[nodiscard]] std::optional<std::string> ask(std::string_view question) override;
 
 private:
     int out_errno_ = 0;  ///< after the first failure nothing more is written to stdout

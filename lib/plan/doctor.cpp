@@ -14,6 +14,7 @@
 #include "api/workload.hpp"
 #include "base/text.hpp"
 #include "plan/plan.hpp"
+#include "plan/version_labels.hpp"
 
 namespace kmm::plan {
 
@@ -21,13 +22,45 @@ namespace {
 
 constexpr std::array<std::string_view, 4> k_of_plan{"version-labels-stuck", "label-key-leftover", "cordon-loses-version", "node-missing"};
 
-Diagnostic complaint(Severity severity, std::string code, std::string message, std::string fix) {
-    Diagnostic found;
-    found.severity = severity;
-    found.code = std::move(code);
-    found.message = std::move(message);
-    found.hint = std::move(fix);
+using Findings = std::vector<Finding>;
+
+Finding complaint(Severity severity, std::string code, std::string message, std::string fix, Mend mend = {}) {
+    Finding found;
+    found.diagnostic.severity = severity;
+    found.diagnostic.code = std::move(code);
+    found.diagnostic.message = std::move(message);
+    found.diagnostic.hint = std::move(fix);
+    found.mend = std::move(mend);
     return found;
+}
+
+Mend lift(const std::string& node, const std::string& owner) {
+    Mend mend;
+    mend.kind = Mend::Kind::lift_cordon;
+    mend.node = node;
+    mend.owner = owner;
+    return mend;
+}
+
+/// The command that frees stuck labels, and what it does.
+std::map<std::string, Mend> mends_of_stuck_labels(const api::Objects& objects) {
+    const auto schedule = detect_schedule_key(objects);
+    std::map<std::string, Mend> mends;
+    for (const auto& module : objects.modules) {
+        const auto& ns = module.meta.namespace_;
+        const auto key = api::label_version_schedule(schedule, ns, module.meta.name);
+        for (const auto& node : objects.nodes) {
+            const auto found = node.meta.labels.find(key);
+            if (found == node.meta.labels.end()) { continue; }
+            if (next_step(version_labels(node.meta.labels, ns, module.meta.name, schedule)) != LabelStep::stuck) { continue; }
+            Mend mend;
+            mend.kind = Mend::Kind::remove_labels;
+            mend.labels = {{node.meta.name, key, found->second}};
+            mend.module = module.full_name();
+            mends[fmt::format("kubectl label node {} {}-", node.meta.name, key)] = std::move(mend);
+        }
+    }
+    return mends;
 }
 
 /// The label a Module of that name would have on a node, for each kind of label that KMM sets.
@@ -51,25 +84,29 @@ std::optional<std::string> module_of_label(const std::string& key) {
     return std::nullopt;
 }
 
-void find_left_labels(const api::Objects& objects, Diagnostics& found) {
+void find_left_labels(const api::Objects& objects, Findings& found) {
     std::set<std::string> modules;
     for (const auto& module : objects.modules) { modules.insert(module.full_name()); }
     std::map<std::string, std::vector<std::string>> left;
+    std::map<std::string, Mend> mends;
     for (const auto& node : objects.nodes) {
         for (const auto& [key, text] : node.meta.labels) {
             const auto module = module_of_label(key);
-            if (module && !modules.contains(*module)) { left[key].push_back(node.meta.name); }
+            if (!module || modules.contains(*module)) { continue; }
+            left[key].push_back(node.meta.name);
+            mends[key].kind = Mend::Kind::remove_labels;
+            mends[key].labels.push_back({node.meta.name, key, text});
         }
     }
     for (const auto& [key, nodes] : left) {
         found.push_back(complaint(Severity::warning, "label-left",
                                   fmt::format("label {} is on {} {}, but there is no Module {}", key, nodes.size() == 1 ? "node" : "nodes",
                                               base::join(nodes, ", "), *module_of_label(key)),
-                                  fmt::format("kubectl label node {} {}-", base::join(nodes, " "), key)));
+                                  fmt::format("kubectl label node {} {}-", base::join(nodes, " "), key), mends.at(key)));
     }
 }
 
-void find_cordons(const api::Objects& objects, const Recorded& recorded, Diagnostics& found) {
+void find_cordons(const api::Objects& objects, const Recorded& recorded, Findings& found) {
     for (const auto& node : objects.nodes) {
         const auto said = node.meta.annotations.find(std::string(api::k_annotation_cordoned_by));
         const auto owner = said == node.meta.annotations.end() ? std::string() : said->second;
@@ -81,15 +118,16 @@ void find_cordons(const api::Objects& objects, const Recorded& recorded, Diagnos
                                                   node.unschedulable ? "was cordoned" : "bears the sign of a cordon", base::escape(owner)),
                                       fmt::format("if nobody is at work on it: kubectl annotate node {} {}-{}", name,
                                                   api::k_annotation_cordoned_by,
-                                                  node.unschedulable ? fmt::format(" && kubectl uncordon {}", name) : std::string())));
+                                                  node.unschedulable ? fmt::format(" && kubectl uncordon {}", name) : std::string()),
+                                      lift(name, owner)));
         } else if (node.unschedulable) {
             found.push_back(complaint(Severity::note, "cordon-foreign", fmt::format("node {} is cordoned, not by kmm-upgrade", name),
-                                      fmt::format("kubectl uncordon {}, once who did it agrees", name)));
+                                      fmt::format("kubectl uncordon {}, once who did it agrees", name), lift(name, "")));
         }
     }
 }
 
-void find_stuck_deletion(const api::ObjectMeta& meta, const char* kind, const char* plural, Diagnostics& found) {
+void find_stuck_deletion(const api::ObjectMeta& meta, const char* kind, const char* plural, Findings& found) {
     if (!meta.deleting || meta.finalizers.empty()) { return; }
     const auto scope = meta.namespace_.empty() ? std::string() : fmt::format(" -n {}", meta.namespace_);
     found.push_back(complaint(
@@ -100,23 +138,46 @@ void find_stuck_deletion(const api::ObjectMeta& meta, const char* kind, const ch
                     plural, meta.name, scope)));
 }
 
-void find_left_pods(const api::Objects& objects, Diagnostics& found) {
+void find_left_pods(const api::Objects& objects, Findings& found) {
     std::set<std::string> nodes;
     for (const auto& node : objects.nodes) { nodes.insert(node.meta.name); }
     for (const auto& pod : objects.pods) {
         if (pod.node_name.empty() || nodes.contains(pod.node_name)) { continue; }
+        Mend mend;
+        mend.kind = Mend::Kind::remove_pod;
+        mend.namespace_ = pod.meta.namespace_;
+        mend.name = pod.meta.name;
+        mend.uid = pod.meta.uid;
         found.push_back(complaint(Severity::warning, "worker-pod-left",
                                   fmt::format("worker Pod {}/{} is bound to node {}, which is gone", pod.meta.namespace_, pod.meta.name, pod.node_name),
-                                  fmt::format("kubectl delete pod -n {} {} --force --grace-period=0", pod.meta.namespace_, pod.meta.name)));
+                                  fmt::format("kubectl delete pod -n {} {} --force --grace-period=0", pod.meta.namespace_, pod.meta.name),
+                                  std::move(mend)));
     }
 }
 
 }  // namespace
 
-Diagnostics examine(const api::Objects& objects, const Recorded& recorded) {
-    Diagnostics found;
+std::string Mend::text() const {
+    switch (kind) {
+        case Kind::none: break;
+        case Kind::remove_labels: {
+            std::vector<std::string> nodes;
+            for (const auto& label : labels) { nodes.push_back(label.node); }
+            return fmt::format("remove label {} from {}", labels.front().key, base::join(nodes, ", "));
+        }
+        case Kind::lift_cordon: return fmt::format("uncordon {}", node);
+        case Kind::remove_pod: return fmt::format("delete Pod {}/{}", namespace_, name);
+    }
+    return "";
+}
+
+std::vector<Finding> examine(const api::Objects& objects, const Recorded& recorded) {
+    Findings found;
+    const auto stuck = mends_of_stuck_labels(objects);
     for (auto& diagnostic : make_plan(objects, complete({}, objects)).diagnostics) {
-        if (std::find(k_of_plan.begin(), k_of_plan.end(), diagnostic.code) != k_of_plan.end()) { found.push_back(std::move(diagnostic)); }
+        if (std::find(k_of_plan.begin(), k_of_plan.end(), diagnostic.code) == k_of_plan.end()) { continue; }
+        const auto mend = stuck.find(diagnostic.hint);
+        found.push_back({std::move(diagnostic), mend == stuck.end() ? Mend{} : mend->second});
     }
     find_left_labels(objects, found);
     find_cordons(objects, recorded, found);
@@ -125,7 +186,8 @@ Diagnostics examine(const api::Objects& objects, const Recorded& recorded) {
         find_stuck_deletion(config.meta, "NodeModulesConfig", "nodemodulesconfigs.kmm.sigs.x-k8s.io", found);
     }
     find_left_pods(objects, found);
-    std::stable_sort(found.begin(), found.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    std::stable_sort(found.begin(), found.end(), [](const Finding& left, const Finding& right) {
+        const auto &a = left.diagnostic, &b = right.diagnostic;
         return std::tie(a.severity, a.code, a.message) < std::tie(b.severity, b.code, b.message);
     });
     return found;

@@ -118,6 +118,27 @@ cli::Verb apply() {
     return made;
 }
 
+cli::Verb doctor_verb() {
+    auto uncordon = option("uncordon", "NODE", "with --fix: also lift this node's cordon; repeatable");
+    uncordon.repeatable = true;
+    return verb("doctor", "what is left behind, and how to mend it",
+                "Looks for cordons nobody lifts, version labels KMM never leaves, labels of Modules that are gone, deletions "
+                "that wait for finalizers, an upgrade nobody is at work on; on an API server also for worker Pods, Leases and "
+                "DaemonSets that are left. Each finding comes with the command that mends it. Takes no lock, changes nothing. "
+                "Exit 10 if something is to be mended.\n\n"
+                "With --fix each finding that has a safe fix is mended once you agree: labels are taken away if they are still what they "
+                "were, Pods that have ended, second DaemonSets and Leases nobody renews if they are still the same. Cordons are lifted only "
+                "on nodes you name. Refuses (exit 75) while another kmm-upgrade may be at work on this record or holds the Lease of a Module. "
+                "Exit 10 if something is still to be mended.",
+                {{"kmm-upgrade doctor --cluster fleet", "look at a directory cluster"},
+                 {"kmm-upgrade doctor --context prod -o json", "for a script"},
+                 {"kmm-upgrade doctor --fix", "mend what can be mended, asking each time"},
+                 {"kmm-upgrade doctor --fix --yes --uncordon node-a", "do not ask, and lift the cordon of node-a as well"}},
+                {option("fix", "", "mend what has a safe fix, asking before each change"), option("yes", "", "with --fix: do not ask"),
+                 uncordon},
+                run_doctor);
+}
+
 cli::Verb adopt_verb() {
     auto walking = walk_options();
     // What was a canary is past, and a dry run does nothing here anyhow.
@@ -202,14 +223,7 @@ cli::Program program() {
     program.verbs.push_back(verb("delete", "remove an ended record", "A complete or aborted run leaves its place to the next one; it "
                                  "stays in the history.",
                                  {{"kmm-upgrade delete", "make room for the next upgrade"}}, {}, run_delete));
-    program.verbs.push_back(verb("doctor", "what is left behind, and how to mend it",
-                                 "Looks for cordons nobody lifts, version labels KMM never leaves, labels of Modules that are gone, deletions "
-                                 "that wait for finalizers, an upgrade nobody is at work on; on an API server also for worker Pods, Leases and "
-                                 "DaemonSets that are left. Each finding comes with the command that mends it. Takes no lock, changes nothing. "
-                                 "Exit 10 if something is to be mended.",
-                                 {{"kmm-upgrade doctor --cluster fleet", "look at a directory cluster"},
-                                  {"kmm-upgrade doctor --context prod -o json", "for a script"}},
-                                 {}, run_doctor));
+    program.verbs.push_back(doctor_verb());
     program.verbs.push_back(adopt_verb());
     auto history = verb("history", "what happened, when, how long", "Lists the runs in the record, newest first; with RUN, every "
                         "event of that run.",

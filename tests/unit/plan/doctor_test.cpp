@@ -13,9 +13,9 @@ namespace {
 
 std::vector<std::string> codes_found(const api::Objects& objects, const plan::Recorded& recorded = {}) {
     std::vector<std::string> codes;
-    for (const auto& diagnostic : plan::examine(objects, recorded)) {
-        CHECK(!diagnostic.hint.empty());
-        codes.push_back(diagnostic.code);
+    for (const auto& finding : plan::examine(objects, recorded)) {
+        CHECK(!finding.diagnostic.hint.empty());
+        codes.push_back(finding.diagnostic.code);
     }
     return codes;
 }
@@ -40,6 +40,11 @@ TEST_SUITE("plan::unit") {
         auto& node = objects.nodes[0];
         build::set_labels(node, "v1", "", "v1");
         CHECK(codes_found(objects) == Codes{"version-labels-stuck"});
+        const auto stuck = plan::examine(objects, {}).at(0).mend;
+        REQUIRE(stuck.kind == plan::Mend::Kind::remove_labels);
+        CHECK(stuck.module == objects.modules[0].full_name());
+        CHECK(stuck.labels.at(0).key == api::label_version_schedule_pod(objects.modules[0].meta.namespace_, objects.modules[0].meta.name));
+        CHECK(stuck.labels.at(0).value == "v1");
         build::set_labels(node, "v1", "v1", "v1");
         for (const auto& key : {api::label_version_module("a", "b.c"), api::label_version_worker_pod("a", "b.c"), api::label_ready("a", "b.c"),
                                 api::label_version_schedule_pod("a", "b.c"), api::label_version_ready("a", "b.c")}) {
@@ -47,8 +52,10 @@ TEST_SUITE("plan::unit") {
             node.meta.labels[key] = "v7";
             const auto found = plan::examine(objects, {});
             REQUIRE(found.size() == 1);
-            CHECK(found[0].code == "label-left");
-            CHECK(found[0].message.find("no Module a/b.c") != std::string::npos);
+            CHECK(found[0].mend.labels.size() == 1);
+            CHECK(found[0].mend.text() == "remove label " + key + " from node-a");
+            CHECK(found[0].diagnostic.code == "label-left");
+            CHECK(found[0].diagnostic.message.find("no Module a/b.c") != std::string::npos);
             node.meta.labels.erase(key);
         }
         node.meta.labels["kmm.node.kubernetes.io/version-module"] = "no module in it";
