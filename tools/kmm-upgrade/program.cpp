@@ -166,6 +166,27 @@ cli::Verb adopt_verb() {
     return made;
 }
 
+cli::Verb migrate_verb() {
+    auto node = option("node", "NODE", "only this node; may be given several times");
+    node.repeatable = true;
+    auto made = verb("migrate", "give version labels of KMM up to v2.6.0 their new name",
+                     "KMM up to v2.6.0 writes the label version-device-plugin, later versions version-schedule-pod, and none renames it. This "
+                     "does, in one write a node, if both are still what was read: nothing is unloaded, and the node is in the same state "
+                     "for the new KMM as it was for the old one. A node on which both labels are there and say different versions is "
+                     "left as it is.\n\n"
+                     "Run it when no KMM up to v2.6.0 is at work any more, which would write its label again. Pods of its DaemonSets end where the "
+                     "old label goes: those of the new KMM, or of kmm-upgrade, take over. Exit 12 if a node was left.",
+                     {{"kmm-upgrade migrate --dry-run", "which labels would be renamed"},
+                      {"kmm-upgrade migrate drivers/kmm-hello --node node-a", "one Module on one node"}},
+                     {option("dry-run", "", "print what would be renamed"), node}, run_migrate);
+    cli::Positional module;
+    module.name = "MODULE";
+    module.help = "NAMESPACE/NAME, or NAME if it is unique; all if absent";
+    module.required = false;
+    made.positionals = {module};
+    return made;
+}
+
 }  // namespace
 
 cli::Program program() {
@@ -225,6 +246,7 @@ cli::Program program() {
                                  {{"kmm-upgrade delete", "make room for the next upgrade"}}, {}, run_delete));
     program.verbs.push_back(doctor_verb());
     program.verbs.push_back(adopt_verb());
+    program.verbs.push_back(migrate_verb());
     auto history = verb("history", "what happened, when, how long", "Lists the runs in the record, newest first; with RUN, every "
                         "event of that run.",
                         {{"kmm-upgrade history", "all runs"}, {"kmm-upgrade history current", "each event of the present one"}}, {},
