@@ -289,6 +289,7 @@ complete -c kmm-upgrade -n '__fish_seen_subcommand_from adopt' -l run -x -d 'the
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from adopt' -l dry-run -d 'print what would be recorded'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from adopt' -l node -x -d 'only this node; may be given several times'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from adopt' -l order -x -d 'name, zone, or a file with one node name a line'
+complete -c kmm-upgrade -n '__fish_seen_subcommand_from adopt' -l pause-after -x -d 'stop after every N nodes, exit 11'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from adopt' -l max-unavailable -x -d 'nodes in flight, not ready or cordoned at once'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from adopt' -l node-timeout -x -d 'for one step on one node'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from adopt' -l failure-budget -x -d 'go on until more than N nodes have failed'
