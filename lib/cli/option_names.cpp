@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 112> k_names = {
+    static constexpr std::array<std::string_view, 109> k_names = {
         "all",
         "api-timeout",
         "authfile",
@@ -39,9 +39,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "files",
         "firmware-host-path",
         "firmware-path",
-        "fix",
         "force",
-        "from",
         "grace-period",
         "hash",
         "host-root",
@@ -75,6 +73,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "node",
         "node-timeout",
         "on-event",
+        "operator",
         "operator-config",
         "order",
         "out",
@@ -92,11 +91,11 @@ std::span<const std::string_view> all_option_names() noexcept {
         "reason",
         "reboot",
         "remove",
+        "repair",
         "report",
         "resource",
         "restore-in-tree",
         "rollback",
-        "run",
         "runner",
         "selector",
         "settle",
@@ -110,7 +109,6 @@ std::span<const std::string_view> all_option_names() noexcept {
         "timeout",
         "to",
         "tz",
-        "uncordon",
         "verbose",
         "verify-after",
         "via",
@@ -119,7 +117,6 @@ std::span<const std::string_view> all_option_names() noexcept {
         "worker",
         "worker-image",
         "worker-style",
-        "yes",
     };
     return k_names;
 }

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -150,6 +151,12 @@ bool is_uuid(std::string_view text) noexcept {
 
 DirectoryStore::DirectoryStore(std::string path, sys::FileOps& ops) : path_(std::move(path)), ops_(ops) {
     while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+}
+
+std::uint64_t DirectoryStore::await_news(std::uint64_t seen, std::chrono::milliseconds timeout) {
+    if (timeout.count() <= 0) { return seen; }
+    std::this_thread::sleep_for(std::min(timeout, std::chrono::milliseconds(1000)));
+    return seen + 1;
 }
 
 std::string DirectoryStore::describe() const { return "directory " + path_; }

@@ -38,6 +38,8 @@ public:
                        const std::string& architecture) override;
     /// With `create` also check_writable(). Errors: config "bad-cluster-id" for a file that holds no UUID.
     [[nodiscard]] std::string identity(bool create) override;
+    /// Nobody tells of changes here: sleeps a while, a second at most.
+    [[nodiscard]] std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) override;
     [[nodiscard]] std::string describe() const override;
 
     /// Changes one Node by the edits that `make_edits` finds for its tree; none is nothing to do. Errors: as patch_node_labels.

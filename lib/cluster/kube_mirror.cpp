@@ -68,6 +68,7 @@ void MirrorReceiver::listed(std::vector<Node> objects) {
     mirror_.entries.clear();
     for (const auto& object : objects) { put_seen(mirror_, object); }
     mirror_.listed = true;
+    ++mirror_.news;
     news_.notify_all();
 }
 
@@ -87,6 +88,7 @@ void MirrorReceiver::changed(const kube::WatchEvent& event) {
     } else {
         found->second.held = event.object;
     }
+    ++mirror_.news;
     news_.notify_all();
 }
 

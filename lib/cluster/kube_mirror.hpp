@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <map>
@@ -34,6 +35,7 @@ struct Mirror {
     };
     std::map<std::string, Entry> entries;
     bool listed = false;
+    std::uint64_t news = 0;  ///< how many times the watch has brought something
     std::exception_ptr failure;
     std::thread thread;
 };

@@ -43,8 +43,8 @@ Error node_not_found(const std::string& node, const std::string& place) {
 }
 
 /// Errors: no_permission "forbidden" with all rights that are missing.
-void require_allowed(kube::Client& client, const std::vector<kube::Rule>& more = {}) {
-    auto rules = kube_store_rules();
+void require_allowed(kube::Client& client, KubeStore::Writes writes, const std::vector<kube::Rule>& more = {}) {
+    auto rules = kube_store_rules(writes);
     rules.insert(rules.end(), more.begin(), more.end());
     const auto missing = kube::missing_rules(client, rules);
     if (!missing.empty()) { throw kube::missing_error(client, missing, "kmm-upgrade"); }
@@ -101,6 +101,7 @@ struct KubeStore::Cache {
     bool has_begun = false;
     std::atomic<bool> is_allowed{false};  ///< the rights were asked for
     std::atomic<bool> stopping{false};
+    Writes writes = Writes::all;
     std::map<std::string, api::Objects> secrets;  ///< by NAMESPACE/NAME
 };
 
@@ -187,7 +188,7 @@ Snapshot KubeStore::read() {
         cache_->wait_listed();
     } catch (const Error& error) {
         if (error.code() != "forbidden") { throw; }
-        require_allowed(*cache_->client);  // tells all that is missing, not just the first
+        require_allowed(*cache_->client, cache_->writes);  // tells all that is missing, not just the first
         throw;
     }
     Snapshot snapshot;
@@ -303,6 +304,7 @@ void KubeStore::patch_node_labels(const std::string& node, const LabelChange& ch
 void KubeStore::put_node_module(const std::string& node, const std::string& ns, const std::string& name,
                                 const std::optional<std::optional<api::NodeModule>>& spec,
                                 const std::optional<std::optional<api::NodeModule>>& status) {
+    if (cache_->writes != Writes::all) { throw bug("NodeModulesConfigs are not ours to write here"); }
     kube::Client& server = *cache_->client;
     const kube::Resource& resource = kube::resources::k_node_modules_configs;
     const Key key{"", node};
@@ -357,10 +359,26 @@ void KubeStore::put_node_info(const std::string& /*node*/, const std::string& /*
                               const std::string& /*architecture*/) {}
 
 std::string KubeStore::identity(bool create) {
-    if (create && !cache_->is_allowed) { require_allowed(*cache_->client); }
+    if (create && !cache_->is_allowed) { require_allowed(*cache_->client, cache_->writes); }
     const Node object = cache_->client->get(kube::resources::k_namespaces, {"", "kube-system"});
     return object.get_string({"metadata", "uid"});
 }
+
+std::uint64_t KubeStore::await_news(std::uint64_t seen, std::chrono::milliseconds timeout) {
+    const auto count = [&] {
+        std::uint64_t sum = 0;
+        for (const auto& mirror : cache_->mirrors) { sum += mirror.news; }
+        return sum;
+    };
+    const auto has_failed = [&] {
+        return std::any_of(cache_->mirrors.begin(), cache_->mirrors.end(), [](const Mirror& mirror) { return mirror.failure != nullptr; });
+    };
+    std::unique_lock lock(cache_->mutex);
+    cache_->changed.wait_for(lock, timeout, [&] { return count() != seen || has_failed(); });
+    return count();
+}
+
+void KubeStore::limit_writes(Writes writes) noexcept { cache_->writes = writes; }
 
 void KubeStore::require_kinds() {
     for (const kube::Resource* resource : {&kube::resources::k_modules, &kube::resources::k_node_modules_configs}) {
@@ -372,7 +390,7 @@ void KubeStore::require_kinds() {
 }
 
 void KubeStore::require_rights(const std::vector<kube::Rule>& more) {
-    require_allowed(*cache_->client, more);
+    require_allowed(*cache_->client, cache_->writes, more);
     cache_->is_allowed = true;
 }
 
@@ -387,7 +405,7 @@ value::Node KubeStore::change_node(const std::string& node, const std::function<
     }
 }
 
-std::vector<kube::Rule> kube_store_rules() {
+std::vector<kube::Rule> kube_store_rules(KubeStore::Writes writes) {
     std::vector<kube::Rule> rules;
     const std::string kmm(api::k_group);
     for (const char* verb : {"get", "list", "watch", "patch"}) { rules.push_back({verb, "", "nodes", "", "", ""}); }
@@ -396,9 +414,11 @@ std::vector<kube::Rule> kube_store_rules() {
         rules.push_back({verb, "", "pods", "", "", ""});
     }
     for (const char* verb : {"get", "list", "watch", "create", "patch"}) {
+        const bool changes = std::string_view(verb) == "create" || std::string_view(verb) == "patch";
+        if (changes && writes != KubeStore::Writes::all) { continue; }
         rules.push_back({verb, kmm, "nodemodulesconfigs", "", "", ""});
     }
-    rules.push_back({"patch", kmm, "nodemodulesconfigs", "status", "", ""});
+    if (writes == KubeStore::Writes::all) { rules.push_back({"patch", kmm, "nodemodulesconfigs", "status", "", ""}); }
     rules.push_back({"get", "", "namespaces", "", "", "kube-system"});
     return rules;
 }

@@ -40,9 +40,15 @@ public:
     /// The uid of the Namespace kube-system, which is as old as the cluster; never "". `create` stands before the first change:
     /// rights that are missing are an error then, no_permission "forbidden", with the RBAC manifests as hint.
     [[nodiscard]] std::string identity(bool create) override;
+    /// Also returns when a watch has failed, which the next read tells.
+    [[nodiscard]] std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) override;
     /// "cluster CONTEXT (SERVER)".
     [[nodiscard]] std::string describe() const override;
 
+    /// What the store may change: everything, or labels alone. Where it is labels alone no other rights are asked for, and any
+    /// other write is a bug. To be called before the first request.
+    enum class Writes { all, labels };
+    void limit_writes(Writes writes) noexcept;
     /// Errors: not_found "kmm-not-installed" when the server has not the kinds that an upgrade reads and writes.
     void require_kinds();
     /// The rights of the store and `more`. Errors: no_permission "forbidden" with all that are missing.
@@ -60,6 +66,6 @@ private:
 };
 
 /// The rights that the store needs to read and write, for kube::missing_rules.
-[[nodiscard]] std::vector<kube::Rule> kube_store_rules();
+[[nodiscard]] std::vector<kube::Rule> kube_store_rules(KubeStore::Writes writes = KubeStore::Writes::all);
 
 }  // namespace kmm::cluster

@@ -42,6 +42,9 @@ public:
         store_.put_node_info(node, kernel, boot_id, architecture);
     }
     [[nodiscard]] std::string identity(bool create) override { return store_.identity(create); }
+    [[nodiscard]] std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) override {
+        return store_.await_news(seen, timeout);
+    }
     [[nodiscard]] std::string describe() const override { return store_.describe(); }
 
     /// Applies the DaemonSets and DeviceClasses that the Module asks for now, as kmm-plan renders them. A DaemonSet of the same role

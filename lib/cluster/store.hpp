@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam to the source of truth: a directory of objects today, an API server later.
+// The seam to the source of truth: a directory of objects, or an API server.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,6 +43,9 @@ public:
     /// An identity that never changes for this cluster (for a directory: a UUID in DIR/.kmm-cluster-id). `create` makes one
     /// if there is none; else "" is returned.
     [[nodiscard]] virtual std::string identity(bool create) = 0;
+    /// Waits until something may have changed since `seen` was returned, `timeout` at most, and returns the number for the next
+    /// call. Without a timeout it only asks for the number. May be called beside every other call.
+    [[nodiscard]] virtual std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) = 0;
     /// For messages: "directory ./fleet".
     [[nodiscard]] virtual std::string describe() const = 0;
 };

@@ -171,8 +171,9 @@ NodeSteps::Facts NodeSteps::uncordon(const std::string& name) {
     const auto run = tools_.recorder.run();
     facts.set("cordon", "");
     const auto* node = run.find(name);
+    const auto build = node->live.brief();
     const auto what = node->goal == upgrade::k_goal_absent ? "unloaded " + run.kernel_module
-                                                           : fmt::format("loaded {} {}", run.kernel_module, node->live.brief());
+                                                           : fmt::format("loaded {} {}", run.kernel_module, build.empty() ? run.to_version : build);
     facts.set("message", what + (lifted.empty() ? "" : ", " + lifted));
     return facts;
 }

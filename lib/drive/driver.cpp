@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "drive/operator_steps.hpp"
 #include "sys/local_time.hpp"
 #include "upgrade/procedure.hpp"
 
@@ -21,6 +22,11 @@ namespace {
 
 /// How long a wait goes on at most before it is asked whether somebody wants it to end.
 constexpr std::chrono::milliseconds k_slice{1000};
+
+std::unique_ptr<NodeSteps> make_steps(StepTools tools) {
+    if (tools.recorder.run().options.runner == upgrade::k_runner_operator) return std::make_unique<OperatorSteps>(std::move(tools));
+    return std::make_unique<NodeSteps>(std::move(tools));
+}
 
 }  // namespace
 
@@ -61,7 +67,7 @@ Driver::Driver(cluster::ClusterStore& store, cluster::Workloads& workloads, clus
       clock_(clock),
       interrupted_(std::move(interrupted)),
       fleet_(store_, recorder.run().module_namespace, recorder.run().module_name),
-      steps_(StepTools{fleet_, workloads, worker_, recorder_, clock_, interrupted_}) {
+      steps_(make_steps(StepTools{fleet_, workloads, worker_, recorder_, clock_, interrupted_})) {
     set_pace({});
 }
 
@@ -144,7 +150,7 @@ Ended Driver::walk() {
         std::exception_ptr caught;
         StepEnd end = StepEnd::left;
         try {
-            end = steps_.run(step);
+            end = steps_->run(step);
         } catch (...) {
             caught = std::current_exception();
         }
@@ -288,7 +294,7 @@ Ended Driver::step(const std::string& node) {
             pause("manual", "one step was asked for");
             refuse_step(run, decision, node);
         }
-        const auto end = steps_.run(*chosen);
+        const auto end = steps_->run(*chosen);
         if (end == StepEnd::left) return Ended::interrupted;
         stepped = end != StepEnd::again;
     }
@@ -302,7 +308,7 @@ Ended Driver::abort(upgrade::Rollback rollback) {
     if (run.paused || run.state == "upgrade-aborting-failed") record_run(EventKind::resumed, "", "");
     if (run.state == "upgrade-aborting-failed") retry_failed(true);
     if (rollback == upgrade::Rollback::none)
-        for (const auto& name : upgrade::active_nodes(run)) steps_.observe(name);
+        for (const auto& name : upgrade::active_nodes(run)) steps_->observe(name);
     if (run.state != "upgrade-aborting")
         record_run(EventKind::intent, "abort", "upgrade-aborting",
                    value::Node::mapping({{"rollback", upgrade::to_string(rollback)}}));
@@ -349,7 +355,7 @@ void Driver::skip(const std::string& node, const std::string& reason) {
     event.message = reason;
     recorder_.record(event);
     if (run.find(node)->cordon == upgrade::k_cordon_ours)
-        static_cast<void>(steps_.run(upgrade::NodeStep{node, std::string(upgrade::k_step_release)}));
+        static_cast<void>(steps_->run(upgrade::NodeStep{node, std::string(upgrade::k_step_release)}));
 }
 
 }  // namespace kmm::drive

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -31,6 +32,10 @@ public:
     void put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
                        const std::string& architecture) override;
     [[nodiscard]] std::string identity(bool create) override;
+    /// Not under the mutex: others go on meanwhile.
+    [[nodiscard]] std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) override {
+        return inner_.await_news(seen, timeout);
+    }
     [[nodiscard]] std::string describe() const override { return inner_.describe(); }
 
 private:
@@ -91,7 +96,7 @@ private:
     sys::Clock& clock_;
     std::function<bool()> interrupted_;
     Fleet fleet_;
-    NodeSteps steps_;
+    std::unique_ptr<NodeSteps> steps_;  ///< beside an operator: OperatorSteps
     Pace pace_;
     std::string told_;                                       ///< the last thing said to be waited for
     bool has_begun_ = false;                                 ///< this walk has begun a node

@@ -30,6 +30,9 @@ public:
     void put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
                        const std::string& architecture) override;
     [[nodiscard]] std::string identity(bool create) override;
+    [[nodiscard]] std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) override {
+        return inner_.await_news(seen, timeout);
+    }
     [[nodiscard]] std::string describe() const override { return inner_.describe(); }
 
 private:

@@ -31,6 +31,7 @@ value::Node empty_identity() { return value::Node::mapping(); }
 
 std::string version_of(const upgrade::Run& run, const upgrade::NodeRecord& node, const LiveModule& live) {
     if (live.presence == Presence::absent) return "";
+    if (live.said_version) return shown(*live.said_version);
     if (compare(live.identity, node.target_identity) == Sameness::same) return shown(run.to_version);
     if (!node.from_entry.is_null() && compare(live.identity, node.from_identity) == Sameness::same)
         return shown(node.from_version);
@@ -74,21 +75,28 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
     }
     if (step.step != "check") {
         // What runs there now: only a look can tell.
-        const auto status = tools_.worker.status(step.node, tools_.recorder.run().kernel_module, std::chrono::seconds(30));
-        const bool known = status.value && status.value->module.presence != Presence::moving;
+        const auto live = glance(step.node);
+        const bool known = live && live->presence != Presence::moving;
         failed.facts.set("currentKnown", known);
         if (known) {
-            failed.facts.set("currentVersion",
-                             version_of(tools_.recorder.run(), tools_.recorder.node(step.node), status.value->module));
-            failed.facts.set("live", upgrade::encode(status.value->module.identity));
+            failed.facts.set("currentVersion", version_of(tools_.recorder.run(), tools_.recorder.node(step.node), *live));
+            failed.facts.set("live", upgrade::encode(live->identity));
         }
     }
     tools_.recorder.record(failed);
 }
 
+LookResult NodeSteps::look(const std::string& name, const Deadline& deadline) {
+    return look_at(tools_.worker, tools_.clock, name, tools_.recorder.run().kernel_module, deadline, tools_.interrupted);
+}
+
+std::optional<LiveModule> NodeSteps::glance(const std::string& name) {
+    const auto status = tools_.worker.status(name, tools_.recorder.run().kernel_module, std::chrono::seconds(30));
+    return status.value ? std::optional(status.value->module) : std::nullopt;
+}
+
 Look NodeSteps::must_look(const std::string& name, const Deadline& deadline) {
-    const auto result =
-        look_at(tools_.worker, tools_.clock, name, tools_.recorder.run().kernel_module, deadline, tools_.interrupted);
+    const auto result = look(name, deadline);
     if (result.look) return *result.look;
     if (result.why == NoLook::interrupted) throw Leave{StepEnd::left};
     throw *result.error;
@@ -117,7 +125,7 @@ void NodeSteps::record_look(const std::string& name, const Look& seen) {
     auto observed = event(EventKind::observed, name, "", tools_.recorder.node(name).state);
     observed.message = "looked after the step was cut off: " + (seen.module.presence == Presence::absent
                                                                      ? std::string("nothing is live")
-                                                                     : seen.module.identity.brief() + " is live");
+                                                                     : seen.module.said_version.value_or(seen.module.identity.brief()) + " is live");
     observed.facts.set("live", upgrade::encode(seen.module.identity));
     tools_.recorder.record(observed);
 }
@@ -142,8 +150,7 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
     const Deadline deadline(tools_.clock, std::chrono::milliseconds(tools_.recorder.run().options.node_timeout_ms));
     const auto* data = upgrade::procedure_module().find_step(step.step);
     if (data == nullptr || !data->node) throw bug(fmt::format("{} is no step of a node", step.step));
-    const auto seen =
-        look_at(tools_.worker, tools_.clock, step.node, tools_.recorder.run().kernel_module, deadline, tools_.interrupted);
+    const auto seen = look(step.node, deadline);
     if (!seen.look && seen.why == NoLook::interrupted) return StepEnd::left;
     const bool begun = before.state != upgrade::procedure_module().node_initial();
     if (seen.look && begun && step.step != "rollback") {
@@ -180,13 +187,13 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
 void NodeSteps::observe(const std::string& name) {
     const auto run = tools_.recorder.run();
     const auto node = tools_.recorder.node(name);
-    const auto status = tools_.worker.status(name, run.kernel_module, std::chrono::seconds(30));
+    const auto live = glance(name);
     auto observed = event(EventKind::observed, name, "", node.state);
-    const bool known = status.value && status.value->module.presence != Presence::moving;
+    const bool known = live && live->presence != Presence::moving;
     observed.facts.set("currentKnown", known);
     if (known) {
-        observed.facts.set("currentVersion", version_of(run, node, status.value->module));
-        observed.facts.set("live", upgrade::encode(status.value->module.identity));
+        observed.facts.set("currentVersion", version_of(run, node, *live));
+        observed.facts.set("live", upgrade::encode(live->identity));
     }
     tools_.recorder.record(observed);
 }

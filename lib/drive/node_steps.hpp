@@ -34,6 +34,9 @@ struct StepTools {
 class NodeSteps {
 public:
     explicit NodeSteps(StepTools tools) : tools_(std::move(tools)) {}
+    virtual ~NodeSteps() = default;
+    NodeSteps(const NodeSteps&) = delete;
+    NodeSteps& operator=(const NodeSteps&) = delete;
     /// Runs check, cordon, drain, unload, load, validate, uncordon, rollback or release. What goes wrong on the node or in the
     /// cluster ends as a recorded failure; only a failure of the record itself is thrown, and one of release, which the next
     /// resume tries again.
@@ -41,7 +44,7 @@ public:
     /// Looks once at a node whose state is open and records what runs there. Never fails the node.
     void observe(const std::string& node);
 
-private:
+protected:
     /// Facts for the `done` event of a step.
     using Facts = value::Node;
     /// Thrown inside a step to leave it in another way than done or failed.
@@ -49,51 +52,59 @@ private:
         StepEnd end;
     };
 
-    [[nodiscard]] Facts check(const std::string& name, const Look& seen, const Deadline& deadline);
+    // What a step does between its intent and its end.
+    [[nodiscard]] virtual Facts check(const std::string& name, const Look& seen, const Deadline& deadline);
+    [[nodiscard]] virtual Facts unload(const std::string& name, const Look& seen, const Deadline& deadline);
+    [[nodiscard]] virtual Facts load(const std::string& name, const Look& seen, const Deadline& deadline);
+    [[nodiscard]] virtual Facts validate(const std::string& name, const Look& seen, const Deadline& deadline);
+    [[nodiscard]] virtual Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline);
+    /// Errors: unhealthy "module-gone", "module-differs".
+    virtual void require_target(const std::string& name, const Look& seen) const;
+    /// Looks until there is an answer, as look_at.
+    [[nodiscard]] virtual LookResult look(const std::string& name, const Deadline& deadline);
+    /// Looks once; nullopt if there is no answer.
+    [[nodiscard]] virtual std::optional<LiveModule> glance(const std::string& name);
+
+    /// The user's own check, if there is one. Errors: unhealthy "check-failed" with the last lines of what it printed.
+    void ask_check(const std::string& name, const Look& seen, const Deadline& deadline);
+    /// Waits as long as the run asks for and looks again. Errors: as require_target; those of the node.
+    void soak(const std::string& name);
+    /// A look that must succeed: throws the Error of the node, or Leave.
+    [[nodiscard]] Look must_look(const std::string& name, const Deadline& deadline);
+    /// True if the node still runs the boot and kernel the record knows; else records that it is planned anew.
+    [[nodiscard]] bool same_boot(const std::string& name, const NodeFacts& facts);
+    /// Lifts the run's own cordon, if the node has one; what came of it, for people: "uncordoned", "" if there was none.
+    [[nodiscard]] std::string lift(const std::string& name);
+    [[nodiscard]] upgrade::Event event(upgrade::EventKind kind, const std::string& node, const std::string& step,
+                                       const std::string& to) const;
+    [[nodiscard]] const StepTools& tools() const noexcept { return tools_; }
+
+private:
     [[nodiscard]] Facts check_removal(const std::string& name, const Look& seen);
     /// Proves that nothing of the Module is left on the node.
     [[nodiscard]] Facts validate_removal(const std::string& name, const Look& seen);
     /// With the procedure "apply": throws checks_failed "goal-changed" if the Module or the node's labels want something else by
     /// now than what the run was started for.
     void require_goal(const std::string& name);
-    [[nodiscard]] Facts unload(const std::string& name, const Look& seen, const Deadline& deadline);
-    [[nodiscard]] Facts load(const std::string& name, const Look& seen, const Deadline& deadline);
-    [[nodiscard]] Facts validate(const std::string& name, const Look& seen, const Deadline& deadline);
     [[nodiscard]] Facts cordon(const std::string& name);
     [[nodiscard]] Facts drain(const std::string& name, const Deadline& deadline);
     [[nodiscard]] Facts uncordon(const std::string& name);
     void release(const std::string& name);
-    /// Lifts the run's own cordon, if the node has one; what came of it, for people: "uncordoned", "" if there was none.
-    [[nodiscard]] std::string lift(const std::string& name);
     [[nodiscard]] Facts act(const upgrade::NodeStep& step, const Look& seen, const Deadline& deadline);
-    [[nodiscard]] Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline);
     /// Of an adopted run: finds out which builds the old and the new version are, as far as it is needed to tell what is live.
     void learn(const std::string& name, const Look& seen, const Deadline& deadline);
     /// The build of the recorded previous version: what is live if the status says so for this boot, else what its image has.
     [[nodiscard]] upgrade::Identity former_identity(const std::string& name, const Look& seen, const Deadline& deadline);
     void restore(const std::string& name, const upgrade::NodeRecord& node, const Look& seen, const Deadline& deadline);
 
-    /// The user's own check, if there is one. Errors: unhealthy "check-failed" with the last lines of what it printed.
-    void ask_check(const std::string& name, const Look& seen, const Deadline& deadline);
-    /// Waits as long as the run asks for and looks again. Errors: as require_target; those of the node.
-    void soak(const std::string& name);
-    /// Errors: unhealthy "module-gone", "module-differs".
-    void require_target(const std::string& name, const Look& seen) const;
-
-    /// A look that must succeed: throws the Error of the node, or Leave.
-    [[nodiscard]] Look must_look(const std::string& name, const Deadline& deadline);
     /// Records what a look found in the middle of a step that was cut off.
     void record_look(const std::string& name, const Look& seen);
-    /// True if the node still runs the boot and kernel the record knows; else records that it is planned anew.
-    [[nodiscard]] bool same_boot(const std::string& name, const NodeFacts& facts);
     /// Runs unload until the module is gone. `expected`: what may be unloaded; anything else is an Error.
     void unload_until_gone(const std::string& name, const api::ModuleConfig& config, Look seen,
                            const std::vector<upgrade::Identity>& expected, const Deadline& deadline);
     /// Runs load until the module is live; returns its identity and checks it against `expected` (empty: any).
     [[nodiscard]] WorkerResult load_until_live(const std::string& name, const api::NodeModule& entry, const std::string& boot,
                                                const upgrade::Identity& expected, const Deadline& deadline);
-    [[nodiscard]] upgrade::Event event(upgrade::EventKind kind, const std::string& node, const std::string& step,
-                                       const std::string& to) const;
     void record_failure(const upgrade::NodeStep& step, const Error& error);
     [[nodiscard]] std::string input(const api::NodeModule& entry);
 

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "drive/fleet.hpp"
 #include "drive/look.hpp"
+#include "drive/operator_check.hpp"
 #include "drive/prepare_parts.hpp"
 #include "plan/order.hpp"
 #include "plan/plan.hpp"
@@ -175,6 +176,13 @@ void note_previous(upgrade::NodeRecord& record, const NodeView& view, const Live
 upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
                                const StartRequest& request, const std::string& kernel_module, const std::string& name,
                                const CheckObserver& observer) {
+    if (request.options.runner == upgrade::k_runner_operator) {
+        const auto view = operator_view(objects, name, module.meta.namespace_, module.meta.name);
+        require_operable(objects, module, view, request.options, request.to_version);
+        auto record = operator_record(module, view);
+        if (request.options.order == "zone") record.zone = zone_of(objects, name);
+        return record;
+    }
     const Deadline deadline(clock, std::chrono::milliseconds(request.options.node_timeout_ms));
     observer(name, "status");
     LiveModule module_there;

@@ -34,7 +34,8 @@ struct Prepared {
 /// Told how far the checks are: node, and what is asked of it. May be called from several threads.
 using CheckObserver = std::function<void(const std::string& node, const std::string& what)>;
 
-/// Reads the cluster, chooses the nodes and passes facts, status and check on all of them. Changes nothing.
+/// Reads the cluster, chooses the nodes and passes facts, status and check on all of them; beside an operator, which no worker is
+/// asked for, what operator_check.hpp finds out of the objects. Changes nothing.
 /// Errors: not_found for the Module or a named node; checks_failed "version-mismatch", "no-nodes"; checks_failed
 /// "nodes-not-ready" with one detail per reason (names: reason and message); the reader's own for a faulty cluster, and
 /// data with the faults of annotations that cannot be read.

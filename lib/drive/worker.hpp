@@ -18,11 +18,12 @@ struct NodeFacts {
     std::string kernel, boot_id, architecture;
 };
 
-/// What the kernel says about one module. `moving`: it is being loaded or unloaded right now.
+/// What the kernel says about one module, or the operator. `moving`: it is being loaded or unloaded right now.
 enum class Presence { live, moving, absent };
 struct LiveModule {
     Presence presence = Presence::absent;
     upgrade::Identity identity;
+    std::optional<std::string> said_version;  ///< what the operator says is loaded, where no worker is asked
 };
 
 /// What one question to a node answers.

@@ -35,6 +35,9 @@ enum class Rollback { none, current, all };
 [[nodiscard]] std::string_view to_string(Rollback rollback) noexcept;
 [[nodiscard]] std::optional<Rollback> parse_rollback(std::string_view text) noexcept;
 
+/// Options::runner of a run that only sets version labels; KMM's operator does the rest.
+inline constexpr std::string_view k_runner_operator = "operator";
+
 /// What `start` was asked to do.
 struct Options {
     std::string order = "name";          ///< "name", "zone", or the file the order was read from
@@ -43,7 +46,9 @@ struct Options {
     std::int64_t max_unavailable = 1;    ///< nodes in flight at once, at least 1
     std::int64_t node_timeout_ms = 600'000;  ///< for one step on one node
     bool manual = false;                 ///< `start` records and stops
-    std::string runner = "ssh";          ///< "self" (worker Pods), "ssh" or "local"
+    std::string runner = "ssh";          ///< "self" (worker Pods), "ssh", "local" or k_runner_operator
+    std::string operator_said;           ///< "present" or "absent": a person says whether KMM's operator is at work, "" to look
+    bool repair = false;                 ///< version labels that KMM never leaves are mended
     std::string worker_image;            ///< of worker Pods, "" where there are none
     std::string lease_namespace;         ///< of the Lease on an API server, "" for the Module's
     std::string worker;                  ///< command of the worker on the nodes, "" for the default

@@ -157,6 +157,8 @@ void visit_options(const Visitor& visit, Record& it) {
     visit.number("nodeTimeoutMs", it.node_timeout_ms);
     visit.flag("manual", it.manual, false);
     visit.text("runner", it.runner);
+    visit.text("operatorSaid", it.operator_said);
+    visit.flag("repair", it.repair, false);
     visit.text("worker", it.worker);
     visit.text("workerImage", it.worker_image);
     visit.text("leaseNamespace", it.lease_namespace);

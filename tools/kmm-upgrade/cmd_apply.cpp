@@ -102,6 +102,9 @@ void Apply::open() {
     take_walk_options(session_.args(), request_);
     place_ = session_.cluster_place("");
     session_.choose_runner(request_.options, place_, Session::Age::fresh);
+    if (request_.options.runner == upgrade::k_runner_operator)
+        throw Error(Exit::usage, "bad-value", "--via operator is for start: KMM's operator applies Modules by itself")
+            .hint("kmm-upgrade start module MODULE --to VERSION --via operator, for one with versions");
     if (!dry_) {
         session_.directory().open(true);
         const auto names = session_.args().positionals("MODULE");

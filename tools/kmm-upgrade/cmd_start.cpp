@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "drive/operator_check.hpp"
 #include "kmm-upgrade/launch.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/drift.hpp"
@@ -64,6 +65,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     }
     const auto store = session.open_cluster(place);
     Session::require_kinds(*store);
+    Session::limit_writes(request.options, *store);
     const auto workloads = cluster::workloads_of(*store);
     using Leaving = cluster::Workloads::Leaving;
     if (request.options.drain) workloads->require_rights(request.options.evict_users ? Leaving::users : Leaving::all);
@@ -76,6 +78,16 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     if (const auto file = args.get("plan")) require_as_planned(*file, snapshot.objects, request);
     auto prepared = drive::prepare(snapshot, worker, session.clock(), request, check_observer(session, request.to_version));
     finish_preparing(session, prepared, share, place, *workloads, drive::find_module(snapshot.objects, errand.ns, errand.module));
+    if (dry && prepared.run.options.runner == upgrade::k_runner_operator) {
+        const auto& run = prepared.run;
+        for (const auto& node : run.nodes) {
+            const auto view = drive::operator_view(snapshot.objects, node.name, run.module_namespace, run.module_name);
+            for (const auto& action : drive::operator_actions(view, run.to_version, run.options))
+                context.console.out(fmt::format("{}  {}\n", node.name, action));
+        }
+        context.console.out("nothing was done; next: the same command without --dry-run\n");
+        return Exit::ok;
+    }
     if (dry) {
         drive::DryStore dry_store(*store, dry_sink(session));
         const auto ended = dry_walk(session, prepared.run, dry_store, *workloads, *runner);

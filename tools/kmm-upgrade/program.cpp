@@ -76,6 +76,8 @@ cli::Verb start_module() {
                      "changed and the exit code is 10. Then, node by node: the labels of an ordered upgrade are set as KMM "
                      "sets them, the old module is unloaded, the new one is loaded, and what is live is compared with what "
                      "was checked.\n\n"
+                     "With --via operator KMM's operator does all that: only the administrator's version label is set, and what the "
+                     "operator makes of it is waited for.\n\n"
                      "With --drain each node is cordoned and its Pods are evicted before that, as kubectl drain does it, and it is "
                      "uncordoned at the end; a cordon of somebody else is never lifted.\n\n"
                      "A failure pauses the run (exit 11) with the other nodes untouched. A module that no node has yet is "

@@ -14,6 +14,7 @@
 #include "cluster/directory_store.hpp"
 #include "cluster/kube_store.hpp"
 #include "cluster/local_runner.hpp"
+#include "cluster/operator_signs.hpp"
 #include "cluster/pod_runner.hpp"
 #include "cluster/ssh_runner.hpp"
 #include "kmm-upgrade/view.hpp"
@@ -49,15 +50,19 @@ std::vector<cli::Option> state_options() {
 }
 
 std::vector<cli::Option> runner_options() {
-    auto via = make_option("via", "HOW", "how nodes are reached: self makes worker Pods (default on a live cluster)");
+    auto via = make_option("via", "HOW", "how nodes are reached: self makes worker Pods (default on a live cluster), operator leaves the "
+                                         "work to KMM's and sets one label");
     via.choices = {"self", "ssh", "local", "operator"};
+    auto said = make_option("operator", "WHETHER", "whether KMM's operator is at work, if it cannot be seen");
+    said.choices = {"auto", "present", "absent"};
+    auto repair = make_option("repair", "", "with --via operator: mend version labels that KMM never leaves by itself");
     auto image = make_option("worker-image", "REF", "image of kmm-worker, for worker Pods");
     image.environment = "RELATED_IMAGE_WORKER";
     auto runner = make_option("runner", "NAME", "the earlier name of --via");
     runner.choices = {"ssh", "local"};
     runner.hidden = true;
     auto break_lock = make_option("break-lock", "HOLDER", "free the Lease from this very holder, who is certainly gone");
-    return {via, image, make_option("lease-namespace", "NAMESPACE", "of the Lease against other admins (default: the Module's)"),
+    return {via, image, said, repair, make_option("lease-namespace", "NAMESPACE", "of the Lease against other admins (default: the Module's)"),
             break_lock, runner, make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
             make_option("worker", "COMMAND", "command of kmm-worker on the nodes")};
 }
@@ -173,16 +178,18 @@ void Session::choose_runner(upgrade::Options& options, const std::string& place,
     options.worker = args_.get("worker").value_or(options.worker);
     options.worker_image = args_.get("worker-image").value_or(options.worker_image);
     options.lease_namespace = args_.get("lease-namespace").value_or(options.lease_namespace);
-    if (options.runner == "operator")
-        throw Error(Exit::usage, "unsupported", "--via operator is not supported yet")
-            .hint("--via self loads and unloads by worker Pods of its own");
-    if (options.runner != "self") {
-        options.worker_image.clear();
-        return;
-    }
+    if (const auto said = args_.get("operator")) options.operator_said = *said == "auto" ? "" : *said;
+    options.repair = options.repair || args_.flag("repair");
+    const bool is_operated = options.runner == upgrade::k_runner_operator;
+    if (args_.flag("repair") && !is_operated)
+        throw Error(Exit::usage, "bad-value", "--repair is about --via operator")
+            .hint("kmm-upgrade writes all version labels itself here; doctor names those that are left");
+    if (options.runner != "self") options.worker_image.clear();
+    if (options.runner != "self" && !is_operated) return;
     if (!is_live)
-        throw Error(Exit::usage, "bad-value", "--via self needs an API server, found a directory cluster")
+        throw Error(Exit::usage, "bad-value", fmt::format("--via {} needs an API server, found a directory cluster", options.runner))
             .hint("--via ssh, or name the server with --context");
+    if (is_operated) return;
     if (options.worker_image.empty())
         throw Error(Exit::usage, "missing-option", "--worker-image REF is missing: nodes are reached by worker Pods")
             .hint("manifests/worker-image builds one; --via ssh reaches nodes without Pods");
@@ -208,6 +215,15 @@ std::pair<std::string, std::string> origin_of(const std::string& holder) {
     const auto at = holder.rfind('@', end);
     return {holder.substr(at == std::string::npos ? 0 : at + 1, end - (at == std::string::npos ? 0 : at + 1)), holder.substr(lineage + 1)};
 }
+
+/// Beside an operator nobody asks a node.
+class NoRunner final : public cluster::NodeRunner {
+public:
+    [[nodiscard]] cluster::WorkerReply run(const cluster::WorkerCall& call) override {
+        throw bug(fmt::format("a worker is called on {} beside an operator", call.node));
+    }
+    [[nodiscard]] std::string describe() const override { return std::string(upgrade::k_runner_operator); }
+};
 
 /// Nodes that are not reached through the API server: the Lease is asked for before they are.
 class LeasedRunner final : public cluster::NodeRunner {
@@ -242,7 +258,9 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
         rules.insert(rules.end(), pods.begin(), pods.end());
     }
     rules.insert(rules.end(), errand.rights.begin(), errand.rights.end());
+    limit_writes(options, store);
     server->require_rights(rules);
+    require_operator(options, *server, errand);
     if (purpose == Purpose::look) return;
     kube::ClientOptions quiet;
     quiet.api_timeout = quiet.request_timeout = std::chrono::seconds(5);
@@ -258,6 +276,27 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
                                                          lease.namespace_, lease.name, base::escape(other.holder)));
                     });
     lease_ = std::move(keeper);
+}
+
+void Session::limit_writes(const upgrade::Options& options, cluster::ClusterStore& store) {
+    auto* server = dynamic_cast<cluster::KubeStore*>(&store);
+    if (server != nullptr && options.runner == upgrade::k_runner_operator) server->limit_writes(cluster::KubeStore::Writes::labels);
+}
+
+void Session::require_operator(const upgrade::Options& options, cluster::KubeStore& server, const Errand& errand) {
+    const bool is_operated = options.runner == upgrade::k_runner_operator;
+    if (!options.operator_said.empty() || (!is_operated && options.runner != "self")) return;
+    const auto signs = cluster::look_for_operator(server.client());
+    if (!is_operated && !signs.pods.empty())
+        throw Error(Exit::checks_failed, "operator-present",
+                    fmt::format("KMM's operator is at work in {} (Pod {}): it would load and unload Module {}/{} as well", server.describe(),
+                                signs.pods.front(), errand.ns, errand.module))
+            .hint("--via operator sets the version labels and lets it work; --operator absent if it leaves this Module alone");
+    if (is_operated && !signs.any())
+        throw Error(Exit::checks_failed, "operator-missing",
+                    fmt::format("nothing in {} tells of KMM's operator: no Pod of it, no NodeModulesConfig that it wrote", server.describe()))
+            .detail("looked for", fmt::format("Pods labelled {}=kmm", cluster::k_label_part_of))
+            .hint("--via self loads and unloads by worker Pods; --operator present if it is there all the same");
 }
 
 std::string lineage_of_holder(const std::string& holder) { return origin_of(holder).second; }
@@ -281,6 +320,7 @@ std::unique_ptr<cluster::NodeRunner> Session::make_runner(const upgrade::Options
     };
     if (options.runner == "local")
         return leased(std::make_unique<cluster::LocalRunner>(options.worker.empty() ? "kmm-worker" : options.worker));
+    if (options.runner == upgrade::k_runner_operator) return std::make_unique<NoRunner>();
     if (options.runner == "self") {
         auto* server = dynamic_cast<cluster::KubeStore*>(&store);
         if (server == nullptr) throw bug("worker Pods without an API server");

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/app.hpp"
+#include "cluster/kube_store.hpp"
 #include "cluster/plugin_store.hpp"
 #include "cluster/runner.hpp"
 #include "cluster/store.hpp"
@@ -46,15 +47,17 @@ public:
         std::string ns, module, service_account, lineage;
         std::vector<kube::Rule> rights;  ///< besides those of nodes and Lease
     };
-    /// Puts --via, --worker-image, --ssh-config and --worker over what is recorded. A run that is `fresh` and says nothing of
-    /// nodes uses worker Pods on an API server, and ssh elsewhere. Errors: usage "unsupported", "missing-option", "bad-value".
+    /// Puts --via, --worker-image, --operator, --repair, --ssh-config and --worker over what is recorded. A run that is `fresh` and says nothing of
+    /// nodes uses worker Pods on an API server, and ssh elsewhere. Errors: usage "missing-option", "bad-value".
     enum class Age { fresh, recorded };
     void choose_runner(upgrade::Options& options, const std::string& place, Age age) const;
     /// As KubeStore::require_kinds; nothing for a directory.
     static void require_kinds(cluster::ClusterStore& store);
+    /// Beside an operator `store` may change labels of nodes, and nothing else: neither are other rights asked for.
+    static void limit_writes(const upgrade::Options& options, cluster::ClusterStore& store);
     /// On an API server: asks for every right, then, unless it is to look only, takes the Lease of this Module, which is given up with the session. From then
     /// on nothing is changed once it is lost. `store` must be of open_cluster. Does nothing for a directory.
-    /// Errors: those of KubeStore::require_rights and LeaseKeeper::acquire.
+    /// Errors: those of KubeStore::require_rights, require_operator and LeaseKeeper::acquire.
     enum class Purpose { look, change };
     void secure(const upgrade::Options& options, cluster::ClusterStore& store, const Errand& errand, Purpose purpose);
     /// The runner that `options` name.
@@ -78,6 +81,9 @@ public:
     const cli::Args& args() const noexcept { return args_; }
 
 private:
+    /// Errors: checks_failed "operator-present" for worker Pods beside KMM's operator, "operator-missing" for the contrary; nothing if a
+    /// person has said how it is.
+    static void require_operator(const upgrade::Options& options, cluster::KubeStore& server, const Errand& errand);
     const cli::Args& args_;
     cli::Context& context_;
     sys::LinuxClock clock_;

@@ -50,6 +50,7 @@ public:
     std::vector<std::string> writes;
     std::string id = "cluster-1";
     std::function<void()> on_write;  ///< before every write; may throw
+    std::function<void(std::chrono::milliseconds)> on_news;  ///< whoever waits for news lets others work here
 
     [[nodiscard]] cluster::Snapshot read() override { return cluster::Snapshot{objects, {}}; }
     void patch_node_labels(const std::string& node, const cluster::LabelChange& change,
@@ -99,6 +100,10 @@ public:
         item.architecture = architecture;
     }
     [[nodiscard]] std::string identity(bool) override { return id; }
+    [[nodiscard]] std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) override {
+        if (on_news && timeout.count() > 0) on_news(timeout);
+        return seen;
+    }
     [[nodiscard]] std::string describe() const override { return "memory"; }
 
     api::Node& find(const std::string& node) {
