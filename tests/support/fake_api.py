@@ -17,6 +17,7 @@ documents. The first one is the current context. Exits like the command.
   --kubelet               DaemonSets have Pods where their nodeSelector says. Other Pods that name a node are run: by
                           `ssh -- NODE kmm-worker ARGUMENTS`, whose answer becomes the termination message. An image with "missing" in its name cannot be pulled, a node that ssh does not
                           reach starts nothing
+  --operator FAULTS       KMM's operator is played by scripted_operator.py, with these faults, separated by commas
 """
 
 import argparse
@@ -33,6 +34,9 @@ import threading
 import time
 import urllib.parse
 
+import scripted_operator
+from scripted_operator import merge
+
 # plural, group, version, kind, namespaced
 KINDS = [
     ("nodes", "", "v1", "Node", False), ("pods", "", "v1", "Pod", True), ("namespaces", "", "v1", "Namespace", False),
@@ -41,6 +45,7 @@ KINDS = [
     ("customresourcedefinitions", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", False),
     ("modules", "kmm.sigs.x-k8s.io", "v1beta1", "Module", True),
     ("nodemodulesconfigs", "kmm.sigs.x-k8s.io", "v1beta1", "NodeModulesConfig", False),
+    ("moduleimagesconfigs", "kmm.sigs.x-k8s.io", "v1beta1", "ModuleImagesConfig", True),
     ("poddisruptionbudgets", "policy", "v1", "PodDisruptionBudget", True),
     ("managedclusters", "cluster.open-cluster-management.io", "v1", "ManagedCluster", False),
     ("managedclustermodules", "hub.kmm.sigs.x-k8s.io", "v1beta1", "ManagedClusterModule", False),
@@ -180,18 +185,6 @@ class Kubelet:
             pod = self.cluster.objects.get(self.key)
             if pod and "deletionTimestamp" in pod["metadata"]:
                 self.cluster.remove(self.key)
-
-
-def merge(target, patch):
-    for key, value in patch.items():
-        if value is None:
-            target.pop(key, None)
-        elif isinstance(value, dict):
-            if not isinstance(target.get(key), dict):
-                target[key] = {}
-            merge(target[key], value)
-        else:
-            target[key] = value
 
 
 def json_patch(document, steps):
@@ -472,6 +465,7 @@ def main():
     parser.add_argument("--log")
     parser.add_argument("--dump")
     parser.add_argument("--kubelet", action="store_true")
+    parser.add_argument("--operator")
     parser.add_argument("clusters", nargs="+")
     options = parser.parse_args(sys.argv[1:split])
     count, _, status = options.fail.partition(":")
@@ -479,6 +473,9 @@ def main():
     Handler.options, Handler.failures, Handler.refusals = options, int(count), options.budget_after
     named = [entry.partition("=")[::2] for entry in options.clusters]
     Handler.clusters = {name: Cluster(directory) for name, directory in named}
+    if options.operator is not None:
+        for cluster in Handler.clusters.values():
+            scripted_operator.begin(cluster, options.operator.split(","))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     server.handle_error = lambda *_: None  # a client that was killed

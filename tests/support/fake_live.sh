@@ -57,3 +57,17 @@ cordons() {
   jq -r '.main[] | select(.kind == "Node") | .metadata.name + " " + (.spec.unschedulable // false | tostring) + " " +
     (.metadata.annotations["kmmtools.dev/cordoned-by"] // "-")' dump.json
 }
+
+# with_operator VERSION: KMM's operator has a Pod, and the nodes are labelled for VERSION, so that `live --operator ''` installs it.
+with_operator() {
+  cat >api/operator.json <<'POD'
+{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "kmm-operator-controller-0", "namespace": "kmm-operator-system",
+  "labels": {"app.kubernetes.io/part-of": "kmm", "app.kubernetes.io/component": "kmm"}}, "spec": {"nodeName": "node-z"}, "status": {"phase": "Running"}}
+POD
+  for node in node-a node-b node-c; do
+    jq --arg version "$1" '.metadata.labels["kmm.node.kubernetes.io/version-module.drivers.kmm-hello"] = $version' "api/$node.json" >api/new
+    mv api/new "api/$node.json"
+  done
+  live --operator '' -- true
+  keep v2 v2
+}
