@@ -5,6 +5,7 @@ DaemonSet of a device plugin as well.
 
 `Operator(api, faults).step()` does one round and returns whether anything was done. `api` has
   all(plural)                                         every object of a kind
+  one(plural, name)                                   one of no namespace, None if it is not there
   create(plural, document)
   merge(plural, namespace, name, patch, subresource)  a merge patch
   delete(plural, namespace, name)
@@ -58,8 +59,10 @@ def is_tolerated(taint, tolerations):
 
 
 class Operator:
-    def __init__(self, api, faults=()):
-        self.api, self.faults, self.done = api, set(faults), False
+    """`kubelet` says who runs worker Pods: this class, or somebody else."""
+
+    def __init__(self, api, faults=(), kubelet="ours"):
+        self.api, self.faults, self.has_kubelet, self.done = api, set(faults), kubelet != "ours", False
 
     def step(self):
         self.done = False
@@ -68,17 +71,18 @@ class Operator:
                 self.label_controller(module, self.node(node))
                 self.module_controller(module, self.node(node))
         for node in self.api.all("nodes"):
-            self.kubelet(self.node(node))
+            if not self.has_kubelet:
+                self.kubelet(self.node(node))
             self.config_controller(self.node(node))
             for module in self.api.all("modules"):
                 self.plugin_controller(module, self.node(node))
         return self.done
 
     def node(self, node):
-        return next(item for item in self.api.all("nodes") if meta(item)["name"] == meta(node)["name"])
+        return self.api.one("nodes", meta(node)["name"])
 
     def config(self, node):
-        return next((item for item in self.api.all("nodemodulesconfigs") if meta(item)["name"] == meta(node)["name"]), None)
+        return self.api.one("nodemodulesconfigs", meta(node)["name"])
 
     def pods(self, node, namespace=None):
         return [item for item in self.api.all("pods") if item["spec"].get("nodeName") == meta(node)["name"]
@@ -222,7 +226,8 @@ class Operator:
             "metadata": {"name": f"kmm-worker-{meta(node)['name']}-{entry['name']}", "namespace": entry["namespace"], "annotations": annotations,
                          "labels": {ACTION: action, MODULE_NAME: entry["name"], "app.kubernetes.io/part-of": "kmm",
                                     "app.kubernetes.io/component": "worker"}},
-            "spec": {"nodeName": meta(node)["name"], "containers": [{"name": "worker", "image": "registry.example/worker:v1"}]}})
+            "spec": {"nodeName": meta(node)["name"], "restartPolicy": "OnFailure",
+                     "containers": [{"name": "worker", "image": "registry.example/worker:v1"}]}})
 
     def ready_labels(self, node, spec, status):
         pattern = re.compile(re.escape(PREFIX) + r"/([a-zA-Z0-9-]+)\.([a-zA-Z0-9.-]+?)(\.version)?\.ready$")
@@ -279,6 +284,9 @@ class Direct:
 
     def all(self, plural):
         return [copy.deepcopy(item) for key, item in sorted(self.cluster.objects.items()) if key[0] == plural]
+
+    def one(self, plural, name):
+        return copy.deepcopy(self.cluster.objects.get((plural, "", name)))
 
     def create(self, _, document):
         self.cluster.put(copy.deepcopy(document))
