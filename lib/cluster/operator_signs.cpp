@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "kube/watch.hpp"
 #include "value/object_stream.hpp"
 
 namespace kmm::cluster {
@@ -46,6 +47,30 @@ OperatorSigns look_for_operator(kube::Client& client) {
         break;
     }
     return signs;
+}
+
+ImageWords look_for_images(kube::Client& client, const kube::Key& module, const std::vector<std::string>& images,
+                           std::chrono::milliseconds patience) {
+    ImageWords words;
+    if (!client.serves(kube::resources::k_module_images_configs)) { return words; }
+    const auto look = [&](const std::optional<Node>& config) {
+        words.lacking.clear();
+        if (!config) { return true; }
+        for (const auto& image : images) { words.lacking[image]; }
+        if (const Node* states = config->find_path({"status", "imagesStates"}); states != nullptr) {
+            for (const Node& state : states->items()) {
+                const auto found = words.lacking.find(state.get_string({"image"}));
+                if (found == words.lacking.end()) { continue; }
+                found->second = state.get_string({"status"});
+                if (found->second == "Exists") { words.lacking.erase(found); }
+            }
+        }
+        // One image that is not there is enough to know how it ends.
+        return words.lacking.empty() ||
+               std::any_of(words.lacking.begin(), words.lacking.end(), [](const auto& entry) { return entry.second == "DoesNotExist"; });
+    };
+    static_cast<void>(kube::wait_for(client, kube::resources::k_module_images_configs, module, look, patience));
+    return words;
 }
 
 }  // namespace kmm::cluster

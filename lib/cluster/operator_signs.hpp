@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether KMM's operator is at work in a cluster.
+// Whether KMM's operator is at work in a cluster, and what it knows of images.
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,5 +24,15 @@ struct OperatorSigns {
 /// Two lists; NodeModulesConfigs are looked at only where no Pod was found. Who has written one is in metadata.managedFields; one with
 /// a Node as owner is KMM's (facts: KMM 4.2). Errors: those of kube::Client.
 [[nodiscard]] OperatorSigns look_for_operator(kube::Client& client);
+
+/// What KMM says of the images of one Module, in its ModuleImagesConfig (facts: KMM 2.3, 11.1).
+struct ImageWords {
+    std::map<std::string, std::string> lacking;  ///< images it does not call found: its word, "" as long as it has none
+};
+
+/// Looks what KMM says of `images`. As long as it may still find those that are lacking, waits, `patience` at most. Nothing is lacking where
+/// the server has no such kind or object: older KMM does not look. Errors: those of kube::Client.
+[[nodiscard]] ImageWords look_for_images(kube::Client& client, const kube::Key& module, const std::vector<std::string>& images,
+                                         std::chrono::milliseconds patience);
 
 }  // namespace kmm::cluster

@@ -78,6 +78,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     if (const auto file = args.get("plan")) require_as_planned(*file, snapshot.objects, request);
     auto prepared = drive::prepare(snapshot, worker, session.clock(), request, check_observer(session, request.to_version));
     finish_preparing(session, prepared, share, place, *workloads, drive::find_module(snapshot.objects, errand.ns, errand.module));
+    Session::require_images(prepared.run, *store);
     if (dry && prepared.run.options.runner == upgrade::k_runner_operator) {
         const auto& run = prepared.run;
         for (const auto& node : run.nodes) {

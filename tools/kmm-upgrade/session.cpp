@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -258,6 +259,9 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
         rules.insert(rules.end(), pods.begin(), pods.end());
     }
     rules.insert(rules.end(), errand.rights.begin(), errand.rights.end());
+    const auto& images = kube::resources::k_module_images_configs;
+    if (options.runner == upgrade::k_runner_operator && server->client().serves(images))
+        for (const char* verb : {"get", "list", "watch"}) rules.push_back({verb, images.group, images.plural, "", errand.ns, ""});
     limit_writes(options, store);
     server->require_rights(rules);
     require_operator(options, *server, errand);
@@ -281,6 +285,24 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
 void Session::limit_writes(const upgrade::Options& options, cluster::ClusterStore& store) {
     auto* server = dynamic_cast<cluster::KubeStore*>(&store);
     if (server != nullptr && options.runner == upgrade::k_runner_operator) server->limit_writes(cluster::KubeStore::Writes::labels);
+}
+
+void Session::require_images(const upgrade::Run& run, cluster::ClusterStore& store) {
+    constexpr std::chrono::seconds k_patience{15};
+    auto* server = dynamic_cast<cluster::KubeStore*>(&store);
+    if (server == nullptr || run.options.runner != upgrade::k_runner_operator) return;
+    std::set<std::string> images;
+    for (const auto& node : run.nodes)
+        if (node.current_version != run.to_version) images.insert(node.target_image);
+    if (images.empty()) return;
+    const auto words = cluster::look_for_images(server->client(), {run.module_namespace, run.module_name}, {images.begin(), images.end()}, k_patience);
+    if (words.lacking.empty()) return;
+    Error error(Exit::checks_failed, "image-not-found-by-kmm",
+                fmt::format("KMM has not found {}: it would unload the old version and load nothing",
+                            words.lacking.size() == 1 ? "the image" : fmt::format("{} images", words.lacking.size())));
+    for (const auto& [image, word] : words.lacking) error.detail(image, word.empty() ? "not looked at yet" : word);
+    throw error.hint(fmt::format("push it, then start again once it is found: kubectl get moduleimagesconfigs -n {} {} -o yaml",
+                                 run.module_namespace, run.module_name));
 }
 
 void Session::require_operator(const upgrade::Options& options, cluster::KubeStore& server, const Errand& errand) {

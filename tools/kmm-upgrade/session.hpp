@@ -60,6 +60,9 @@ public:
     /// Errors: those of KubeStore::require_rights, require_operator and LeaseKeeper::acquire.
     enum class Purpose { look, change };
     void secure(const upgrade::Options& options, cluster::ClusterStore& store, const Errand& errand, Purpose purpose);
+    /// Beside an operator: every image that nodes of `run` are to load is one that KMM has found. Waits a while for KMM to look.
+    /// Errors: checks_failed "image-not-found-by-kmm".
+    static void require_images(const upgrade::Run& run, cluster::ClusterStore& store);
     /// The runner that `options` name.
     [[nodiscard]] std::unique_ptr<cluster::NodeRunner> make_runner(const upgrade::Options& options, cluster::ClusterStore& store,
                                                                    const Errand& errand) const;
