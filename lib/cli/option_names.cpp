@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 109> k_names = {
+    static constexpr std::array<std::string_view, 114> k_names = {
         "all",
         "api-timeout",
         "authfile",
@@ -39,7 +39,9 @@ std::span<const std::string_view> all_option_names() noexcept {
         "files",
         "firmware-host-path",
         "firmware-path",
+        "fix",
         "force",
+        "from",
         "grace-period",
         "hash",
         "host-root",
@@ -96,6 +98,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "resource",
         "restore-in-tree",
         "rollback",
+        "run",
         "runner",
         "selector",
         "settle",
@@ -109,6 +112,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "timeout",
         "to",
         "tz",
+        "uncordon",
         "verbose",
         "verify-after",
         "via",
@@ -117,6 +121,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "worker",
         "worker-image",
         "worker-style",
+        "yes",
     };
     return k_names;
 }
