@@ -102,6 +102,12 @@ void decode_list(Scope& scope, const value::Node& root, const std::string& api_v
     Fields fields(scope, root, "");
     fields.allow({"apiVersion", "kind", "metadata"});
     const Inherited inherited = inherited_from(api_version, kind);
+    // Go writes an empty list as null.
+    const value::Node* items = root.find("items");
+    if (items != nullptr && items->is_null()) {
+        fields.allow({"items"});
+        return fields.done();
+    }
     for (const auto& item : fields.items("items", Need::required)) { decode_any(scope, *item.node, inherited, objects); }
     fields.done();
 }

@@ -32,7 +32,9 @@ bool is_effect(std::string_view text) {
 }  // namespace
 
 NodeChange split_node(const api::Objects& objects, const std::string& text) {
-    const std::size_t end = text.find_first_of("=:");
+    std::size_t end = text.find_first_of("=:");
+    // KEY:EFFECT is a taint of all nodes, even if a node is called KEY.
+    if (end != std::string::npos && text[end] == ':' && text.find(':', end + 1) == std::string::npos) { end = text.find('='); }
     const std::string name = text.substr(0, end);
     const bool known = std::any_of(objects.nodes.begin(), objects.nodes.end(),
                                    [&](const api::Node& node) { return node.meta.name == name; });

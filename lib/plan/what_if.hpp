@@ -15,7 +15,7 @@ struct NodeChange {
     std::string text;
 };
 
-/// Splits "NODE=REST", "NODE:REST" or "NODE" if NODE is the name of a node of `objects`; else all of `text` is the rest.
+/// Splits "NODE=REST", "NODE:REST" (REST with a ':') or "NODE" if NODE is the name of a node of `objects`; else all of `text` is the rest.
 [[nodiscard]] NodeChange split_node(const api::Objects& objects, const std::string& text);
 
 /// The nodes boot into `kernel`; "" keeps the one they run. Their boot ids become "what-if".

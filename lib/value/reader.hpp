@@ -30,7 +30,7 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
 [[nodiscard]] std::vector<Document>
 read_json(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits = {});
 
-/// JSON if the first non-space byte is '{' or '[', YAML otherwise (a YAML flow mapping that is not JSON is read as YAML
+/// JSON if the first non-space byte is '{' or '[', also several objects one behind the other, YAML otherwise (a YAML flow mapping that is not JSON is read as YAML
 /// when the JSON reader refuses it and the YAML reader does not).
 [[nodiscard]] std::vector<Document>
 read_any(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits = {});

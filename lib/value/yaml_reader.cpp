@@ -330,6 +330,12 @@ std::vector<Document>
 read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits) {
     const auto body = without_bom(text);
     if (!check_text(body, file, limits, diagnostics)) return {};
+    // yaml-cpp would take it for the first letter of a key.
+    if (const auto mark = body.find("\n\xEF\xBB\xBF"); mark != std::string_view::npos) {
+        diagnostics.push_back(fault("yaml-syntax", "expected a byte order mark at the start of the file only, found one inside", file,
+                                    TextIndex(body).mark(mark + 1), "files were joined; remove the three bytes EF BB BF"));
+        return {};
+    }
     YamlBuilder builder(body, file, diagnostics, limits);
     std::istringstream stream{std::string(body)};
     try {

@@ -8,6 +8,7 @@
 #include "cli/table.hpp"
 #include "cli/text.hpp"
 #include "kmm-plan/documents.hpp"
+#include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/matrix.hpp"
 
@@ -227,6 +228,7 @@ Exit run_matrix(const cli::Args& args, cli::Context& context) {
     if (const auto ns = args.get("namespace")) {
         std::erase_if(source.objects.modules, [&](const api::Module& module) { return module.meta.namespace_ != *ns; });
     }
+    for (const auto& kernel : args.all("kernel")) { check_kernel_name(kernel); }
     const Matrix matrix = plan::make_matrix(select_nodes(source, args, {}), source.objects.modules, args.all("kernel"));
     const std::string& output = context.output;
     if (output == "json" || output == "yaml" || output == "jsonl") {

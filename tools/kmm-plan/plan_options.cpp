@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-plan/plan_options.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -51,6 +53,13 @@ std::vector<cli::Option> what_if_option_list() {
             what_if_option("label", "[NODE=]KEY=VALUE", "what if the node, or all, had this label; KEY- removes")};
 }
 
+void check_kernel_name(const std::string& kernel) {
+    const bool is_name = !kernel.empty() && std::all_of(kernel.begin(), kernel.end(), [](unsigned char c) { return c > ' ' && c < 0x7fU; });
+    if (is_name) { return; }
+    throw Error(Exit::usage, "bad-kernel", fmt::format("\"{}\" is no kernel version, expected one such as 6.1.0-56-amd64", base::escape(kernel)))
+        .hint("name it as uname -r prints it");
+}
+
 void apply_what_if(const cli::Args& args, Source& source) {
     api::Objects& objects = source.objects;
     std::vector<std::string> said;
@@ -61,6 +70,7 @@ void apply_what_if(const cli::Args& args, Source& source) {
         }
     };
     if (const auto kernel = args.get("kernel")) {
+        check_kernel_name(*kernel);
         plan::reboot(objects, std::nullopt, *kernel);
         said.push_back("kernel " + *kernel);
     }
@@ -73,6 +83,7 @@ void apply_what_if(const cli::Args& args, Source& source) {
             throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", base::escape(name)))
                 .hint(near ? fmt::format("did you mean {}?", *near) : "--reboot NODE=KERNEL");
         }
+        if (!change.text.empty()) { check_kernel_name(change.text); }
         plan::reboot(objects, change.node, change.text);
     });
     each("taint", [&](const plan::NodeChange& change) { plan::set_taint(objects, change); });

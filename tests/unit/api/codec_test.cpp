@@ -211,6 +211,12 @@ TEST_SUITE("api::unit") {
         CHECK(result.objects.nodes[0].meta.name == "a");
     }
 
+    TEST_CASE("a list without items is empty if it says so") {
+        CHECK(only(read("apiVersion: v1\nkind: NodeList\nitems: null\n")) == "0 diagnostics");
+        CHECK(only(read(R"({"apiVersion":"v1","kind":"List","items":null,"metadata":{}})")) == "0 diagnostics");
+        CHECK(only(read("apiVersion: v1\nkind: NodeList\nitem: []\n")) != "0 diagnostics");
+    }
+
     TEST_CASE("the same object twice names both places and keeps the first") {
         const std::string node = "apiVersion: v1\nkind: Node\nmetadata: {name: a, labels: {n: x}}\n";
         const Read result = read(node + "---\n" + node);

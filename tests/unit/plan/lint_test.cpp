@@ -250,6 +250,7 @@ TEST_SUITE("plan::unit") {
 
         plan::set_taint(objects, plan::split_node(objects, "node-a=dedicated=gpu:NoSchedule"));
         CHECK(objects.nodes[0].taints == std::vector<api::Taint>{{"dedicated", "gpu", "NoSchedule"}});
+        CHECK_FALSE(plan::split_node(objects, "node-a:NoSchedule").node.has_value());
         plan::set_taint(objects, plan::split_node(objects, "node-a:node.kubernetes.io/unschedulable:NoExecute"));
         CHECK(objects.nodes[0].taints.size() == 2);
         CHECK(objects.nodes[1].taints.empty());

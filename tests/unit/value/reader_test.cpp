@@ -84,6 +84,36 @@ TEST_SUITE("value::reader") {
         }
     }
 
+    TEST_CASE("a byte order mark inside is said to be one") {
+        CHECK(outcome(read_yaml, "a: 1\n---\n\xEF\xBB\xBF" "b: 2\n").find("yaml-syntax") != std::string::npos);
+        CHECK(outcome(read_yaml, "a: \"x\xEF\xBB\xBF\"\n") == "{\"a\":\"x\\ufeff\"}\n");
+    }
+
+    TEST_CASE("JSON objects one behind the other, as several kubectl get -o json write them") {
+        Diagnostics faults;
+        const auto documents = read_any("{\"a\": \"}{\"} {\n \"b\": [1]}\n\n{\"c\": {\"d\": 2}}\n", "f", faults);
+        CHECK(faults.empty());
+        REQUIRE(documents.size() == 3);
+        CHECK(documents[2].index == 2);
+        const auto place = [](const Node* node) { return std::pair(node->mark().line, node->mark().column); };
+        CHECK(place(documents[0].root.find("a")) == std::pair(1U, 7U));
+        CHECK(place(&documents[1].root) == std::pair(1U, 13U));
+        CHECK(place(documents[1].root.find("b")) == std::pair(2U, 7U));
+        CHECK(place(documents[2].root.find_path({"c", "d"})) == std::pair(4U, 13U));
+        CHECK(documents[2].root.members()[0].key_mark.column == 2);
+
+        CHECK(read_any("{\"a\": 1}\n{\"b\": 1, \"b\": 2}", "f", faults).size() == 2);
+        REQUIRE(faults.size() == 1);
+        CHECK(faults[0].position->to_string() == "f:2:10");
+        // Anything else behind an object is a fault.
+        for (const char* text : {"{\"a\": 1} x", "{\"a\": 1} [1]", "{\"a\": 1} {\"b\": ", "{\"a\": 1} {\"b\": }"}) {
+            CAPTURE(text);
+            faults.clear();
+            (void)read_any(text, "f", faults);
+            CHECK(faults.size() == 1);
+        }
+    }
+
     TEST_CASE("a JSON document that is one long string") {
         // simdjson's buffer has room for each string of a document once.
         for (const std::size_t length : {10U, 200U, 1000U, 100000U}) {
