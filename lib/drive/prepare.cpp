@@ -250,18 +250,13 @@ const api::Module& find_module(const api::Objects& objects, const std::string& n
         .hint(did_you_mean(name, names));
 }
 
-std::vector<upgrade::NodeRecord> check_all(const std::vector<std::string>& names,
-                                           const std::function<upgrade::NodeRecord(const std::string&)>& check) {
-    std::vector<std::optional<upgrade::NodeRecord>> records(names.size());
-    std::vector<std::optional<Error>> errors(names.size());
-    std::vector<std::exception_ptr> crashes(names.size());
+void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act) {
+    std::vector<std::exception_ptr> crashes(count);
     std::atomic<std::size_t> turn{0};
     const auto work = [&] {
-        for (std::size_t index = turn++; index < names.size(); index = turn++) {
+        for (std::size_t index = turn++; index < count; index = turn++) {
             try {
-                records[index] = check(names[index]);
-            } catch (const Error& error) {
-                errors[index] = error;
+                act(index);
             } catch (...) {
                 crashes[index] = std::current_exception();
             }
@@ -269,11 +264,24 @@ std::vector<upgrade::NodeRecord> check_all(const std::vector<std::string>& names
     };
     {
         std::vector<std::jthread> threads;
-        for (std::size_t count = 1; count < std::min(k_checks_at_once, names.size()); ++count) threads.emplace_back(work);
+        for (std::size_t started = 1; started < std::min(k_checks_at_once, count); ++started) threads.emplace_back(work);
         work();
     }
     for (const auto& crash : crashes)
         if (crash) std::rethrow_exception(crash);
+}
+
+std::vector<upgrade::NodeRecord> check_all(const std::vector<std::string>& names,
+                                           const std::function<upgrade::NodeRecord(const std::string&)>& check) {
+    std::vector<std::optional<upgrade::NodeRecord>> records(names.size());
+    std::vector<std::optional<Error>> errors(names.size());
+    for_each_at_once(names.size(), [&](std::size_t index) {
+        try {
+            records[index] = check(names[index]);
+        } catch (const Error& error) {
+            errors[index] = error;
+        }
+    });
     std::size_t failing = 0;
     for (const auto& error : errors)
         if (error) ++failing;

@@ -16,6 +16,10 @@ bool holds(const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+bool is_chosen(const StartRequest& request, const api::Node& node) {
+    return (request.nodes.empty() || holds(request.nodes, node.meta.name)) && request.selector.matches(node.meta.labels);
+}
+
 /// nullptr if it was deleted.
 const api::Module* module_of(const api::Objects& objects, const plan::ApplyWork& work) {
     for (const auto& module : objects.modules)
@@ -91,13 +95,45 @@ std::string kernel_module_of(const api::Objects& objects, const plan::ApplyWork&
     throw bug(fmt::format("nothing says which kernel module {} is about", work.full_name()));
 }
 
+std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
+                                   const std::vector<plan::ApplyWork>& works) {
+    std::vector<std::pair<api::Node*, std::string>> asked;
+    for (auto& node : objects.nodes) {
+        if (!is_chosen(request, node)) continue;
+        for (const auto& work : works) {
+            const auto* module = module_of(objects, work);
+            const auto view = view_of(objects, node.meta.name, work.namespace_, work.module);
+            const auto* entry = entry_there(view);
+            const bool is_selected = module != nullptr && module->module_loader && plan::selects(module->selector, node.meta.labels);
+            if (!is_selected && entry == nullptr) continue;
+            asked.emplace_back(&node, kernel_module_name(is_selected ? module->module_loader->container.modprobe.module_name
+                                                                     : entry->config.modprobe.module_name));
+            break;
+        }
+    }
+    std::vector<std::string> troubles(asked.size());
+    for_each_at_once(asked.size(), [&](std::size_t index) {
+        auto& node = *asked[index].first;
+        try {
+            LiveModule live;
+            const auto record = look_before(objects, worker, clock, request, asked[index].second, node.meta.name, live);
+            node.kernel_version = record.kernel;
+            node.boot_id = record.boot_id;
+            node.architecture = record.architecture;
+        } catch (const Error& error) {
+            troubles[index] = fmt::format("node {} cannot be asked for its kernel and boot, its Node counts: {}", node.meta.name, error.message());
+        }
+    });
+    std::erase(troubles, "");
+    return troubles;
+}
+
 plan::ApplyWork narrow(plan::ApplyWork work, const api::Objects& objects, const StartRequest& request) {
     std::vector<std::string> known;
     std::vector<std::string> chosen;
     for (const auto& node : objects.nodes) {
         known.push_back(node.meta.name);
-        const bool named = request.nodes.empty() || holds(request.nodes, node.meta.name);
-        if (named && request.selector.matches(node.meta.labels)) chosen.push_back(node.meta.name);
+        if (is_chosen(request, node)) chosen.push_back(node.meta.name);
     }
     for (const auto& name : request.nodes) {
         if (holds(known, name)) continue;

@@ -10,6 +10,12 @@
 
 namespace kmm::drive {
 
+/// Asks every node that `request` chooses and that a Module of `works` is for, by selector or by an entry, for its kernel and boot,
+/// and puts them into `objects`: for clusters in which nobody else keeps the Nodes up to date. Changes nothing else. Returns notes
+/// about nodes that cannot be asked; what their Nodes say counts.
+[[nodiscard]] std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
+                                                 const std::vector<plan::ApplyWork>& works);
+
 /// Leaves the nodes of `work` that `request.nodes` and `request.selector` choose. Errors: not_found "node-not-found" for a name
 /// that no Node has.
 [[nodiscard]] plan::ApplyWork narrow(plan::ApplyWork work, const api::Objects& objects, const StartRequest& request);

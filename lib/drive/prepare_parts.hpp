@@ -28,6 +28,9 @@ void note_previous(upgrade::NodeRecord& record, const NodeView& view, const Live
 /// An annotation that cannot be read forbids nothing, which is not what was meant. Errors: data with all faults.
 void require_annotations(const api::Objects& objects, const api::Module& module);
 
+/// Calls `act` with every number below `count`, a few at once. Rethrows the first of what they throw, after all have ended.
+void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act);
+
 /// Calls `check` for every name, a few at once. Errors: checks_failed "nodes-not-ready" with a detail for each trouble.
 [[nodiscard]] std::vector<upgrade::NodeRecord> check_all(const std::vector<std::string>& names,
                                                          const std::function<upgrade::NodeRecord(const std::string&)>& check);

@@ -262,7 +262,7 @@ std::string cordon_note(const Run& run) {
 }
 
 std::vector<std::string> next_commands(const Run& run) {
-    if (run.state == "upgrade-complete" && !run.rest.empty()) return {"kmm-upgrade apply " + run.rest};
+    if (run.is_to_be_followed()) return {"kmm-upgrade resume", "kmm-upgrade delete"};
     if (run.state == "upgrade-complete" || run.state == "upgrade-aborted") return {"kmm-upgrade delete"};
     if (run.state == "upgrade-aborting" || run.state == "upgrade-aborting-failed") return {"kmm-upgrade resume"};
     for (const auto& node : run.nodes)

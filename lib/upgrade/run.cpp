@@ -52,6 +52,8 @@ std::string Run::to_text() const {
     return to_version.empty() ? "unversioned" : to_version;
 }
 
+bool Run::is_to_be_followed() const { return state == "upgrade-complete" && !rest.modules.empty(); }
+
 std::string target_text(const Run& run, const NodeRecord& node) {
     if (node.goal == k_goal_absent) return "-";
     return run.to_version.empty() ? "unversioned" : run.to_version;

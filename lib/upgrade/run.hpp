@@ -113,6 +113,14 @@ struct NodeRecord {
     std::string hint;
 };
 
+/// What an apply has to do after this run: more Modules, with the options of this one.
+struct Rest {
+    std::string modules;             ///< "NS/NAME NS/NAME", "" for none
+    std::string nodes;               ///< that it is narrowed to, "a,b", "" for all
+    std::string selector;            ///< that it is narrowed to, "" for all
+    std::string share;               ///< max_unavailable as it was given
+};
+
 /// The run.
 struct Run {
     std::string lineage;             ///< UUID of this run
@@ -123,7 +131,7 @@ struct Run {
     std::string module_namespace, module_name, kernel_module;  ///< kernel_module: the main module's name, "-" as "_"
     std::string from_version;        ///< "" when no node had one; "v1,v2" when nodes differ
     std::string to_version;          ///< "" only with the procedure "apply": of a Module without versions, or one that goes
-    std::string rest;                ///< "apply" alone: Modules to be applied after this one, "NS/NAME NS/NAME"
+    Rest rest;
     Options options;
 
     std::string state;
@@ -149,6 +157,8 @@ struct Run {
     /// where that is no version.
     [[nodiscard]] std::string from_text() const { return from_version.empty() ? "none" : from_version; }
     [[nodiscard]] std::string to_text() const;
+    /// True if this run has ended well and more Modules are to follow: resume goes on with them.
+    [[nodiscard]] bool is_to_be_followed() const;
 };
 
 /// For people: what `node` runs in the end; "unversioned" for a version without a name, "-" for nothing.

@@ -193,7 +193,10 @@ void visit_run(const Visitor& visit, Record& it) {
     visit.text("kernelModule", it.kernel_module);
     visit.text("fromVersion", it.from_version);
     visit.text("toVersion", it.to_version);
-    visit.text("rest", it.rest);
+    visit.text("restModules", it.rest.modules);
+    visit.text("restNodes", it.rest.nodes);
+    visit.text("restSelector", it.rest.selector);
+    visit.text("restShare", it.rest.share);
     visit.text("state", it.state);
     visit.text("since", it.since);
     visit.flag("paused", it.paused, false);

@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cluster/kube_store.hpp"
 #include "drive/prepare_apply.hpp"
 #include "kmm-upgrade/launch.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "plan/order.hpp"
+#include "sys/local_time.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -21,8 +23,12 @@ bool is_named(const ApplyWork& work, const std::string& name, const std::string&
     return name == work.module && (ns.empty() || ns == work.namespace_);
 }
 
-/// Those of `all` that were asked for, in their order. Errors: not_found "module-not-found", usage "module-ambiguous".
-std::vector<ApplyWork> choose(std::vector<ApplyWork> all, const std::vector<std::string>& names, const std::string& ns) {
+enum class Unknown { refuse, skip };
+
+/// Those of `all` that were asked for, in their order. Errors: not_found "module-not-found" unless they are to be skipped, usage
+/// "module-ambiguous".
+std::vector<ApplyWork> choose(std::vector<ApplyWork> all, const std::vector<std::string>& names, const std::string& ns,
+                              Unknown unknown) {
     if (names.empty()) {
         std::erase_if(all, [&](const ApplyWork& work) { return !ns.empty() && work.namespace_ != ns; });
         return all;
@@ -36,7 +42,7 @@ std::vector<ApplyWork> choose(std::vector<ApplyWork> all, const std::vector<std:
         if (found.size() > 1)
             throw Error(Exit::usage, "module-ambiguous", fmt::format("{} have the same name", base::join(found, " and ")))
                 .hint("name it as NAMESPACE/NAME, or use -n");
-        if (!found.empty()) continue;
+        if (!found.empty() || unknown == Unknown::skip) continue;
         const auto near = base::nearest(name, known);
         throw Error(Exit::not_found, "module-not-found", fmt::format("Module {} is neither in the cluster nor on a node", name))
             .hint(near          ? "did you mean " + *near + "?"
@@ -58,8 +64,10 @@ std::string nodes_text(const std::vector<std::string>& names) {
 /// One `apply`: which Modules, and everything they are walked with.
 class Apply {
 public:
-    explicit Apply(Session& session)
-        : session_(session), console_(session.context().console), share_(max_unavailable(session.args())), dry_(session.args().flag("dry-run")) {}
+    /// As the command line says.
+    explicit Apply(Session& session);
+    /// What is left to do after `run`.
+    Apply(Session& session, const upgrade::Run& run);
 
     Exit run();
 
@@ -67,6 +75,8 @@ private:
     void open();
     [[nodiscard]] cluster::Snapshot read() { return dry_store_ ? dry_store_->read() : store_->read(); }
     [[nodiscard]] std::vector<ApplyWork> works(const cluster::Snapshot& snapshot) const;
+    /// In a directory nobody but us keeps Nodes up to date: the nodes themselves are asked.
+    void refresh(cluster::Snapshot& snapshot);
     void tell(const std::string& text) const {
         if (session_.context().verbosity >= 0) console_.err("note: " + base::escape(text) + "\n");
     }
@@ -77,16 +87,21 @@ private:
     [[nodiscard]] bool is_related(const ApplyWork& work, const api::Objects& objects) const;
     void reach(const cluster::Snapshot& snapshot, const ApplyWork& work);
     [[nodiscard]] drive::Prepared prepare(const cluster::Snapshot& snapshot, const ApplyWork& work);
-    [[nodiscard]] std::string rest_after(std::size_t index) const;
+    [[nodiscard]] upgrade::Rest rest_after(std::size_t index) const;
     /// nullopt: done, the next one may follow.
     [[nodiscard]] std::optional<Exit> walk(std::size_t index);
 
     Session& session_;
     cli::Console& console_;
+    std::vector<std::string> names_;  ///< Modules asked for, empty: all
+    std::string ns_;
+    std::string selector_, share_text_;
     Share share_;
-    bool dry_;
+    bool dry_ = false;
+    Unknown unknown_ = Unknown::refuse;
     drive::StartRequest request_;
     std::string place_;
+    std::optional<upgrade::Run> before_;  ///< the run that is continued
     std::unique_ptr<cluster::ClusterStore> store_;
     std::unique_ptr<cluster::Workloads> workloads_;
     std::optional<drive::DryStore> dry_store_;
@@ -98,20 +113,53 @@ private:
     bool is_left_ = false;     ///< a node is left as it is, for this or another reason
 };
 
-void Apply::open() {
-    take_walk_options(session_.args(), request_);
+Apply::Apply(Session& session) : session_(session), console_(session.context().console) {
+    const auto& args = session.args();
+    names_ = args.positionals("MODULE");
+    ns_ = args.get("namespace").value_or("");
+    selector_ = args.get("selector").value_or("");
+    share_text_ = args.get("max-unavailable").value_or("1");
+    share_ = parse_share(share_text_);
+    dry_ = args.flag("dry-run");
+    take_walk_options(args, request_);
     place_ = session_.cluster_place("");
     session_.choose_runner(request_.options, place_, Session::Age::fresh);
     if (request_.options.runner == upgrade::k_runner_operator)
         throw Error(Exit::usage, "bad-value", "--via operator is for start: KMM's operator applies Modules by itself")
             .hint("kmm-upgrade start module MODULE --to VERSION --via operator, for one with versions");
+}
+
+Apply::Apply(Session& session, const upgrade::Run& run) : session_(session), console_(session.context().console) {
+    const auto words = [](const std::string& text, char separator) {
+        std::vector<std::string> parts;
+        for (const auto part : base::split(text, separator))
+            if (!part.empty()) parts.emplace_back(part);
+        return parts;
+    };
+    names_ = words(run.rest.modules, ' ');
+    selector_ = run.rest.selector;
+    share_text_ = run.rest.share;
+    share_ = parse_share(share_text_);
+    unknown_ = Unknown::skip;
+    request_.nodes = words(run.rest.nodes, ',');
+    request_.selector = cluster::Selector::parse(selector_);
+    request_.options = run.options;
+    read_order(request_);
+    sign_request(request_);
+    place_ = session_.cluster_place(run.cluster_place);
+    session_.choose_runner(request_.options, place_, Session::Age::recorded);
+    if (!run.options.time_zone.empty()) sys::use_time_zone(run.options.time_zone);
+    before_ = run;
+}
+
+void Apply::open() {
     if (!dry_) {
         session_.directory().open(true);
-        const auto names = session_.args().positionals("MODULE");
-        session_.lock(names.empty() ? "apply" : "apply " + base::join(names, " "));
+        session_.lock(names_.empty() ? "apply" : "apply " + base::join(names_, " "));
     }
     require_free(session_.load());
     store_ = session_.open_cluster(place_);
+    if (before_) drive::require_cluster_of(*before_, *store_);
     Session::require_kinds(*store_);
     workloads_ = cluster::workloads_of(*store_);
     using Leaving = cluster::Workloads::Leaving;
@@ -123,9 +171,17 @@ std::vector<ApplyWork> Apply::works(const cluster::Snapshot& snapshot) const {
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     const auto all = plan::apply_work(snapshot.objects, plan::complete({}, snapshot.objects));
     std::vector<ApplyWork> chosen;
-    for (auto& work : choose(all, session_.args().positionals("MODULE"), session_.args().get("namespace").value_or("")))
+    for (auto& work : choose(all, names_, ns_, unknown_))
         chosen.push_back(drive::narrow(std::move(work), snapshot.objects, request_));
     return chosen;
+}
+
+void Apply::refresh(cluster::Snapshot& snapshot) {
+    if (dynamic_cast<cluster::KubeStore*>(store_.get()) != nullptr) return;
+    const auto chosen = works(snapshot);
+    const auto runner = session_.make_runner(request_.options, *store_, {});
+    drive::Worker worker(*runner);
+    for (const auto& note : drive::ask_nodes(snapshot.objects, worker, session_.clock(), request_, chosen)) tell(note);
 }
 
 void Apply::review(const std::vector<ApplyWork>& all) {
@@ -136,7 +192,7 @@ void Apply::review(const std::vector<ApplyWork>& all) {
         }
         if (work.ordered.empty()) continue;
         const auto command = fmt::format("kmm-upgrade start module {} --to {}", work.full_name(), work.version);
-        if (!session_.args().positionals("MODULE").empty() && !work.has_work())
+        if (!names_.empty() && !before_ && !work.has_work())
             throw Error(Exit::checks_failed, "versioned-module",
                         fmt::format("Module {} has a version: which node runs it is not decided by apply", work.full_name()))
                 .detail("nodes", nodes_text(work.ordered))
@@ -203,13 +259,11 @@ drive::Prepared Apply::prepare(const cluster::Snapshot& snapshot, const ApplyWor
     });
 }
 
-std::string Apply::rest_after(std::size_t index) const {
-    std::vector<std::string> words;
-    for (++index; index < todo_.size(); ++index) words.push_back(todo_[index].full_name());
-    if (words.empty()) return "";
-    for (const auto& node : request_.nodes) words.push_back("--node " + node);
-    if (const auto selector = session_.args().get("selector")) words.push_back("-l '" + *selector + "'");
-    return base::join(words, " ");
+upgrade::Rest Apply::rest_after(std::size_t index) const {
+    std::vector<std::string> names;
+    for (++index; index < todo_.size(); ++index) names.push_back(todo_[index].full_name());
+    if (names.empty()) return {};
+    return {base::join(names, " "), base::join(request_.nodes, ","), selector_, share_text_};
 }
 
 std::optional<Exit> Apply::walk(std::size_t index) {
@@ -228,18 +282,18 @@ std::optional<Exit> Apply::walk(std::size_t index) {
     }
     run.rest = rest_after(index);
     const auto launched = launch(session_, std::move(run), *store_, *workloads_, *runner_);
-    const bool is_document = session_.context().output == "json" || session_.context().output == "yaml";
-    const bool ends = launched.ended != drive::Ended::complete || index + 1 == todo_.size();
-    // One document is printed, not one a Module: the others are in the history.
-    if (is_document && !ends) return std::nullopt;
+    if (launched.run.is_to_be_followed()) {
+        if (session_.finish_one(launched.ended, launched.run) == Exit::partial) is_blocked_ = true;
+        return std::nullopt;
+    }
     const auto exit = session_.finish(launched.ended, launched.run);
-    if (ends) return exit == Exit::ok && is_blocked_ ? Exit::partial : exit;
-    return std::nullopt;
+    return exit == Exit::ok && is_blocked_ ? Exit::partial : exit;
 }
 
 Exit Apply::run() {
     open();
-    const auto snapshot = read();
+    auto snapshot = read();
+    refresh(snapshot);
     auto all = works(snapshot);
     tell_warnings(session_, snapshot.diagnostics);
     review(all);
@@ -263,5 +317,7 @@ Exit run_apply(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
     return Apply(session).run();
 }
+
+Exit go_on_applying(Session& session, const upgrade::Run& run) { return Apply(session, run).run(); }
 
 }  // namespace kmm::tool_upgrade

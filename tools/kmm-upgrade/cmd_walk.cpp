@@ -2,6 +2,7 @@
 // The verbs that go on with a recorded run.
 #include <fmt/format.h>
 
+#include "kmm-upgrade/launch.hpp"
 #include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
@@ -31,12 +32,20 @@ void require_running(Session& session, const std::string& verb) {
 
 Exit run_resume(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
-    if (const auto exit = already_ended(session)) return *exit;
-    Walk walk(session, "resume");
-    walk.driver.resume();
-    const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.walk(); });
-    walk.progress.stop();
-    return session.finish(ended, walk.recorder.run());
+    auto run = session.must_load();
+    auto exit_before = Exit::ok;
+    if (!run.is_to_be_followed()) {
+        if (const auto exit = already_ended(session)) return *exit;
+        Walk walk(session, "resume");
+        walk.driver.resume();
+        const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.walk(); });
+        walk.progress.stop();
+        run = walk.recorder.run();
+        if (!run.is_to_be_followed()) return session.finish(ended, run);
+        exit_before = session.finish_one(ended, run);
+    }
+    const auto exit = go_on_applying(session, run);
+    return exit == Exit::ok ? exit_before : exit;
 }
 
 Exit run_step(const cli::Args& args, cli::Context& context) {

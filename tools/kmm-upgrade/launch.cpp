@@ -99,8 +99,9 @@ std::int64_t Share::of(std::size_t nodes) const {
     return percent ? std::max<std::int64_t>(1, static_cast<std::int64_t>(nodes) * number / 100) : number;
 }
 
-Share max_unavailable(const cli::Args& args) {
-    auto text = args.get("max-unavailable").value_or("1");
+Share max_unavailable(const cli::Args& args) { return parse_share(args.get("max-unavailable").value_or("1")); }
+
+Share parse_share(std::string text) {
     const auto given = text;
     Share share;
     if (!text.empty() && text.back() == '%') {
@@ -133,30 +134,38 @@ Session::Errand errand_of(const cluster::Snapshot& snapshot, const drive::StartR
     return errand;
 }
 
-void take_walk_options(const cli::Args& args, drive::StartRequest& request) {
-    request.nodes = args.all("node");
-    request.selector = cluster::Selector::parse(args.get("selector").value_or(""));
-    auto& options = request.options;
-    options.order = args.get("order").value_or("name");
-    if (options.order != "name" && options.order != "zone") {
+void read_order(drive::StartRequest& request) {
+    if (request.options.order != "name" && request.options.order != "zone") {
         request.order.emplace();
-        const auto text = sys::read_file(options.order, 1U << 20U);
+        const auto text = sys::read_file(request.options.order, 1U << 20U);
         for (const auto line : base::split(text, '\n')) {
             const auto name = base::trim(line);
             if (!name.empty() && name.front() != '#') request.order->emplace_back(name);
         }
     }
+}
+
+void sign_request(drive::StartRequest& request) {
+    request.tool_version = KMM_VERSION;
+    const auto* user = getlogin();
+    request.created_by = fmt::format("{}@{}", user != nullptr ? std::string(user) : fmt::format("uid {}", getuid()), sys::host_name());
+    sys::LinuxRandom random;
+    request.lineage = sys::uuid_v4(random);
+}
+
+void take_walk_options(const cli::Args& args, drive::StartRequest& request) {
+    request.nodes = args.all("node");
+    request.selector = cluster::Selector::parse(args.get("selector").value_or(""));
+    auto& options = request.options;
+    options.order = args.get("order").value_or("name");
+    read_order(request);
     options.canary = count_option(args, "canary", 0, 1);
     options.pause_after = count_option(args, "pause-after", 0, 1);
     options.node_timeout_ms = duration_option(args, "node-timeout", options.node_timeout_ms);
     options.manual = args.flag("manual");
     take_drain_options(args, options);
     take_pace_options(args, options);
-    request.tool_version = KMM_VERSION;
-    const auto* user = getlogin();
-    request.created_by = fmt::format("{}@{}", user != nullptr ? std::string(user) : fmt::format("uid {}", getuid()), sys::host_name());
-    sys::LinuxRandom random;
-    request.lineage = sys::uuid_v4(random);
+    sign_request(request);
 }
 
 void require_free(const std::optional<upgrade::Run>& run) {

@@ -23,8 +23,9 @@ struct Share {
     [[nodiscard]] std::int64_t of(std::size_t nodes) const;
 };
 
-/// --max-unavailable. Errors: usage "bad-value".
+/// --max-unavailable, and its text. Errors: usage "bad-value".
 [[nodiscard]] Share max_unavailable(const cli::Args& args);
+[[nodiscard]] Share parse_share(std::string text);
 
 /// MODULE as NAMESPACE/NAME, or NAME with or without --namespace; "" if it is not given. Errors: usage "bad-value".
 void take_module(const cli::Args& args, drive::StartRequest& request);
@@ -34,6 +35,10 @@ void take_module(const cli::Args& args, drive::StartRequest& request);
 
 /// Nodes, order, pace, drain and who asks, from the options that start and apply share; a new lineage. Errors: usage.
 void take_walk_options(const cli::Args& args, drive::StartRequest& request);
+
+/// The two parts of it that a continued apply needs as well: the names of an order file, and who asks, with which lineage.
+void read_order(drive::StartRequest& request);
+void sign_request(drive::StartRequest& request);
 
 /// Refuses while another upgrade is recorded that has not ended. Errors: paused "run-exists".
 void require_free(const std::optional<upgrade::Run>& run);
@@ -62,5 +67,8 @@ struct Launched {
 /// and of the store.
 [[nodiscard]] Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store, cluster::Workloads& workloads,
                               cluster::NodeRunner& runner);
+
+/// Applies the Modules that are left after `run`, an ended one of `apply`. The exit code of the verb.
+Exit go_on_applying(Session& session, const upgrade::Run& run);
 
 }  // namespace kmm::tool_upgrade

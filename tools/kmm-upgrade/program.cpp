@@ -104,7 +104,7 @@ cli::Verb apply() {
                      "Each Module is a run of its own with the same record, steps and checks as start module: it can be killed, "
                      "resumed, aborted and rolled back, and the image is pulled and checked on a node before anything is unloaded there. "
                      "Several Modules follow each other, what others need first (kmmtools.dev/needs); a run that stops stops those "
-                     "after it, and the last line names the command that goes on.\n\n"
+                     "after it, and resume goes on with them.\n\n"
                      "Which node has which version of a Module with versions is a matter of start module; of such a Module apply only "
                      "removes what is not wanted any more. The exit code is 12 if some node cannot get what it should have.",
                      {{"kmm-upgrade apply", "bring every node to what the Modules say"},

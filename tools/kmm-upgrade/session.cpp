@@ -101,7 +101,7 @@ upgrade::Run Session::must_load() {
 }
 
 void Session::lock(const std::string& operation) {
-    lock_.emplace(directory_.lock(record::current_owner(operation, clock_)));
+    if (!lock_) lock_.emplace(directory_.lock(record::current_owner(operation, clock_)));
 }
 
 namespace {
@@ -358,6 +358,15 @@ std::unique_ptr<cluster::NodeRunner> Session::make_runner(const upgrade::Options
 
 Exit Session::finish(drive::Ended ended, const upgrade::Run& run) {
     print_summary(context_, run, ended == drive::Ended::interrupted);
+    return exit_of(ended, run);
+}
+
+Exit Session::finish_one(drive::Ended ended, const upgrade::Run& run) {
+    if (context_.output != "json" && context_.output != "yaml") print_summary(context_, run, false);
+    return exit_of(ended, run);
+}
+
+Exit Session::exit_of(drive::Ended ended, const upgrade::Run& run) const {
     switch (ended) {
         case drive::Ended::complete: return upgrade::count(run).skipped > 0 ? Exit::partial : Exit::ok;
         case drive::Ended::aborted: return Exit::ok;

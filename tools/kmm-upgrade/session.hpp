@@ -34,7 +34,7 @@ public:
     [[nodiscard]] std::optional<upgrade::Run> load();
     /// As load. Errors: also not_found "no-run".
     [[nodiscard]] upgrade::Run must_load();
-    /// Takes the lock for `operation`; released with the session. Errors: locked.
+    /// Takes the lock for `operation`, if the session does not have it; released with the session. Errors: locked.
     void lock(const std::string& operation);
 
     /// Where the cluster is: the option --cluster, --kubeconfig or --context, else `recorded`, else KMM_CLUSTER, else what
@@ -77,6 +77,8 @@ public:
     [[nodiscard]] Exit stop_exit() const;
     /// Prints the summary of the run and maps how the walk ended to the exit code.
     [[nodiscard]] Exit finish(drive::Ended ended, const upgrade::Run& run);
+    /// As finish, for a run after which another one follows: where the result is one document, it is that of the last run.
+    [[nodiscard]] Exit finish_one(drive::Ended ended, const upgrade::Run& run);
 
     record::StateDir& directory() noexcept { return directory_; }
     sys::Clock& clock() noexcept { return clock_; }
@@ -87,6 +89,7 @@ private:
     /// Errors: checks_failed "operator-present" for worker Pods beside KMM's operator, "operator-missing" for the contrary; nothing if a
     /// person has said how it is.
     static void require_operator(const upgrade::Options& options, cluster::KubeStore& server, const Errand& errand);
+    [[nodiscard]] Exit exit_of(drive::Ended ended, const upgrade::Run& run) const;
     const cli::Args& args_;
     cli::Context& context_;
     sys::LinuxClock clock_;

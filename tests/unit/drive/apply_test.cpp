@@ -109,6 +109,23 @@ TEST_CASE("apply refuses before anything is changed") {
     }
 }
 
+TEST_CASE("nodes are asked what their Nodes do not know") {
+    World world(3);
+    world.nodes.nodes["node-a"].boot = "boot-2";
+    world.nodes.nodes["node-c"].reachable = false;
+    auto& all = world.store.objects.nodes;
+    all[1].kernel_version.clear();
+    auto objects = world.store.read().objects;
+    Worker worker(world.nodes);
+    const auto notes = ask_nodes(objects, worker, world.clock, {}, plan::apply_work(objects, plan::complete({}, objects)));
+    CHECK(objects.nodes[0].boot_id == "boot-2");
+    CHECK(objects.nodes[1].kernel_version == "6.1.0-56-amd64");
+    CHECK(objects.nodes[2].boot_id == "boot-1");
+    REQUIRE(notes.size() == 1);
+    CHECK(notes.front().find("node-c cannot be asked") != std::string::npos);
+    CHECK(world.store.writes.empty());
+}
+
 TEST_CASE("a narrowed apply") {
     World world(3);
     world.without_versions();
