@@ -111,6 +111,33 @@ std::vector<std::string> all_backups(const std::string& dir) {
     return paths;
 }
 
+/// True if both files are there and hold the same bytes.
+bool is_same_text(const std::string& one, const std::string& other) {
+    const Stamp first = stamp_of(one);
+    return first.inode != 0 && first.size == stamp_of(other).size && read_own_file(one) == read_own_file(other);
+}
+
+/// Where the run that is recorded goes when it ends.
+struct HistoryPlace {
+    std::string path;
+    bool is_there = false;  ///< its journal is there already: `succeed` was cut off
+};
+
+HistoryPlace history_place(const std::string& dir, const std::string& id_hint) {
+    std::uint64_t number = 0;
+    std::string newest;
+    for (const sys::DirectoryEntry& entry : entries_or_none(history_dir(dir))) {
+        if (leading_number(entry.name) > number) {
+            number = leading_number(entry.name);
+            newest = history_dir(dir) + "/" + entry.name;
+        }
+    }
+    if (!newest.empty() && is_same_text(newest, journal_path(dir))) {
+        return {newest, true};
+    }
+    return {fmt::format("{}/{:05}-{}.ndjson", history_dir(dir), number + 1, name_part(id_hint)), false};
+}
+
 }  // namespace
 
 /// What this object knows of the journal's end.
@@ -191,6 +218,16 @@ struct StateDir::Tail {
         });
         good = text;
         stamp = stamp_of(path);
+    }
+
+    /// A run of one line takes the place of what was there, if anything was.
+    void begin(sys::FileOps& ops, const std::string& dir, const std::string& line) {
+        replace(ops, dir, line);
+        known = true;
+        seq = 1;
+        last_hash = hash_of_line(line);
+        pending.clear();
+        on_disk.clear();
     }
 
     void append(sys::FileOps& ops, const std::string& dir, const std::string& line) {
@@ -296,12 +333,21 @@ void StateDir::begin(const value::Node& header) {
     if (stamp_of(journal_path(path_)).inode || stamp_of(snapshot_path(path_)).inode) {
         throw bug("a run was begun in a state directory that already has one");
     }
-    const std::string line = encode_line(1, k_no_previous, base::format_rfc3339(clock_.now_unix()), header);
-    tail_->replace(ops_, path_, line);
-    tail_->known = true;
-    tail_->seq = 1;
-    tail_->last_hash = hash_of_line(line);
-    tail_->pending.clear();
+    tail_->begin(ops_, path_, encode_line(1, k_no_previous, base::format_rfc3339(clock_.now_unix()), header));
+}
+
+void StateDir::succeed(const std::string& id_hint, const value::Node& header) {
+    static_cast<void>(load());
+    const std::scoped_lock guard(tail_->mutex);
+    if (tail_->seq == 0) {
+        throw bug("there is no run to follow");
+    }
+    const HistoryPlace place = history_place(path_, id_hint);
+    if (!place.is_there) {
+        sys::write_file_atomically(ops_, place.path, tail_->good);
+    }
+    put_snapshot_away();
+    tail_->begin(ops_, path_, encode_line(1, k_no_previous, base::format_rfc3339(clock_.now_unix()), header));
 }
 
 void StateDir::append(const value::Node& payload) {
@@ -371,20 +417,21 @@ void StateDir::archive(const std::string& id_hint) {
     if (tail_->seq == 0) {
         throw bug("there is no run to archive");
     }
-    std::uint64_t number = 0;
-    for (const sys::DirectoryEntry& entry : entries_or_none(history_dir(path_))) {
-        number = std::max(number, leading_number(entry.name));
-    }
-    const std::string target = fmt::format("{}/{:05}-{}.ndjson", history_dir(path_), number + 1, name_part(id_hint));
-    if (stamp_of(snapshot_path(path_)).inode) {
-        // Away before the journal, and durably so: a snapshot without a journal would look like a lost journal.
-        ops_.rename(snapshot_path(path_), fmt::format("{}/{}.json", backup_dir(path_), tail_->seq));
-        ops_.sync_dir(path_);
-    }
-    ops_.rename(journal_path(path_), target);
+    const HistoryPlace place = history_place(path_, id_hint);
+    put_snapshot_away();
+    ops_.rename(journal_path(path_), place.path);
     ops_.sync_dir(history_dir(path_));
     ops_.sync_dir(path_);
     tail_->forget();
+}
+
+void StateDir::put_snapshot_away() {
+    if (!stamp_of(snapshot_path(path_)).inode) {
+        return;
+    }
+    // Away before the journal, and durably so: a snapshot without a journal would look like a lost journal.
+    ops_.rename(snapshot_path(path_), fmt::format("{}/{}.json", backup_dir(path_), tail_->seq));
+    ops_.sync_dir(path_);
 }
 
 std::vector<std::string> StateDir::backups() const {
@@ -406,6 +453,9 @@ std::vector<HistoryItem> StateDir::history() const {
     std::stable_sort(items.begin(), items.end(), [](const HistoryItem& a, const HistoryItem& b) {
         return leading_number(a.id) > leading_number(b.id);
     });
+    if (!items.empty() && is_same_text(items.front().path, journal_path(path_))) {
+        items.erase(items.begin());  // of a `succeed` that was cut off: that run is still the one that is recorded
+    }
     return items;
 }
 

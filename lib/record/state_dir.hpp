@@ -101,6 +101,9 @@ public:
     [[nodiscard]] std::optional<value::Node> read_snapshot() const;
     /// Moves the run to history/ and leaves the directory idle. `id_hint` becomes part of the file name.
     void archive(const std::string& id_hint);
+    /// As archive and then begin, but killed anywhere between, one of the two runs is what `load` reads: never none.
+    /// Errors: bug if there is no run; io.
+    void succeed(const std::string& id_hint, const value::Node& header);
 
     /// Ended runs, newest first.
     [[nodiscard]] std::vector<HistoryItem> history() const;
@@ -110,6 +113,7 @@ public:
 
 private:
     struct Tail;  // what this object knows of the journal's end
+    void put_snapshot_away();
     std::string path_;
     sys::FileOps& ops_;
     const sys::Clock& clock_;

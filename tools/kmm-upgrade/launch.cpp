@@ -244,9 +244,10 @@ drive::Ended dry_walk(Session& session, const upgrade::Run& prepared, drive::Dry
 
 Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner) {
     auto& context = session.context();
-    if (const auto old = session.load()) session.directory().archive(old->module_name + "-" + old->to_text());
     run.cluster_identity = store.identity(true);
-    session.directory().begin(upgrade::encode(run));
+    // Not archived first: a run of `apply` says what is left to do after it until the next one does.
+    if (const auto old = session.load()) session.directory().succeed(old->module_name + "-" + old->to_text(), upgrade::encode(run));
+    else session.directory().begin(upgrade::encode(run));
     drive::StateJournal journal(session.directory());
     Progress progress(context, run);
     drive::Recorder recorder(upgrade::replay({{run.created, upgrade::encode(run)}}), journal, session.clock(),

@@ -151,6 +151,43 @@ TEST_SUITE("record::unit") {
         }
     }
 
+    TEST_CASE("a run that is followed by another is never lost between the two") {
+        const FixedClock clock;
+        int operations = 0;
+        for (int last = 1; last <= operations || operations == 0; ++last) {
+            CAPTURE(last);
+            const ScratchState scratch;
+            sys::LinuxFileOps real;
+            StateDir first(scratch.path(), real, clock);
+            first.begin(payload_of(1));
+            first.append(payload_of(2));
+            first.write_snapshot(payload_of(2));
+            const pid_t pid = ::fork();
+            if (pid == 0) {
+                int count = 0;
+                HookedFileOps ops([&](const char*) {
+                    if (++count == last) ::_exit(9);
+                    return HookedFileOps::Verdict::go;
+                });
+                StateDir(scratch.path(), ops, clock).succeed("first", payload_of(1));
+                ::_exit(0);
+            }
+            int status = 0;
+            ::waitpid(pid, &status, 0);
+            StateDir after(scratch.path(), real, clock);
+            const auto entries = after.load().entries.size();
+            CHECK(after.history().size() == (entries == 2 ? 0 : 1));
+            if (WEXITSTATUS(status) == 0) operations = last - 1;
+            if (entries == 2) after.succeed("first", payload_of(1));
+            REQUIRE(after.load().entries.size() == 1);
+            REQUIRE(after.history().size() == 1);
+            CHECK(after.load_history(after.history()[0]).entries.size() == 2);
+            CHECK(go_on(scratch.path()) == "");
+            if (operations != 0) break;
+        }
+        CHECK(operations > 8);
+    }
+
     TEST_CASE("a process that dies at any operation leaves a record that can be gone on with") {
         const int operations = count_operations();
         int points = 0;
