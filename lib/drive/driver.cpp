@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "drive/operator_steps.hpp"
 #include "sys/local_time.hpp"
 #include "upgrade/procedure.hpp"
@@ -238,7 +239,7 @@ void Driver::resume() {
     if (upgrade::is_final_run_state(run.state)) return;
     const bool aborting = run.rollback.has_value();
     record_run(EventKind::resumed, "", "");
-    retry_failed(aborting);
+    if (run.rollback != upgrade::Rollback::none) retry_failed(aborting);
     if (run.state == "upgrade-aborting-failed")
         record_run(EventKind::intent, "abort", "upgrade-aborting",
                    value::Node::mapping({{"rollback", upgrade::to_string(run.rollback.value_or(upgrade::Rollback::none))}}));
@@ -259,13 +260,14 @@ void Driver::refuse_step(const upgrade::Run& run, const upgrade::Decision& decis
     const auto* wanted = run.find(node);
     const auto next = decision.steps.empty() ? std::string() : decision.steps.front().node;
     throw Error(Exit::paused, "step-not-allowed",
-                wanted == nullptr ? fmt::format("node {} is not in this upgrade", node)
+                wanted == nullptr ? std::string("no step can be taken now")
                                   : fmt::format("node {} is {} while {} of {} nodes may be in flight", node, wanted->state,
                                                 upgrade::busy_nodes(run).size(), run.options.max_unavailable))
         .hint(next.empty() ? "kmm-upgrade show" : "kmm-upgrade step --node " + next);
 }
 
 Ended Driver::step(const std::string& node) {
+    if (!node.empty()) require_known(recorder_.run(), node);
     auto going_on = recorder_.run();
     going_on.paused = false;
     const auto first = upgrade::next_steps(going_on, {});
@@ -306,7 +308,8 @@ Ended Driver::abort(upgrade::Rollback rollback) {
     if (run.state == "upgrade-complete")
         throw Error(Exit::paused, "not-abortable", "the upgrade is complete").hint("kmm-upgrade delete");
     if (run.paused || run.state == "upgrade-aborting-failed") record_run(EventKind::resumed, "", "");
-    if (run.state == "upgrade-aborting-failed") retry_failed(true);
+    // Without a rollback the nodes that could not be rolled back stay on record as such.
+    if (run.state == "upgrade-aborting-failed" && rollback != upgrade::Rollback::none) retry_failed(true);
     if (rollback == upgrade::Rollback::none)
         for (const auto& name : upgrade::active_nodes(run)) steps_->observe(name);
     if (run.state != "upgrade-aborting")
@@ -315,14 +318,18 @@ Ended Driver::abort(upgrade::Rollback rollback) {
     return walk();
 }
 
+void Driver::require_known(const upgrade::Run& run, const std::string& node) {
+    if (run.find(node) != nullptr) return;
+    std::vector<std::string> names;
+    for (const auto& item : run.nodes) names.push_back(item.name);
+    const auto near = base::nearest(node, names);
+    throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in this upgrade", node))
+        .hint(near ? "did you mean " + *near + "?" : "kmm-upgrade nodes lists them");
+}
+
 void Driver::require_failed(const upgrade::Run& run, const std::string& node, const std::string& verb) const {
+    require_known(run, node);
     const auto* found = run.find(node);
-    if (found == nullptr) {
-        std::vector<std::string> names;
-        for (const auto& item : run.nodes) names.push_back(item.name);
-        throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in this upgrade", node))
-            .hint("kmm-upgrade nodes lists them");
-    }
     if (run.rollback)
         throw Error(Exit::paused, "aborting", fmt::format("the upgrade is being aborted, {} is not possible", verb))
             .hint("kmm-upgrade resume");

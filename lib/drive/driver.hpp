@@ -87,6 +87,8 @@ private:
                                                                       const std::string& node);
     /// Throws step-not-allowed, which says what is in the way and which step is next.
     [[noreturn]] static void refuse_step(const upgrade::Run& run, const upgrade::Decision& decision, const std::string& node);
+    /// Errors: not_found "node-not-found".
+    static void require_known(const upgrade::Run& run, const std::string& node);
     void require_failed(const upgrade::Run& run, const std::string& node, const std::string& verb) const;
     void retry_failed(bool back);
 

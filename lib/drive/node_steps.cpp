@@ -84,6 +84,12 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
         }
     }
     tools_.recorder.record(failed);
+    if (error.code() != "node-not-found" || step.step == "rollback") return;
+    // Nobody brings it back: the others go on.
+    auto gone = event(EventKind::skip, step.node, "", "skipped");
+    gone.reason = "gone";
+    gone.message = "gone: " + error.message();
+    tools_.recorder.record(gone);
 }
 
 LookResult NodeSteps::look(const std::string& name, const Deadline& deadline) {

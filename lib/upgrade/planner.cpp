@@ -74,7 +74,7 @@ std::vector<std::string> left_cordoned(const Run& run, const std::set<std::strin
 Decision next_of_abort(const Run& run, const std::set<std::string>& in_flight) {
     if (!in_flight.empty()) return simple(Next::wait);
     for (const auto& node : run.nodes)
-        if (node.state == "rolling-back-failed")
+        if (node.state == "rolling-back-failed" && run.rollback.value_or(Rollback::none) != Rollback::none)
             return move(run, EventKind::failed, "abort", "upgrade-aborting-failed", node.name + ": " + node.message);
     const auto left = rollback_nodes(run, run.rollback.value_or(Rollback::none));
     if (left.empty()) return move(run, EventKind::done, "abort", "upgrade-aborted");
@@ -264,7 +264,8 @@ std::string cordon_note(const Run& run) {
 std::vector<std::string> next_commands(const Run& run) {
     if (run.is_to_be_followed()) return {"kmm-upgrade resume", "kmm-upgrade delete"};
     if (run.state == "upgrade-complete" || run.state == "upgrade-aborted") return {"kmm-upgrade delete"};
-    if (run.state == "upgrade-aborting" || run.state == "upgrade-aborting-failed") return {"kmm-upgrade resume"};
+    if (run.state == "upgrade-aborting") return {"kmm-upgrade resume"};
+    if (run.state == "upgrade-aborting-failed") return {"kmm-upgrade resume", "kmm-upgrade abort --rollback none"};
     for (const auto& node : run.nodes)
         if (is_failed_node_state(node.state))
             return {"kmm-upgrade retry " + node.name, "kmm-upgrade abort --rollback current"};

@@ -67,7 +67,7 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
     if (before.state == "upgrade-complete") refuse_ended(before, "abort");
     if (const auto exit = already_ended(session)) return *exit;
     Walk walk(session, "abort");
-    if (walk.found.rollback && walk.found.rollback != policy)
+    if (walk.found.state == "upgrade-aborting" && walk.found.rollback && walk.found.rollback != policy)
         walk.progress.note(fmt::format("note: the abort that is under way goes on with --rollback {}",
                                        upgrade::to_string(*walk.found.rollback)));
     const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.abort(*policy); });
