@@ -73,6 +73,8 @@ struct Program {
     std::vector<Verb> verbs;
     std::vector<Example> examples;
     std::vector<Topic> topics;
+    /// Verbs of a later version, and what to do instead: asked for, they are refused as "unsupported", not as unknown.
+    std::map<std::string, std::string, std::less<>> planned;
 };
 
 /// What the user gave, after environment, configuration files and defaults were applied.

@@ -108,6 +108,11 @@ std::string word_list(const std::vector<std::string>& words) {
 }
 
 Error unknown_verb(const Program& program, const std::vector<std::string>& words) {
+    for (const auto& name : {words.front(), words.size() > 1 ? words[0] + " " + words[1] : std::string()}) {
+        const auto later = program.planned.find(name);
+        if (later == program.planned.end()) continue;
+        return usage_error("unsupported", fmt::format("'{}' is for a later version of {}", name, program.name)).hint(later->second);
+    }
     const auto below = verbs_below(program, words.front());
     if (!below.empty() && words.size() == 1) {
         return usage_error("missing-argument", fmt::format("'{}' alone is not a verb", words.front()))
@@ -116,9 +121,9 @@ Error unknown_verb(const Program& program, const std::vector<std::string>& words
     const std::string name = below.empty() ? words.front() : words[0] + " " + words[1];
     auto error = usage_error("unknown-verb", fmt::format("unknown verb '{}'", name));
     auto candidates = below.empty() ? visible_verbs(program) : below;
-    if (const auto near = base::nearest(name, candidates)) {
-        return std::move(error).hint(fmt::format("did you mean '{}'?", *near));
-    }
+    auto near = base::nearest(name, candidates);
+    if (!near && below.empty() && words.size() > 1) near = base::nearest(words[0] + " " + words[1], candidates);
+    if (near) return std::move(error).hint(fmt::format("did you mean '{}'?", *near));
     return std::move(error).detail("verbs", word_list(candidates)).hint(fmt::format("{} --help", program.name));
 }
 

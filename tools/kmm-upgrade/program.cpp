@@ -259,6 +259,12 @@ cli::Program program() {
     run.required = false;
     history.positionals = {run};
     program.verbs.push_back(std::move(history));
+    program.planned = {{"start kubernetes", "start module upgrades a kernel module"},
+                       {"versions", "kmm-plan show says which version each node has"},
+                       {"health", "kmm-upgrade doctor says what is wrong in the cluster"},
+                       {"guard", "run the command when kmm-upgrade show -o json says upgrade-complete"},
+                       {"report", "kmm-upgrade history RUN -o json tells what happened"},
+                       {"state", "kmm-upgrade show verifies the record; its last five snapshots are in backup/ of --state-dir"}};
     return program;
 }
 
