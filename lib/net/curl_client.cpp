@@ -276,12 +276,21 @@ bool is_tls_fault(CURLcode code) {
     }
 }
 
+/// A fault in the proxy's address: libcurl repeats the address, which may hold a password.
+bool quotes_proxy(const std::string& reason) {
+    return reason.find("proxy") < reason.find('\'') && reason.find('\'') != std::string::npos;
+}
+
 Error classify(CURLcode code, const std::string& text, const Exchange& exchange) {
     const Request& request = exchange.request;
     const std::string url = redact_url(request.url);
     const std::string reason = base::escape(base::trim(text.empty() ? curl_easy_strerror(code) : text));
     if (!exchange.refused_address.empty()) {
         return address_refused(exchange.refused_address, request.url);
+    }
+    if (quotes_proxy(reason)) {
+        return Error(Exit::unavailable, "network", "the proxy's address cannot be used: " + reason.substr(0, reason.find('\'')) + "(not shown)")
+            .detail("url", url).hint("http_proxy, https_proxy or all_proxy: expected http://HOST:PORT");
     }
     if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
         return Error(Exit::integrity, "tls", "TLS: " + reason).detail("url", url).detail("expected", request.tls.pinned_key)

@@ -179,6 +179,25 @@ TEST_CASE("the proxies of the environment, and the hosts that are exempt") {
     ::unsetenv("http_proxy");
 }
 
+TEST_CASE("the address of a proxy is never shown: it may hold a password") {
+    for (const char* proxy : {"http://user:s3cret@host:99999", "http://user:s3c ret@host", "foo://user:s3cret@host:1", "http://user:s3cret@[::"}) {
+        ::setenv("http_proxy", proxy, 1);
+        net::CurlHttpClient http;
+        net::Request request;
+        request.url = "http://registry.invalid/v2/";
+        try {
+            static_cast<void>(http.send(request, nullptr));
+            FAIL("expected an error");
+        } catch (const Error& error) {
+            CHECK(error.code() == "network");
+            CHECK(error.message().find("proxy") != std::string::npos);
+            CHECK(error.message().find("s3c") == std::string::npos);
+            CHECK_FALSE(error.hint().empty());
+        }
+        ::unsetenv("http_proxy");
+    }
+}
+
 TEST_CASE("M57 through a proxy a name that leads inwards is refused, unless who sent us there is there, too") {
     FakeServer proxy([](const FakeRequest&) { return FakeReply{}; });
     ::setenv("http_proxy", ("http://127.0.0.1:" + std::to_string(proxy.port())).c_str(), 1);
