@@ -20,7 +20,8 @@ void decode(const value::Document& document, Objects& objects, Diagnostics& diag
 /// Sorts `objects` and reports duplicate objects. Call once after the last decode.
 void finish(Objects& objects, Diagnostics& diagnostics);
 
-/// KMM's worker configuration, strict (unknown and duplicate keys are faults).
+/// KMM's worker configuration, strict (unknown and duplicate keys are faults). Keys in other case are taken, as KMM's
+/// worker takes them; a key that stands there twice in other case is a fault.
 [[nodiscard]] ModuleConfig decode_module_config(const value::Document& document, Diagnostics& diagnostics);
 
 /// Keys in alphabetical order; containerImage, imagePullPolicy, insecurePull, kernelVersion and modprobe are always

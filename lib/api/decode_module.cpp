@@ -15,8 +15,9 @@ std::optional<ModprobeArgs> decode_args(Fields& modprobe, std::string_view key) 
     for (const auto& [name, list] : {std::pair{"load", &args.load}, std::pair{"unload", &args.unload}}) {
         auto values = fields->strings(name);
         if (values && values->empty()) {
-            modprobe.scope().fault("bad-value", fmt::format("{} must have at least one entry", fields->path_of(name)),
-                                   fields->node().find(name)->mark(), "remove the field to pass no arguments");
+            Diagnostic empty{Severity::error, "bad-value", fmt::format("{} must have at least one entry", fields->path_of(name)),
+                             fields->position_of(name), "remove the field to pass no arguments", Exit::data};
+            modprobe.scope().diagnostics.push_back(std::move(empty));
         }
         *list = std::move(values).value_or(std::vector<std::string>{});
     }

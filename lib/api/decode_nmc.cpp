@@ -61,6 +61,7 @@ NodeModulesConfig decode_node_modules_config(Scope& scope, const value::Node& ro
 
 ModuleConfig decode_module_config(const value::Document& document, Diagnostics& diagnostics) {
     Scope scope{document, diagnostics};
+    scope.key_case = KeyCase::any;
     return decode_config(Fields(scope, document.root, ""), Need::optional);
 }
 

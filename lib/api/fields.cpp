@@ -52,9 +52,20 @@ std::string Fields::path_of(std::string_view key) const {
     return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }
 
+bool Fields::same_key(std::string_view left, std::string_view right) const {
+    if (left == right) { return true; }
+    return scope_->key_case == KeyCase::any && left.size() == right.size() && base::to_lower(left) == base::to_lower(right);
+}
+
+const value::Member* Fields::find_member(std::string_view key) const {
+    const auto& members = node_->members();
+    const auto found = std::find_if(members.begin(), members.end(), [&](const value::Member& m) { return same_key(m.key, key); });
+    return found == members.end() ? nullptr : &*found;
+}
+
 Position Fields::position_of(std::string_view key) const {
-    const value::Node* found = node_->find(key);
-    return scope_->document.position(found != nullptr ? found->mark() : node_->mark());
+    const value::Member* found = find_member(key);
+    return scope_->document.position(found != nullptr ? found->value.mark() : node_->mark());
 }
 
 void Fields::wrong_type(const value::Node& found, std::string_view path, std::string_view expected) const {
@@ -71,8 +82,8 @@ void Fields::wrong_type(const value::Node& found, std::string_view path, std::st
 
 const value::Node* Fields::get(std::string_view key, Need need) {
     known_.push_back(key);
-    const value::Node* found = node_->find(key);
-    if (found != nullptr && found->is_null()) { found = nullptr; }
+    const value::Member* member = find_member(key);
+    const value::Node* found = member == nullptr || member->value.is_null() ? nullptr : &member->value;
     if (found == nullptr && need == Need::required && (node_->is_mapping() || node_->is_null())) {
         scope_->fault("missing-field", fmt::format("required field {} is missing", path_of(key)), node_->mark());
     }
@@ -191,7 +202,16 @@ void Fields::allow(const std::vector<std::string_view>& keys) { known_.insert(kn
 
 void Fields::done() {
     for (const auto& member : node_->members()) {
-        if (std::find(known_.begin(), known_.end(), member.key) != known_.end()) { continue; }
+        const auto known = std::find_if(known_.begin(), known_.end(), [&](std::string_view key) { return same_key(member.key, key); });
+        if (known != known_.end()) {
+            const value::Member* first = find_member(*known);
+            if (first == &member) { continue; }
+            scope_->fault("duplicate-key",
+                          fmt::format("expected each key once, found '{}' again ('{}' in line {})", base::escape(member.key), base::escape(first->key),
+                                      scope_->document.position(first->key_mark).line),
+                          member.key_mark, "case makes no difference here: remove one of the two");
+            continue;
+        }
         const auto near = suggestion(member.key, known_);
         scope_->fault("unknown-field", fmt::format("unknown field {}", path_of(base::escape(member.key))),
                       member.key_mark, near ? fmt::format("did you mean {}?", *near) : "");

@@ -14,12 +14,17 @@
 
 namespace kmm::api {
 
+/// How keys are compared. Go's JSON decoder, which KMM's worker reads its configuration with, takes any case (facts: KMM
+/// 7.1); the API server does not.
+enum class KeyCase { exact, any };
+
 /// Where findings go and where places are recorded. Passed by reference down the decoders of one document.
 struct Scope {
     const value::Document& document;
     Diagnostics& diagnostics;
     Places* places = nullptr;  ///< null: places are not recorded
     bool secret = false;       ///< values are never quoted in messages
+    KeyCase key_case = KeyCase::exact;
 
     /// Appends an error at `mark`.
     void fault(std::string code, std::string message, value::Mark mark, std::string hint = "") const;
@@ -55,7 +60,7 @@ public:
     /// Fields that exist in the API but that nothing here reads.
     void allow(std::initializer_list<std::string_view> keys);
     void allow(const std::vector<std::string_view>& keys);
-    /// Reports every member that no getter asked for.
+    /// Reports every member that no getter asked for, and names that stand there twice in other case.
     void done();
 
     [[nodiscard]] std::string path_of(std::string_view key) const;
@@ -66,6 +71,9 @@ public:
     void wrong_type(const value::Node& found, std::string_view path, std::string_view expected) const;
 
 private:
+    [[nodiscard]] bool same_key(std::string_view left, std::string_view right) const;
+    [[nodiscard]] const value::Member* find_member(std::string_view key) const;
+
     Scope* scope_;
     const value::Node* node_;
     std::string path_;

@@ -40,6 +40,22 @@ TEST_CASE("M68 unknown fields, wrong types and repeated keys of a worker configu
     CHECK(config_faults("- a\n") == "1 wrong-type");
 }
 
+TEST_CASE("keys of a worker configuration count in any case, as for the decoder of KMM's worker") {
+    const std::string text = "containerimage: a\nINSECUREPULL: true\nkernelVersion: k\nModprobe:\n  modulename: m\n  args:\n    Load: [-v]\n";
+    Diagnostics faults;
+    const auto documents = value::read_any(text, "config.yaml", faults);
+    const api::ModuleConfig config = api::decode_module_config(documents.at(0), faults);
+    CHECK(faults.empty());
+    CHECK(config.container_image == "a");
+    CHECK(config.insecure_pull);
+    CHECK(config.modprobe.module_name == "m");
+    CHECK(config.modprobe.args.value().load == std::vector<std::string>{"-v"});
+    CHECK(config_faults("containerImage: a\ncontainerimage: b\n") == "2 duplicate-key");
+    CHECK(config_faults("CONTAINERIMAGE: a\nkernelVersion: k\ncontainerImage: b\n") == "3 duplicate-key");
+    CHECK(config_faults("modprobe:\n  Args:\n    LOAD: []\n") == "3 bad-value");
+    CHECK(config_faults("container-image: a\n") == "1 unknown-field");
+}
+
 TEST_CASE("M68 a worker configuration that is a bomb") {
     std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
     for (int i = 1; i < 12; ++i) {
