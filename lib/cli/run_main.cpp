@@ -6,6 +6,7 @@
 
 #include "cli/app.hpp"
 #include "cli/parse.hpp"
+#include "sys/signals.hpp"
 #include "value/writer.hpp"
 
 #ifndef KMM_VERSION
@@ -56,6 +57,16 @@ int report(const Error& error, const Presentation& presentation, const Surroundi
     return static_cast<int>(error.exit());
 }
 
+/// Rooms that wait say "interrupted" of either signal; the exit code tells which one it was.
+Error by_signal(const Error& error) {
+    if (error.exit() != Exit::interrupted || sys::interrupt_signal() != SIGTERM) return error;
+    Error told(Exit::terminated, error.code(), error.message());
+    for (auto it = error.context().rbegin(); it != error.context().rend(); ++it) told.add_context(*it);
+    for (const auto& [key, value] : error.details()) told.detail(key, value);
+    told.hint(error.hint());
+    return told;
+}
+
 Exit run_command(const Program& program, const Command& command, const Surroundings& surroundings, Console& console) {
     if (command.request == Request::version) {
         console.out(fmt::format("{} {}\n", program.name, KMM_VERSION));
@@ -101,7 +112,7 @@ int run_main(const Program& program, int argc, const char* const* argv, Console&
         }
         return static_cast<int>(exit);
     } catch (const Error& error) {
-        return report(error, presentation, surroundings, console);
+        return report(by_signal(error), presentation, surroundings, console);
     } catch (const std::bad_alloc&) {
         return report(Error(Exit::bug, "out-of-memory", "out of memory"), presentation, surroundings, console);
     } catch (const std::exception& fault) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 
 #include <doctest/doctest.h>
 
+#include "sys/signals.hpp"
 #include "unit/cli/sample.hpp"
 
 namespace kmm::cli {
@@ -30,6 +32,22 @@ TEST_SUITE("cli::unit") {
     TEST_CASE("the verb's exit is the program's") {
         CHECK(run({"show"}, nothing).exit == 0);
         CHECK(run({"show"}, [](const Args&, Context&) { return Exit::changes; }).exit == 2);
+    }
+
+    TEST_CASE("an interrupted wait exits with the code of its signal") {
+        const auto exit_after = [](int signal) {
+            sys::clear_interrupt();
+            sys::request_interrupt(signal);
+            const Ran ran = run({"show"}, [](const Args&, Context&) -> Exit {
+                throw Error(Exit::interrupted, "interrupted", "interrupted while waiting").add_context("inner").add_context("outer").detail("url", "u").hint("again");
+            });
+            sys::clear_interrupt();
+            CHECK(ran.console.err_text.find("outer: inner: interrupted while waiting") != std::string::npos);
+            CHECK(ran.console.err_text.find("again") != std::string::npos);
+            return ran.exit;
+        };
+        CHECK(exit_after(SIGINT) == 130);
+        CHECK(exit_after(SIGTERM) == 143);
     }
 
     TEST_CASE("what the verb is told") {
