@@ -137,7 +137,7 @@ ObjectMeta decode_meta(Fields& root, Residence residence) {
 
 Node decode_node(Scope& scope, const value::Node& root) {
     Fields fields(scope, root, "");
-    fields.allow({"apiVersion", "kind"});
+    fields.allow({"apiVersion", "kind", "facts"});  // facts: what kmm-worker facts says besides
     Node node;
     node.meta = decode_meta(fields, Residence::cluster);
     if (auto spec = fields.child("spec")) {
