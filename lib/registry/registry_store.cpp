@@ -49,11 +49,14 @@ public:
             places_.emplace_back(endpoint.reference.name(), Session(http, clock, endpoint.reference, own));
         }
         if (places_.empty()) {
+            image::Reference by_digest = reference;
+            by_digest.digest = image::Digest{};
+            const bool digest_helps = !reference.digest && !image::endpoints_of(by_digest, request.mirrors).empty();
             throw Error(Exit::no_permission, "registry-blocked",
                         fmt::format("the mirror configuration blocks {} and names no mirror for {}", reference.registry,
                                     reference.digest ? "digests" : "tags"))
                 .detail("image", reference.to_string())
-                .hint("refer to the image by digest, or correct the file of --mirror-config");
+                .hint(digest_helps ? "refer to the image by digest, or correct the file of --mirror-config" : "correct the file of --mirror-config");
         }
     }
 
