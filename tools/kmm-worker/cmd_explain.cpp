@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "cli/table.hpp"
+#include "cli/text.hpp"
 #include "kmm-worker/codes.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/job.hpp"
@@ -19,9 +20,20 @@ value::Node document(const std::string& code, const std::string& cause, const st
     return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Explanation"}, {"code", code}, {"cause", cause}, {"hint", hint}});
 }
 
+/// Keys and values in two columns, values wrapped at 80.
 void print(const std::vector<std::pair<std::string, std::string>>& rows, value::Node node, cli::Context& context) {
     if (print_document(node, context)) return;
-    context.console.out(cli::format_properties(rows));
+    if (context.output == "name") {
+        context.console.out(node.get_string({"code"}) + "\n");
+        return;
+    }
+    std::size_t column = 0;
+    for (const auto& row : rows) column = std::max(column, row.first.size() + 3);
+    for (const auto& [key, text] : rows) {
+        std::string lines = cli::wrap(base::escape(text), 80, column);
+        lines.replace(0, key.size(), key);
+        context.console.out(lines.ends_with('\n') ? lines : lines + "\n");
+    }
 }
 
 /// The causes of an errno, each tested on this host, then what to do.
@@ -70,6 +82,10 @@ void list_codes(std::span<const CodeRow> all, cli::Context& context) {
     }
     value::Node made = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Codes"}, {"codes", std::move(list)}});
     if (print_document(made, context)) return;
+    if (context.output == "name") {
+        for (const auto& row : all) context.console.out(fmt::format("{}\n", row.code));
+        return;
+    }
     context.console.out(cli::format_table({"CODE", "EXIT", "MEANING"}, lines, context.console.out_is_terminal() ? context.console.width() : 0));
 }
 
