@@ -59,7 +59,19 @@ void want_containers(Images& images, const api::Module& module, const std::optio
     }
 }
 
-Images collect(const Source& source, const std::vector<std::string>& kernels) {
+/// A kernel that was asked for and that a Module has no image for: the list would be silently short.
+Diagnostic no_image_for(const plan::Surveyed& row) {
+    Diagnostic finding;
+    finding.severity = Severity::warning;
+    finding.code = "no-kernel-mapping";
+    finding.message = fmt::format("no kernel mapping of Module {} matches kernel {}: no image is listed for it", row.module->full_name(), row.kernel);
+    finding.hint = "add a kernel mapping for it, and the image";
+    finding.exit = Exit::checks_failed;
+    return finding;
+}
+
+/// `gaps` gets the kernels that Modules have no image for.
+Images collect(const Source& source, const std::vector<std::string>& kernels, Diagnostics& gaps) {
     Images images;
     std::map<std::string, const api::Node*> nodes;
     for (const auto& node : source.objects.nodes) nodes.emplace(node.meta.name, &node);
@@ -79,7 +91,10 @@ Images collect(const Source& source, const std::vector<std::string>& kernels) {
     if (kernels.empty()) return images;
     for (const auto& row : plan::survey(source.objects, kernels)) {
         const auto* resolved = std::get_if<plan::Resolved>(&row.resolution);
-        if (resolved == nullptr) continue;
+        if (resolved == nullptr) {
+            if (std::holds_alternative<plan::NoMapping>(row.resolution)) gaps.push_back(no_image_for(row));
+            continue;
+        }
         want(images, *row.module, resolved->config, row.kernel, "");
         for (const auto& pool : row.pools) want(images, *row.module, resolved->config, row.kernel, pool.architecture);
     }
@@ -218,7 +233,8 @@ Diagnostics findings_of(const Images& images) {
 
 Exit run_images(const cli::Args& args, cli::Context& context) {
     const Source source = read_valid_source(args, context);
-    Images images = collect(source, args.all("kernel"));
+    Diagnostics gaps;
+    Images images = collect(source, args.all("kernel"), gaps);
     take_pinned(images);
     const auto lock = args.get("lock");
     if (args.flag("check-images") || lock) ask(images, source, args, context);
@@ -226,12 +242,14 @@ Exit run_images(const cli::Args& args, cli::Context& context) {
     if (locked) compare_with_lock(images, *lock);
     const auto findings = findings_of(images);
     print(images, context);
+    if (context.verbosity >= 0)
+        for (const auto& gap : gaps) context.console.err(cli::diagnostic_text(gap, context.color_err));
     for (const auto& finding : findings) context.console.err(cli::diagnostic_text(finding, context.color_err));
     if (has_errors(findings)) return Exit::checks_failed;
     if (lock && !locked) {
         sys::LinuxFileOps files;
         sys::write_file_atomically(files, *lock, value::to_yaml(images_node(images, "ImageLock")), 0644);
-        if (context.verbosity >= 0) context.console.err(fmt::format("wrote {}: {} images\n", base::escape(*lock), images.size()));
+        if (context.verbosity >= 0) context.console.err(fmt::format("wrote {}: {} image{}\n", base::escape(*lock), images.size(), images.size() == 1 ? "" : "s"));
     }
     return Exit::ok;
 }

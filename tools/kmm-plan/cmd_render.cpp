@@ -138,6 +138,9 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
     if (const auto ns = args.get("namespace")) {
         std::erase_if(rendered.objects, [&](const value::Node& node) { return !in_namespace(node, *ns); });
     }
+    if (rendered.objects.empty() && context.verbosity >= 0) {
+        context.console.err(fmt::format("nothing to render{}{}\n", whats.empty() ? "" : ": ", base::join(args.positionals("WHAT"), ", ")));
+    }
     if (out) {
         write_directory(rendered.objects, render::file_names(rendered.objects), render::files_in_use(source.objects, options.plan),
                         args, context);
