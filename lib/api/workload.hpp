@@ -28,6 +28,7 @@ struct WorkloadPod {
     bool has_empty_dir = false;
     bool is_ending = false;                   ///< deletionTimestamp is set
     bool is_worker = false;                   ///< a worker Pod, KMM's or ours
+    bool is_self = false;                     ///< this process runs in it; set by who looked, not decoded
     std::vector<std::string> resources;       ///< names of extended resources its containers ask for, sorted, unique
     std::vector<std::string> claims;          ///< names of its ResourceClaims, made from templates or not; sorted
 

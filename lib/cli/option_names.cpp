@@ -77,6 +77,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "on-event",
         "operator",
         "operator-config",
+        "or-resume",
         "order",
         "out",
         "output",

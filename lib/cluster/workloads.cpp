@@ -44,7 +44,7 @@ std::vector<kube::Rule> drain_rules() {
 
 class KubeWorkloads final : public Workloads {
 public:
-    explicit KubeWorkloads(KubeStore& store) : store_(store) {}
+    KubeWorkloads(KubeStore& store, std::optional<kube::OwnPod> own) : store_(store), own_(std::move(own)) {}
 
     void require_rights(Leaving leaving) override {
         auto rules = drain_rules();
@@ -67,6 +67,7 @@ public:
         for (const auto& tree : store_.client().list_all(kube::resources::k_pods, query)) {
             auto pod = api::decode_workload_pod(tree);
             if (pod.controller_kind == "DaemonSet") pod.is_controller_gone = !has_daemon_set({pod.namespace_, pod.controller_name});
+            pod.is_self = is_own(pod);
             found.push_back(std::move(pod));
         }
         return found;
@@ -117,6 +118,11 @@ private:
         return cordon_of(stored);
     }
 
+    [[nodiscard]] bool is_own(const api::WorkloadPod& pod) const {
+        if (!own_) return false;
+        return own_->uid.empty() ? pod.namespace_ == own_->namespace_ && pod.name == own_->name : pod.uid == own_->uid;
+    }
+
     /// Asked once for each: a DaemonSet that goes away during the walk takes its Pods with it.
     bool has_daemon_set(const kube::Key& key) {
         {
@@ -130,6 +136,7 @@ private:
     }
 
     KubeStore& store_;
+    std::optional<kube::OwnPod> own_;
     std::mutex mutex_;
     std::map<std::string, bool> daemon_sets_;
 };
@@ -189,8 +196,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Workloads> workloads_of(ClusterStore& store) {
-    if (auto* server = dynamic_cast<KubeStore*>(&store)) return std::make_unique<KubeWorkloads>(*server);
+std::unique_ptr<Workloads> workloads_of(ClusterStore& store, std::optional<kube::OwnPod> own) {
+    if (auto* server = dynamic_cast<KubeStore*>(&store)) return std::make_unique<KubeWorkloads>(*server, std::move(own));
     if (auto* directory = dynamic_cast<DirectoryStore*>(&store)) return std::make_unique<DirectoryWorkloads>(*directory);
     throw bug("this store knows no workloads");
 }

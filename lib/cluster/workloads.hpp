@@ -10,6 +10,7 @@
 
 #include "api/workload.hpp"
 #include "cluster/store.hpp"
+#include "kube/own_pod.hpp"
 
 namespace kmm::cluster {
 
@@ -42,7 +43,7 @@ public:
     /// Takes both away, in one write, if the annotation says `owner`; else writes nothing. Returns what is there now.
     /// Errors: as cordon.
     virtual Cordon uncordon(const std::string& node, const std::string& owner) = 0;
-    /// Every Pod that is bound to the node, sorted by namespace and name.
+    /// Every Pod that is bound to the node, sorted by namespace and name. That of this process is marked.
     [[nodiscard]] virtual std::vector<api::WorkloadPod> pods(const std::string& node) = 0;
     [[nodiscard]] virtual std::vector<api::DisruptionBudget> budgets() = 0;
     /// All ResourceClaims; none where the API server has no such kind.
@@ -52,7 +53,7 @@ public:
 };
 
 /// Those of `store`, which must outlive them and be a KubeStore or a DirectoryStore. A directory has no kubelets: there a
-/// cordon is written into the Node's file and there is nothing to evict.
-[[nodiscard]] std::unique_ptr<Workloads> workloads_of(ClusterStore& store);
+/// cordon is written into the Node's file and there is nothing to evict. `own`: the Pod of this process, if it runs in one.
+[[nodiscard]] std::unique_ptr<Workloads> workloads_of(ClusterStore& store, std::optional<kube::OwnPod> own = std::nullopt);
 
 }  // namespace kmm::cluster

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drive/drain.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -19,14 +21,16 @@ plan::DrainRules drain_rules_of(const upgrade::Options& options, const api::Modu
     return rules;
 }
 
-std::vector<std::string> review_drain(cluster::Workloads& workloads, const api::Module& module, const upgrade::Run& run) {
+DrainReview review_drain(cluster::Workloads& workloads, const api::Module& module, const upgrade::Run& run) {
     const auto rules = drain_rules_of(run.options, module, workloads);
+    DrainReview review;
     std::vector<api::WorkloadPod> all;
     std::vector<std::pair<std::string, std::string>> refused;
     for (const auto& node : run.nodes) {
         const auto pods = workloads.pods(node.name);
         for (const auto& text : plan::plan_drain(pods, rules).refusals) refused.emplace_back(node.name, text);
         all.insert(all.end(), pods.begin(), pods.end());
+        if (std::any_of(pods.begin(), pods.end(), [](const api::WorkloadPod& pod) { return pod.is_self; })) review.own_node = node.name;
     }
     if (!refused.empty()) {
         std::set<std::string> names;
@@ -37,9 +41,18 @@ std::vector<std::string> review_drain(cluster::Workloads& workloads, const api::
         throw error.hint("move these Pods, or add the option that is named");
     }
     auto whole = plan::plan_drain(all, rules);
-    if (whole.evict.empty()) return whole.warnings;
-    for (auto& text : plan::hopeless_budgets(workloads.budgets(), whole.evict)) whole.warnings.push_back(std::move(text));
-    return whole.warnings;
+    review.warnings = std::move(whole.warnings);
+    if (whole.evict.empty()) return review;
+    for (auto& text : plan::hopeless_budgets(workloads.budgets(), whole.evict)) review.warnings.push_back(std::move(text));
+    return review;
+}
+
+bool put_last(upgrade::Run& run, const std::string& own_node) {
+    if (run.options.order != "name" && run.options.order != "zone") return false;
+    const auto found = std::find_if(run.nodes.begin(), run.nodes.end(), [&](const auto& node) { return node.name == own_node; });
+    if (found == run.nodes.end() || found + 1 == run.nodes.end()) return false;
+    std::rotate(found, found + 1, run.nodes.end());
+    return true;
 }
 
 cluster::Cordon DryWorkloads::cordon(const std::string& node, const std::string& owner) {

@@ -16,6 +16,7 @@ constexpr const char* k_unmanaged_refused = "cannot delete Pods that declare no 
 constexpr const char* k_unmanaged_told = "deleting Pods that declare no controller";
 constexpr const char* k_local_refused = "cannot delete Pods with local storage (use --delete-emptydir-data to override)";
 constexpr const char* k_local_told = "deleting Pods with local storage";
+constexpr const char* k_self_told = "ignoring the Pod that this runs in";
 constexpr const char* k_daemon_told = "ignoring DaemonSet-managed Pods";
 constexpr const char* k_orphan_refused = "cannot delete Pods whose DaemonSet is gone (use --force to override)";
 constexpr const char* k_orphan_told = "deleting Pods whose DaemonSet is gone";
@@ -84,6 +85,10 @@ Drain plan_drain(const std::vector<api::WorkloadPod>& pods, const DrainRules& ru
     for (const auto& pod : pods) {
         if (pod.is_mirror || pod.is_worker) continue;
         if (rules.users && !uses_device(pod, *rules.users)) continue;
+        if (pod.is_self) {
+            warnings.add(k_self_told, pod);
+            continue;
+        }
         const bool is_daemon = pod.controller_kind == "DaemonSet" && !pod.is_finished();
         if (is_daemon && !pod.is_controller_gone) {
             warnings.add(k_daemon_told, pod);

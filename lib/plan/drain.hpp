@@ -32,7 +32,8 @@ struct Drain {
     /// "cannot delete REASON: NS/NAME, NS/NAME", one for each reason, ten names at most. Nothing may be evicted while there
     /// is one.
     std::vector<std::string> refusals;
-    /// "ignoring DaemonSet-managed Pods: NS/NAME", "deleting Pods with local storage: ...", as kubectl warns.
+    /// "ignoring DaemonSet-managed Pods: NS/NAME", "deleting Pods with local storage: ...", as kubectl warns; of the Pod of this
+    /// process, which is never evicted, "ignoring the Pod that this runs in: NS/NAME".
     std::vector<std::string> warnings;
 };
 

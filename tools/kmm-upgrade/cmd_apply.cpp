@@ -161,7 +161,7 @@ void Apply::open() {
     store_ = session_.open_cluster(place_);
     if (before_) drive::require_cluster_of(*before_, *store_);
     Session::require_kinds(*store_);
-    workloads_ = cluster::workloads_of(*store_);
+    workloads_ = Session::workloads_on(*store_);
     using Leaving = cluster::Workloads::Leaving;
     if (request_.options.drain) workloads_->require_rights(request_.options.evict_users ? Leaving::users : Leaving::all);
     if (dry_) dry_store_.emplace(*store_, dry_sink(session_));
@@ -314,6 +314,7 @@ Exit Apply::run() {
 }  // namespace
 
 Exit run_apply(const cli::Args& args, cli::Context& context) {
+    if (is_to_be_resumed(args, context)) return run_resume(args, context);
     Session session(args, context);
     return Apply(session).run();
 }

@@ -49,6 +49,7 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
 }  // namespace
 
 Exit run_start_module(const cli::Args& args, cli::Context& context) {
+    if (is_to_be_resumed(args, context)) return run_resume(args, context);
     Session session(args, context);
     auto request = request_of(args);
     const auto share = max_unavailable(args);
@@ -66,7 +67,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     const auto store = session.open_cluster(place);
     Session::require_kinds(*store);
     Session::limit_writes(request.options, *store);
-    const auto workloads = cluster::workloads_of(*store);
+    const auto workloads = Session::workloads_on(*store);
     using Leaving = cluster::Workloads::Leaving;
     if (request.options.drain) workloads->require_rights(request.options.evict_users ? Leaving::users : Leaving::all);
     const auto snapshot = store->read();

@@ -175,6 +175,31 @@ void require_free(const std::optional<upgrade::Run>& run) {
         .hint(upgrade::next_commands(*run).front() + ", or: kmm-upgrade abort");
 }
 
+namespace {
+
+/// Whether `args`, of start or of apply, ask for what `run` does.
+bool asks_for(const cli::Args& args, const upgrade::Run& run) {
+    const auto version = args.get("to");
+    if (run.is_apply() ? version.has_value() : run.to_version != version.value_or("")) return false;
+    const auto names = args.positionals("MODULE");
+    const auto ns = args.get("namespace").value_or(run.module_namespace);
+    if (ns != run.module_namespace) return false;
+    return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+               return name == run.module() || name == run.module_name;
+           });
+}
+
+}  // namespace
+
+bool is_to_be_resumed(const cli::Args& args, cli::Context& context) {
+    if (!args.flag("or-resume") || args.flag("dry-run")) return false;
+    const auto run = Session(args, context).load();
+    if (!run || !asks_for(args, *run) || run->state == "upgrade-complete") return false;
+    if (!upgrade::is_final_run_state(run->state)) return true;
+    throw Error(Exit::paused, "run-ended", fmt::format("this upgrade of {} to {} was aborted", run->module(), run->to_text()))
+        .hint("the same command without --or-resume starts a new one");
+}
+
 void tell_warnings(Session& session, const Diagnostics& diagnostics) {
     auto& context = session.context();
     if (context.verbosity < 0) return;
@@ -200,8 +225,11 @@ void finish_preparing(Session& session, drive::Prepared& prepared, const Share& 
     };
     for (const auto& note : prepared.notes) tell("note", note);
     auto& run = prepared.run;
-    if (run.options.drain)
-        for (const auto& warning : drive::review_drain(workloads, module, run)) tell("warning", warning);
+    if (run.options.drain) {
+        const auto review = drive::review_drain(workloads, module, run);
+        for (const auto& warning : review.warnings) tell("warning", warning);
+        if (drive::put_last(run, review.own_node)) tell("note", fmt::format("node {} comes last: this runs on it", review.own_node));
+    }
     run.options.max_unavailable = share.of(run.nodes.size());
     run.cluster_place = place;
     if (!session.stopped()) return;

@@ -43,6 +43,11 @@ void sign_request(drive::StartRequest& request);
 /// Refuses while another upgrade is recorded that has not ended. Errors: paused "run-exists".
 void require_free(const std::optional<upgrade::Run>& run);
 
+/// With --or-resume: whether the upgrade that is recorded is the one that `args` ask for, so that it is resumed instead of a new one being
+/// started: of MODULE to the version --to, or, without --to, one that apply began, of one of MODULE... or of any. False where none is
+/// recorded, it is complete, or it is another one. Errors: paused "run-ended" if it was aborted; those of Session::load.
+[[nodiscard]] bool is_to_be_resumed(const cli::Args& args, cli::Context& context);
+
 /// Warnings of the reader, on standard error.
 void tell_warnings(Session& session, const Diagnostics& diagnostics);
 /// Says on standard error which node checks `version` now. Thread safe; `session` must outlive it.

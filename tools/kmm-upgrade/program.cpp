@@ -42,13 +42,13 @@ cli::Verb verb(std::string name, std::string summary, std::string description, s
 
 /// What start and apply walk by.
 std::vector<cli::Option> walk_options() {
-    auto node = option("node", "NODE", "only this node; may be given several times");
+    auto node = option("node", "NODE", "only this node");
     node.repeatable = true;
     auto order = option("order", "ORDER", "name, zone, or a file with one node name a line");
     order.default_text = "name";
     auto unavailable = option("max-unavailable", "N|P%", "nodes in flight, not ready or cordoned at once");
     unavailable.default_text = "1";
-    auto resource = option("resource", "NAME", "with --evict-users: what its device plugin offers; repeatable");
+    auto resource = option("resource", "NAME", "with --evict-users: what its device plugin offers");
     resource.repeatable = true;
     auto timeout = option("node-timeout", "DURATION", "for one step on one node");
     timeout.default_text = "10m";
@@ -66,6 +66,7 @@ std::vector<cli::Option> walk_options() {
             option("force", "", "with --drain: also evict Pods without a controller"),
             option("delete-emptydir-data", "", "with --drain: also evict Pods with an emptyDir"),
             option("grace-period", "SECONDS", "with --drain: of evicted Pods, instead of their own"),
+            option("or-resume", "", "resume this upgrade instead, if it is recorded already"),
             option("dry-run", "", "print every action and do none")};
 }
 
@@ -121,7 +122,7 @@ cli::Verb apply() {
 }
 
 cli::Verb doctor_verb() {
-    auto uncordon = option("uncordon", "NODE", "with --fix: also lift this node's cordon; repeatable");
+    auto uncordon = option("uncordon", "NODE", "with --fix: also lift this node's cordon");
     uncordon.repeatable = true;
     return verb("doctor", "what is left behind, and how to mend it",
                 "Looks for cordons nobody lifts, version labels KMM never leaves, labels of Modules that are gone, deletions "
@@ -144,7 +145,7 @@ cli::Verb doctor_verb() {
 cli::Verb adopt_verb() {
     auto walking = walk_options();
     // What was a canary is past, and a dry run does nothing here anyhow.
-    std::erase_if(walking, [](const cli::Option& each) { return each.name == "canary" || each.name == "dry-run"; });
+    std::erase_if(walking, [](const cli::Option& each) { return each.name == "canary" || each.name == "dry-run" || each.name == "or-resume"; });
     auto made = verb("adopt", "rebuild a lost record from the cluster",
                      "Where the state directory is lost: finds out from labels, NodeModulesConfigs, cordons, and on an API server from Lease and "
                      "worker Pods, which upgrade was under way and how far each node has come, and writes the record that start would have "
@@ -169,7 +170,7 @@ cli::Verb adopt_verb() {
 }
 
 cli::Verb migrate_verb() {
-    auto node = option("node", "NODE", "only this node; may be given several times");
+    auto node = option("node", "NODE", "only this node");
     node.repeatable = true;
     auto made = verb("migrate", "give version labels of KMM up to v2.6.0 their new name",
                      "KMM up to v2.6.0 writes the label version-device-plugin, later versions version-schedule-pod, and none renames it. This "

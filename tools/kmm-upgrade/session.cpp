@@ -20,6 +20,7 @@
 #include "cluster/ssh_runner.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "kube/kubeconfig.hpp"
+#include "kube/own_pod.hpp"
 #include "kube/teller.hpp"
 #include "sys/host.hpp"
 #include "sys/local_time.hpp"
@@ -162,6 +163,10 @@ std::unique_ptr<cluster::ClusterStore> Session::open_cluster(const std::string& 
     };
     return std::make_unique<cluster::KubeStore>(
         kube::make_client(kube::load_connection(request_of_place(place)), clock_, random_, std::move(options)));
+}
+
+std::unique_ptr<cluster::Workloads> Session::workloads_on(cluster::ClusterStore& store) {
+    return cluster::workloads_of(store, kube::own_pod(kube::request_from_environment(), sys::host_name()));
 }
 
 void Session::choose_runner(upgrade::Options& options, const std::string& place, Age age) const {
@@ -420,7 +425,7 @@ Walk::Walk(Session& in, const std::string& operation, Reach reach)
     : session(in),
       found(locked_run(in, operation)),
       store(in.open_cluster(in.cluster_place(found.cluster_place))),
-      workloads(cluster::workloads_of(*store)),
+      workloads(Session::workloads_on(*store)),
       runner(runner_of(in, found, *store, reach)),
       plugins(reach == Reach::nodes ? in.make_plugins(found, *store) : nullptr),
       journal(in.directory()),

@@ -42,6 +42,8 @@ public:
     /// Errors: usage "no-cluster", "several-sources"; those of kube::load_connection.
     [[nodiscard]] std::string cluster_place(const std::string& recorded) const;
     [[nodiscard]] std::unique_ptr<cluster::ClusterStore> open_cluster(const std::string& place);
+    /// What else runs on the nodes of `store`; knows the Pod that this process runs in.
+    [[nodiscard]] static std::unique_ptr<cluster::Workloads> workloads_on(cluster::ClusterStore& store);
     /// What nodes are reached for.
     struct Errand {
         std::string ns, module, service_account, lineage;

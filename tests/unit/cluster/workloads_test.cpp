@@ -26,6 +26,7 @@ public:
         store_.emplace(kube::make_client(connection, clock_, random_, options));
         workloads = cluster::workloads_of(*store_);
     }
+    void run_in(kube::OwnPod own) { workloads = cluster::workloads_of(*store_, std::move(own)); }
     [[nodiscard]] Node node() {
         const std::lock_guard lock(mutex_);
         return node_;
@@ -139,6 +140,22 @@ TEST_CASE("workloads of a server: Pods of a node, and which DaemonSets are gone,
     const auto claims = cluster.workloads->claims();
     REQUIRE(claims.size() == 1);
     CHECK(claims[0].classes == std::vector<std::string>{"gpus"});
+}
+
+TEST_CASE("workloads of a server: the Pod of this process is marked, by its uid if that is known") {
+    struct Row {
+        kube::OwnPod own;
+        int marked;  ///< -1: none
+    };
+    for (const auto& row : {Row{{"shop", "web", "3", ""}, 2}, Row{{"shop", "web", "", ""}, 2}, Row{{"shop", "web", "9", ""}, -1},
+                            Row{{"infra", "web", "", ""}, -1}, Row{{"other", "name", "1", ""}, 0}}) {
+        CAPTURE(row.own.uid);
+        DrainedCluster cluster;
+        cluster.run_in(row.own);
+        const auto pods = cluster.workloads->pods("node-a");
+        REQUIRE(pods.size() == 3);
+        for (int i = 0; i < 3; ++i) CHECK(pods[static_cast<std::size_t>(i)].is_self == (i == row.marked));
+    }
 }
 
 TEST_CASE("workloads of a server: every answer to an eviction") {

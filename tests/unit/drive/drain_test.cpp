@@ -203,8 +203,37 @@ TEST_CASE("what a drain cannot do is said before anything is changed") {
     budget.selector.emplace();
     budget.max_unavailable = "0";
     world.workloads.all_budgets = {budget};
-    CHECK(review_drain(world.workloads, world.store.objects.modules.front(), run) ==
+    CHECK(review_drain(world.workloads, world.store.objects.modules.front(), run).warnings ==
           std::vector<std::string>{"PodDisruptionBudget shop/web never allows an eviction (maxUnavailable 0): shop/web-1"});
+}
+
+TEST_CASE("the Pod of this process stays, and its node comes last unless a person has written the order down") {
+    World world(3);
+    auto own = make_pod("kmm-tools", "upgrade-1", "Job");
+    own.is_self = true;
+    world.workloads.pods_of["node-a"] = {own, make_pod("shop", "web-1")};
+    auto run = world.prepare(draining());
+    const auto review = review_drain(world.workloads, world.store.objects.modules.front(), run);
+    CHECK(review.own_node == "node-a");
+    CHECK(review.warnings == std::vector<std::string>{"ignoring the Pod that this runs in: kmm-tools/upgrade-1"});
+    const auto names = [&] {
+        std::string text;
+        for (const auto& node : run.nodes) text += node.name + " ";
+        return text;
+    };
+    run.options.order = "/etc/order";
+    CHECK_FALSE(put_last(run, "node-a"));
+    run.options.order = "name";
+    CHECK_FALSE(put_last(run, ""));
+    CHECK(put_last(run, "node-a"));
+    CHECK(names() == "node-b node-c node-a ");
+    CHECK_FALSE(put_last(run, "node-a"));
+    Drive drive(world, run);
+    CHECK(drive.driver.walk() == Ended::complete);
+    const auto& calls = world.workloads.calls;
+    CHECK(std::count_if(calls.begin(), calls.end(), [](const std::string& call) { return call.find("upgrade-1") != std::string::npos; }) == 0);
+    REQUIRE(calls.size() == 7);
+    CHECK(calls[5] == "node-a evict shop/web-1");
 }
 
 TEST_CASE("only Pods that use the module's devices leave, when that is asked for") {

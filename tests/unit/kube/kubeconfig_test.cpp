@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "fixture.hpp"
+#include "kube/own_pod.hpp"
 #include "sys/temp_dir.hpp"
 
 using namespace kmm;
@@ -109,6 +110,42 @@ TEST_CASE("kubeconfig: of several files the first that has a name wins, whole en
     CHECK(context_names(request) == Texts{"main", "other"});
     request.variable = second + ":" + first;
     CHECK(load_connection(request).server == "https://second:1");
+}
+
+TEST_CASE("the Pod of this process: what its token says, else account and host name") {
+    Home home;
+    ConfigRequest request = home.request();
+    CHECK_FALSE(own_pod(request, "host"));
+    REQUIRE(::mkdir(request.account_directory.c_str(), 0700) == 0);
+    home.put("account/namespace", "kmm\n");
+    request.service_host = "10.0.0.1";
+    CHECK_FALSE(own_pod(request, "host"));
+    const auto token = [](const std::string& claims) {
+        auto text = base::to_base64(claims);
+        std::replace(text.begin(), text.end(), '+', '-');
+        std::replace(text.begin(), text.end(), '/', '_');
+        return "e30." + text.substr(0, text.find('=')) + ".c2ln\n";
+    };
+    struct Row {
+        std::string token;
+        OwnPod pod;
+    };
+    for (const auto& row : std::vector<Row>{
+             {token(R"({"aud":["???>>>"],"kubernetes.io":{"namespace":"ops","node":{"name":"n","uid":"5"},"pod":{"name":"p","uid":"7"}}})"),
+              {"ops", "p", "7", "n"}},
+             {token(R"({"kubernetes.io":{"namespace":"ops","pod":{"name":"p","uid":"7"}}})"), {"ops", "p", "7", ""}},
+             {token(R"({"sub":"system:serviceaccount:kmm:a"})"), {"kmm", "host", "", ""}},
+             {token("{"), {"kmm", "host", "", ""}},
+             {"a.%%.c", {"kmm", "host", "", ""}},
+             {"opaque", {"kmm", "host", "", ""}}}) {
+        CAPTURE(row.token);
+        home.put("account/token", row.token);
+        const auto pod = own_pod(request, "host");
+        REQUIRE(pod);
+        CHECK(*pod == row.pod);
+    }
+    request.service_host.clear();
+    CHECK_FALSE(own_pod(request, "host"));
 }
 
 TEST_CASE("kubeconfig: --kubeconfig over KUBECONFIG over ~/.kube/config over the service account") {

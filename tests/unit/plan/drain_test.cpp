@@ -52,6 +52,12 @@ TEST_CASE("the filters of kubectl drain") {
               true, true, "", ""},
              {"mirror", [](auto& pod) { pod.is_mirror = true; }, false, false, "", ""},
              {"a worker of KMM", [](auto& pod) { pod.is_worker = true; }, false, false, "", ""},
+             {"that of this process",
+              [](auto& pod) {
+                  pod.is_self = pod.has_empty_dir = true;
+                  pod.controller_kind.clear();
+              },
+              false, false, "", "ignoring the Pod that this runs in: shop/a"},
              {"unmanaged", [](auto& pod) { pod.controller_kind.clear(); }, true, true, unmanaged,
               "deleting Pods that declare no controller: shop/a"},
              {"unmanaged, finished",
