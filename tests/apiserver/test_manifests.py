@@ -50,6 +50,12 @@ class Manifests(Installed):
         self.apply("examples/drivers")
         self.tool("kmm-plan", "validate", "-f", HERE / "examples/drivers")
 
+    def test_the_job(self):
+        # The namespace is restricted: a template whose Pods would be refused gives a warning.
+        self.install()
+        manifests.apply(self.api, HERE / "upgrade-job", dryRun="All")
+        self.assertEqual(self.api.warnings, [])
+
     def test_kustomizations_name_their_files(self):
         for file in HERE.rglob("kustomization.yaml"):
             named = re.findall(r"^- (\S+)$", file.read_text(), re.M)
