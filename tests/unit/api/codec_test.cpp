@@ -268,7 +268,7 @@ status:
 
     TEST_CASE("the worker's file is strict and requires nothing") {
         Diagnostics diagnostics;
-        const auto documents = value::read_yaml("containerImage: i:t\nmodprobe: {modulename: m}\nkernel: x\n", "c", diagnostics);
+        const auto documents = value::read_yaml("ContainerImage: i:t\nmodprobe: {modulNames: m}\nkernel: x\n", "c", diagnostics);
         REQUIRE(documents.size() == 1);
         const auto config = api::decode_module_config(documents[0], diagnostics);
         CHECK(config.container_image == "i:t");
