@@ -25,6 +25,13 @@ def up(lab, options):
     fleet.wait_ready()
 
 
+def single(lab, _):
+    """The node of the tests that need only one; beside those that are up, with the same guest."""
+    fleet = Fleet(lab, "single")
+    fleet.start(NODES[:1])
+    fleet.wait_ready()
+
+
 def down(lab, _):
     for group in ("nodes", *GROUPS):
         Fleet(lab, group).down()
@@ -78,6 +85,7 @@ def main():
     verb.add_argument("--reuse", action="store_true", help="keep nodes that run already")
     verb.add_argument("nodes", nargs="*")
     verb.set_defaults(call=up)
+    verbs.add_parser("single", help="start one more node, for tests that need no more").set_defaults(call=single)
     verbs.add_parser("down", help="stop everything").set_defaults(call=down)
     verb = verbs.add_parser("ssh", help="run a command on a node")
     verb.add_argument("node")

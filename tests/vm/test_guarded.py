@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that refuse: signatures enforced, lockdown, a module list on the command line, loading switched off. Each is
 seen by the check before anything is tried; where the check is blindfolded, the kernel's own answer is told."""
-from lab.nodes import Fleet
 from lab.testing import NodeCase
 
 NODE = "node-x"
@@ -10,15 +9,14 @@ DUMMY = "modprobe:\n  rawArgs:\n    load: [dummy]\n    unload: [-r, dummy]\n"
 
 class GuardedCase(NodeCase):
     """A node of its own, booted with WORDS on the kernel's command line."""
+    GROUP = "guarded"
     WORDS = ""
 
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.fleet = Fleet(cls.lab, "guarded")
+    def open_fleet(cls):
+        super().open_fleet()
         cls.addClassCleanup(cls.fleet.down)
         cls.fleet.start([NODE], words=cls.WORDS)
-        cls.fleet.wait_ready()
 
     def hidden(self, path, text=""):
         """Lets a file of the kernel say something else until the test ends."""

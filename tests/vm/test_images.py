@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images that lie, from a real registry: nothing is loaded, nothing stays on the node's disk."""
-from lab.testing import NodeCase
+from lab.testing import SingleCase
 
 NODE = "node-a"
 
 
-class Hostile(NodeCase):
+class Hostile(SingleCase):
     def refused(self, image, exit_code, code=None):
         before = self.files_on(NODE)
         error = self.load(NODE, image, expect=exit_code)
@@ -47,7 +47,7 @@ class Hostile(NodeCase):
         self.assertEqual([f for f in left if f.endswith(".ko")], [], "module files were left on the node")
 
 
-class Tools(NodeCase):
+class Tools(SingleCase):
     """The same module in images that five tools and formats made."""
 
     def loads(self, reference):
@@ -85,7 +85,7 @@ class Tools(NodeCase):
                 self.fleet.shell(NODE, "rm -rf /run/image")
 
 
-class Tls(NodeCase):
+class Tls(SingleCase):
     def test_the_ca_of_the_node_is_used(self):
         image = self.image("kmm-hello", "v2").replace(str(self.registry.port), str(self.registry.tls_port))
         self.worker(NODE, "load -", self.config(image, insecure=False))

@@ -3,7 +3,7 @@
 import pathlib
 import tempfile
 
-from lab.testing import NodeCase
+from lab.testing import SingleCase
 
 NODE = "node-a"
 MODULES = ("simple_kmod", "simple_procfs_kmod")
@@ -31,7 +31,7 @@ KMOD_NAMES="simple-kmod simple-procfs-kmod"
 """
 
 
-class Run(NodeCase):
+class Run(SingleCase):
     def setUp(self):
         super().setUp()
         place = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "context"

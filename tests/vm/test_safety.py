@@ -4,12 +4,12 @@ import base64
 import gzip
 import unittest
 
-from lab.testing import NodeCase
+from lab.testing import SingleCase
 
 NODE = "node-a"
 
 
-class Safety(NodeCase):
+class Safety(SingleCase):
     def test_a_compressed_module_of_the_hosts_tree_and_rawargs(self):
         plain = self.modules["v2"]["kmm_hello"]
         tree = f"/lib/modules/{self.lab.kernel}/extra"

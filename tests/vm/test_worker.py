@@ -2,12 +2,12 @@
 """kmm-worker on a real kernel: what it loads, in which order, what it says when the kernel refuses."""
 import unittest
 
-from lab.testing import NodeCase
+from lab.testing import SingleCase
 
 NODE = "node-a"
 
 
-class Facts(NodeCase):
+class Facts(SingleCase):
     def test_facts_are_the_kernels_own(self):
         document = self.worker(NODE, "facts")
         self.assertEqual(document["kind"], "Node")
@@ -26,7 +26,7 @@ class Facts(NodeCase):
         self.assertEqual([(m["name"], m["state"]) for m in document["modules"]], [("kmm_hello", "absent")])
 
 
-class Loading(NodeCase):
+class Loading(SingleCase):
     def test_load_status_unload(self):
         config = self.config(self.image("kmm-hello", "v1"), parameters=["greeting=bonjour"])
         result = self.worker(NODE, "load - --verify-after 2s", config)
@@ -84,7 +84,7 @@ class Loading(NodeCase):
         self.assertEqual(result["outcome"], "loaded")
 
 
-class Busy(NodeCase):
+class Busy(SingleCase):
     def test_a_module_that_another_needs_is_named_with_its_holder(self):
         image = self.image("kmm-misc", "v1")
         self.load(NODE, image, module="kmm_user")
@@ -108,7 +108,7 @@ class Busy(NodeCase):
         self.assertIsNone(self.live(NODE, "kmm_busy"))
 
 
-class Refused(NodeCase):
+class Refused(SingleCase):
     def test_a_failing_init_is_quoted_with_the_kernels_line(self):
         error = self.load(NODE, self.image("kmm-hello", "v2-failinit"), expect=13)
         self.assertEqual(error["code"], "module-refused")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the parts of the lab share: running programs, free ports, the kernel in use, the lab's directory."""
+import fcntl
 import json
 import os
 import pathlib
@@ -121,11 +122,13 @@ class Lab:
             return {}
 
     def remember(self, **values):
-        state = self.state()
-        state.update(values)
-        temporary = self._file.with_suffix(".new")
-        temporary.write_text(json.dumps(state, indent=2) + "\n")
-        temporary.rename(self._file)
+        with open(self._file.with_suffix(".lock"), "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            state = self.state()
+            state.update(values)
+            temporary = self._file.with_suffix(".new")
+            temporary.write_text(json.dumps(state, indent=2) + "\n")
+            temporary.rename(self._file)
 
     def path(self, *parts):
         path = self.dir.joinpath(*parts)

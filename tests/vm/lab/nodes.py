@@ -19,8 +19,9 @@ COMMAND_LINE = ("console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr
 PROCESSOR = "qemu64"
 CLEAN = ("for m in simple_procfs_kmod simple_kmod kmm_user kmm_dep kmm_busy kmm_hello dummy bridge stp llc; do "
          "[ ! -d /sys/module/$m ] || rmmod $m; done")
-# Groups that tests start themselves; they are stopped with the lab if a test did not come to that.
-GROUPS = ("guarded",)
+# The groups beside the three nodes: a single one for tests that need no more, and what tests start themselves. They are
+# stopped with the lab.
+GROUPS = ("single", "guarded")
 SSH_CONFIG = """Host {name}
   HostName 127.0.0.1
   Port {port}
@@ -43,7 +44,7 @@ SSH_COMMON = """Host {names}
 
 
 class Fleet:
-    """Nodes of one lab that are started together: the three of every test, or a group that one test starts itself."""
+    """Nodes of one lab that are started together: the three of an upgrade, or another group."""
 
     def __init__(self, lab, group="nodes"):
         self.lab, self.group = lab, group
@@ -80,7 +81,7 @@ class Fleet:
         nodes = {}
         for name in names:
             port = free_port()
-            console = self.lab.path("nodes", f"{name}.console")
+            console = self.lab.path(self.group, f"{name}.console")
             console.write_bytes(b"")
             pid = spawn([
                 need("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
@@ -90,7 +91,7 @@ class Fleet:
                 "-netdev", f"user,id=n0,restrict=off,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
                 "-device", "virtio-net-pci,netdev=n0,romfile=",
                 "-qmp", f"unix:{sockets}/{name}.qmp,server=on,wait=off", "-serial", f"file:{console}",
-            ], self.lab.path("nodes", f"{name}.qemu"))
+            ], self.lab.path(self.group, f"{name}.qemu"))
             nodes[name] = {"pid": pid, "port": port}
         self.lab.remember(**{self.group: nodes, f"{self.group}-sockets": sockets})
         config = "".join(SSH_CONFIG.format(name=n, port=v["port"]) for n, v in nodes.items())
@@ -168,7 +169,7 @@ class Fleet:
                 raise LabError(f"{error}\n{self.console(name)[-2000:]}") from None
 
     def console(self, name):
-        return self.lab.path("nodes", f"{name}.console").read_text(errors="replace")
+        return self.lab.path(self.group, f"{name}.console").read_text(errors="replace")
 
     def qmp(self, name, command, arguments=None):
         """One QEMU monitor command."""

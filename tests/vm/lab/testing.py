@@ -15,7 +15,8 @@ WATCHED = "/tmp /var/tmp /var/lib /run /etc /opt /root"
 
 
 class NodeCase(unittest.TestCase):
-    """Tests against the nodes of the lab; before each test no test module is loaded anywhere."""
+    """Tests against the nodes of a group; before each test no test module is loaded anywhere on them."""
+    GROUP = "nodes"
     maxDiff = None
     longMessage = True
 
@@ -23,11 +24,16 @@ class NodeCase(unittest.TestCase):
     def setUpClass(cls):
         cls.lab = Lab(os.environ["KMM_LAB_DIR"])
         cls.bin = pathlib.Path(os.environ["KMM_BIN_DIR"])
-        cls.fleet = Fleet(cls.lab)
         cls.registry = Registry(cls.lab)
         cls.digests = cls.registry.publish()
         cls.modules = kmods.build(cls.lab)
+        cls.open_fleet()
         cls.fleet.wait_ready()
+
+    @classmethod
+    def open_fleet(cls):
+        """Sets cls.fleet, whose nodes have been started."""
+        cls.fleet = Fleet(cls.lab, cls.GROUP)
 
     def setUp(self):
         self.fleet.clean()
@@ -73,3 +79,8 @@ class NodeCase(unittest.TestCase):
     def files_on(self, node):
         return self.fleet.shell(node, f"find {WATCHED} -xdev 2>/dev/null | sort; "
                                       "find /tmp /var/tmp /var/lib /run | sort")
+
+
+class SingleCase(NodeCase):
+    """One node is enough: it is another than the three that are upgraded meanwhile."""
+    GROUP = "single"
