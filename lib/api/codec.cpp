@@ -255,6 +255,15 @@ void decode(const value::Document& document, Objects& objects, Diagnostics& diag
     decode_any(scope, document.root, Inherited{}, objects);
 }
 
+void append(Objects& to, const Objects& from) {
+    const auto add = [&](auto... lists) {
+        (((to.*lists).insert((to.*lists).end(), (from.*lists).begin(), (from.*lists).end())), ...);
+    };
+    add(&Objects::nodes, &Objects::modules, &Objects::node_modules_configs, &Objects::secrets, &Objects::config_maps,
+        &Objects::managed_cluster_modules, &Objects::managed_clusters, &Objects::preflight_validations, &Objects::namespaces,
+        &Objects::pods, &Objects::custom_resource_definitions, &Objects::daemon_sets, &Objects::device_classes);
+}
+
 void finish(Objects& objects, Diagnostics& diagnostics) {
     sort_and_check(objects.nodes, "Node", diagnostics);
     sort_and_check(objects.modules, "Module", diagnostics);

@@ -17,6 +17,9 @@ namespace kmm::api {
 /// bad-value, duplicate-object (two documents with the same kind, namespace and name; names both places).
 void decode(const value::Document& document, Objects& objects, Diagnostics& diagnostics);
 
+/// Appends the objects of `from`, in their order, to those of `to`.
+void append(Objects& to, const Objects& from);
+
 /// Sorts `objects` and reports duplicate objects. Call once after the last decode.
 void finish(Objects& objects, Diagnostics& diagnostics);
 

@@ -31,6 +31,10 @@ namespace {
 
 constexpr std::string_view k_identity_file = ".kmm-cluster-id";
 constexpr std::size_t k_depth_max = 32;
+/// A run reads the directory some thirty times a node; decoding YAML takes most of that time. Of a fleet that is written by
+/// hand everything is kept, 16 MiB of text at most.
+constexpr std::size_t k_kept_files_max = 1024;
+constexpr std::size_t k_kept_file_max = std::size_t{16} << 10U;
 
 constexpr std::string_view k_layout_hint =
     "a cluster directory holds one object per file, for example nodes/node-a.yaml, modules/NAMESPACE/NAME.yaml, "
@@ -103,14 +107,7 @@ private:
 
 bool is_list(const value::Node& root) { return root.get_string({"kind"}).ends_with("List"); }
 
-void read_object(const std::string& path, api::Objects& objects, Diagnostics& diagnostics) {
-    std::string bytes;
-    try {
-        bytes = sys::read_file(path);
-    } catch (const Error& error) {
-        diagnostics.push_back(fault_at("unreadable-file", error.message(), Position{path, 0, 0}, "", error.exit()));
-        return;
-    }
+void decode_file(const std::string& path, std::string_view bytes, api::Objects& objects, Diagnostics& diagnostics) {
     const auto documents =
         path.ends_with(".json") ? value::read_json(bytes, path, diagnostics) : value::read_any(bytes, path, diagnostics);
     for (const auto& document : documents) {
@@ -178,7 +175,10 @@ Snapshot DirectoryStore::read_locked() {
     Snapshot snapshot;
     Walk walk(snapshot.diagnostics);
     walk.enter(path_);
-    for (const auto& file : std::move(walk).files()) read_object(file, snapshot.objects, snapshot.diagnostics);
+    const auto files = std::move(walk).files();
+    const std::set<std::string_view> present(files.begin(), files.end());
+    std::erase_if(decoded_, [&](const auto& known) { return !present.contains(known.first); });
+    for (const auto& file : files) read_object(file, snapshot);
     api::finish(snapshot.objects, snapshot.diagnostics);
     sort_and_merge(snapshot.diagnostics);
     files_.clear();
@@ -189,6 +189,26 @@ Snapshot DirectoryStore::read_locked() {
     faults_ = snapshot.diagnostics;
     indexed_ = true;
     return snapshot;
+}
+
+void DirectoryStore::read_object(const std::string& file, Snapshot& snapshot) {
+    std::string bytes;
+    try {
+        bytes = sys::read_file(file);
+    } catch (const Error& error) {
+        snapshot.diagnostics.push_back(fault_at("unreadable-file", error.message(), Position{file, 0, 0}, "", error.exit()));
+        return;
+    }
+    if (bytes.size() > k_kept_file_max) return decode_file(file, bytes, snapshot.objects, snapshot.diagnostics);
+    auto& known = decoded_[file];
+    if (!known || known->bytes != bytes) {
+        known = std::make_unique<DecodedFile>();
+        decode_file(file, bytes, known->objects, known->diagnostics);
+        known->bytes = std::move(bytes);
+    }
+    api::append(snapshot.objects, known->objects);
+    snapshot.diagnostics.insert(snapshot.diagnostics.end(), known->diagnostics.begin(), known->diagnostics.end());
+    if (decoded_.size() > k_kept_files_max) decoded_.clear();
 }
 
 std::optional<std::string> DirectoryStore::locate(const std::string& kind, const std::string& name) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -54,7 +55,16 @@ private:
     /// Edits for the tree of an object; empty for "nothing to do".
     using MakeEdits = std::function<std::vector<value::Edit>(const value::Node& root)>;
 
+    /// What a file with these bytes holds.
+    struct DecodedFile {
+        std::string bytes;
+        api::Objects objects;
+        Diagnostics diagnostics;
+    };
+
     [[nodiscard]] Snapshot read_locked();
+    /// Appends what a file holds; it is decoded only if its bytes are others than last time.
+    void read_object(const std::string& file, Snapshot& snapshot);
     [[nodiscard]] std::optional<std::string> locate(const std::string& kind, const std::string& name);
     /// True if the object was found and is now as wanted. Not finding it counts only if every file could be read: else the
     /// faults are thrown, because it may be in one of those.
@@ -66,6 +76,7 @@ private:
     sys::FileOps& ops_;
     std::mutex mutex_;
     std::map<Key, std::string> files_;
+    std::map<std::string, std::unique_ptr<DecodedFile>> decoded_;  ///< file: as it was read last
     Diagnostics faults_;  ///< of the last reading
     bool indexed_ = false;
 };

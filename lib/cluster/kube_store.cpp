@@ -50,14 +50,6 @@ void require_allowed(kube::Client& client, KubeStore::Writes writes, const std::
     if (!missing.empty()) { throw kube::missing_error(client, missing, "kmm-upgrade"); }
 }
 
-void append_objects(api::Objects& to, const api::Objects& from) {
-    const auto add = [](auto& target, const auto& source) { target.insert(target.end(), source.begin(), source.end()); };
-    add(to.nodes, from.nodes);
-    add(to.modules, from.modules);
-    add(to.node_modules_configs, from.node_modules_configs);
-    add(to.pods, from.pods);
-}
-
 }  // namespace
 
 struct KubeStore::Cache {
@@ -197,7 +189,7 @@ Snapshot KubeStore::read() {
         for (auto& mirror : cache_->mirrors) {
             end_waiting(mirror, cache_->client->clock().monotonic());
             for (const auto& [name, entry] : mirror.entries) {
-                append_objects(snapshot.objects, entry.objects);
+                api::append(snapshot.objects, entry.objects);
                 snapshot.diagnostics.insert(snapshot.diagnostics.end(), entry.diagnostics.begin(), entry.diagnostics.end());
             }
         }

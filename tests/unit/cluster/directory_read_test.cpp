@@ -77,6 +77,31 @@ TEST_SUITE("cluster::directory_read") {
         CHECK(store.describe() == "directory " + tree.path());
     }
 
+    TEST_CASE("every reading sees the files as they are, whatever their times say") {
+        namespace fs = std::filesystem;
+        const Tree tree;
+        tree.put("a.yaml", bare_node_text("node-a"));
+        tree.put("b.yaml", bare_node_text("node-b"));
+        tree.put("bad.yaml", "a: [\n");
+        sys::LinuxFileOps ops;
+        DirectoryStore store(tree.path(), ops);
+        CHECK(node_names(store.read()) == "node-a node-b ");
+        CHECK(node_names(store.read()) == "node-a node-b ");
+        CHECK(faults_of(store.read(), tree) == "bad.yaml:2:1 yaml-syntax\n");
+        // Another text of the same length, the same file, the same time.
+        const auto time = fs::last_write_time(tree.path("a.yaml"));
+        tree.put("a.yaml", bare_node_text("node-x"));
+        fs::last_write_time(tree.path("a.yaml"), time);
+        tree.put("bad.yaml", bare_node_text("node-c"));
+        fs::rename(tree.path("b.yaml"), tree.path("d.yaml"));
+        const auto snapshot = store.read();
+        CHECK(node_names(snapshot) == "node-b node-c node-x ");
+        CHECK(faults_of(snapshot, tree) == "");
+        CHECK(snapshot.objects.nodes[0].meta.origin.file == tree.path("d.yaml"));
+        fs::remove(tree.path("d.yaml"));
+        CHECK(node_names(store.read()) == "node-c node-x ");
+    }
+
     TEST_CASE("all faults of all files come at once, each with its place") {
         const Tree tree;
         tree.put("a.yaml", "a: [\n");
