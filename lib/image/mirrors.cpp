@@ -193,10 +193,50 @@ void read_registry(const value::Document& document, const Node& node, std::vecto
     add_rule(rules, std::move(rule));
 }
 
+/// The first format of registries.conf, which containers/image still reads: `registries`, lists of hosts, below [registries.search],
+/// [registries.insecure] and [registries.block]. It has no mirrors.
+void read_first_format(const value::Document& document, const Node& node, std::vector<MirrorRule>& rules, Diagnostics& faults) {
+    struct Table {
+        const char* name;
+        bool MirrorRule::*effect;  ///< none for what only concerns short names
+    };
+    static constexpr Table k_tables[] = {{"search", nullptr}, {"insecure", &MirrorRule::insecure}, {"block", &MirrorRule::blocked}};
+    MirrorFields tables(document, node, "registries", faults);
+    for (const auto& [name, effect] : k_tables) {
+        const Node* table = tables.get(name);
+        if (table == nullptr) {
+            continue;
+        }
+        MirrorFields fields(document, *table, std::string("registries.") + name, faults);
+        for (const Node* item : items_of(fields, "registries")) {
+            if (effect == nullptr) {
+                continue;
+            }
+            const auto normal = item->is_string() ? MirrorFields::normal_location(item->text(), false) : std::nullopt;
+            if (!normal) {
+                fields.wrong("registries", *item, "HOST[:PORT][/PATH]");
+                continue;
+            }
+            MirrorRule rule;
+            rule.prefix = *normal;
+            rule.*effect = true;
+            add_rule(rules, std::move(rule));
+        }
+        fields.done();
+    }
+    tables.done();
+}
+
 void read_toml_rules(const value::Document& document, std::vector<MirrorRule>& rules, Diagnostics& faults) {
     MirrorFields fields(document, document.root, "registries.conf", faults);
     for (const Node* item : items_of(fields, "registry")) {
         read_registry(document, *item, rules, faults);
+    }
+    if (const Node* first = fields.get("registries"); first != nullptr && document.root.find("registry") != nullptr) {
+        fields.fault("bad-value", "expected one format of registries.conf, found [[registry]] and [registries]", first->mark(),
+                     "write every registry as [[registry]] with location, insecure and blocked");
+    } else if (first != nullptr) {
+        read_first_format(document, *first, rules, faults);
     }
     fields.allow("unqualified-search-registries");
     fields.allow("short-name-mode");

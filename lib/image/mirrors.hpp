@@ -31,7 +31,8 @@ struct MirrorRule {
 
 /// Reads a mirror configuration. TOML (containers-registries.conf(5)): [[registry]] with prefix, location, insecure, blocked,
 /// mirror-by-digest-only, and [[registry.mirror]] with location, insecure, pull-from-mirror; the keys that only concern
-/// short names (unqualified-search-registries, short-name-mode) are accepted and mean nothing here. YAML or JSON:
+/// short names (unqualified-search-registries, short-name-mode) are accepted and mean nothing here. Its first format, too:
+/// [registries.insecure] and [registries.block] with lists of hosts; [registries.search] means nothing here. YAML or JSON:
 /// ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy, or a List of them. Rules of one prefix are joined.
 /// Errors: all faults with their places: data "unknown-field", "bad-value", "missing-field", "unknown-kind", and those of
 /// the readers.

@@ -67,6 +67,22 @@ TEST_CASE("registries.conf: mirrors only for digests or only for tags") {
     CHECK(endpoints_text("t.io/a" + k_pinned, config) == "t.io/a" + k_pinned);
 }
 
+TEST_CASE("registries.conf: its first format says who is insecure and who is blocked") {
+    const std::string config =
+        "[registries.search]\nregistries = ['docker.io', 'quay.io']\n"
+        "[registries.insecure]\nregistries = [\n  'localhost:5000',\n  \"reg.example.com/team\"\n]\n"
+        "[registries.block]\nregistries = ['bad.example.com']\n";
+    CHECK(endpoints_text("localhost:5000/a:1", config) == "localhost:5000/a:1!");
+    CHECK(endpoints_text("reg.example.com/team/a:1", config) == "reg.example.com/team/a:1!");
+    CHECK(endpoints_text("reg.example.com/other/a:1", config) == "reg.example.com/other/a:1");
+    CHECK(endpoints_text("bad.example.com/a:1", config).empty());
+    CHECK(endpoints_text("quay.io/a:1", config) == "quay.io/a:1");
+    CHECK(mirror_faults("[registries.insecure]\nregistries = ['http://a.io']\n").starts_with("m.conf:2:15 bad-value: registries: expected HOST[:PORT]"));
+    CHECK(mirror_faults("[registries.insecur]\nregistries = []\n").starts_with("m.conf:1:1 unknown-field"));
+    CHECK(mirror_faults("[registries.block]\nregistry = 'a.io'\n").starts_with("m.conf:2:1 unknown-field"));
+    CHECK(mirror_faults("[[registry]]\nlocation = 'a.io'\n[registries.block]\nregistries = ['b.io']\n").find("one format") != std::string::npos);
+}
+
 TEST_CASE("the documents of OpenShift") {
     const std::string config =
         "apiVersion: config.openshift.io/v1\nkind: ImageDigestMirrorSet\nmetadata: {name: d}\nspec:\n  imageDigestMirrors:\n"
