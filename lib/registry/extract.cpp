@@ -107,9 +107,23 @@ void add_entries(EntryReader& reader, Extraction& into) {
     }
 }
 
+ExtractionMark::ExtractionMark(const Extraction& extraction)
+    : view_(extraction.view), budget_(extraction.budget), warnings_(extraction.warnings), files_(extraction.staging.count()) {}
+
+void ExtractionMark::rewind(Extraction& extraction) const {
+    extraction.view = view_;
+    extraction.budget = budget_;
+    extraction.warnings = warnings_;
+    extraction.staging.forget_after(files_);
+}
+
 void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into) {
     FileSource file(fd);
-    const auto inflater = make_inflater(image::layer_compression(layer), file);
+    extract_layer(file, layer, diff_id, into);
+}
+
+void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into) {
+    const auto inflater = make_inflater(image::layer_compression(layer), blob);
     ThreadedSource ahead(*inflater);
     CheckedSource checked(ahead, layer.size, into.limits, into.budget, diff_id.algorithm, into.on_piece);
     into.view.begin_layer();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One verified layer blob -> the view of the image and the staged files.
+// One layer blob -> the view of the image and the staged files.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <set>
 #include <string>
@@ -27,9 +28,26 @@ struct Extraction {
 /// Adds every entry of `reader` to the view and stores the wanted contents. Errors: those of the parts.
 void add_entries(EntryReader& reader, Extraction& into);
 
-/// Reads the blob in `fd` (already verified against `layer`), adds its entries, and compares the digest of the inflated bytes
-/// with `diff_id`. Errors: those of the parts; integrity 76 "digest-mismatch" for the diff id (M31).
+/// Reads `blob` to its end, adds its entries, and compares the digest of the inflated bytes with `diff_id`. Whether the blob is
+/// that of `layer` is the caller's matter, before or after. Errors: those of the parts; integrity 76 "digest-mismatch" for the
+/// diff id (M31).
+void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into);
+/// The same for a blob in the file `fd`.
 void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into);
+
+/// What an extraction consisted of, to return to when bytes turn out not to have been those of the image.
+class ExtractionMark {
+public:
+    explicit ExtractionMark(const Extraction& extraction);
+    /// Forgets everything that was added since, and removes its files.
+    void rewind(Extraction& extraction) const;
+
+private:
+    LayerView view_;
+    InflateBudget budget_;
+    std::set<std::string> warnings_;
+    std::size_t files_;
+};
 
 /// Errors: not_found "kernel-not-in-image" unless every kernel that `request` wants (any, with all_kernels) is among `found`, which is
 /// sorted. `reference` is for the message.

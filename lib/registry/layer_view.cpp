@@ -37,7 +37,7 @@ bool is_printable(std::string_view path) {
 
 }  // namespace
 
-LayerView::LayerView(Wanted wanted, const Limits& limits) : wanted_(std::move(wanted)), limits_(limits) {}
+LayerView::LayerView(Wanted wanted, const Limits& limits) : wanted_(std::move(wanted)), limits_(&limits) {}
 
 void LayerView::begin_layer() {
     ++layer_;
@@ -45,10 +45,10 @@ void LayerView::begin_layer() {
 }
 
 std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
-    if (++entries_ > limits_.entries) {
-        throw limit_error("the number of entries of the image", "entries", limits_.entries);
+    if (++entries_ > limits_->entries) {
+        throw limit_error("the number of entries of the image", "entries", limits_->entries);
     }
-    const std::string path = normalise_entry(entry.name, limits_);
+    const std::string path = normalise_entry(entry.name, *limits_);
     const std::string_view name = name_of(path);
     if (name.starts_with(k_whiteout)) {
         whiteout(path);
@@ -84,12 +84,12 @@ std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
         case EntryKind::directory: place(path, ViewNode{EntryKind::directory, layer_, 0, {}, false}); return std::nullopt;
         case EntryKind::file: break;
     }
-    if (entry.size > limits_.file_bytes) {
-        throw limit_error("the size of the file " + shown(path), "file_bytes", limits_.file_bytes);
+    if (entry.size > limits_->file_bytes) {
+        throw limit_error("the size of the file " + shown(path), "file_bytes", limits_->file_bytes);
     }
     bytes_ += entry.size;
-    if (bytes_ > limits_.inflated_bytes) {
-        throw limit_error("the size of the wanted files", "inflated_bytes", limits_.inflated_bytes);
+    if (bytes_ > limits_->inflated_bytes) {
+        throw limit_error("the size of the wanted files", "inflated_bytes", limits_->inflated_bytes);
     }
     place(path, ViewNode{EntryKind::file, layer_, next_content_, {}, entry.executable});
     return next_content_++;
@@ -210,8 +210,8 @@ void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
     if (entry.target.empty() || entry.target.find('\0') != std::string::npos) {
         throw malformed("expected a target of the symbolic link " + shown(path));
     }
-    if (entry.target.size() > limits_.path_bytes) {
-        throw limit_error("the length of the target of the link " + shown(path), "path_bytes", limits_.path_bytes);
+    if (entry.target.size() > limits_->path_bytes) {
+        throw limit_error("the length of the target of the link " + shown(path), "path_bytes", limits_->path_bytes);
     }
     if (path == wanted_.modules_root || path == wanted_.firmware_root || parent_of(path) == wanted_.modules_root) {
         throw hostile("expected a directory, found a symbolic link at " + shown(path))
@@ -250,7 +250,7 @@ void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
 }
 
 void LayerView::add_hardlink(const std::string& path, const LayerEntry& entry) {
-    const std::string target = normalise_entry(entry.target, limits_);
+    const std::string target = normalise_entry(entry.target, *limits_);
     if (!wanted_.covers(target)) {
         throw hostile(fmt::format("the hard link {} -> {} leaves the wanted directory", shown(path), shown(target)))
             .hint("copy the file instead of linking it when the image is built");

@@ -70,7 +70,7 @@ private:
     [[nodiscard]] std::optional<std::string> resolve(const std::string& path, std::uint64_t& steps) const;
 
     Wanted wanted_;
-    const Limits& limits_;
+    const Limits* limits_;
     std::map<std::string, ViewNode> nodes_;
     std::map<std::string, std::size_t> kernel_dirs_;  ///< name -> layer
     std::set<std::string> ignored_;                   ///< paths of links that are left out on purpose

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
+#include <exception>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -14,6 +15,7 @@
 #include "registry/extract.hpp"
 #include "registry/puller.hpp"
 #include "registry/hash.hpp"
+#include "registry/layer_feed.hpp"
 #include "registry/local.hpp"
 #include "registry/resolve.hpp"
 #include "registry/session.hpp"
@@ -71,13 +73,13 @@ private:
         return request;
     }
 
-    /// Downloads layer `index` of `image`, proven, into a file without a name. One at a time, perhaps in another thread.
-    sys::Fd fetch(ImageStore& store, const ResolvedImage& image, std::size_t index, std::uint64_t before, std::uint64_t total) {
-        const image::Descriptor& layer = image.manifest.layers[index];
-        staging_.need_space(layer.size);
-        sys::Fd blob = staging_.unnamed_file();
-        FileTarget target(blob.get());
-        store.blob(layer, target, notes_, [&](std::uint64_t have) {
+    /// Downloads layer `index` of `image` into `target`, proven. In the feed's thread.
+    void fetch(ImageStore& store, const ResolvedImage& image, std::size_t index, BlobTarget& target, std::uint64_t total) {
+        const std::vector<image::Descriptor>& layers = image.manifest.layers;
+        const std::uint64_t before = std::accumulate(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(index), std::uint64_t{0},
+                                                     [](std::uint64_t sum, const image::Descriptor& layer) { return sum + layer.size; });
+        staging_.need_space(layers[index].size);
+        store.blob(layers[index], target, notes_, [&](std::uint64_t have) {
             if (stop_) {
                 throw Error(Exit::interrupted, "interrupted", "the pull was given up");
             }
@@ -85,7 +87,31 @@ private:
                 request_.progress(before + have, total);
             }
         });
-        return blob;
+    }
+
+    /// Extracts the layer that comes out of `feed`, while it comes. What was made of bytes that were not the blob's is undone, and what
+    /// was wrong with such bytes is not worth a word: the blob's own fault comes first.
+    static void extract_arriving(LayerFeed& feed, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into) {
+        const ExtractionMark mark(into);
+        while (true) {
+            std::exception_ptr fault;
+            try {
+                extract_layer(feed, layer, diff_id, into);
+            } catch (const Withdrawn&) {
+            } catch (const Error& error) {
+                if (error.exit() == Exit::io || error.exit() == Exit::interrupted || error.exit() == Exit::timeout) {
+                    throw;  // nothing that other bytes would change
+                }
+                fault = std::current_exception();
+            }
+            if (feed.settle()) {
+                if (fault) {
+                    std::rethrow_exception(fault);
+                }
+                return;
+            }
+            mark.rewind(into);
+        }
     }
 
     void check_deadline() const {
@@ -129,38 +155,15 @@ private:
         const std::uint64_t total = check_layers(image.manifest, image.config, request_.limits);
         Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [&] { store.check_deadline(); }};
         const std::size_t count = image.manifest.layers.size();
-        std::uint64_t done = 0;
-        // While a layer is extracted the next one is downloaded: at most two are on the disk, and none is in memory.
-        std::future<sys::Fd> next;
-        const auto start = [&](std::size_t index) {
-            next = std::async(index == 0 ? std::launch::deferred : std::launch::async | std::launch::deferred,
-                              [this, &store, &image, index, done, total] { return fetch(store, image, index, done, total); });
-        };
-        try {
-            for (std::size_t i = 0; i < count; ++i) {
-                const image::Descriptor& layer = image.manifest.layers[i];
-                with_context(
-                    [&] { return fmt::format("image {}: layer {} of {} ({})", result_.reference, i + 1, count, layer.digest.short_text()); },
-                    [&] {
-                        if (i == 0) {
-                            start(0);
-                        }
-                        const sys::Fd blob = next.get();
-                        done += layer.size;
-                        if (i + 1 < count) {
-                            start(i + 1);
-                        }
-                        extract_layer(blob.get(), layer, image.config.diff_ids[i], extraction);
-                    });
-            }
-        } catch (...) {
-            stop_ = true;  // what is still being downloaded ends before anything of this goes away
-            if (next.valid() && next.wait_for(std::chrono::seconds(0)) != std::future_status::deferred) {
-                next.wait();
-            }
-            throw;
+        LayerFeed feed(count, [&](std::size_t index, BlobTarget& target) { fetch(store, image, index, target, total); },
+                       [this] { stop_ = true; });
+        for (std::size_t i = 0; i < count; ++i) {
+            const image::Descriptor& layer = image.manifest.layers[i];
+            with_context(
+                [&] { return fmt::format("image {}: layer {} of {} ({})", result_.reference, i + 1, count, layer.digest.short_text()); },
+                [&] { extract_arriving(feed, layer, image.config.diff_ids[i], extraction); });
         }
-        result_.bytes_downloaded = done;
+        result_.bytes_downloaded = total;
     }
 
     std::atomic<bool> stop_{false};

@@ -168,6 +168,18 @@ void Staging::end_file(StoredFile stored) {
     stored_.push_back(std::move(stored));
 }
 
+void Staging::forget_after(std::size_t count) {
+    const std::size_t end = stored_.size() + (file_ ? 1 : 0);
+    file_.reset();
+    for (std::size_t id = count; id < end; ++id) {
+        if (::unlinkat(work_.get(), work_name(id).c_str(), 0) != 0) {
+            const int saved = errno;
+            throw from_errno(saved, "removing a file of the image in " + out_dir_);
+        }
+    }
+    stored_.resize(count);
+}
+
 sys::Fd Staging::open_directory(const std::string& path, bool create) const {
     if (path.empty()) {
         return sys::Fd(::openat(tree_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));

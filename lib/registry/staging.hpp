@@ -2,6 +2,7 @@
 // The private directory that a pull writes into: numbered files first, the finished tree at the end, nothing on failure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -39,6 +40,9 @@ public:
     void begin_file(ContentId id);
     void append(std::string_view bytes);
     void end_file(StoredFile stored);
+    /// How many contents are complete, and the return to that: later ones, and one that was begun, are removed. Errors: io.
+    [[nodiscard]] std::size_t count() const noexcept { return stored_.size(); }
+    void forget_after(std::size_t count);
 
     /// Moves the files of `view` to their paths, makes its links and directories, removes what is left over. Returns the
     /// files, sorted by path. Errors: io; everything is removed then.

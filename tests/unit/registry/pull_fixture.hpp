@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,16 +20,21 @@ namespace kmm::test {
 inline const std::string k_kernel = "6.1.0-1-amd64";
 inline const std::string k_modules = "opt/lib/modules/" + k_kernel;
 
-/// Time that passes only by sleeping, and instantly.
+/// Time that passes only by sleeping, and instantly. Download and extraction ask it in threads of their own.
 class TestClock final : public sys::Clock {
 public:
-    [[nodiscard]] std::int64_t now_unix() const override { return 1'700'000'000 + slept.count() / 1000; }
-    [[nodiscard]] std::chrono::milliseconds monotonic() const override { return slept; }
+    [[nodiscard]] std::int64_t now_unix() const override { return 1'700'000'000 + monotonic().count() / 1000; }
+    [[nodiscard]] std::chrono::milliseconds monotonic() const override {
+        const std::lock_guard lock(mutex);
+        return slept;
+    }
     bool sleep_for(std::chrono::milliseconds duration) override {
+        const std::lock_guard lock(mutex);
         sleeps.push_back(duration);
         slept += duration;
         return true;
     }
+    mutable std::mutex mutex;
     std::chrono::milliseconds slept{1000};
     std::vector<std::chrono::milliseconds> sleeps;
 };
