@@ -134,7 +134,7 @@ class Secrets(unittest.TestCase):
             said = self.worker("pull", image, "--out", "out", "--authfile", name, "--insecure", code=65)
             self.assertIn(name, said)
         secret = f"moduleNam: x\n---\napiVersion: v1\nkind: Secret\nmetadata: {{name: pull, namespace: drivers}}\nstringData: {{.dockerconfigjson: '{self.auth(self.closed)}'}}\n"
-        self.worker("load", "-", code=65, stdin=secret)
+        self.worker("load", "-", code=78, stdin=secret)
 
     def test_proxy_and_reference(self):
         self.give("auth.json", self.auth("registry.invalid"))

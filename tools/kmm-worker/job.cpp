@@ -85,6 +85,7 @@ void read_config(const std::string& name, const std::string& expected_size, Job&
         }
     }
     api::finish(objects, faults);
+    for (auto& fault : faults) fault.exit = Exit::config;  // row M68: the worker's own configuration, not what it works on
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     add_secrets(objects, name, job.credentials);
 }
@@ -173,6 +174,16 @@ void check_config(const Job& job, const std::string& input, Needs needs) {
         throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(modprobe.module_name)));
     }
     if (needs == Needs::image && job.config.container_image.empty() && job.modules == Job::Modules::of_image) throw missing("containerImage", "--image");
+}
+
+/// A value that CONFIG cannot have is a fault of the configuration, as its form is. A flag that is understood and refused, or that is
+/// modprobe's but not ours, is none.
+Error as_configuration_fault(const Error& error) {
+    if (error.exit() != Exit::data || error.code() == "force-refused" || error.code() == "unsupported") return error;
+    Error fault(Exit::config, error.code(), error.message());
+    fault.hint(error.hint());
+    for (const auto& [key, value] : error.details()) fault.detail(key, value);
+    return fault;
 }
 
 struct LimitName {
@@ -305,8 +316,13 @@ Job read_job(const cli::Args& args, Needs needs) {
     } else {
         read_config(file, args.get("input-size").value_or(""), job);
     }
-    take_arguments(needs, args.flag("i-understand-this-taints"), job);
-    check_config(job, file.empty() ? "options" : file, needs);
+    try {
+        take_arguments(needs, args.flag("i-understand-this-taints"), job);
+        check_config(job, file.empty() ? "options" : file, needs);
+    } catch (const Error& error) {
+        if (file.empty()) throw;
+        throw as_configuration_fault(error);
+    }
     return job;
 }
 
