@@ -23,6 +23,10 @@ namespace fs = std::filesystem;
 bool prepare(const std::string& directory) {
     if (::mkdir(directory.c_str(), 0700) == 0) return true;
     const int error = errno;
+    if (const std::string above = fs::path(directory).parent_path().native(); error == ENOENT && !above.empty()) {
+        throw from_errno(error, fmt::format("cannot create {}", base::escape(directory)))
+            .hint(fmt::format("only the last directory is made; mkdir -p {} makes those above it", base::escape(above)));
+    }
     if (error != EEXIST) throw from_errno(error, fmt::format("cannot create {}", base::escape(directory)));
     std::error_code failed;
     const bool empty = fs::is_empty(directory, failed) || registry::has_unfinished_pull(directory);
