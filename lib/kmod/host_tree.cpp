@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "kmod/inflate.hpp"
 
 namespace kmm::kmod {
 
@@ -182,10 +183,28 @@ std::optional<HostModule> reference_module(const std::string& directory) {
 
 namespace {
 
-/// Calls `body` with the fields of each line of the headers' Module.symvers.
+/// The list of what the kernel exports: Module.symvers of its headers, else the copy that kernel packages of Red Hat and its kin put
+/// beside the modules.
+std::optional<std::string> exports_text(const std::string& directory) {
+    if (directory.empty()) return std::nullopt;
+    if (auto text = read_text(directory + "/build/Module.symvers")) return text;
+    for (const char* name : {"/symvers.gz", "/symvers.xz"}) {
+        const std::string path = directory + name;
+        auto packed = read_raw(path);
+        if (!packed) continue;
+        try {
+            return plain_module(std::move(*packed), path);
+        } catch (const Error&) {
+            continue;  // a list that is damaged tells nothing
+        }
+    }
+    return std::nullopt;
+}
+
+/// Calls `body` with the fields of each line of that list.
 template <typename Body>
 void each_header_line(const std::string& directory, Body&& body) {
-    const auto text = directory.empty() ? std::nullopt : read_text(directory + "/build/Module.symvers");
+    const auto text = exports_text(directory);
     if (!text) return;
     for (const auto line : base::split(*text, '\n')) {
         const auto fields = base::split(line, '\t');
@@ -210,7 +229,7 @@ std::map<std::string, std::uint32_t> header_crcs(const std::string& directory) {
     each_header_line(directory, [&](const auto& fields) {
         std::uint32_t crc = 0;
         const std::string_view digits = fields[0].substr(2);
-        if (std::from_chars(digits.data(), digits.data() + digits.size(), crc, 16).ec == std::errc{}) crcs.emplace(fields[1], crc);
+        if (std::from_chars(digits.data(), digits.data() + digits.size(), crc, 16).ec == std::errc{} && crc != 0) crcs.emplace(fields[1], crc);
     });
     return crcs;
 }

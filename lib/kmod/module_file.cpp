@@ -227,17 +227,42 @@ private:
     }
 
     void read_versions() {
-        const Section* section = find("__versions");
-        if (section == nullptr) return;
-        constexpr std::size_t entry_bytes = 64;  // unsigned long crc; char name[56]
         std::vector<SymbolVersions::Row> rows;
-        rows.reserve(section->data.size() / entry_bytes);
-        for (std::size_t at = 0; at + entry_bytes <= section->data.size(); at += entry_bytes) {
-            const auto crc = read_at<std::uint64_t>(section->data, at);
-            const std::string_view name = text_at(section->data.substr(at + 8, entry_bytes - 8), 0);
-            if (!name.empty()) rows.push_back({name, static_cast<std::uint32_t>(*crc)});
+        if (const Section* section = find("__versions")) {
+            constexpr std::size_t entry_bytes = 64;  // unsigned long crc; char name[56]
+            rows.reserve(section->data.size() / entry_bytes);
+            for (std::size_t at = 0; at + entry_bytes <= section->data.size(); at += entry_bytes) {
+                const auto crc = read_at<std::uint64_t>(section->data, at);
+                const std::string_view name = text_at(section->data.substr(at + 8, entry_bytes - 8), 0);
+                if (!name.empty()) rows.push_back({name, static_cast<std::uint32_t>(*crc)});
+            }
+            out_.has_versions = !rows.empty();
         }
+        const Section* crcs = find("__version_ext_crcs");
+        const Section* names = find("__version_ext_names");
+        if (crcs != nullptr || names != nullptr) rows = extended_versions(crcs, names);
         out_.crcs = SymbolVersions(std::move(rows));
+    }
+
+    /// Names of any length (Linux 6.14, CONFIG_EXTENDED_MODVERSIONS): 32-bit CRCs in one section, their names in another. The kernel takes
+    /// them instead of __versions, and refuses a module where they do not agree.
+    [[nodiscard]] std::vector<SymbolVersions::Row> extended_versions(const Section* crcs, const Section* names) const {
+        if (crcs == nullptr || names == nullptr) {
+            refuse(file_, fmt::format("there is {} without {}", crcs == nullptr ? "__version_ext_names" : "__version_ext_crcs",
+                                      crcs == nullptr ? "__version_ext_crcs" : "__version_ext_names"));
+        }
+        std::vector<SymbolVersions::Row> rows;
+        std::size_t at = 0;
+        for (std::size_t i = 0; i + sizeof(std::uint32_t) <= crcs->data.size(); i += sizeof(std::uint32_t)) {
+            const std::string_view name = text_at(names->data, at);
+            if (name.empty() || at + name.size() >= names->data.size()) {
+                refuse(file_, fmt::format("__version_ext_crcs has {} entries, __version_ext_names only {}", crcs->data.size() / sizeof(std::uint32_t), rows.size()));
+            }
+            rows.push_back({name, *read_at<std::uint32_t>(crcs->data, i)});
+            at += name.size() + 1;
+        }
+        if (!text_at(names->data, at).empty()) refuse(file_, fmt::format("__version_ext_names has more than the {} entries of __version_ext_crcs", rows.size()));
+        return rows;
     }
 
     std::string_view bytes_;

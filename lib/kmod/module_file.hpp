@@ -42,7 +42,7 @@ struct Export {
     std::string symbol_namespace;  ///< "" for none
 };
 
-/// Symbols and the CRCs that `__versions` has for them, sorted by name, in two blocks of memory: a tree of modules has hundreds of
+/// Symbols and the CRCs that `__versions`, or `__version_ext_crcs` and `__version_ext_names`, have for them, sorted by name, in two blocks of memory: a tree of modules has hundreds of
 /// thousands.
 class SymbolVersions {
 public:
@@ -96,7 +96,8 @@ struct ModuleFile {
     std::vector<UndefinedSymbol> undefined;     ///< sorted by name
     std::vector<std::string> exported;          ///< sorted by name
     std::map<std::string, Export> exports;      ///< of `exported`, where the symbol table tells more than the name
-    SymbolVersions crcs;                        ///< of __versions, empty without modversions
+    SymbolVersions crcs;                        ///< what the kernel compares: of __version_ext_*, else of __versions; empty without modversions
+    bool has_versions = false;                  ///< there are rows in __versions: then the kernel ignores the release in vermagic
     bool is_signed = false;                     ///< the appended-signature marker is present (not verified)
     std::string appended_signature;             ///< the bytes at the end that are the signature, trailer and marker included
     std::uint64_t size = 0;                     ///< bytes of the file

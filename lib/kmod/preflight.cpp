@@ -133,23 +133,47 @@ private:
             }
         }
         if (differing.empty()) return;
+        if (reference_ && differing.size() == 1 && differing.front() == facts_.kernel && versions_fit(module.file)) {
+            find(Severity::warning, "vermagic-differs",
+                 fmt::format("module {} was built for kernel {}, but has the version of every symbol as this one: the kernel takes it", module.file.name,
+                             base::escape(found.substr(0, found.find(' ')))));
+            return;
+        }
         find(Severity::error, "vermagic-differs",
              fmt::format("module {} was built for another kernel: vermagic '{}', expected '{}', differing: {}", module.file.name, base::escape(found), expected, base::join(differing, ", ")),
              "rebuild the module against the headers of the running kernel");
     }
 
-    void check_versions(const IndexedModule& module) {
-        if (module.file.crcs.empty()) return;
+    /// The CRCs that the running kernel has for symbols, as far as they can be known here.
+    const std::map<std::string, std::uint32_t>& expected_crcs() {
         if (!headers_read_) {
             headers_read_ = true;
             if (reference_) expected_crcs_ = reference_->crcs;
             for (const auto& host_module : out_.host_modules) expected_crcs_.insert(host_module.crcs.begin(), host_module.crcs.end());
             for (const auto& [symbol, crc] : header_crcs(directory_)) expected_crcs_.emplace(symbol, crc);
         }
+        return expected_crcs_;
+    }
+
+    /// Whether the kernel's own rule for modules of another release is known to be met: rows in __versions, and every symbol the module
+    /// uses, module_layout among them, with the CRC that the running kernel has.
+    bool versions_fit(const ModuleFile& file) {
+        const auto fits = [&](const std::string& symbol) {
+            const auto ours = file.crcs.find(symbol);
+            const auto theirs = expected_crcs().find(symbol);
+            return ours && theirs != expected_crcs().end() && *ours == theirs->second;
+        };
+        return file.has_versions && fits("module_layout") && std::all_of(file.undefined.begin(), file.undefined.end(), [&](const UndefinedSymbol& symbol) {
+            return symbol.weak || !index_.exporter_of(symbol.name).empty() || fits(symbol.name);
+        });
+    }
+
+    void check_versions(const IndexedModule& module) {
+        if (module.file.crcs.empty()) return;
         std::vector<std::string> wrong;
         for (const auto& [symbol, crc] : module.file.crcs) {
-            const auto it = expected_crcs_.find(std::string(symbol));
-            if (it != expected_crcs_.end() && it->second != crc) wrong.push_back(fmt::format("{} {:#010x} (expected {:#010x})", symbol, crc, it->second));
+            const auto it = expected_crcs().find(std::string(symbol));
+            if (it != expected_crcs().end() && it->second != crc) wrong.push_back(fmt::format("{} {:#010x} (expected {:#010x})", symbol, crc, it->second));
         }
         if (wrong.empty()) return;
         const std::size_t shown = std::min<std::size_t>(wrong.size(), 5);

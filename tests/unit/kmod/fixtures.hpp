@@ -35,6 +35,7 @@ struct KoSpec {
     std::vector<std::string> modinfo;  // further entries
     std::vector<std::string> undefined, weak, exported;
     std::map<std::string, std::uint32_t> crcs;
+    std::map<std::string, std::string> sections;  // further ones, by name
     std::uint16_t machine = EM_X86_64;
     std::uint16_t type = ET_REL;
 };
@@ -91,8 +92,9 @@ inline std::string make_ko(const KoSpec& spec) {
                             {".note.gnu.build-id", SHT_NOTE, note, 0},
                             {".symtab", SHT_SYMTAB, symbols, 6},
                             {".strtab", SHT_STRTAB, strings, 0},
-                            {"__ksymtab_strings", SHT_PROGBITS, export_strings, 0},
-                            {".shstrtab", SHT_STRTAB, "", 0}};
+                            {"__ksymtab_strings", SHT_PROGBITS, export_strings, 0}};
+    for (const auto& [name, data] : spec.sections) parts.push_back({name, SHT_PROGBITS, data, 0});
+    parts.push_back({".shstrtab", SHT_STRTAB, "", 0});
     std::string names;
     std::vector<Elf64_Word> name_at;
     for (const auto& part : parts) {

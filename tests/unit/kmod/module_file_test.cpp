@@ -42,6 +42,28 @@ TEST_CASE("symbol versions: sorted, the first of two counts, found by name") {
     CHECK(kmod::SymbolVersions().empty());
 }
 
+TEST_CASE("extended symbol versions count instead of the others, and must agree with their names") {
+    KoSpec spec;
+    spec.crcs = {{"_printk", 1}};
+    CHECK(kmod::parse_module(make_ko(spec), "x.ko").has_versions);
+    const std::string crcs("\2\0\0\0\3\0\0\0", 8);
+    spec.sections = {{"__version_ext_crcs", crcs}, {"__version_ext_names", std::string("a\0b\0", 4)}};
+    const auto file = kmod::parse_module(make_ko(spec), "x.ko");
+    CHECK(file.has_versions);
+    CHECK(file.crcs.size() == 2);
+    CHECK(file.crcs.find("a") == 2U);
+    CHECK(file.crcs.find("b") == 3U);
+    spec.crcs.clear();
+    CHECK_FALSE(kmod::parse_module(make_ko(spec), "x.ko").has_versions);
+    for (const std::string& names : {std::string("a\0", 2), std::string("a\0b", 3), std::string("a\0b\0c\0", 6), std::string(), std::string("\0b\0", 3)}) {
+        CAPTURE(names);
+        spec.sections["__version_ext_names"] = names;
+        CHECK(code_of(make_ko(spec)) == "module-format");
+    }
+    spec.sections.erase("__version_ext_names");
+    CHECK(code_of(make_ko(spec)) == "module-format");
+}
+
 TEST_CASE("the end of a file is enough to say what is wrong with its signature") {
     const std::string marker = "~Module signature appended~\n";
     const auto trailer = [](unsigned char type, unsigned char length) {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "kmod/inflate.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;
@@ -58,6 +59,13 @@ TEST_CASE("what cannot be loaded is named") {
         spec.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
         CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"vermagic-differs"});
     }
+    SUBCASE("only the release, and one symbol's version is not known") {
+        spec.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
+        spec.undefined = {"_printk"};
+        spec.crcs = {{"module_layout", 7}, {"_printk", 2}};
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"vermagic-differs"});
+        CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths), "demo"), Error);
+    }
     SUBCASE("another machine") {
         spec.machine = EM_AARCH64;
         CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"module-format"});
@@ -72,6 +80,14 @@ TEST_CASE("what cannot be loaded is named") {
     }
     SUBCASE("CRCs of the headers, if they are installed") {
         put(host.paths.lib_modules + "/" + k_release + "/build/Module.symvers", "0x00000002\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n");
+        spec.crcs = {{"module_layout", 7}, {"_printk", 3}};
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
+    }
+    SUBCASE("CRCs of the list beside the modules, as Red Hat's kernels have it; zero is none") {
+        put(host.paths.lib_modules + "/" + k_release + "/symvers.xz",
+            kmod::packed_module("0x00000002\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n0x00000000\tother\tvmlinux\tEXPORT_SYMBOL\t\n", "xz"));
+        spec.crcs = {{"module_layout", 7}, {"other", 3}};
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)).empty());
         spec.crcs = {{"module_layout", 7}, {"_printk", 3}};
         CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
     }
@@ -98,6 +114,32 @@ TEST_CASE("what cannot be loaded is named") {
         std::filesystem::remove(host.paths.proc + "/modules");
         CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"no-module-support"});
     }
+}
+
+TEST_CASE("a module of another release passes where every symbol is known to fit, as for the kernel itself") {
+    FakeHost host;
+    put(host.paths.lib_modules + "/" + k_release + "/build/Module.symvers", "0x00000002\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n");
+    KoSpec spec;
+    spec.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
+    spec.undefined = {"_printk"};
+    spec.crcs = {{"module_layout", 7}, {"_printk", 2}};
+    const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+    CHECK(codes(result) == Codes{"vermagic-differs"});
+    CHECK_NOTHROW(kmod::require_passed(result, "demo"));
+    CHECK(result.findings.front().message.find("built for kernel 6.1.0-57-amd64, but") != std::string::npos);
+
+    KoSpec words = spec;
+    words.vermagic = "6.1.0-57-amd64 SMP mod_unload modversions ";
+    CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({words}), wish_for("demo"), host.paths), "demo"), Error);
+    // Only __versions frees a module from the release; the kernel wants the whole vermagic of one with extended versions alone.
+    KoSpec extended = spec;
+    extended.crcs.clear();
+    extended.sections = {{"__version_ext_crcs", std::string("\7\0\0\0\2\0\0\0", 8)}, {"__version_ext_names", std::string("module_layout\0_printk\0", 22)}};
+    CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths), "demo"), Error);
+    extended.vermagic = k_vermagic;
+    CHECK(codes(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths)).empty());
+    extended.sections["__version_ext_crcs"][4] = '\3';
+    CHECK(codes(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
 }
 
 TEST_CASE("all findings travel in one error with exit 10") {
