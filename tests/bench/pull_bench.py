@@ -4,6 +4,8 @@
 
 Usage: pull_bench.py BIN_DIR [MEBIBYTES]     needs igzip and openssl; prints a table for docs/performance.md
 
+Peers that are installed are measured too: skopeo with umoci, and curl with sha256sum and tar.
+
 The layer holds ten kernels' directories of module-like files (MEBIBYTES in all, default 391), gzip-compressed about 3.5:1. Every
 row is the best of three runs; files are written to a tmpfs, so that the disk is not measured.
 """
@@ -77,7 +79,7 @@ def serve(plain, layer):
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"127.0.0.1:{server.server_port}/bench/driver:v1"
+    return f"127.0.0.1:{server.server_port}/bench/driver", digest(layer)
 
 
 def best(command, before=lambda: None, runs=3):
@@ -98,17 +100,26 @@ def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm") as top:
         file, out, cache = (os.path.join(top, name) for name in ("layer.tar.gz", "out", "cache"))
         pathlib.Path(file).write_bytes(layer)
-        reference = serve(plain, layer)
+        repository, blob = serve(plain, layer)
+        host, path = repository.split("/", 1)
+        url = f"http://{host}/v2/{path}/blobs/{blob}"
 
         def clean():
             shutil.rmtree(out, ignore_errors=True)
 
-        pull = [str(worker), "pull", "--insecure", reference, "--out", out, "-q", "-o", "name"]
+        pull = [str(worker), "pull", "--insecure", repository + ":v1", "--out", out, "-q", "-o", "name"]
         limit = best(f"igzip -dc {file} | openssl dgst -sha256")
-        rows = [("igzip -dc LAYER | openssl dgst -sha256", limit),
+        rows = [("igzip -dc LAYER \\| openssl dgst -sha256", limit),
                 ("pull, everything", best(pull + ["--kernel", "all"], clean)),
                 ("pull, one kernel of ten", best(pull + ["--kernel", KERNELS[3]], clean)),
                 ("pull of a cached image, one kernel", best(pull + ["--kernel", KERNELS[3], "--cache-dir", cache], clean))]
+        if shutil.which("curl"):
+            tar = f"mkdir {out}; curl -s {url} | tee >(sha256sum >/dev/null) | tar -xz -C {out}"
+            rows.append(("curl \\| tee >(sha256sum) \\| tar xz", best(["bash", "-c", tar], clean)))
+        if shutil.which("skopeo") and shutil.which("umoci"):
+            copy = f"rm -rf {top}/oci; skopeo copy -q --src-tls-verify=false docker://{repository}:v1 oci:{top}/oci:v1"
+            rows.append(("skopeo copy and umoci unpack", best(f"{copy} && umoci raw unpack --rootless --image {top}/oci:v1 {out}", clean)))
+            shutil.rmtree(f"{top}/oci", ignore_errors=True)
         clean()
         # A fresh interpreter: the size of this one would count as that of its children.
         peak = int(subprocess.run([sys.executable, "-c", PEAK, *pull, "--kernel", "all"], check=True, stdout=subprocess.PIPE).stdout.split()[-1]) // 1024
