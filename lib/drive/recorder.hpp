@@ -5,8 +5,10 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "record/space.hpp"
 #include "record/state_dir.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/event.hpp"
@@ -24,15 +26,20 @@ public:
     virtual void snapshot(const value::Node& run) = 0;
 };
 
-/// The state directory's journal. The caller holds the lock.
+/// The state directory's journal. The caller holds the lock. A disk that is full is told with what to do then (record/space.hpp).
 class StateJournal final : public Journal {
 public:
     explicit StateJournal(record::StateDir& directory) : directory_(directory) {}
     void begin(const value::Node& header) override { directory_.begin(header); }
-    void append(const value::Node& event) override { directory_.append(event); }
-    void snapshot(const value::Node& run) override { directory_.write_snapshot(run); }
+    void append(const value::Node& event) override {
+        record::with_space_explained(directory_.path(), k_go_on, [&] { directory_.append(event); });
+    }
+    void snapshot(const value::Node& run) override {
+        record::with_space_explained(directory_.path(), k_go_on, [&] { directory_.write_snapshot(run); });
+    }
 
 private:
+    static constexpr std::string_view k_go_on = "kmm-upgrade resume";
     record::StateDir& directory_;
 };
 
