@@ -61,6 +61,12 @@ std::string result_text(const upgrade::Run& run) {
     return text;
 }
 
+/// "2026-09-21T14:13Z" of a time with seconds.
+std::string minute_text(const std::string& time) {
+    constexpr std::size_t k_minutes = 16;
+    return base::parse_rfc3339(time) ? time.substr(0, k_minutes) + "Z" : time;
+}
+
 Exit tell(Session& session, const Story& story) {
     auto& context = session.context();
     if (context.output == "json" || context.output == "jsonl" || context.output == "yaml") {
@@ -101,10 +107,15 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
             .hint(near ? "did you mean " + *near + "?" : "kmm-upgrade history lists the runs");
     }
     auto items = value::Node::sequence();
+    // The name of a run has the name of its Module in it; all columns would not fit into 80.
+    const bool wide = context.output == "wide";
+    std::vector<std::string> headers{"RUN", "VERSIONS", "STATE", "NODES", "STARTED"};
+    if (wide) headers = {"RUN", "MODULE", "VERSIONS", "STATE", "NODES", "STARTED", "TOOK"};
     std::vector<std::vector<std::string>> rows;
     for (const auto& story : all) {
-        rows.push_back({story.id, story.run.module(), story.run.from_text() + " -> " + story.run.to_text(), story.run.state,
-                        result_text(story.run), story.run.created, took(story)});
+        const auto versions = story.run.from_text() + " -> " + story.run.to_text();
+        if (wide) rows.push_back({story.id, story.run.module(), versions, story.run.state, result_text(story.run), story.run.created, took(story)});
+        else rows.push_back({story.id, versions, story.run.state, result_text(story.run), minute_text(story.run.created)});
         items.push_back(value::Node::mapping({{"id", story.id},
                                               {"module", story.run.module()},
                                               {"from", story.run.from_version},
@@ -124,8 +135,7 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
         context.console.out(fmt::format("no upgrade is recorded in {}\n", base::escape(session.directory().path())));
         return Exit::ok;
     }
-    context.console.out(cli::format_table({"RUN", "MODULE", "VERSIONS", "STATE", "NODES", "STARTED", "TOOK"}, rows,
-                                          context.console.out_is_terminal() ? context.console.width() : 0));
+    context.console.out(cli::format_table(headers, rows, context.console.out_is_terminal() && !wide ? context.console.width() : 0));
     return Exit::ok;
 }
 

@@ -24,7 +24,7 @@ std::size_t table_width(const cli::Context& context) {
 Exit show_idle(Session& session) {
     auto& context = session.context();
     const auto idle = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "idle"}});
-    if (print_document(context, idle)) return Exit::ok;
+    if (print_document(context, idle) || context.output == "name") return Exit::ok;
     context.console.out(fmt::format("state      idle: no upgrade is recorded in {}\n"
                                     "next       kmm-upgrade start module MODULE --to VERSION\n",
                                     base::escape(session.directory().path())));
