@@ -48,6 +48,8 @@ public:
     [[nodiscard]] virtual std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) = 0;
     /// For messages: "directory ./fleet".
     [[nodiscard]] virtual std::string describe() const = 0;
+    /// True if several threads may call it at once. Where they may not, whoever has several sees to it.
+    [[nodiscard]] virtual bool is_thread_safe() const { return false; }
 };
 
 }  // namespace kmm::cluster

@@ -32,31 +32,31 @@ std::unique_ptr<NodeSteps> make_steps(StepTools tools) {
 }  // namespace
 
 cluster::Snapshot SharedStore::read() {
-    const std::lock_guard guard(mutex_);
+    const auto guard = lock();
     return inner_.read();
 }
 
 void SharedStore::patch_node_labels(const std::string& node, const cluster::LabelChange& change,
                                     const cluster::LabelChange& expected) {
-    const std::lock_guard guard(mutex_);
+    const auto guard = lock();
     inner_.patch_node_labels(node, change, expected);
 }
 
 void SharedStore::put_node_module(const std::string& node, const std::string& ns, const std::string& name,
                                   const std::optional<std::optional<api::NodeModule>>& spec,
                                   const std::optional<std::optional<api::NodeModule>>& status) {
-    const std::lock_guard guard(mutex_);
+    const auto guard = lock();
     inner_.put_node_module(node, ns, name, spec, status);
 }
 
 void SharedStore::put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
                                 const std::string& architecture) {
-    const std::lock_guard guard(mutex_);
+    const auto guard = lock();
     inner_.put_node_info(node, kernel, boot_id, architecture);
 }
 
 std::string SharedStore::identity(bool create) {
-    const std::lock_guard guard(mutex_);
+    const auto guard = lock();
     return inner_.identity(create);
 }
 

@@ -38,7 +38,13 @@ public:
     }
     [[nodiscard]] std::string describe() const override { return inner_.describe(); }
 
+    [[nodiscard]] bool is_thread_safe() const override { return true; }
+
 private:
+    /// Owns nothing if the inner store needs no mutex: a call of one node that waits keeps the others from nothing.
+    [[nodiscard]] std::unique_lock<std::mutex> lock() {
+        return inner_.is_thread_safe() ? std::unique_lock<std::mutex>() : std::unique_lock<std::mutex>(mutex_);
+    }
     cluster::ClusterStore& inner_;
     std::mutex mutex_;
 };

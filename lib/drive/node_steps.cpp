@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "base/text.hpp"
 #include "upgrade/procedure.hpp"
 
 namespace kmm::drive {
@@ -92,8 +93,39 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
     tools_.recorder.record(gone);
 }
 
+LateWords::Watch NodeSteps::watch(const std::string& name, const std::string& what, std::chrono::milliseconds patience,
+                                  const Deadline& deadline) {
+    const auto silence = silence_from_now(tools_.clock, what, deadline.left());
+    return late_.watch(patience, [this, name, silence] {
+        auto told = event(EventKind::observed, name, "", tools_.recorder.node(name).state);
+        told.message = silence.text();
+        told.facts = silence.facts();
+        tools_.recorder.record(told);
+    });
+}
+
+void NodeSteps::end_watch(LateWords::Watch& watched, const std::string& name, std::chrono::milliseconds begin) {
+    if (!watched.end()) return;
+    const auto took = std::chrono::floor<std::chrono::seconds>(tools_.clock.monotonic() - begin);
+    auto answered = event(EventKind::observed, name, "", tools_.recorder.node(name).state);
+    answered.message = fmt::format("answered after {}", base::format_duration(took));
+    tools_.recorder.record(answered);
+}
+
 LookResult NodeSteps::look(const std::string& name, const Deadline& deadline) {
-    return look_at(tools_.worker, tools_.clock, name, tools_.recorder.run().kernel_module, deadline, tools_.interrupted);
+    const auto begin = tools_.clock.monotonic();
+    auto watched = watch(name, "status", tools_.silence, deadline);
+    auto result = look_at(tools_.worker, tools_.clock, name, tools_.recorder.run().kernel_module, deadline, tools_.interrupted);
+    if (result.look) end_watch(watched, name, begin);
+    return result;
+}
+
+Reply<WorkerResult> NodeSteps::call(const std::string& verb, const std::string& name, const std::string& text, const Deadline& deadline) {
+    const auto begin = tools_.clock.monotonic();
+    auto watched = watch(name, verb, k_silence_of_work, deadline);
+    auto reply = tools_.worker.run(verb, name, text, deadline.left());
+    if (reply.settled()) end_watch(watched, name, begin);
+    return reply;
 }
 
 std::optional<LiveModule> NodeSteps::glance(const std::string& name) {
@@ -204,6 +236,26 @@ void NodeSteps::observe(const std::string& name) {
     tools_.recorder.record(observed);
 }
 
+void NodeSteps::require_same_image(const upgrade::Run& run, const std::string& name, const NodeFacts& facts, const std::string& image,
+                                   const std::string& digest) const {
+    for (const auto& other : run.nodes) {
+        if (other.name == name || other.goal == upgrade::k_goal_absent || other.architecture != facts.architecture) continue;
+        if (other.target_image != image && other.kernel != facts.kernel) continue;
+        if (other.target_digest.empty() || digest.empty() || other.target_digest == digest) continue;
+        // One that has not got it, or failed with it, may well be the reason why the image was built anew.
+        const bool has_it = other.current_known && other.current_version == shown(run.to_version) &&
+                            compare(other.live, other.target_identity) == Sameness::same;
+        const bool is_idle = other.touched == 0 || upgrade::is_final_node_state(other.state) || upgrade::is_failed_node_state(other.state) ||
+                             other.state == upgrade::procedure_module().node_initial() || (other.step == "check" && other.open);
+        if (!has_it && is_idle) continue;
+        throw Error(Exit::checks_failed, "image-changed",
+                    fmt::format("{} is {} now, but node {} {} {} as {}", image, digest, other.name, has_it ? "has" : "is to get",
+                                other.target_digest, shown(run.to_version)))
+            .hint(fmt::format("let it be the former image again, then kmm-upgrade retry {}; or kmm-upgrade abort, then start again, which "
+                              "brings every node to the new one", name));
+    }
+}
+
 NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, const Deadline& deadline) {
     const auto run = tools_.recorder.run();
     const auto node = tools_.recorder.node(name);
@@ -213,8 +265,9 @@ NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, con
     const auto module = tools_.fleet.module();
     require_version(module, run.to_version);
     const auto entry = resolve_entry(module, seen.facts.kernel);
-    const auto checked = tools_.worker.run("check", name, input(entry), deadline.left());
+    const auto checked = call("check", name, input(entry), deadline);
     if (checked.error) throw *checked.error;
+    require_same_image(run, name, seen.facts, entry.config.container_image, checked.value->digest);
     const auto& target = checked.value->identity;
     const auto view = tools_.fleet.view(name);
     const bool is_target = seen.module.presence == Presence::live && compare(seen.module.identity, target) == Sameness::same;
@@ -260,7 +313,7 @@ void NodeSteps::unload_until_gone(const std::string& name, const api::ModuleConf
             throw Error(Exit::refused, "module-differs",
                         fmt::format("the live module {} is neither the old nor the new one", seen.module.identity.brief()))
                 .hint("find out on the node what loaded it: kmm-worker status");
-        const auto reply = tools_.worker.run("unload", name, worker_input(config, nullptr), deadline.left());
+        const auto reply = call("unload", name, worker_input(config, nullptr), deadline);
         const bool again = !reply.settled() || is_busy(reply.error);
         if (reply.error && (!again || deadline.passed())) throw *reply.error;
         if (again && tools_.interrupted()) throw Leave{StepEnd::left};
@@ -285,7 +338,7 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
             .hint("the image changed after it was checked, or another build is loaded: kmm-worker status");
     };
     for (;;) {
-        const auto reply = tools_.worker.run("load", name, text, deadline.left());
+        const auto reply = call("load", name, text, deadline);
         if (reply.settled() && reply.error && !is_busy(reply.error)) throw *reply.error;
         if (reply.value) {
             if (!reply.value->boot_id.empty() && reply.value->boot_id != boot) {

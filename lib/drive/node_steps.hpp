@@ -8,6 +8,7 @@
 
 #include "cluster/workloads.hpp"
 #include "drive/fleet.hpp"
+#include "drive/late_words.hpp"
 #include "drive/look.hpp"
 #include "drive/recorder.hpp"
 #include "drive/worker.hpp"
@@ -28,6 +29,7 @@ struct StepTools {
     Recorder& recorder;
     sys::Clock& clock;
     std::function<bool()> interrupted;
+    std::chrono::milliseconds silence = k_silence;  ///< how long a node may take to say how it is before that is told
 };
 
 /// Thread safe for different nodes.
@@ -105,10 +107,23 @@ private:
     /// Runs load until the module is live; returns its identity and checks it against `expected` (empty: any).
     [[nodiscard]] WorkerResult load_until_live(const std::string& name, const api::NodeModule& entry, const std::string& boot,
                                                const upgrade::Identity& expected, const Deadline& deadline);
+    /// Watches a question to a node; what people are told once it takes longer than `patience` is recorded, as an `observed` event.
+    [[nodiscard]] LateWords::Watch watch(const std::string& name, const std::string& what, std::chrono::milliseconds patience,
+                                         const Deadline& deadline);
+    /// Ends that, and records that the node has answered if people were told that it has not.
+    void end_watch(LateWords::Watch& watched, const std::string& name, std::chrono::milliseconds begin);
+    /// Worker::run, watched.
+    [[nodiscard]] Reply<WorkerResult> call(const std::string& verb, const std::string& name, const std::string& text,
+                                           const Deadline& deadline);
+    /// Throws checks_failed "image-changed" if a node of this run with the same kernel or image has got another digest: one version would
+    /// be two builds.
+    void require_same_image(const upgrade::Run& run, const std::string& name, const NodeFacts& facts, const std::string& image,
+                            const std::string& digest) const;
     void record_failure(const upgrade::NodeStep& step, const Error& error);
     [[nodiscard]] std::string input(const api::NodeModule& entry);
 
     StepTools tools_;
+    LateWords late_;
 };
 
 /// What runs on the node, in words of the record: the target's or the previous version, "" for nothing, "unknown".

@@ -144,12 +144,15 @@ std::vector<std::string> walk_order(const api::Objects& objects, const StartRequ
 }
 
 upgrade::NodeRecord look_before(const api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
-                                const std::string& kernel_module, const std::string& name, LiveModule& live) {
+                                const std::string& kernel_module, const std::string& name, LiveModule& live, const Waiting& waiting) {
     upgrade::NodeRecord record;
     record.name = name;
     if (request.options.order == "zone") record.zone = zone_of(objects, name);
     const auto timeout = std::chrono::milliseconds(std::clamp<std::int64_t>(request.options.node_timeout_ms, 1000, 60'000));
+    const auto silence = silence_from_now(clock, "status", timeout);
+    auto watched = waiting.late.watch(k_silence, [&] { waiting.observer(name, silence.text()); });
     const auto status = ask(clock, [&] { return worker.status(name, kernel_module, timeout); });
+    watched.end();
     if (status.error) throw *status.error;
     const auto& facts = status.value->facts;
     record.kernel = facts.kernel;
@@ -173,9 +176,16 @@ void note_previous(upgrade::NodeRecord& record, const NodeView& view, const Live
     record.current_version = record.from_version.empty() ? "unversioned" : record.from_version;
 }
 
+const api::Secret* secret_for(const api::Objects& objects, const api::Module& module, const std::string& name) {
+    if (name.empty()) return nullptr;
+    for (const auto& candidate : objects.secrets)
+        if (candidate.meta.namespace_ == module.meta.namespace_ && candidate.meta.name == name) return &candidate;
+    throw Error(Exit::not_found, "secret-not-found", fmt::format("pull Secret {}/{} is not in the cluster", module.meta.namespace_, name));
+}
+
 upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
                                const StartRequest& request, const std::string& kernel_module, const std::string& name,
-                               const CheckObserver& observer) {
+                               const Waiting& waiting) {
     if (request.options.runner == upgrade::k_runner_operator) {
         const auto view = operator_view(objects, name, module.meta.namespace_, module.meta.name);
         require_operable(objects, module, view, request.options, request.to_version);
@@ -184,20 +194,13 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
         return record;
     }
     const Deadline deadline(clock, std::chrono::milliseconds(request.options.node_timeout_ms));
-    observer(name, "status");
+    waiting.observer(name, "status");
     LiveModule module_there;
-    auto record = look_before(objects, worker, clock, request, kernel_module, name, module_there);
+    auto record = look_before(objects, worker, clock, request, kernel_module, name, module_there, waiting);
     const auto view = view_of(objects, name, module.meta.namespace_, module.meta.name);
     const auto entry = resolve_entry(module, record.kernel);
-    const auto secret = [&]() -> const api::Secret* {
-        if (entry.image_repo_secret.empty()) return nullptr;
-        for (const auto& candidate : objects.secrets)
-            if (candidate.meta.namespace_ == module.meta.namespace_ && candidate.meta.name == entry.image_repo_secret)
-                return &candidate;
-        throw Error(Exit::not_found, "secret-not-found",
-                    fmt::format("pull Secret {}/{} is not in the cluster", module.meta.namespace_, entry.image_repo_secret));
-    }();
-    observer(name, "check");
+    const auto* secret = secret_for(objects, module, entry.image_repo_secret);
+    waiting.observer(name, "check");
     const auto checked = ask(clock, [&] { return worker.run("check", name, worker_input(entry.config, secret), deadline.left()); });
     if (checked.error) throw *checked.error;
     record.target_entry = api::encode(entry);
@@ -330,8 +333,9 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
     Prepared prepared;
     const auto names = choose_nodes(objects, module, request, prepared.notes);
     const auto kernel_module = kernel_module_name(module.module_loader->container.modprobe.module_name);
+    LateWords late;
     auto records = check_all(names, [&](const std::string& node) {
-        return check_node(objects, module, worker, clock, request, kernel_module, node, observer);
+        return check_node(objects, module, worker, clock, request, kernel_module, node, {late, observer});
     });
     prepared.run = make_run(request, module.meta.namespace_, module.meta.name, kernel_module, std::move(records), clock);
     return prepared;

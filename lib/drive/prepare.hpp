@@ -31,7 +31,8 @@ struct Prepared {
     std::vector<std::string> notes;  ///< nodes left out and why, for people
 };
 
-/// Told how far the checks are: node, and what is asked of it. May be called from several threads.
+/// Told how far the checks are: node, and what is asked of it, "status" or "check"; or Silence::text of a node that does not answer. May be
+/// called from several threads.
 using CheckObserver = std::function<void(const std::string& node, const std::string& what)>;
 
 /// Reads the cluster, chooses the nodes and passes facts, status and check on all of them; beside an operator, which no worker is

@@ -56,11 +56,12 @@ std::string other_owner(const api::Objects& objects, const std::string& node, co
 
 /// Status of one node that is to lose the module. Throws the Error that keeps it from that.
 upgrade::NodeRecord check_leaving(const api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
-                                  const plan::ApplyWork& work, const std::string& kernel_module, const std::string& name) {
+                                  const plan::ApplyWork& work, const std::string& kernel_module, const std::string& name,
+                                  const Waiting& waiting) {
     const auto view = view_of(objects, name, work.namespace_, work.module);
     require_name(view, work, kernel_module);
     LiveModule live;
-    auto record = look_before(objects, worker, clock, request, kernel_module, name, live);
+    auto record = look_before(objects, worker, clock, request, kernel_module, name, live, waiting);
     record.goal = upgrade::k_goal_absent;
     if (const auto* entry = entry_there(view)) {
         record.target_entry = api::encode(*entry);
@@ -96,7 +97,7 @@ std::string kernel_module_of(const api::Objects& objects, const plan::ApplyWork&
 }
 
 std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
-                                   const std::vector<plan::ApplyWork>& works) {
+                                   const std::vector<plan::ApplyWork>& works, const CheckObserver& observer) {
     std::vector<std::pair<api::Node*, std::string>> asked;
     for (auto& node : objects.nodes) {
         if (!is_chosen(request, node)) continue;
@@ -112,11 +113,12 @@ std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::C
         }
     }
     std::vector<std::string> troubles(asked.size());
+    LateWords late;
     for_each_at_once(asked.size(), [&](std::size_t index) {
         auto& node = *asked[index].first;
         try {
             LiveModule live;
-            const auto record = look_before(objects, worker, clock, request, asked[index].second, node.meta.name, live);
+            const auto record = look_before(objects, worker, clock, request, asked[index].second, node.meta.name, live, {late, observer});
             node.kernel_version = record.kernel;
             node.boot_id = record.boot_id;
             node.architecture = record.architecture;
@@ -160,10 +162,12 @@ Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::C
     names.insert(names.end(), work.unload.begin(), work.unload.end());
     Prepared prepared;
     names = walk_order(objects, request, std::move(names), prepared.notes);
+    LateWords late;
+    const Waiting waiting{late, observer};
     auto records = check_all(names, [&](const std::string& node) {
-        if (holds(work.unload, node)) return check_leaving(objects, worker, clock, request, work, kernel_module, node);
+        if (holds(work.unload, node)) return check_leaving(objects, worker, clock, request, work, kernel_module, node, waiting);
         require_name(view_of(objects, node, work.namespace_, work.module), work, kernel_module);
-        return check_node(objects, *module, worker, clock, request, kernel_module, node, observer);
+        return check_node(objects, *module, worker, clock, request, kernel_module, node, waiting);
     });
     prepared.run = make_run(request, work.namespace_, work.module, kernel_module, std::move(records), clock);
     auto& run = prepared.run;

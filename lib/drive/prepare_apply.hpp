@@ -14,7 +14,7 @@ namespace kmm::drive {
 /// and puts them into `objects`: for clusters in which nobody else keeps the Nodes up to date. Changes nothing else. Returns notes
 /// about nodes that cannot be asked; what their Nodes say counts.
 [[nodiscard]] std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
-                                                 const std::vector<plan::ApplyWork>& works);
+                                                 const std::vector<plan::ApplyWork>& works, const CheckObserver& observer);
 
 /// Leaves the nodes of `work` that `request.nodes` and `request.selector` choose. Errors: not_found "node-not-found" for a name
 /// that no Node has.

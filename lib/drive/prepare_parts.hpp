@@ -3,6 +3,7 @@
 #pragma once
 
 #include "drive/fleet.hpp"
+#include "drive/late_words.hpp"
 #include "drive/prepare.hpp"
 
 namespace kmm::drive {
@@ -12,18 +13,28 @@ namespace kmm::drive {
 [[nodiscard]] std::vector<std::string> walk_order(const api::Objects& objects, const StartRequest& request, std::vector<std::string> chosen,
                                                   std::vector<std::string>& notes);
 
+/// Who is told of what takes long.
+struct Waiting {
+    LateWords& late;
+    const CheckObserver& observer;
+};
+
 /// A record of a node with its facts and zone; what is live of `kernel_module` into `live`. Asks again if the connection is lost at
 /// once. Errors: those of the node; hung "loader-hung".
 [[nodiscard]] upgrade::NodeRecord look_before(const api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
-                                              const std::string& kernel_module, const std::string& name, LiveModule& live);
+                                              const std::string& kernel_module, const std::string& name, LiveModule& live,
+                                              const Waiting& waiting);
 
 /// Puts what a rollback needs into `record`: labels, entry and identity of what is there.
 void note_previous(upgrade::NodeRecord& record, const NodeView& view, const LiveModule& live);
 
+/// The pull Secret of that name in the Module's namespace; nullptr for the name "". Errors: not_found "secret-not-found".
+[[nodiscard]] const api::Secret* secret_for(const api::Objects& objects, const api::Module& module, const std::string& name);
+
 /// Status and check of one node that is to run `request.to_version` of `module`. Throws the Error that keeps it from that.
 [[nodiscard]] upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
                                              const StartRequest& request, const std::string& kernel_module, const std::string& name,
-                                             const CheckObserver& observer);
+                                             const Waiting& waiting);
 
 /// An annotation that cannot be read forbids nothing, which is not what was meant. Errors: data with all faults.
 void require_annotations(const api::Objects& objects, const api::Module& module);

@@ -181,7 +181,7 @@ void Apply::refresh(cluster::Snapshot& snapshot) {
     const auto chosen = works(snapshot);
     const auto runner = session_.make_runner(request_.options, *store_, {});
     drive::Worker worker(*runner);
-    for (const auto& note : drive::ask_nodes(snapshot.objects, worker, session_.clock(), request_, chosen)) tell(note);
+    for (const auto& note : drive::ask_nodes(snapshot.objects, worker, session_.clock(), request_, chosen, check_observer(session_, ""))) tell(note);
 }
 
 void Apply::review(const std::vector<ApplyWork>& all) {

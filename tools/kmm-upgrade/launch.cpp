@@ -212,8 +212,9 @@ drive::CheckObserver check_observer(Session& session, const std::string& version
     return [&session, version, mutex](const std::string& node, const std::string& what) {
         const std::lock_guard guard(*mutex);
         auto& context = session.context();
-        if (what != "check" || context.verbosity < 0) return;
-        context.console.err(fmt::format("{} {} checks {}\n", clock_text(base::format_rfc3339(session.clock().now_unix())), node, version));
+        if (what == "status" || context.verbosity < 0) return;
+        context.console.err(fmt::format("{} {} {}\n", clock_text(base::format_rfc3339(session.clock().now_unix())), node,
+                                        what == "check" ? "checks " + version : what));
     };
 }
 
