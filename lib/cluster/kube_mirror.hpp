@@ -35,6 +35,7 @@ struct Mirror {
     };
     std::map<std::string, Entry> entries;
     bool listed = false;
+    bool is_lacking = false;  ///< the server has not the kind, so nobody watches
     std::uint64_t news = 0;  ///< how many times the watch has brought something
     std::exception_ptr failure;
     std::thread thread;

@@ -17,6 +17,7 @@
 #include "api/labels.hpp"
 #include "base/text.hpp"
 #include "cluster/config_list.hpp"
+#include "cluster/definitions.hpp"
 #include "cluster/kube_mirror.hpp"
 #include "kube/fleet.hpp"
 
@@ -104,6 +105,10 @@ void KubeStore::Cache::run(Mirror& mirror) {
     while (!stopping) {
         try {
             if (!mirror.resource.group.empty() && !client->serves(mirror.resource)) {
+                {
+                    const std::lock_guard lock(mutex);
+                    mirror.is_lacking = true;
+                }
                 receiver.listed({});
                 return;
             }
@@ -120,14 +125,20 @@ void KubeStore::Cache::run(Mirror& mirror) {
 
 void KubeStore::Cache::begin() {
     for (auto& mirror : mirrors) {
-        bool has_failed = false;
+        bool has_ended = false;
+        bool was_lacking = false;
         {
             const std::lock_guard lock(mutex);
-            has_failed = std::exchange(mirror.failure, nullptr) != nullptr;
-            if (has_failed) { mirror.listed = false; }
+            has_ended = std::exchange(mirror.failure, nullptr) != nullptr;
+            was_lacking = mirror.is_lacking;
         }
-        if (has_failed) { mirror.thread.join(); }
-        if (has_failed || !has_begun) {
+        has_ended = has_ended || (was_lacking && client->serves(mirror.resource));  // it was created meanwhile
+        if (has_ended) {
+            mirror.thread.join();
+            const std::lock_guard lock(mutex);
+            mirror.listed = mirror.is_lacking = false;
+        }
+        if (has_ended || !has_begun) {
             mirror.thread = std::thread([this, &mirror] { run(mirror); });
         }
     }
@@ -373,12 +384,8 @@ std::uint64_t KubeStore::await_news(std::uint64_t seen, std::chrono::millisecond
 void KubeStore::limit_writes(Writes writes) noexcept { cache_->writes = writes; }
 
 void KubeStore::require_kinds() {
-    for (const kube::Resource* resource : {&kube::resources::k_modules, &kube::resources::k_node_modules_configs}) {
-        if (cache_->client->serves(*resource)) { continue; }
-        throw Error(Exit::not_found, "kmm-not-installed",
-                    fmt::format("{} has no kind {} ({})", describe(), resource->kind, resource->api_version()))
-            .hint("kubectl apply -k manifests/crd");
-    }
+    const auto lacking = lacking_kinds(*cache_->client);
+    if (!lacking.empty()) { throw lacking_error(describe(), lacking.front()); }
 }
 
 void KubeStore::require_rights(const std::vector<kube::Rule>& more) {

@@ -161,6 +161,8 @@ public:
     // What the server knows.
     /// True if the server has this kind in this version. Asked once for each group and version.
     [[nodiscard]] bool serves(const Resource& resource);
+    /// What the server has is asked for anew by the next `serves`.
+    void forget_served();
     /// The resource with the version that the server prefers among those that have it; nullopt if none has.
     [[nodiscard]] std::optional<Resource> discover(const Resource& resource);
     /// "v1.34.1".

@@ -38,6 +38,11 @@ bool Client::serves(const Resource& resource) {
     return served_.insert_or_assign(group_version, std::move(plurals)).first->second.contains(resource.plural);
 }
 
+void Client::forget_served() {
+    const std::lock_guard lock(mutex_);
+    served_.clear();
+}
+
 std::optional<Resource> Client::discover(const Resource& resource) {
     if (resource.group.empty()) { return serves(resource) ? std::optional(resource) : std::nullopt; }
     Call call;

@@ -127,6 +127,7 @@ struct Run {
     std::string procedure = "module";
     std::string cluster_identity, cluster_place;  ///< identity, and the path or name it was reached by
     std::string created, created_by, tool_version;
+    std::string created_definitions;  ///< CustomResourceDefinitions that were created for it, "a,b"; they stay
     bool adopted = false;            ///< made from what the cluster says: which builds run where is found out when it matters
     std::string module_namespace, module_name, kernel_module;  ///< kernel_module: the main module's name, "-" as "_"
     std::string from_version;        ///< "" when no node had one; "v1,v2" when nodes differ

@@ -187,6 +187,7 @@ void visit_run(const Visitor& visit, Record& it) {
     visit.text("created", it.created);
     visit.text("createdBy", it.created_by);
     visit.text("toolVersion", it.tool_version);
+    visit.text("createdDefinitions", it.created_definitions);
     visit.flag("adopted", it.adopted, false);
     visit.text("moduleNamespace", it.module_namespace);
     visit.text("moduleName", it.module_name);

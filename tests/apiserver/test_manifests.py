@@ -44,6 +44,28 @@ class Manifests(Installed):
         self.assertEqual([t["metadata"]["resourceVersion"] for t in manifests.apply(self.api, HERE / "rbac")],
                          [t["metadata"]["resourceVersion"] for t in manifests.apply(self.api, HERE / "rbac")])
 
+    def test_kinds_that_are_lacking_are_created_as_here(self):
+        fleet = Fleet(self, "kinds", count=1, via="self")
+        paths = [f"{manifests.DEFINITIONS}/{name}.kmm.sigs.x-k8s.io" for name in ("nodemodulesconfigs", "modules")]
+        before = [self.api.get(path)["spec"] for path in paths]
+        self.addCleanup(manifests.install_definitions, self.api, ROOT)
+
+        def remove(paths):
+            for path in paths:
+                self.api.delete(path)
+                self.wait(f"{path} to be gone", lambda path=path: self.api.raw("GET", path)[0] == 404)
+                group = "/apis/kmm.sigs.x-k8s.io/v1beta1"
+                self.wait("the kind to be gone", lambda: self.api.raw("GET", f"{group}/{path.split('/')[-1].split('.')[0]}")[0] == 404)
+
+        # Without NodeModulesConfig an upgrade makes the kind and is walked; without both, apply makes them for the Modules to come.
+        remove(paths[:1])
+        self.assertIn("creating CustomResourceDefinition nodemodulesconfigs.", fleet.run(*fleet.start("v1"), "--kubeconfig", fleet.access()))
+        self.assertTrue(all(fleet.live().values()), fleet.live())
+        self.free(f"/apis/kmm.sigs.x-k8s.io/v1beta1/namespaces/{fleet.namespace}/modules/{fleet.name}")
+        remove(paths)
+        fleet.run("apply", *fleet.how, "--kubeconfig", fleet.access())
+        self.assertEqual([self.api.get(path)["spec"] for path in paths], before)
+
     def test_the_example_drivers(self):
         for namespace in ("gpu-drivers", "network-drivers"):
             self.namespace(namespace)

@@ -8,7 +8,7 @@ Every NAME is a context of the kubeconfig that KUBECONFIG names while the comman
 documents. The first one is the current context. Exits like the command.
 
   --deny VERB:RESOURCE    403 for it, and access reviews say no; may be repeated
-  --without GROUP         the API group is not there; may be repeated
+  --without NAME          this API group, or resource, is not there until somebody creates its definition; may be repeated
   --fail N:STATUS         the first N requests are answered with STATUS
   --budget-after N        a PodDisruptionBudget that allows nothing gives way after N refused evictions
   --kill N:WHEN:FILE      SIGKILLs the process whose number is in FILE before or after the Nth request is answered
@@ -249,14 +249,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message,
                      "code": status}, status)
 
-    def served(self):
-        return [row for row in KINDS if row[1] not in self.options.without]
+    def served(self, cluster):
+        return [row for row in KINDS if not {row[0], row[1]} & set(self.options.without)
+                or ("customresourcedefinitions", "", f"{row[0]}.{row[1]}") in cluster.objects]
 
-    def discover(self, parts):
+    def discover(self, cluster, parts):
         if parts == ["version"]:
             return self.answer({"gitVersion": "v1.34.0", "major": "1", "minor": "34"})
         group, version = ("", parts[1:2]) if parts[0] == "api" else ((parts[1:2] or [""])[0], parts[2:3])
-        rows = [row for row in self.served() if row[1] == group]
+        rows = [row for row in self.served(cluster) if row[1] == group]
         if not rows:
             return self.fail(404, "NotFound", "the server could not find the requested resource")
         if not version:
@@ -308,7 +309,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.fail(self.options.fail_status, "", "the server is sad")
         cluster = self.clusters[parts.pop(0)]
         if parts[0] == "version" or len(parts) < (3 if parts[0] == "api" else 4):
-            return self.discover(parts)
+            return self.discover(cluster, parts)
         group, version = ("", parts[1]) if parts[0] == "api" else (parts[1], parts[2])
         rest = parts[2:] if parts[0] == "api" else parts[3:]
         if rest[0] in ("selfsubjectreviews", "selfsubjectaccessreviews"):
@@ -317,7 +318,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if rest[0] == "namespaces" and len(rest) > 2:
             namespace, rest = rest[1], rest[2:]
         plural, name, subresource = (rest + ["", ""])[:3]
-        row = next((row for row in self.served() if (row[0], row[1], row[2]) == (plural, group, version)), None)
+        row = next((row for row in self.served(cluster) if (row[0], row[1], row[2]) == (plural, group, version)), None)
         if row is None:
             return self.fail(404, "NotFound", "the server could not find the requested resource")
         verb = {"GET": "get" if name else "watch" if "watch" in query else "list", "POST": "create", "PUT": "update",

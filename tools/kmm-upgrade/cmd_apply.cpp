@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -111,6 +112,7 @@ private:
     std::unique_ptr<cluster::NodeRunner> runner_;
     bool is_blocked_ = false;  ///< a node cannot get what it should have
     bool is_left_ = false;     ///< a node is left as it is, for this or another reason
+    std::string definitions_;  ///< those that are to be created, and are in no record yet
 };
 
 Apply::Apply(Session& session) : session_(session), console_(session.context().console) {
@@ -160,7 +162,8 @@ void Apply::open() {
     require_free(session_.load());
     store_ = session_.open_cluster(place_);
     if (before_) drive::require_cluster_of(*before_, *store_);
-    Session::require_kinds(*store_);
+    definitions_ = Session::kinds_to_create(request_.options, *store_, Session::Definitions::all);
+    if (dry_) say_definitions(session_, definitions_);
     workloads_ = Session::workloads_on(*store_);
     using Leaving = cluster::Workloads::Leaving;
     if (request_.options.drain) workloads_->require_rights(request_.options.evict_users ? Leaving::users : Leaving::all);
@@ -206,8 +209,12 @@ Exit Apply::say_nothing() {
     auto& context = session_.context();
     const auto document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "nothing-to-do"}});
     if (!print_document(context, document) && context.output != "name")
-        console_.out(is_left_ ? "nothing else to do\n" : "nothing to do: every node is as the Modules say\n");
+        console_.out(is_left_              ? "nothing else to do\n"
+                     : definitions_.empty() ? "nothing to do: every node is as the Modules say\n"
+                     : dry_                 ? "nothing was done; next: the same command without --dry-run\n"
+                                            : "nothing else to do yet; next: kubectl apply the Modules, then the same command\n");
     return is_blocked_ ? Exit::partial : Exit::ok;
+    if (!dry_) session_.create_kinds(definitions_, *store_);
 }
 
 bool Apply::is_related(const ApplyWork& work, const api::Objects& objects) const {
@@ -316,6 +323,7 @@ Exit Apply::run() {
 Exit run_apply(const cli::Args& args, cli::Context& context) {
     if (is_to_be_resumed(args, context)) return run_resume(args, context);
     Session session(args, context);
+    run.created_definitions = std::exchange(definitions_, "");
     return Apply(session).run();
 }
 

@@ -65,7 +65,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
         require_free(session.load());
     }
     const auto store = session.open_cluster(place);
-    Session::require_kinds(*store);
+    const auto definitions = Session::kinds_to_create(request.options, *store, Session::Definitions::of_nodes);
     Session::limit_writes(request.options, *store);
     const auto workloads = Session::workloads_on(*store);
     using Leaving = cluster::Workloads::Leaving;
@@ -80,6 +80,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     auto prepared = drive::prepare(snapshot, worker, session.clock(), request, check_observer(session, request.to_version));
     finish_preparing(session, prepared, share, place, *workloads, drive::find_module(snapshot.objects, errand.ns, errand.module));
     Session::require_images(prepared.run, *store);
+    prepared.run.created_definitions = definitions;
     if (dry && prepared.run.options.runner == upgrade::k_runner_operator) {
         const auto& run = prepared.run;
         for (const auto& node : run.nodes) {
@@ -91,6 +92,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
         return Exit::ok;
     }
     if (dry) {
+        say_definitions(session, definitions);
         drive::DryStore dry_store(*store, dry_sink(session));
         const auto ended = dry_walk(session, prepared.run, dry_store, *workloads, *runner);
         context.console.out(ended == drive::Ended::complete ? "nothing was done; next: the same command without --dry-run\n"

@@ -14,6 +14,7 @@
 #include "drive/drain.hpp"
 #include "kmm-upgrade/progress.hpp"
 #include "kmm-upgrade/view.hpp"
+#include "record/space.hpp"
 #include "sys/host.hpp"
 #include "sys/local_time.hpp"
 #include "sys/random.hpp"
@@ -248,6 +249,11 @@ drive::ActionSink dry_sink(Session& session) {
     };
 }
 
+void say_definitions(Session& session, const std::string& names) {
+    for (const auto name : base::split(names, ','))
+        if (!name.empty()) dry_sink(session)("cluster", fmt::format("create CustomResourceDefinition {}", name));
+}
+
 drive::Ended dry_walk(Session& session, const upgrade::Run& prepared, drive::DryStore& dry_store, cluster::Workloads& workloads,
                       cluster::NodeRunner& runner) {
     auto& console = session.context().console;
@@ -275,8 +281,12 @@ Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store
     auto& context = session.context();
     run.cluster_identity = store.identity(true);
     // Not archived first: a run of `apply` says what is left to do after it until the next one does.
-    if (const auto old = session.load()) session.directory().succeed(old->module_name + "-" + old->to_text(), upgrade::encode(run));
-    else session.directory().begin(upgrade::encode(run));
+    const auto old = session.load();
+    record::with_space_explained(session.directory().path(), "the same command again", [&] {
+        if (old) session.directory().succeed(old->module_name + "-" + old->to_text(), upgrade::encode(run));
+        else session.directory().begin(upgrade::encode(run));
+    });
+    session.create_kinds(run.created_definitions, store);
     drive::StateJournal journal(session.directory());
     Progress progress(context, run);
     drive::Recorder recorder(upgrade::replay({{run.created, upgrade::encode(run)}}), journal, session.clock(),

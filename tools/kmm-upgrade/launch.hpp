@@ -60,6 +60,8 @@ void finish_preparing(Session& session, drive::Prepared& prepared, const Share& 
 
 /// Prints what would be done. Thread safe; `session` must outlive it.
 [[nodiscard]] drive::ActionSink dry_sink(Session& session);
+/// Prints which of Run::created_definitions would be created.
+void say_definitions(Session& session, const std::string& names);
 /// Walks a run that does nothing, with a runner of its own over `runner`.
 [[nodiscard]] drive::Ended dry_walk(Session& session, const upgrade::Run& prepared, drive::DryStore& store, cluster::Workloads& workloads,
                                     cluster::NodeRunner& runner);

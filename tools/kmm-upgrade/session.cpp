@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <set>
@@ -12,6 +13,7 @@
 
 #include "api/codec.hpp"
 #include "base/text.hpp"
+#include "cluster/definitions.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/kube_store.hpp"
 #include "cluster/local_runner.hpp"
@@ -22,6 +24,7 @@
 #include "kube/kubeconfig.hpp"
 #include "kube/own_pod.hpp"
 #include "kube/teller.hpp"
+#include "record/space.hpp"
 #include "sys/host.hpp"
 #include "sys/local_time.hpp"
 #include "sys/signals.hpp"
@@ -102,7 +105,10 @@ upgrade::Run Session::must_load() {
 }
 
 void Session::lock(const std::string& operation) {
-    if (!lock_) lock_.emplace(directory_.lock(record::current_owner(operation, clock_)));
+    if (lock_) return;
+    lock_.emplace(record::with_space_explained(directory_.path(), "the same command again", [&] {
+        return directory_.lock(record::current_owner(operation, clock_));
+    }));
 }
 
 namespace {
@@ -203,6 +209,42 @@ void Session::choose_runner(upgrade::Options& options, const std::string& place,
 
 void Session::require_kinds(cluster::ClusterStore& store) {
     if (auto* server = dynamic_cast<cluster::KubeStore*>(&store)) server->require_kinds();
+}
+
+std::string Session::kinds_to_create(const upgrade::Options& options, cluster::ClusterStore& store, Definitions wanted) {
+    auto* server = dynamic_cast<cluster::KubeStore*>(&store);
+    if (server == nullptr) return "";
+    auto& client = server->client();
+    const auto kinds = cluster::lacking_kinds(client);
+    if (kinds.empty()) return "";
+    const auto place = server->describe();
+    if (options.runner != "self") throw cluster::lacking_error(place, kinds.front());
+    if (wanted == Definitions::of_nodes && kinds.front().kind == kube::resources::k_modules.kind)
+        throw cluster::lacking_error(place, kinds.front()).hint("kubectl apply -k manifests/crd, or kmm-upgrade apply, which creates it; then the Module");
+    cluster::require_creatable(client, place, kinds, cluster::kube_store_rules());
+    const auto signs = options.operator_said.empty() ? cluster::look_for_operator(client) : cluster::OperatorSigns{};
+    if (!signs.pods.empty())
+        throw Error(Exit::checks_failed, "operator-present",
+                    fmt::format("KMM's operator is at work in {} (Pod {}), which brings the kind {}; it is not there", place,
+                                signs.pods.front().name, kinds.front().kind))
+            .detail("known by", signs.pods.front().sign)
+            .hint("look why its installation is not complete; --operator absent if that is no operator of KMM");
+    std::vector<std::string> names;
+    for (const auto& kind : kinds) names.push_back(kind.full_name());
+    return base::join(names, ",");
+}
+
+void Session::create_kinds(const std::string& names, cluster::ClusterStore& store) {
+    auto* server = dynamic_cast<cluster::KubeStore*>(&store);
+    if (server == nullptr || names.empty()) return;
+    const auto wanted = base::split(names, ',');
+    for (const auto& kind : cluster::lacking_kinds(server->client())) {
+        const auto name = kind.full_name();
+        if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
+        if (context_.verbosity >= 0) context_.console.err(fmt::format("note: creating CustomResourceDefinition {}\n", name));
+        if (!cluster::create_definition(server->client(), kind) && context_.verbosity >= 0)
+            context_.console.err(fmt::format("note: {} was created by somebody else meanwhile\n", name));
+    }
 }
 
 namespace {
@@ -317,12 +359,14 @@ void Session::require_operator(const upgrade::Options& options, cluster::KubeSto
     if (!is_operated && !signs.pods.empty())
         throw Error(Exit::checks_failed, "operator-present",
                     fmt::format("KMM's operator is at work in {} (Pod {}): it would load and unload Module {}/{} as well", server.describe(),
-                                signs.pods.front(), errand.ns, errand.module))
+                                signs.pods.front().name, errand.ns, errand.module))
+            .detail("known by", signs.pods.front().sign)
             .hint("--via operator sets the version labels and lets it work; --operator absent if it leaves this Module alone");
     if (is_operated && !signs.any())
         throw Error(Exit::checks_failed, "operator-missing",
                     fmt::format("nothing in {} tells of KMM's operator: no Pod of it, no NodeModulesConfig that it wrote", server.describe()))
-            .detail("looked for", fmt::format("Pods labelled {}=kmm", cluster::k_label_part_of))
+            .detail("looked for", fmt::format("Pods labelled {}=kmm, named kmm-operator-controller, or of the image "
+                                              "kernel-module-management-operator", cluster::k_label_part_of))
             .hint("--via self loads and unloads by worker Pods; --operator present if it is there all the same");
 }
 
@@ -406,7 +450,10 @@ std::unique_ptr<cluster::NodeRunner> runner_of(Session& session, upgrade::Run& r
     if (reach == Reach::nodes && run.options.runner == "self")
         for (const auto& module : store.read().objects.modules)
             if (module.meta.namespace_ == errand.ns && module.meta.name == errand.module) errand.rights = cluster::plugin_rules(module);
-    if (reach == Reach::nodes) session.secure(run.options, store, errand, Session::Purpose::change);
+    if (reach == Reach::nodes) {
+        session.secure(run.options, store, errand, Session::Purpose::change);
+        session.create_kinds(run.created_definitions, store);
+    }
     return session.make_runner(run.options, store, errand);
 }
 

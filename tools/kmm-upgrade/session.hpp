@@ -55,6 +55,14 @@ public:
     void choose_runner(upgrade::Options& options, const std::string& place, Age age) const;
     /// As KubeStore::require_kinds; nothing for a directory.
     static void require_kinds(cluster::ClusterStore& store);
+    /// As require_kinds, but where nodes are reached by worker Pods, and so without an operator, kinds that the server lacks are to be
+    /// created: NodeModulesConfig, and with Definitions::all also Module, without which there is no Module to start. The names of their
+    /// definitions, "a,b", for upgrade::Run::created_definitions; "" if nothing is lacking. Changes nothing.
+    /// Errors: those of require_kinds and require_creatable; checks_failed "operator-present".
+    enum class Definitions { of_nodes, all };
+    [[nodiscard]] static std::string kinds_to_create(const upgrade::Options& options, cluster::ClusterStore& store, Definitions wanted);
+    /// Creates those of `names` that are still lacking, and says so. Errors: those of create_definition.
+    void create_kinds(const std::string& names, cluster::ClusterStore& store);
     /// Beside an operator `store` may change labels of nodes, and nothing else: neither are other rights asked for.
     static void limit_writes(const upgrade::Options& options, cluster::ClusterStore& store);
     /// On an API server: asks for every right, then, unless it is to look only, takes the Lease of this Module, which is given up with the session. From then

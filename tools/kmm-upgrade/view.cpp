@@ -37,6 +37,8 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
     std::vector<Line> lines;
     lines.push_back({"module", run.module(), versions(run)});
     lines.push_back({"state", run.state, counts_text(run)});
+    for (const auto name : base::split(run.created_definitions, ','))
+        if (!name.empty()) lines.push_back({"created", fmt::format("CustomResourceDefinition {}", name), ""});
     for (const auto& node : run.nodes) {
         if (!upgrade::is_failed_node_state(node.state)) continue;
         const auto message = node.kernel_line.empty() ? node.message : "kernel said " + node.kernel_line;

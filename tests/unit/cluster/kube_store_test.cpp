@@ -49,6 +49,7 @@ public:
     [[nodiscard]] std::size_t count(const std::string& text) const { return server_.count(text); }
     std::atomic<bool> has_watch{true};  ///< false: nothing that happens is told
     std::atomic<bool> forbids{false};
+    std::atomic<bool> has_kinds{true};  ///< Module and NodeModulesConfig are served
 
 private:
     void bump() {
@@ -60,6 +61,7 @@ private:
         const std::string path = request.target.substr(0, request.target.find('?'));
         const bool is_watch = request.target.find("watch=true") != std::string::npos;
         if (forbids) { return status_reply(403, "Forbidden", "no"); }
+        if (path == k_kmm_path && !has_kinds) { return status_reply(404, "NotFound", "no such group"); }
         if (path == k_kmm_path) { return reply(200, R"({"resources":[{"name":"modules"},{"name":"nodemodulesconfigs"}]})"); }
         if (path == "/api/v1/namespaces/kube-system") { return reply(200, R"({"kind":"Namespace","metadata":{"uid":"the-uid"}})"); }
         if (is_watch) {
@@ -168,6 +170,21 @@ TEST_CASE("a live store: what was written is in the next read, without another l
     CHECK(cluster.count("/api/v1/nodes?limit") == 1);
     store.patch_node_labels("node-a", {{"a.b/c", "v1"}}, {});
     CHECK(cluster.count("/api/v1/nodes/node-a") == 1);
+}
+
+TEST_CASE("a live store: a kind that comes later is listed then") {
+    SmallCluster cluster;
+    cluster.has_kinds = false;
+    KubeStore store = cluster.store();
+    static_cast<void>(store.read());
+    static_cast<void>(store.read());
+    CHECK(cluster.count("/nodemodulesconfigs?limit") == 0);
+    cluster.has_kinds = true;
+    store.client().forget_served();
+    static_cast<void>(store.read());
+    static_cast<void>(store.read());
+    CHECK(cluster.count("/nodemodulesconfigs?limit") == 1);
+    CHECK(cluster.count("/modules?limit") == 1);
 }
 
 TEST_CASE("a live store: what others change comes by the watch") {

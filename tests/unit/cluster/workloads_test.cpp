@@ -4,6 +4,7 @@
 #include "cluster/workloads.hpp"
 #include "unit/cluster/tree.hpp"
 #include "unit/kube/fixture.hpp"
+#include "value/writer.hpp"
 
 using namespace kmm;
 using namespace kmm::kube::test;
