@@ -24,6 +24,8 @@ constexpr milliseconds k_idle_patience{60'000};  // until a DaemonSet's status s
 
 std::string plugin_label(const Node& object, std::string_view key) { return object.get_string({"metadata", "labels", key}); }
 
+std::string version_text(const Node& object) { return object.get_string({"metadata", "resourceVersion"}); }
+
 bool is_of_daemon_set(const Node& pod) {
     const Node* owners = pod.find_path({"metadata", "ownerReferences"});
     if (owners == nullptr) { return false; }
@@ -187,9 +189,10 @@ void PluginStore::collect(const std::string& version) {
     }
 }
 
-void PluginStore::apply() {
+std::vector<std::string> PluginStore::apply() {
+    std::vector<std::string> changed;
     const auto wanted = module();
-    if (!wanted || !has_plugins(*wanted)) { return; }
+    if (!wanted || !has_plugins(*wanted)) { return changed; }
     kube::Client& client = store_.client();
     if (wanted->dra && !client.serves(k_device_classes)) {
         throw Error(Exit::checks_failed, "dra-not-served",
@@ -209,17 +212,27 @@ void PluginStore::apply() {
     const auto there = client.list_all(kube::resources::k_daemon_sets, query);
     for (auto& object : render::render(objects, options, k_groups).objects) {
         if (object.get_string({"kind"}) == "DeviceClass") {
-            static_cast<void>(client.apply(k_device_classes, object, kube::Force::no));
+            const std::string name = object.get_string({"metadata", "name"});
+            const auto before = client.find(k_device_classes, {"", name});
+            const auto after = client.apply(k_device_classes, object, kube::Force::no);
+            if (!before || version_text(*before) != version_text(after)) { changed.push_back("DeviceClass " + name); }
             continue;
         }
         const Node* labels = object.find_path({"metadata", "labels"});
+        std::string before;
         for (const auto& set : there) {
             const Node* theirs = set.find_path({"metadata", "labels"});
-            if (theirs != nullptr && theirs->same_value(*labels)) { object.find("metadata")->set("name", set.get_string({"metadata", "name"})); }
+            if (theirs == nullptr || !theirs->same_value(*labels)) { continue; }
+            object.find("metadata")->set("name", set.get_string({"metadata", "name"}));
+            before = version_text(set);
         }
         object.find("metadata")->erase("generateName");
-        static_cast<void>(client.apply(kube::resources::k_daemon_sets, object, kube::Force::no));
+        const auto after = client.apply(kube::resources::k_daemon_sets, object, kube::Force::no);
+        if (before.empty() || before != version_text(after)) {
+            changed.push_back(fmt::format("DaemonSet {}/{}", namespace_, object.get_string({"metadata", "name"})));
+        }
     }
+    return changed;
 }
 
 void PluginStore::patch_node_labels(const std::string& node, const LabelChange& change, const LabelChange& expected) {

@@ -48,8 +48,10 @@ public:
     [[nodiscard]] std::string describe() const override { return store_.describe(); }
 
     /// Applies the DaemonSets and DeviceClasses that the Module asks for now, as kmm-plan renders them. A DaemonSet of the same role
-    /// and version with another name is taken over. Errors: those of kube::Client; checks_failed "dra-not-served".
-    void apply();
+    /// and version with another name is taken over. Returns those that are new or were not so before: "DaemonSet NS/NAME", "DeviceClass NAME".
+    /// Errors: those of kube::Client; checks_failed "dra-not-served".
+    std::vector<std::string> apply();
+    [[nodiscard]] bool is_thread_safe() const override { return true; }
 
 private:
     using Pods = std::map<std::string, value::Node>;  ///< Pods of the Module's DaemonSets on one node, by uid

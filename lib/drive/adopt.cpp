@@ -22,6 +22,9 @@ using upgrade::EventKind;
 
 constexpr std::string_view k_owner_prefix = "kmm-upgrade ";
 
+// An apply has no version to come from: its record holds nothing that the cluster does not tell the next one.
+constexpr const char* k_go_on_applying = "kmm-upgrade apply goes on from whatever is there; kmm-upgrade doctor --fix lifts cordons of a lost run";
+
 enum class Stand { done, middle, pending };
 
 /// What ran on a node before the upgrade.
@@ -184,9 +187,12 @@ const api::Module& find_under_way(const api::Objects& objects, const AdoptReques
         }
     }
     if (found.size() == 1) return *found.front().first;
-    if (found.empty())
-        throw Error(Exit::not_found, "nothing-to-adopt", "nothing in the cluster is in the middle of an upgrade")
-            .hint("name MODULE and --to VERSION to record it as it stands");
+    if (found.empty()) {
+        Error error(Exit::not_found, "nothing-to-adopt", "nothing in the cluster is in the middle of an upgrade");
+        for (const auto& sign : request.signs)
+            error.detail(sign.ns + "/" + sign.module, base::escape(sign.what));
+        throw std::move(error).hint(request.signs.empty() ? "name MODULE and --to VERSION to record it as it stands" : k_go_on_applying);
+    }
     Error error(Exit::checks_failed, "adopt-ambiguous", fmt::format("upgrades of {} Modules seem to be under way", found.size()));
     for (const auto& [module, text] : found) error.detail(module->full_name(), text);
     throw std::move(error).hint("name one of them: kmm-upgrade adopt " + found.front().first->full_name());
@@ -345,7 +351,7 @@ Adopted adopt(const cluster::Snapshot& snapshot, const sys::Clock& clock, const 
     if (survey.to.empty())
         throw Error(Exit::checks_failed, "no-version", fmt::format("Module {} has no version, so that nothing tells of an upgrade", module.full_name()))
             .at(module.meta.origin)
-            .hint("kmm-upgrade apply brings nodes to what the Module says, whatever was under way");
+            .hint(k_go_on_applying);
     if (request.start.to_version.empty() && !survey.is_under_way())
         throw Error(Exit::not_found, "nothing-to-adopt",
                     fmt::format("no upgrade of Module {} is under way; {}", module.full_name(), survey.text()))

@@ -21,6 +21,20 @@ plan::DrainRules drain_rules_of(const upgrade::Options& options, const api::Modu
     return rules;
 }
 
+namespace {
+
+bool has_self(const std::vector<api::WorkloadPod>& pods) {
+    return std::any_of(pods.begin(), pods.end(), [](const api::WorkloadPod& pod) { return pod.is_self; });
+}
+
+}  // namespace
+
+std::string own_node_of(cluster::Workloads& workloads, const upgrade::Run& run) {
+    for (const auto& node : run.nodes)
+        if (has_self(workloads.pods(node.name))) return node.name;
+    return "";
+}
+
 DrainReview review_drain(cluster::Workloads& workloads, const api::Module& module, const upgrade::Run& run) {
     const auto rules = drain_rules_of(run.options, module, workloads);
     DrainReview review;
@@ -30,7 +44,7 @@ DrainReview review_drain(cluster::Workloads& workloads, const api::Module& modul
         const auto pods = workloads.pods(node.name);
         for (const auto& text : plan::plan_drain(pods, rules).refusals) refused.emplace_back(node.name, text);
         all.insert(all.end(), pods.begin(), pods.end());
-        if (std::any_of(pods.begin(), pods.end(), [](const api::WorkloadPod& pod) { return pod.is_self; })) review.own_node = node.name;
+        if (has_self(pods)) review.own_node = node.name;
     }
     if (!refused.empty()) {
         std::set<std::string> names;

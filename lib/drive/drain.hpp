@@ -26,6 +26,9 @@ struct DrainReview {
 /// Errors: checks_failed "pods-not-evictable" with one detail per node; those of drain_rules_of.
 [[nodiscard]] DrainReview review_drain(cluster::Workloads& workloads, const api::Module& module, const upgrade::Run& run);
 
+/// The node of `run` that this process runs on, in a Pod; "" for none. Lists the Pods of one node after the other until it is found.
+[[nodiscard]] std::string own_node_of(cluster::Workloads& workloads, const upgrade::Run& run);
+
 /// Puts the node that this process runs on at the end, so that what happens to it ends nothing but its own step. An order that a person
 /// has written down (a file) stays. True if that has changed anything.
 bool put_last(upgrade::Run& run, const std::string& own_node);

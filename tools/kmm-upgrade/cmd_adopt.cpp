@@ -8,6 +8,7 @@
 #include "cluster/kube_store.hpp"
 #include "cluster/workloads.hpp"
 #include "drive/adopt.hpp"
+#include "drive/drain.hpp"
 #include "kmm-upgrade/launch.hpp"
 #include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -75,6 +76,16 @@ void add_pod_signs(kube::Client& client, std::vector<drive::RunSign>& signs) {
     }
 }
 
+/// As start does where nodes are drained, if that node is not begun yet.
+void put_own_node_last(drive::Adopted& adopted, cluster::Workloads& workloads) {
+    auto& run = adopted.run;
+    if (!run.options.drain) return;
+    const auto own = drive::own_node_of(workloads, run);
+    const bool is_begun = std::any_of(adopted.events.begin(), adopted.events.end(), [&](const auto& event) { return event.node == own; });
+    if (!own.empty() && !is_begun && drive::put_last(run, own))
+        adopted.notes.push_back(fmt::format("node {} comes last: this runs on it", own));
+}
+
 /// The run as it is once all of `adopted` is recorded in `journal`.
 upgrade::Run record_all(const drive::Adopted& adopted, drive::Journal& journal, const sys::Clock& clock) {
     const auto header = upgrade::encode(adopted.run);
@@ -110,9 +121,9 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
         add_pod_signs(server->client(), request.signs);
     }
     auto adopted = drive::adopt(snapshot, session.clock(), request);
+    const auto workloads = Session::workloads_on(*store);
     if (adopted.run.options.drain)
-        cluster::workloads_of(*store)->require_rights(adopted.run.options.evict_users ? cluster::Workloads::Leaving::users
-                                                                                      : cluster::Workloads::Leaving::all);
+        workloads->require_rights(adopted.run.options.evict_users ? cluster::Workloads::Leaving::users : cluster::Workloads::Leaving::all);
     auto named = request.start;
     named.ns = adopted.run.module_namespace;
     named.name = adopted.run.module_name;
@@ -122,6 +133,7 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
     // Whoever had the Lease is gone now, and has changed nothing since.
     if (server != nullptr && !dry) adopted = drive::adopt(store->read(), session.clock(), request);
     auto& run = adopted.run;
+    put_own_node_last(adopted, *workloads);
     const auto wanted = share.of(run.nodes.size());
     run.options.max_unavailable = std::max(wanted, adopted.in_the_middle);
     if (run.options.max_unavailable > wanted)

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "cluster/kube_store.hpp"
+#include "cluster/plugin_store.hpp"
 #include "drive/prepare_apply.hpp"
 #include "kmm-upgrade/launch.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -84,6 +85,9 @@ private:
     /// Says what is left alone. Errors: checks_failed "versioned-module".
     void review(const std::vector<ApplyWork>& all);
     [[nodiscard]] Exit say_nothing();
+    /// What there is to do for Modules without a kernel module, of which no node is asked: their DaemonSets are applied. Nothing of it is
+    /// in a record: it is done at once. Errors: those of PluginStore::apply and Session::secure.
+    void apply_plugins(const cluster::Snapshot& snapshot, const std::vector<ApplyWork>& all);
     /// True if what is done for another Module changes whether this one can be checked.
     [[nodiscard]] bool is_related(const ApplyWork& work, const api::Objects& objects) const;
     void reach(const cluster::Snapshot& snapshot, const ApplyWork& work);
@@ -108,11 +112,11 @@ private:
     std::optional<drive::DryStore> dry_store_;
     std::vector<ApplyWork> todo_;
     std::vector<std::optional<drive::Prepared>> prepared_;
+    std::string definitions_;  ///< those that are to be created, and are in no record yet
     std::string reached_;  ///< the Module that `runner_` is for
     std::unique_ptr<cluster::NodeRunner> runner_;
     bool is_blocked_ = false;  ///< a node cannot get what it should have
     bool is_left_ = false;     ///< a node is left as it is, for this or another reason
-    std::string definitions_;  ///< those that are to be created, and are in no record yet
 };
 
 Apply::Apply(Session& session) : session_(session), console_(session.context().console) {
@@ -207,6 +211,7 @@ void Apply::review(const std::vector<ApplyWork>& all) {
 
 Exit Apply::say_nothing() {
     auto& context = session_.context();
+    if (!dry_) session_.create_kinds(definitions_, *store_);
     const auto document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "nothing-to-do"}});
     if (!print_document(context, document) && context.output != "name")
         console_.out(is_left_              ? "nothing else to do\n"
@@ -214,7 +219,37 @@ Exit Apply::say_nothing() {
                      : dry_                 ? "nothing was done; next: the same command without --dry-run\n"
                                             : "nothing else to do yet; next: kubectl apply the Modules, then the same command\n");
     return is_blocked_ ? Exit::partial : Exit::ok;
-    if (!dry_) session_.create_kinds(definitions_, *store_);
+}
+
+void Apply::apply_plugins(const cluster::Snapshot& snapshot, const std::vector<ApplyWork>& all) {
+    if (before_) return;
+    for (const auto& module : snapshot.objects.modules) {
+        const auto name = module.full_name();
+        const bool is_chosen = std::any_of(all.begin(), all.end(), [&](const ApplyWork& work) { return work.full_name() == name; });
+        if (module.module_loader || !cluster::has_plugins(module) || !is_chosen) continue;
+        auto* server = dynamic_cast<cluster::KubeStore*>(store_.get());
+        const bool is_narrowed = !request_.nodes.empty() || !selector_.empty();
+        if (server == nullptr || request_.options.runner != "self" || is_narrowed) {
+            is_left_ = true;
+            tell(is_narrowed ? fmt::format("{} has no kernel module, only DaemonSets, which are for all nodes: left out with --node and -l", name)
+                             : fmt::format("{} has no kernel module, only DaemonSets: --via self on an API server applies them; here: kmm-plan render "
+                                           "device-plugin dra | kubectl apply -f -", name));
+            continue;
+        }
+        Session::Errand errand{module.meta.namespace_, module.meta.name, "", request_.lineage, cluster::plugin_rules(module)};
+        session_.secure(request_.options, *store_, errand, dry_ ? Session::Purpose::look : Session::Purpose::change);
+        reached_.clear();
+        if (dry_) {
+            is_left_ = true;
+            console_.out(fmt::format("cluster  apply the DaemonSets of Module {}\n", name));
+            continue;
+        }
+        cluster::PluginStore plugins(*server, errand.ns, errand.module, std::chrono::milliseconds(request_.options.node_timeout_ms));
+        for (const auto& changed : plugins.apply()) {
+            is_left_ = true;
+            tell(fmt::format("applied {} of Module {}", changed, name));
+        }
+    }
 }
 
 bool Apply::is_related(const ApplyWork& work, const api::Objects& objects) const {
@@ -288,6 +323,7 @@ std::optional<Exit> Apply::walk(std::size_t index) {
         return Exit::checks_failed;
     }
     run.rest = rest_after(index);
+    run.created_definitions = std::exchange(definitions_, "");
     const auto launched = launch(session_, std::move(run), *store_, *workloads_, *runner_);
     if (launched.run.is_to_be_followed()) {
         if (session_.finish_one(launched.ended, launched.run) == Exit::partial) is_blocked_ = true;
@@ -304,6 +340,7 @@ Exit Apply::run() {
     auto all = works(snapshot);
     tell_warnings(session_, snapshot.diagnostics);
     review(all);
+    apply_plugins(snapshot, all);
     std::erase_if(all, [](const ApplyWork& work) { return !work.has_work(); });
     todo_ = std::move(all);
     if (todo_.empty()) return say_nothing();
@@ -323,7 +360,6 @@ Exit Apply::run() {
 Exit run_apply(const cli::Args& args, cli::Context& context) {
     if (is_to_be_resumed(args, context)) return run_resume(args, context);
     Session session(args, context);
-    run.created_definitions = std::exchange(definitions_, "");
     return Apply(session).run();
 }
 

@@ -379,7 +379,7 @@ std::unique_ptr<cluster::PluginStore> Session::make_plugins(const upgrade::Run& 
     if (server == nullptr || run.options.runner != "self") return nullptr;
     auto plugins = std::make_unique<cluster::PluginStore>(*server, run.module_namespace, run.module_name,
                                                           std::chrono::milliseconds(run.options.node_timeout_ms));
-    plugins->apply();
+    static_cast<void>(plugins->apply());
     return plugins;
 }
 
