@@ -72,6 +72,9 @@ std::string text_of(const LabelMove& move) {
 }  // namespace
 
 Exit run_migrate(const cli::Args& args, cli::Context& context) {
+    if (args.get("from-daemonset")) return run_takeover(args, context);
+    if (args.flag("remove-daemonset"))
+        throw Error(Exit::usage, "missing-option", "--remove-daemonset needs --from-daemonset NAMESPACE/NAME, the one to remove");
     Session session(args, context);
     drive::StartRequest request;
     take_module(args, request);

@@ -172,16 +172,24 @@ cli::Verb adopt_verb() {
 cli::Verb migrate_verb() {
     auto node = option("node", "NODE", "only this node");
     node.repeatable = true;
-    auto made = verb("migrate", "give version labels of KMM up to v2.6.0 their new name",
+    auto made = verb("migrate", "take over what KMM up to v2.6.0 or a DaemonSet has left",
                      "KMM up to v2.6.0 writes the label version-device-plugin, later versions version-schedule-pod, and none renames it. This "
                      "does, in one write a node, if both are still what was read: nothing is unloaded, and the node is in the same state "
                      "for the new KMM as it was for the old one. A node on which both labels are there and say different versions is "
                      "left as it is.\n\n"
                      "Run it when no KMM up to v2.6.0 is at work any more, which would write its label again. Pods of its DaemonSets end where the "
-                     "old label goes: those of the new KMM, or of kmm-upgrade, take over. Exit 12 if a node was left.",
+                     "old label goes: those of the new KMM, or of kmm-upgrade, take over. Exit 12 if a node was left.\n\n"
+                     "With --from-daemonset it is about a module that a DaemonSet has loaded by insmod or modprobe. Each node that MODULE selects is "
+                     "asked which build is live and checks the Module's image. Where they are the same, the node is recorded as having it: labels and "
+                     "NodeModulesConfig, by a run like that of start, which loads and unloads nothing there. Other nodes are left as they are, and "
+                     "named. The DaemonSet stays, unless --remove-daemonset asks for it and every node it has a Pod on has the module from the Module "
+                     "by now; its Pods stay even then, as many of them unload the module when they end.",
                      {{"kmm-upgrade migrate --dry-run", "which labels would be renamed"},
-                      {"kmm-upgrade migrate drivers/kmm-hello --node node-a", "one Module on one node"}},
-                     {option("dry-run", "", "print what would be renamed"), node}, run_migrate);
+                      {"kmm-upgrade migrate drivers/kmm-hello --node node-a", "one Module on one node"},
+                      {"kmm-upgrade migrate drivers/kmm-hello --from-daemonset old/hello-loader", "take over what that DaemonSet has loaded"}},
+                     {option("dry-run", "", "print what would be done"), node,
+                      option("from-daemonset", "NS/NAME", "the DaemonSet that has loaded the module of MODULE"),
+                      option("remove-daemonset", "", "with --from-daemonset: delete it afterwards, but not its Pods")}, run_migrate);
     cli::Positional module;
     module.name = "MODULE";
     module.help = "NAMESPACE/NAME, or NAME if it is unique; all if absent";

@@ -18,6 +18,8 @@ Exit run_nodes(const cli::Args& args, cli::Context& context);
 Exit run_delete(const cli::Args& args, cli::Context& context);
 Exit run_doctor(const cli::Args& args, cli::Context& context);
 Exit run_adopt(const cli::Args& args, cli::Context& context);
+/// migrate --from-daemonset.
+Exit run_takeover(const cli::Args& args, cli::Context& context);
 Exit run_migrate(const cli::Args& args, cli::Context& context);
 Exit run_history(const cli::Args& args, cli::Context& context);
 

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-upgrade migrate --from-daemonset: modules that a DaemonSet has loaded are recorded as a Module's, where they are its build already.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "api/labels.hpp"
+#include "base/text.hpp"
+#include "cluster/kube_store.hpp"
+#include "drive/fleet.hpp"
+#include "drive/prepare_apply.hpp"
+#include "drive/takeover.hpp"
+#include "kmm-upgrade/launch.hpp"
+#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "plan/apply.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+using drive::Holding;
+using value::Node;
+
+/// The DaemonSet that has loaded the module until now.
+struct Loader {
+    kube::Key key;
+    std::string uid;
+    std::string selector;          ///< of its Pods, for kubectl
+    bool has_hook = false;         ///< a preStop hook, which unloads the module in the usual recipes
+    std::set<std::string> nodes;   ///< that its Pods are on
+};
+
+bool has_stop_hook(const Node& daemon_set) {
+    const Node* containers = daemon_set.find_path({"spec", "template", "spec", "containers"});
+    return containers != nullptr && std::any_of(containers->items().begin(), containers->items().end(), [](const Node& container) {
+               return container.find_path({"lifecycle", "preStop"}) != nullptr;
+           });
+}
+
+Loader find_loader(kube::Client& client, const std::string& name) {
+    const auto slash = name.find('/');
+    if (slash == std::string::npos)
+        throw Error(Exit::usage, "bad-value", fmt::format("--from-daemonset is \"{}\", expected NAMESPACE/NAME", name));
+    Loader loader;
+    loader.key = {name.substr(0, slash), name.substr(slash + 1)};
+    const auto found = client.find(kube::resources::k_daemon_sets, loader.key);
+    if (!found)
+        throw Error(Exit::not_found, "daemonset-not-found", fmt::format("there is no DaemonSet {}", name)).hint("kubectl get daemonsets -A");
+    if (!found->get_string({"metadata", "labels", api::k_label_module_name}).empty())
+        throw Error(Exit::usage, "bad-value", fmt::format("DaemonSet {} is one of KMM itself, expected one that loads a module by its own means", name))
+            .hint("kmm-upgrade doctor finds those that are left over");
+    loader.uid = found->get_string({"metadata", "uid"});
+    loader.has_hook = has_stop_hook(*found);
+    if (const Node* labels = found->find_path({"spec", "selector", "matchLabels"}); labels != nullptr)
+        for (const auto& label : labels->members())
+            loader.selector += fmt::format("{}{}={}", loader.selector.empty() ? "" : ",", label.key, label.value.text());
+    kube::ListQuery query;
+    query.namespace_ = loader.key.namespace_;
+    query.label_selector = loader.selector;
+    for (const auto& pod : client.list_all(kube::resources::k_pods, query)) {
+        const Node* owners = pod.find_path({"metadata", "ownerReferences"});
+        const bool is_its = owners != nullptr && std::any_of(owners->items().begin(), owners->items().end(), [&](const Node& owner) {
+                                return owner.get_string({"uid"}) == loader.uid;
+                            });
+        const auto node = pod.get_string({"spec", "nodeName"});
+        if (is_its && !node.empty()) loader.nodes.insert(node);
+    }
+    return loader;
+}
+
+std::vector<kube::Rule> loader_rules(const std::string& ns, bool removes) {
+    std::vector<kube::Rule> rules{{"get", "apps", "daemonsets", "", ns, ""}, {"list", "", "pods", "", ns, ""}};
+    if (removes) rules.push_back({"delete", "apps", "daemonsets", "", ns, ""});
+    return rules;
+}
+
+/// What is left to do about the DaemonSet, or doing it.
+class Farewell {
+public:
+    Farewell(Session& session, cluster::KubeStore& server, const api::Module& module) : session_(session), server_(server), module_(module) {}
+
+    /// Nodes that have the module from the DaemonSet alone.
+    [[nodiscard]] std::vector<std::string> dependent(const Loader& loader) const {
+        const auto objects = server_.read().objects;
+        std::vector<std::string> names;
+        for (const auto& name : loader.nodes) {
+            const bool is_there = std::any_of(objects.nodes.begin(), objects.nodes.end(), [&](const auto& node) { return node.meta.name == name; });
+            if (is_there && !drive::view_of(objects, name, module_.meta.namespace_, module_.meta.name).status) names.push_back(name);
+        }
+        return names;
+    }
+    void tell(const Loader& loader) const {
+        const auto name = loader.key.to_string();
+        const auto left = dependent(loader);
+        auto& console = session_.context().console;
+        if (!left.empty())
+            console.out(fmt::format("DaemonSet {} is still what loads it on {}\n", name, base::join(left, ", ")));
+        else
+            console.out(fmt::format("DaemonSet {} is not needed any more: kmm-upgrade migrate {} --from-daemonset {} --remove-daemonset\n", name,
+                                    module_.full_name(), name));
+    }
+    /// Its Pods stay: what ends with them is not for us to know. Errors: checks_failed "daemonset-in-use".
+    void remove(const Loader& loader) const {
+        const auto name = loader.key.to_string();
+        if (const auto left = dependent(loader); !left.empty())
+            throw Error(Exit::checks_failed, "daemonset-in-use",
+                        fmt::format("DaemonSet {} is still what loads {} on {}", name, module_.meta.name, base::join(left, ", ")))
+                .hint("bring these nodes to the Module first: kmm-upgrade start, or apply");
+        kube::DeleteOptions options;
+        options.uid = loader.uid;
+        options.propagation = kube::Propagation::orphan;
+        static_cast<void>(server_.client().remove(kube::resources::k_daemon_sets, loader.key, options));
+        auto& console = session_.context().console;
+        console.out(fmt::format("deleted DaemonSet {}; its Pods stay and load nothing any more\n", name));
+        if (loader.has_hook)
+            console.out("they have a preStop hook, which may unload the module where a Pod is deleted: let them end\n"
+                        "with their nodes' next restart, or load it again with kmm-upgrade start or apply\n");
+        console.out(fmt::format("next       kubectl delete pod -n {} -l {}\n", loader.key.namespace_, loader.selector));
+    }
+
+private:
+    Session& session_;
+    cluster::KubeStore& server_;
+    const api::Module& module_;
+};
+
+const char* holding_text(Holding holding) {
+    switch (holding) {
+        case Holding::right: return "taken over";
+        case Holding::managed: return "done already";
+        default: return "left";
+    }
+}
+
+/// A run that records `names` as they are: an ordered one for a Module with versions, else one of apply. nullopt: the plan does not want the
+/// module on any of them.
+std::optional<drive::Prepared> prepare_takeover(Session& session, const cluster::Snapshot& snapshot, drive::Worker& worker,
+                                                drive::StartRequest request, const api::Module& module) {
+    const auto observer = check_observer(session, module.full_name());
+    if (!request.to_version.empty()) return drive::prepare(snapshot, worker, session.clock(), request, observer);
+    for (auto& work : plan::apply_work(snapshot.objects, plan::complete({}, snapshot.objects))) {
+        if (work.full_name() != module.full_name()) continue;
+        auto narrowed = drive::narrow(std::move(work), snapshot.objects, request);
+        narrowed.unload.clear();
+        if (!narrowed.load.empty()) return drive::prepare_apply(snapshot, worker, session.clock(), request, narrowed, observer);
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+Exit run_takeover(const cli::Args& args, cli::Context& context) {
+    Session session(args, context);
+    drive::StartRequest request;
+    take_module(args, request);
+    take_walk_options(args, request);
+    if (request.name.empty())
+        throw Error(Exit::usage, "missing-argument", "MODULE is missing: the Module that is to have what the DaemonSet has loaded");
+    const bool dry = args.flag("dry-run");
+    const bool removes = args.flag("remove-daemonset");
+    const auto name = args.get("from-daemonset").value_or("");
+    const auto place = session.cluster_place("");
+    session.choose_runner(request.options, place, Session::Age::fresh);
+    if (request.options.runner == upgrade::k_runner_operator)
+        throw Error(Exit::usage, "bad-value", "--via operator is for start: what is loaded is looked at on the nodes")
+            .hint("--via self looks by worker Pods, --via ssh by ssh");
+    if (!dry) {
+        session.directory().open(true);
+        session.lock("migrate");
+    }
+    require_free(session.load());
+    const auto store = session.open_cluster(place);
+    auto* server = dynamic_cast<cluster::KubeStore*>(store.get());
+    if (server == nullptr)
+        throw Error(Exit::usage, "bad-value", "--from-daemonset needs an API server, found a directory cluster").hint("name the server with --context");
+    const auto definitions = Session::kinds_to_create(request.options, *store, Session::Definitions::of_nodes);
+    const auto snapshot = store->read();
+    auto errand = errand_of(snapshot, request);
+    const auto& module = drive::find_module(snapshot.objects, errand.ns, errand.module);
+    request.to_version = module.module_loader ? module.module_loader->container.version : "";
+    const auto extra = loader_rules(name.substr(0, name.find('/')), removes);
+    errand.rights.insert(errand.rights.end(), extra.begin(), extra.end());
+    session.secure(request.options, *store, errand, dry ? Session::Purpose::look : Session::Purpose::change);
+    const auto loader = find_loader(server->client(), name);
+    const auto runner = session.make_runner(request.options, *store, errand);
+    drive::Worker worker(*runner);
+    tell_warnings(session, snapshot.diagnostics);
+    const auto held = drive::survey_held(snapshot, worker, session.clock(), request, check_observer(session, module.full_name()));
+    request.nodes.clear();
+    request.order.reset();
+    bool is_left = false;
+    for (const auto& node : held) {
+        if (node.holding == Holding::right) request.nodes.push_back(node.name);
+        else if (node.holding != Holding::managed) is_left = true;
+        const auto line = fmt::format("{}  {}: {}\n", node.name, holding_text(node.holding), base::escape(node.message));
+        if (dry) context.console.out(line);
+        else if (context.verbosity >= 0) context.console.err(line);
+    }
+    const Farewell farewell(session, *server, module);
+    if (dry) {
+        context.console.out("nothing was done; next: the same command without --dry-run\n");
+        return is_left ? Exit::checks_failed : Exit::ok;
+    }
+    if (!request.nodes.empty()) {
+        request.options.order = "name";
+        auto prepared = prepare_takeover(session, snapshot, worker, request, module);
+        if (prepared) {
+            const auto workloads = Session::workloads_on(*store);
+            finish_preparing(session, *prepared, Share{}, place, *workloads, module);
+            prepared->run.created_definitions = definitions;
+            const auto launched = launch(session, std::move(prepared->run), *store, *workloads, *runner);
+            const auto exit = session.finish(launched.ended, launched.run);
+            if (launched.ended != drive::Ended::complete) return exit;
+        } else {
+            is_left = true;
+        }
+    } else if (context.verbosity >= 0) {
+        context.console.err("note: no node has the Module's build from elsewhere\n");
+    }
+    if (context.output != "table" && context.output != "wide" && !removes) return is_left ? Exit::partial : Exit::ok;
+    if (removes) farewell.remove(loader);
+    else farewell.tell(loader);
+    return is_left ? Exit::partial : Exit::ok;
+}
+
+}  // namespace kmm::tool_upgrade
