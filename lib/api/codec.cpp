@@ -164,6 +164,9 @@ auto sort_key(const ObjectMeta& meta) { return std::tie(meta.namespace_, meta.na
 
 template <typename T>
 void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics& diagnostics) {
+    // Servers and kubectl list objects in this order: nothing is to be moved then.
+    const auto not_before = [](const T& a, const T& b) { return std::tie(a.meta.namespace_, a.meta.name) >= std::tie(b.meta.namespace_, b.meta.name); };
+    if (std::adjacent_find(objects.begin(), objects.end(), not_before) == objects.end()) { return; }
     std::stable_sort(objects.begin(), objects.end(),
                      [](const T& a, const T& b) { return sort_key(a.meta) < sort_key(b.meta); });
     std::vector<T> kept;
@@ -191,6 +194,7 @@ void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics&
 
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>& from) {
+    if (to.empty()) { to.swap(from); }
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
     from.clear();
 }
@@ -221,7 +225,7 @@ const value::Shape* ObjectDecoder::shape(const value::Node& object, const value:
     return is_list_kind(list_kind) ? shape_of(inherited_from("", list_kind).kind) : nullptr;
 }
 
-bool ObjectDecoder::take_item(const value::Document& item, const value::Node& list) {
+bool ObjectDecoder::take_item(value::Document& item, const value::Node& list) {
     const std::string list_kind = list.get_string({"kind"});
     const std::string list_version = list.get_string({"apiVersion"});
     const bool named = !item.root.get_string({"kind"}).empty() && !item.root.get_string({"apiVersion"}).empty();

@@ -11,9 +11,11 @@
 namespace kmm::api {
 
 enum class Residence { cluster, namespaced };
+/// Which annotations are kept: thousands of Nodes have many that are nobody's business here.
+enum class KeptAnnotations { all, of_kmm };
 
 /// metadata: all ObjectMeta fields are known; name, namespace and labels are checked against Kubernetes' rules.
-[[nodiscard]] ObjectMeta decode_meta(Fields& root, Residence residence);
+[[nodiscard]] ObjectMeta decode_meta(Fields& root, Residence residence, KeptAnnotations kept = KeptAnnotations::all);
 [[nodiscard]] std::vector<Toleration> decode_tolerations(Fields& parent, std::string_view key);
 [[nodiscard]] TlsOptions decode_tls(Fields fields);
 [[nodiscard]] ModprobeSpec decode_modprobe(Fields fields);

@@ -10,10 +10,15 @@ namespace kmm::api {
 
 namespace {
 
+/// Annotations of Nodes that are read have it in their keys.
+constexpr std::string_view k_kmm_part = "kmm";
+
 /// Members that exist in the API and that nothing here reads.
+const value::Shape k_annotations_shape{{}, {}, k_kmm_part};
 const value::Shape k_metadata_shape{{"generateName", "selfLink", "resourceVersion", "generation", "creationTimestamp",
                                      "deletionGracePeriodSeconds", "ownerReferences", "managedFields", "clusterName"},
                                     {}};
+const value::Shape k_node_metadata_shape{k_metadata_shape.skipped, {{"annotations", &k_annotations_shape}}};
 const value::Shape k_taint_shape{{"timeAdded"}, {}};
 const value::Shape k_node_spec_shape{{"podCIDR", "podCIDRs", "providerID", "configSource", "externalID"},
                                      {{"taints", &k_taint_shape}}};
@@ -24,7 +29,7 @@ const value::Shape k_node_status_shape{
      "runtimeHandlers", "features", "declaredFeatures"},
     {{"conditions", &k_condition_shape}, {"nodeInfo", &k_node_info_shape}}};
 const value::Shape k_node_shape{
-    {}, {{"metadata", &k_metadata_shape}, {"spec", &k_node_spec_shape}, {"status", &k_node_status_shape}}};
+    {}, {{"metadata", &k_node_metadata_shape}, {"spec", &k_node_spec_shape}, {"status", &k_node_status_shape}}};
 const value::Shape k_config_shape{{}, {{"metadata", &k_metadata_shape}}};
 
 void check_label(const Fields& metadata, const value::Member& member) {
@@ -113,7 +118,7 @@ const value::Shape* shape_of(std::string_view kind) {
     return kind == "NodeModulesConfig" ? &k_config_shape : nullptr;
 }
 
-ObjectMeta decode_meta(Fields& root, Residence residence) {
+ObjectMeta decode_meta(Fields& root, Residence residence, KeptAnnotations kept) {
     ObjectMeta meta;
     meta.origin = root.scope().document.position(root.node().mark());
     auto metadata = root.child("metadata", Need::required);
@@ -122,7 +127,7 @@ ObjectMeta decode_meta(Fields& root, Residence residence) {
     meta.namespace_ = metadata->string("namespace");
     meta.uid = metadata->string("uid");
     meta.labels = metadata->string_map("labels");
-    meta.annotations = metadata->string_map("annotations");
+    meta.annotations = metadata->string_map("annotations", Need::optional, kept == KeptAnnotations::all ? "" : k_kmm_part);
     meta.finalizers = metadata->strings("finalizers").value_or(std::vector<std::string>{});
     meta.deleting = !metadata->string("deletionTimestamp").empty();
     metadata->allow(k_metadata_shape.skipped);
@@ -139,7 +144,7 @@ Node decode_node(Scope& scope, const value::Node& root) {
     Fields fields(scope, root, "");
     fields.allow({"apiVersion", "kind", "facts"});  // facts: what kmm-worker facts says besides
     Node node;
-    node.meta = decode_meta(fields, Residence::cluster);
+    node.meta = decode_meta(fields, Residence::cluster, KeptAnnotations::of_kmm);
     if (auto spec = fields.child("spec")) {
         node.unschedulable = spec->boolean("unschedulable");
         decode_taints(*spec, node);

@@ -45,11 +45,16 @@ void Scope::fault(std::string code, std::string message, value::Mark mark, std::
 
 Fields::Fields(Scope& scope, const value::Node& node, std::string path)
     : scope_(&scope), node_(&node), path_(std::move(path)) {
+    constexpr std::size_t k_fields = 24;
+    known_.reserve(k_fields);
     if (!node.is_mapping() && !node.is_null()) { wrong_type(node, path_, "mapping"); }
 }
 
 std::string Fields::path_of(std::string_view key) const {
-    return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+    std::string path;
+    path.reserve(path_.size() + key.size() + 1);
+    if (!path_.empty()) { path.append(path_).push_back('.'); }
+    return path.append(key);
 }
 
 bool Fields::same_key(std::string_view left, std::string_view right) const {
@@ -136,7 +141,7 @@ std::optional<std::vector<std::string>> Fields::strings(std::string_view key, Ne
     return result;
 }
 
-Labels Fields::string_map(std::string_view key, Need need) {
+Labels Fields::string_map(std::string_view key, Need need, std::string_view part) {
     const value::Node* found = get(key, need);
     Labels result;
     if (found == nullptr) { return result; }
@@ -150,6 +155,7 @@ Labels Fields::string_map(std::string_view key, Need need) {
             wrong_type(member.value, path(), "string");
             continue;
         }
+        if (member.key.find(part) == std::string::npos) { continue; }
         if (scope_->places != nullptr) {
             scope_->places->emplace(path(), scope_->document.position(member.value.mark()));
         }
@@ -185,7 +191,7 @@ std::vector<Fields::Item> Fields::items(std::string_view key, Need need) {
         return result;
     }
     for (std::size_t i = 0; i < found->items().size(); ++i) {
-        std::string path = fmt::format("{}[{}]", path_of(key), i);
+        std::string path = path_of(key).append("[").append(std::to_string(i)).append("]");
         if (scope_->places != nullptr) {
             scope_->places->emplace(path, scope_->document.position(found->items()[i].mark()));
         }

@@ -45,8 +45,8 @@ public:
     bool boolean(std::string_view key, Need need = Need::optional);
     std::optional<std::int64_t> integer(std::string_view key);
     std::optional<std::vector<std::string>> strings(std::string_view key, Need need = Need::optional);
-    /// A mapping of strings.
-    Labels string_map(std::string_view key, Need need = Need::optional);
+    /// A mapping of strings; all are checked, those whose key has `part` in it are returned.
+    Labels string_map(std::string_view key, Need need = Need::optional, std::string_view part = "");
     /// The string at `key`.name, as in secret references; unknown fields beside it are reported.
     std::string name_of(std::string_view key, Need need = Need::optional, Need name_need = Need::optional);
     /// A nested mapping; nullopt if absent or no mapping (which is reported).

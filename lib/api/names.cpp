@@ -2,24 +2,42 @@
 #include "api/names.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace kmm::api {
 
 namespace {
 
-bool is_lower_alnum(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-bool is_alnum(char c) noexcept { return is_lower_alnum(c) || (c >= 'A' && c <= 'Z'); }
+/// What a character may be part of. A fleet has millions of them in its labels.
+using CharClass = unsigned;
+constexpr CharClass k_char_lower = 1, k_char_alnum = 2, k_char_label = 4, k_char_part = 8;
+
+constexpr std::array<unsigned char, 256> k_char_classes = [] {
+    std::array<unsigned char, 256> classes{};
+    for (unsigned c = 0; c < classes.size(); ++c) {
+        const bool lower = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        const bool alnum = lower || (c >= 'A' && c <= 'Z');
+        const unsigned bits = (lower ? k_char_lower : 0U) | (alnum ? k_char_alnum : 0U) | (lower || c == '-' ? k_char_label : 0U) |
+                              (alnum || c == '-' || c == '_' || c == '.' ? k_char_part : 0U);
+        classes[c] = static_cast<unsigned char>(bits);
+    }
+    return classes;
+}();
+
+bool is_char(CharClass wanted, char c) noexcept { return (k_char_classes[static_cast<unsigned char>(c)] & wanted) != 0; }
+
+bool all_chars(CharClass wanted, std::string_view text) noexcept {
+    return std::all_of(text.begin(), text.end(), [&](char c) { return is_char(wanted, c); });
+}
 
 /// A DNS-1123 label without its length limit, which subdomains do not apply to their parts.
 bool is_label_shaped(std::string_view text) noexcept {
-    return !text.empty() && is_lower_alnum(text.front()) && is_lower_alnum(text.back()) &&
-           std::all_of(text.begin(), text.end(), [](char c) { return is_lower_alnum(c) || c == '-'; });
+    return !text.empty() && is_char(k_char_lower, text.front()) && is_char(k_char_lower, text.back()) && all_chars(k_char_label, text);
 }
 
 bool is_name_part(std::string_view text) noexcept {
-    return !text.empty() && text.size() <= k_label_length_max && is_alnum(text.front()) && is_alnum(text.back()) &&
-           std::all_of(text.begin(), text.end(),
-                       [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
+    return !text.empty() && text.size() <= k_label_length_max && is_char(k_char_alnum, text.front()) && is_char(k_char_alnum, text.back()) &&
+           all_chars(k_char_part, text);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace kmm::api {
 class ObjectDecoder final : public value::ObjectSink {
 public:
     [[nodiscard]] const value::Shape* shape(const value::Node& object, const value::Node* list) override;
-    [[nodiscard]] bool take_item(const value::Document& item, const value::Node& list) override;
+    [[nodiscard]] bool take_item(value::Document& item, const value::Node& list) override;
     void take_document(const value::Document& document) override;
 
     /// Appends what was decoded, and the codes of `decode`.

@@ -147,6 +147,11 @@ private:
 
 template <typename T>
 void overlay_kind(std::vector<T>& base, std::vector<T>&& over) {
+    if (over.empty()) { return; }
+    if (base.empty()) {
+        base = std::move(over);
+        return;
+    }
     const auto less = [](const T& a, const T& b) {
         return std::tie(a.meta.namespace_, a.meta.name) < std::tie(b.meta.namespace_, b.meta.name);
     };

@@ -24,13 +24,11 @@ void clear_marks(value::Node& node) {
     for (auto& item : node.items()) { clear_marks(item); }
 }
 
-value::Document placed(const Resource& resource, const value::Node& object) {
-    value::Document document;
-    document.root = object;
+/// Gives the object the place that messages name.
+void place_on_server(const Resource& resource, value::Document& document) {
     clear_marks(document.root);
-    const Key key{object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
+    const Key key{document.root.get_string({"metadata", "namespace"}), document.root.get_string({"metadata", "name"})};
     document.file = resource.plural + "/" + key.to_string();
-    return document;
 }
 
 /// Decodes the items of a list while they are read.
@@ -39,8 +37,9 @@ public:
     explicit FleetSink(const Resource& resource) : resource_(resource) {}
 
     const value::Shape* shape(const value::Node& object, const value::Node* list) override { return decoder_.shape(object, list); }
-    bool take_item(const value::Document& item, const value::Node& list) override {
-        return decoder_.take_item(placed(resource_, item.root), list);
+    bool take_item(value::Document& item, const value::Node& list) override {
+        place_on_server(resource_, item);
+        return decoder_.take_item(item, list);
     }
     void take_document(const value::Document& document) override { decoder_.take_document(document); }
     void commit(api::Objects& objects, Diagnostics& diagnostics) && { std::move(decoder_).commit(objects, diagnostics); }
@@ -109,7 +108,10 @@ void add_referenced(Client& client, FleetQuery::Referenced referenced, Fleet& fl
 }  // namespace
 
 void decode_object(const Resource& resource, const value::Node& object, api::Objects& objects, Diagnostics& diagnostics) {
-    api::decode(placed(resource, object), objects, diagnostics);
+    value::Document document;
+    document.root = object;
+    place_on_server(resource, document);
+    api::decode(document, objects, diagnostics);
 }
 
 std::vector<Rule> fleet_rules(const FleetQuery& query) {

@@ -23,7 +23,7 @@ public:
     explicit PageSink(value::ObjectSink& sink) : sink_(sink) {}
 
     const value::Shape* shape(const value::Node& object, const value::Node* list) override { return sink_.shape(object, list); }
-    bool take_item(const value::Document& item, const value::Node& list) override { return sink_.take_item(item, list); }
+    bool take_item(value::Document& item, const value::Node& list) override { return sink_.take_item(item, list); }
     void take_document(const value::Document& document) override {
         continue_token = document.root.get_string({"metadata", "continue"});
         resource_version = document.root.get_string({"metadata", "resourceVersion"});
@@ -66,8 +66,8 @@ public:
         static const value::Shape whole{{}, {{"metadata", &metadata}}};
         return shape_ == nullptr ? &whole : shape_;
     }
-    bool take_item(const value::Document& item, const value::Node& /*list*/) override {
-        items.push_back(item.root);
+    bool take_item(value::Document& item, const value::Node& /*list*/) override {
+        items.push_back(std::move(item.root));
         return true;
     }
     void take_document(const value::Document& document) override {

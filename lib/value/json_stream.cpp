@@ -213,38 +213,52 @@ private:
         return Step::ok;
     }
 
-    bool skip_string() {
-        const bool good = !has_escape(index_[at_], index_[at_ + 1]) || string();
-        ++at_;
-        return good;
-    }
-
-    bool skip_key() { return peek() == '"' && skip_string() && take(':'); }
-
-    /// A value without making a tree of it. Most of a dump comes through here.
+    /// A value without making a tree of it. Most of a dump comes through here. What changes at every token is in locals: a
+    /// member would be read again after each write of a closing bracket.
     Step skip(std::size_t depth) {
-        closers_.clear();
+        const char* const text = text_.data();
+        const std::size_t tokens = index_.size();
+        closers_.resize(limits_.depth_max + 1);
+        char* const closers = closers_.data();
+        std::size_t at = at_, nodes = nodes_, open = 0, slash = slash_;
+        const auto here = [&] { return at < tokens ? text[index_[at]] : '\0'; };
+        const auto store = [&] { at_ = at, nodes_ = nodes, slash_ = slash; };
+        const auto skip_string = [&] {
+            if (slash < index_[at]) slash = std::min(text_.find('\\', index_[at]), text_.size());
+            if (slash < index_[at + 1]) {
+                store();
+                if (!string()) return false;
+                slash = slash_;
+            }
+            ++at;
+            return true;
+        };
+        const auto skip_key = [&] { return here() == '"' && skip_string() && here() == ':' && ++at != 0; };
         for (;;) {
-            if (++nodes_ > limits_.json_nodes_max) return limit("expected fewer values in an object");
-            const char c = peek();
+            const char c = here();
+            if (++nodes > limits_.json_nodes_max) return store(), limit("expected fewer values in an object");
             if (c == '"') {
                 if (!skip_string()) return doubt("invalid escape sequence in a string");
             } else if (c == '{' || c == '[') {
-                if (depth + closers_.size() >= limits_.depth_max) return limit("expected fewer nested levels");
+                if (depth + open >= limits_.depth_max) return store(), limit("expected fewer nested levels");
                 const char close = c == '{' ? '}' : ']';
-                ++at_;
-                if (!take(close)) {
-                    closers_ += close;
-                    if (c == '{' && !skip_key()) return unexpected("a key and ':'");
+                ++at;
+                if (here() != close) {
+                    closers[open++] = close;
+                    if (c == '{' && !skip_key()) return store(), unexpected("a key and ':'");
                     continue;
                 }
-            } else if (const auto step = scalar(nullptr); step != Step::ok) {
-                return step;
+                ++at;
+            } else {
+                store();
+                if (const auto step = scalar(nullptr); step != Step::ok) return step;
+                at = at_;
             }
-            while (!closers_.empty() && take(closers_.back())) closers_.pop_back();
-            if (closers_.empty()) return Step::ok;
-            if (!take(',')) return unexpected("',' or a closing bracket");
-            if (closers_.back() == '}' && !skip_key()) return unexpected("a key and ':'");
+            while (open > 0 && here() == closers[open - 1]) --open, ++at;
+            if (open == 0) return store(), Step::ok;
+            if (here() != ',') return store(), unexpected("',' or a closing bracket");
+            ++at;
+            if (closers[open - 1] == '}' && !skip_key()) return store(), unexpected("a key and ':'");
         }
     }
 
@@ -295,6 +309,11 @@ private:
         return take('}') ? Step::ok : unexpected("',' or '}'");
     }
 
+    /// At a key whose value is a string, both being in the window.
+    [[nodiscard]] bool is_string_member() const noexcept {
+        return at_ + 2 < index_.size() && text_[index_[at_ + 1]] == ':' && text_[index_[at_ + 2]] == '"';
+    }
+
     Step member(Node& out, const Shape* shape, SkippedKeys& skipped, std::size_t depth) {
         if (peek() != '"') return unexpected("a key");
         const auto key = string();
@@ -303,6 +322,10 @@ private:
             if (!skipped.add(row)) return doubt("expected each key once");
             ++at_;
             return take(':') ? skip(depth + 1) : unexpected("':'");
+        }
+        if (shape != nullptr && key->find(shape->part) == std::string_view::npos && is_string_member()) {
+            at_ += 2;
+            return skip(depth + 1);
         }
         const auto* inner = find_inner(shape, *key);
         if (out.members().empty()) out.members().reserve(k_members);
@@ -408,6 +431,7 @@ private:
         while (more) {
             const auto read_item = [&] {
                 item.root = Node();
+                item.file = document_.file;  // the sink may have changed it
                 return object(item.root, &root, 2);
             };
             if (!complete(read_item) || !complete([&] { return more_follows(']', more); })) return false;
@@ -426,7 +450,7 @@ private:
     const ReadLimits& limits_;
     Document document_;
     std::size_t nodes_ = 0;
-    std::string closers_;    ///< of the containers that skip() is in
+    std::vector<char> closers_;  ///< of the containers that skip() is in
     std::string code_ = "json-syntax", doubt_;
     Mark place_;
 };

@@ -22,6 +22,7 @@ struct Shape {
     };
     std::vector<std::string_view> skipped;
     std::vector<Inner> inner;  ///< shapes of members that are kept
+    std::string_view part = "";  ///< strings whose key does not have it in it need not be kept either; "" keeps all
 };
 
 /// Receives what a stream holds, in its order.
@@ -32,8 +33,9 @@ public:
     /// nullptr for nothing. `object` and `list`, the list that holds it, are what has been read of them so far; `list` is
     /// nullptr for a root.
     [[nodiscard]] virtual const Shape* shape(const Node& object, const Node* list) = 0;
-    /// An item of the root's list "items". False if it must wait for the rest of `list`: it is then found in its items.
-    [[nodiscard]] virtual bool take_item(const Document& item, const Node& list) = 0;
+    /// An item of the root's list "items"; what is taken may be changed or moved from. False if it must wait for the rest of
+    /// `list`: it is then found in its items.
+    [[nodiscard]] virtual bool take_item(Document& item, const Node& list) = 0;
     /// A root with its marks; the items that were taken are missing.
     virtual void take_document(const Document& document) = 0;
 };

@@ -123,12 +123,12 @@ Source read_live(const cli::Args& args, cli::Context& context, const std::string
     return source;
 }
 
-void add_documents(const std::vector<std::string>& names, const api::Objects& objects, const Diagnostics& faults,
+void add_documents(const std::vector<std::string>& names, api::Objects objects, const Diagnostics& faults,
                    const std::vector<std::string>& files, Source& source) {
     if (names.empty()) { return; }
     append(source.diagnostics, faults);
     keep_replaced(source, objects.modules);
-    cluster::overlay(source.objects, objects);
+    cluster::overlay(source.objects, std::move(objects));
     source.description.set("files", value::Node::strings(files));
 }
 
@@ -168,7 +168,8 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, c
             }
     }
     for (auto& source : sources) {
-        add_documents(names, objects, faults, files, source);
+        // A large fleet is not to be held twice: the last source takes the objects themselves.
+        add_documents(names, &source == &sources.back() ? std::move(objects) : objects, faults, files, source);
         sort_and_merge(source.diagnostics);
     }
     return sources;

@@ -35,7 +35,7 @@ public:
         CHECK((list == nullptr || list->is_mapping()));
         return shape_of_objects;
     }
-    bool take_item(const Document& item, const Node&) override {
+    bool take_item(Document& item, const Node&) override {
         if (refuse_items) return false;
         items_.push_back(item.root);
         ++taken;
@@ -200,6 +200,23 @@ TEST_SUITE("value::object_stream") {
         CHECK(read(stream_yaml, "a: 1\nfat: {b: !c 1}\n")[0] == '!');
         CHECK(read(stream_json, with(std::string(101, '[') + std::string(101, ']')))[0] == '!');
         CHECK(read(stream_yaml, with(std::string(101, '[') + std::string(101, ']')))[0] == '!');
+    }
+
+    TEST_CASE("strings whose keys lack a part are checked and not kept") {
+        const Shape shape{{}, {}, "kmm"};
+        const auto read = [&](const std::string& text, std::size_t piece) {
+            Collector collector;
+            collector.shape_of_objects = &shape;
+            return stream_json(pieces(text, piece), "f", collector, {}) ? "!" : collector.text;
+        };
+        const std::string text = "{\"a\": \"b\", \"x.kmm/y\": \"c\", \"d\": 1, \"e\": \"\\n\", \"kmm\": [\"f\"]}";
+        for (const std::size_t piece : {1U, 3U, 99U}) {
+            CHECK(read(text, piece) == "mapping@1:1 {x.kmm/y@1:12=string@1:23 c}{d@1:28=integer@1:33 1}{kmm@1:47=sequence@1:54 [string@1:55 f]}\n");
+        }
+        for (const auto* bad : {"{\"a\": \"\\x\"}", "{\"a\": \"b\" \"c\": 1}", "{\"a\" \"b\"}", "{\"a\": \"b\",}", "{\"a\": \"b\"", "{\"a\": b}"}) {
+            CAPTURE(bad);
+            CHECK(read(bad, 99) == "!");
+        }
     }
 
     TEST_CASE("limits count for an item, not for a list") {
