@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "value/writer.hpp"
@@ -29,13 +30,13 @@ std::string indented(std::string_view text, std::size_t indent) {
     std::string lines;
     for (const auto line : base::split(text, '\n')) {
         if (!lines.empty()) lines.append("\n").append(indent, ' ');
-        lines.append(base::escape(line));
+        lines.append(base::printable(line));
     }
     return lines;
 }
 
 void append_field(std::string& text, std::string_view key, std::string_view value) {
-    const std::string head = fmt::format("  {:<8} ", fmt::format("{}:", base::escape(key)));
+    const std::string head = fmt::format("  {:<8} ", fmt::format("{}:", base::printable(key)));
     text.append(head).append(indented(value, head.size()));
     text.erase(text.find_last_not_of(' ') + 1);
     text.push_back('\n');
@@ -64,7 +65,7 @@ value::Node diagnostic_node(const Diagnostic& diagnostic) {
 
 std::string diagnostic_text(const Diagnostic& diagnostic, bool color) {
     std::string text;
-    if (diagnostic.position) text.append(base::escape(diagnostic.position->to_string())).append(": ");
+    if (diagnostic.position) text.append(base::printable(diagnostic.position->to_string())).append(": ");
     text.append(severity_word(diagnostic.severity, color)).append(" ").append(indented(diagnostic.message, 2));
     if (!diagnostic.code.empty()) text.append(fmt::format(" [{}]", diagnostic.code));
     text.append("\n");
@@ -79,8 +80,8 @@ std::string error_text(const Error& error, bool color) {
         for (const auto& diagnostic : error.diagnostics()) text.append(diagnostic_text(diagnostic, color));
     }
     text.append(severity_word(Severity::error, color)).append(" ");
-    for (const auto& context : error.context()) text.append(base::escape(context)).append(": ");
-    if (error.position() && !many) text.append(base::escape(error.position()->to_string())).append(": ");
+    for (const auto& context : error.context()) text.append(base::printable(context)).append(": ");
+    if (error.position() && !many) text.append(base::printable(error.position()->to_string())).append(": ");
     text.append(indented(error.message(), 2)).append("\n");
     for (const auto& [key, value] : error.details()) append_field(text, key, value);
     if (const auto number = error.errno_cause(); number && error.message().find(errno_name(*number)) == std::string::npos) {

@@ -2,10 +2,12 @@
 #include "cli/table.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/text.hpp"
 
@@ -15,28 +17,42 @@ namespace {
 constexpr std::size_t k_gap = 2;
 constexpr std::size_t k_column_min = 8;
 
-void append_row(std::string& text, const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) {
-    std::string line;
+template <typename Cells>
+void append_row(std::string& text, const Cells& cells, const std::vector<std::size_t>& widths) {
+    const std::size_t begin = text.size();
     for (std::size_t i = 0; i < widths.size(); ++i) {
-        if (i > 0) line.append(k_gap, ' ');
-        line.append(pad(i < cells.size() ? cut(cells[i], widths[i]) : std::string(), widths[i]));
+        if (i > 0) text.append(k_gap, ' ');
+        if (i >= cells.size()) {
+            text.append(widths[i], ' ');
+            continue;
+        }
+        const std::size_t columns = display_width(cells[i]);
+        if (columns > widths[i]) {
+            text.append(pad(cut(cells[i], widths[i]), widths[i]));
+        } else {
+            text.append(cells[i]).append(widths[i] - columns, ' ');
+        }
     }
-    const std::size_t last = line.find_last_not_of(' ');
-    text.append(line, 0, last == std::string::npos ? 0 : last + 1).push_back('\n');
+    const std::size_t last = text.find_last_not_of(' ');
+    text.resize(last == std::string::npos || last < begin ? begin : last + 1);
+    text.push_back('\n');
 }
 
 }  // namespace
 
 std::string
 format_table(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows, std::size_t width) {
-    std::vector<std::vector<std::string>> safe;
+    std::vector<std::vector<std::string_view>> safe;
     safe.reserve(rows.size());
+    std::deque<std::string> escaped;  // of the few cells that are not as they are given
     std::vector<std::size_t> widths;
     for (const auto& header : headers) widths.push_back(display_width(header));
     for (const auto& row : rows) {
         auto& cells = safe.emplace_back();
+        cells.reserve(headers.size());
         for (std::size_t i = 0; i < row.size() && i < headers.size(); ++i) {
-            cells.push_back(base::escape(row[i]));
+            const bool plain = std::all_of(row[i].begin(), row[i].end(), [](char c) { return c >= ' ' && c <= '~'; });
+            cells.push_back(plain ? std::string_view(row[i]) : escaped.emplace_back(base::printable(row[i])));
             widths[i] = std::max(widths[i], display_width(cells.back()));
         }
     }
@@ -60,7 +76,7 @@ std::string format_properties(const std::vector<std::pair<std::string, std::stri
     for (const auto& row : rows) key_width = std::max(key_width, display_width(row.first));
     std::string text;
     for (const auto& [key, value] : rows) {
-        const std::string line = pad(key, key_width) + "   " + base::escape(value);
+        const std::string line = pad(key, key_width) + "   " + base::printable(value);
         text.append(line, 0, line.find_last_not_of(' ') + 1).push_back('\n');
     }
     return text;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "plan/merge.hpp"
 #include "plan/plan.hpp"
@@ -160,7 +161,7 @@ Resolution Resolver::resolve(std::string_view kernel_version) const {
     if (!last.fault.empty()) {
         return MappingFault{fault("bad-regexp",
                                   fmt::format("kernelMappings[{}]: \"{}\" is not a regular expression: {}", last.index,
-                                              base::escape(last.matcher), base::escape(last.fault)),
+                                              base::printable(last.matcher), base::printable(last.fault)),
                                   known(mapping.matcher_origin), "the syntax is RE2's, as in Go")};
     }
     if (!last.matched) { return NoMapping{}; }

@@ -2,6 +2,7 @@
 // Workflow commands. Source of the escapes: actions/toolkit packages/core/src/command.ts.
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "report/report.hpp"
 
@@ -36,15 +37,15 @@ std::string to_github(const Report& report) {
     for (const auto& finding : report.findings) {
         std::string properties;
         if (finding.position) {
-            properties = fmt::format("file={},", command_text(base::escape(report_path(finding.position->file)), CommandPart::property));
+            properties = fmt::format("file={},", command_text(base::printable(report_path(finding.position->file)), CommandPart::property));
             if (finding.position->line != 0) {
                 properties += fmt::format("line={},col={},", finding.position->line, finding.position->column);
             }
         }
-        const std::string hint = finding.hint.empty() ? "" : fmt::format("\nhint: {}", base::escape(finding.hint));
+        const std::string hint = finding.hint.empty() ? "" : fmt::format("\nhint: {}", base::printable(finding.hint));
         text += fmt::format("::{} {}title={}::{}\n", command_name(finding.severity), properties,
                             command_text(finding.code, CommandPart::property),
-                            command_text(base::escape(finding.message) + hint, CommandPart::data));
+                            command_text(base::printable(finding.message) + hint, CommandPart::data));
     }
     return text + "::endgroup::\n";
 }

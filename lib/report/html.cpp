@@ -2,6 +2,7 @@
 // A page that stands alone: no script, nothing is loaded from elsewhere.
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "report/report.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 
 std::string html_text(std::string_view text) {
     std::string safe;
-    for (const char c : base::escape(text)) {
+    for (const char c : base::printable(text)) {
         switch (c) {
             case '&': safe += "&amp;"; break;
             case '<': safe += "&lt;"; break;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "report/report.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 /// Text and attribute values: control characters, which XML 1.0 cannot hold, are escaped as on a terminal.
 std::string xml(std::string_view text) {
     std::string safe;
-    for (const char c : base::escape(text)) {
+    for (const char c : base::printable(text)) {
         switch (c) {
             case '&': safe += "&amp;"; break;
             case '<': safe += "&lt;"; break;

@@ -2,6 +2,7 @@
 // GitHub-flavoured Markdown, for step summaries and comments of merge requests.
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "report/report.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 std::string cell(std::string_view text) {
     constexpr std::string_view special = "\\`*_{}[]<>#|~&";
     std::string safe;
-    for (const char c : base::escape(text)) {
+    for (const char c : base::printable(text)) {
         if (special.find(c) != std::string_view::npos) { safe.push_back('\\'); }
         safe.push_back(c);
     }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "report/report.hpp"
 #include "value/writer.hpp"
@@ -18,7 +19,7 @@ using value::Node;
 
 Node sarif_number(std::size_t number) { return static_cast<std::uint64_t>(number); }
 
-Node message_node(const std::string& text) { return Node::mapping({{"text", base::escape(text)}}); }
+Node message_node(const std::string& text) { return Node::mapping({{"text", base::printable(text)}}); }
 
 /// 3.4.3: a path as a URI reference. Everything but unreserved characters and '/' is percent-encoded.
 std::string uri_of(const std::string& file) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
@@ -128,7 +129,7 @@ std::string wide_table(const Matrix& matrix) {
 /// Text for Markdown and HTML, which share these escapes.
 std::string markup(std::string_view text) {
     std::string safe;
-    for (const char c : base::escape(text)) {
+    for (const char c : base::printable(text)) {
         switch (c) {
             case '&': safe += "&amp;"; break;
             case '<': safe += "&lt;"; break;

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 
 using namespace kmm::base;
@@ -53,6 +54,9 @@ TEST_SUITE("base::text") {
         CHECK(escape("\xC3\xA4\xE2\x82\xAC") == "\xC3\xA4\xE2\x82\xAC");
         CHECK(escape("\xFFx\xC3") == "\\xffx\\xc3");
         CHECK(escape("\xC2\x9B") == "\\xc2\\x9b");
+        CHECK(printable("^6\\.1\n\\") == "^6\\.1\\n\\");
+        CHECK(printable("\\\x1b\xC3\\") == "\\\\x1b\\xc3\\");
+        CHECK(printable("").empty());
     }
 
     TEST_CASE("UTF-8 validity") {
