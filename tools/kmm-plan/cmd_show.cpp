@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan show: one line per node and module.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -99,34 +100,61 @@ void shorten_images(std::vector<std::vector<std::string>>& rows, std::size_t wid
     }
 }
 
-/// One cluster with its plan.
+/// One cluster with its plan, or the rows of its table.
 struct Planned {
     Source source;
     plan::Options options;
     value::Node digests;
     plan::Plan plan;
+    std::vector<std::vector<std::string>> rows;
 };
 
-std::string table_text(const std::vector<Planned>& all, const cli::Context& context) {
+std::vector<std::string> table_row(const plan::Line& line, const std::string& cluster, bool wide) {
+    const plan::Entry& entry = line.entry;
+    std::vector<std::string> row;
+    row.reserve(10);
+    if (!cluster.empty()) { row.push_back(cluster); }
+    row.push_back(line.node.meta.name);
+    row.push_back(or_dash(entry.kernel));
+    row.push_back(entry.namespace_ + "/" + entry.module);
+    row.push_back(or_dash(entry.version));
+    row.push_back(or_dash(entry.image));
+    row.emplace_back(plan::to_string(entry.action));
+    row.push_back(entry.reason);
+    if (wide) {
+        row.push_back(mapping_text(entry));
+        row.push_back(entry.message);
+    }
+    return row;
+}
+
+/// Entries have many times the text of their rows: of a large fleet they are not to be held.
+std::vector<std::vector<std::string>> table_rows(const Source& source, const plan::Options& options, const Selection& selection,
+                                                 const std::string& cluster, cli::Context& context) {
+    std::vector<std::vector<std::string>> rows;
     const bool wide = context.output == "wide";
+    const api::Node* node = nullptr;
+    bool is_selected = false;
+    const auto diagnostics = plan::visit_plan(source.objects, options, [&](const plan::Line& line) {
+        if (node != &line.node) {
+            node = &line.node;
+            is_selected = selection.nodes.count(node->meta.name) != 0;
+        }
+        if (is_selected && (!selection.ns || line.entry.namespace_ == *selection.ns)) { rows.push_back(table_row(line, cluster, wide)); }
+    });
+    warn(diagnostics, context);
+    return rows;
+}
+
+std::string table_text(std::vector<Planned>& all, const cli::Context& context) {
     const bool several = all.size() > 1;
     std::vector<std::string> headers{"NODE", "KERNEL", "MODULE", "VERSION", "IMAGE", "ACTION", "REASON"};
-    if (wide) { headers.insert(headers.end(), {"MAPPING", "MESSAGE"}); }
+    if (context.output == "wide") { headers.insert(headers.end(), {"MAPPING", "MESSAGE"}); }
     if (several) { headers.insert(headers.begin(), "CLUSTER"); }
     std::vector<std::vector<std::string>> rows;
-    for (const auto& planned : all) {
-        for (const auto& entry : planned.plan.entries) {
-            std::vector<std::string> row{entry.node,
-                                         or_dash(entry.kernel),
-                                         fmt::format("{}/{}", entry.namespace_, entry.module),
-                                         or_dash(entry.version),
-                                         or_dash(entry.image),
-                                         std::string(plan::to_string(entry.action)),
-                                         entry.reason};
-            if (wide) { row.insert(row.end(), {mapping_text(entry), entry.message}); }
-            if (several) { row.insert(row.begin(), planned.source.cluster); }
-            rows.push_back(std::move(row));
-        }
+    for (auto& planned : all) {
+        if (rows.empty()) { rows.swap(planned.rows); }
+        std::move(planned.rows.begin(), planned.rows.end(), std::back_inserter(rows));
     }
     if (!context.console.out_is_terminal()) { return cli::format_table(headers, rows, 0); }
     shorten_images(rows, context.console.width(), several ? 5 : 4);
@@ -135,7 +163,7 @@ std::string table_text(const std::vector<Planned>& all, const cli::Context& cont
 
 value::Node machine_node(std::vector<Planned>& all) {
     std::vector<std::pair<std::string, value::Node>> plans;
-    for (auto& [source, options, digests, plan] : all) {
+    for (auto& [source, options, digests, plan, rows] : all) {
         plans.emplace_back(source.cluster, plan_node(source, std::move(digests), plan, options));
     }
     return plans.size() == 1 ? std::move(plans.front().second) : joined_plan_node(plans);
@@ -144,7 +172,7 @@ value::Node machine_node(std::vector<Planned>& all) {
 void print(std::vector<Planned>& all, cli::Context& context) {
     std::size_t entries = 0, nodes = 0, modules = 0;
     for (const auto& planned : all) {
-        entries += planned.plan.entries.size();
+        entries += planned.plan.entries.size() + planned.rows.size();
         nodes += planned.source.objects.nodes.size();
         modules += planned.source.objects.modules.size();
     }
@@ -182,12 +210,17 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
             show_lines(source, options, selected[i], several ? source.cluster : "", context);
             continue;
         }
+        if (context.output == "table" || context.output == "wide") {
+            auto rows = table_rows(source, options, selected[i], several ? source.cluster : "", context);
+            all.push_back({std::move(source), std::move(options), {}, {}, std::move(rows)});
+            continue;
+        }
         plan::Plan plan = plan::make_plan(source.objects, options);
         warn(plan.diagnostics, context);
         plan.diagnostics.insert(plan.diagnostics.end(), source.diagnostics.begin(), source.diagnostics.end());
         sort_and_merge(plan.diagnostics);
         keep_selected(plan, selected[i]);
-        all.push_back({std::move(source), std::move(options), std::move(digests[i]), std::move(plan)});
+        all.push_back({std::move(source), std::move(options), std::move(digests[i]), std::move(plan), {}});
     }
     if (context.output != "jsonl") { print(all, context); }
     return Exit::ok;
