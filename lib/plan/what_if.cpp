@@ -25,6 +25,18 @@ Error bad_change(const char* code, const std::string& expected, const std::strin
     return Error(Exit::usage, code, fmt::format("expected {}, found \"{}\"", expected, base::escape(text)));
 }
 
+/// A label or taint key that stands on a node, or that a Module selects or tolerates.
+bool is_known_key(const api::Objects& objects, const std::string& key) {
+    const auto has_key = [&](const auto& item) { return item.key == key; };
+    return std::any_of(objects.nodes.begin(), objects.nodes.end(),
+                       [&](const api::Node& node) {
+                           return node.meta.labels.contains(key) || std::any_of(node.taints.begin(), node.taints.end(), has_key);
+                       }) ||
+           std::any_of(objects.modules.begin(), objects.modules.end(), [&](const api::Module& module) {
+               return module.selector.contains(key) || std::any_of(module.tolerations.begin(), module.tolerations.end(), has_key);
+           });
+}
+
 bool is_effect(std::string_view text) {
     return text == "NoSchedule" || text == "PreferNoSchedule" || text == "NoExecute";
 }
@@ -36,10 +48,26 @@ NodeChange split_node(const api::Objects& objects, const std::string& text) {
     // KEY:EFFECT is a taint of all nodes, even if a node is called KEY.
     if (end != std::string::npos && text[end] == ':' && text.find(':', end + 1) == std::string::npos) { end = text.find('='); }
     const std::string name = text.substr(0, end);
+    if (name == "*" && end != std::string::npos) { return NodeChange{std::nullopt, text.substr(end + 1), true}; }
     const bool known = std::any_of(objects.nodes.begin(), objects.nodes.end(),
                                    [&](const api::Node& node) { return node.meta.name == name; });
     if (!known) { return NodeChange{std::nullopt, text}; }
     return NodeChange{name, end == std::string::npos ? "" : text.substr(end + 1)};
+}
+
+void check_node_name(const api::Objects& objects, const NodeChange& change) {
+    const std::size_t end = change.text.find_first_of("=:");
+    const std::string word = change.text.substr(0, end);
+    if (change.node || change.says_all || end == std::string::npos || word.find('/') != std::string::npos) { return; }
+    const bool is_node = std::count(change.text.begin(), change.text.end(), '=') > 1;
+    std::vector<std::string> names;
+    for (const auto& node : objects.nodes) { names.push_back(node.meta.name); }
+    const auto near = base::nearest(word, names);
+    if (!is_node && (!near || is_known_key(objects, word))) { return; }
+    const std::string all = "*=" + change.text + " is about all nodes";
+    throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", base::escape(word)))
+        .hint(is_node ? near ? fmt::format("did you mean {}?", *near) : "write NODE=KEY..., or leave NODE out for all nodes"
+                      : fmt::format("did you mean {}? {}", *near, base::escape(all)));
 }
 
 void reboot(api::Objects& objects, const std::optional<std::string>& node, const std::string& kernel) {

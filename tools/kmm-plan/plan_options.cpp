@@ -75,7 +75,7 @@ void apply_what_if(const cli::Args& args, Source& source) {
         said.push_back("kernel " + *kernel);
     }
     each("reboot", [&](const plan::NodeChange& change) {
-        if (!change.node) {
+        if (!change.node && !change.says_all) {
             const std::string name = change.text.substr(0, change.text.find('='));
             std::vector<std::string> known;
             for (const auto& node : objects.nodes) { known.push_back(node.meta.name); }
@@ -86,8 +86,14 @@ void apply_what_if(const cli::Args& args, Source& source) {
         if (!change.text.empty()) { check_kernel_name(change.text); }
         plan::reboot(objects, change.node, change.text);
     });
-    each("taint", [&](const plan::NodeChange& change) { plan::set_taint(objects, change); });
-    each("label", [&](const plan::NodeChange& change) { plan::set_label(objects, change); });
+    each("taint", [&](const plan::NodeChange& change) {
+        plan::check_node_name(objects, change);
+        plan::set_taint(objects, change);
+    });
+    each("label", [&](const plan::NodeChange& change) {
+        plan::check_node_name(objects, change);
+        plan::set_label(objects, change);
+    });
     if (!said.empty()) { source.description.set("whatIf", value::Node::strings(said)); }
 }
 

@@ -271,6 +271,34 @@ TEST_SUITE("plan::unit") {
         }
     }
 
+    TEST_CASE("what if: a misspelt node is no change of all nodes") {
+        api::Objects objects;
+        objects.nodes = {build::node()};
+        objects.nodes[0].meta.labels = {{"node-x", "known"}};
+        objects.modules = {build::module("v1")};
+        const auto refused = [&](const char* text) -> std::string {
+            try {
+                plan::check_node_name(objects, plan::split_node(objects, text));
+            } catch (const Error& error) {
+                CHECK(error.code() == "node-not-found");
+                return error.hint().empty() ? "-" : error.hint();
+            }
+            return "";
+        };
+        CHECK(refused("node-b=dedicated:NoSchedule") == "did you mean node-a? *=node-b=dedicated:NoSchedule is about all nodes");
+        CHECK(refused("node-b:dedicated:NoSchedule") != "");
+        CHECK(refused("node-b=k=v") == "did you mean node-a?");
+        CHECK(refused("gpu-7=k=v:NoSchedule") == "write NODE=KEY..., or leave NODE out for all nodes");
+        // A key that is in use, one unlike any node, a name, all nodes, and a change without a place for a node.
+        for (const auto* good : {"node-x=v:NoSchedule", "dedicated=gpu:NoSchedule", "node-a=k=v", "*=node-b=v", "example.com/node-b=v", "node-b-"}) {
+            CAPTURE(good);
+            CHECK(refused(good).empty());
+        }
+        const auto all = plan::split_node(objects, "*=k=v");
+        CHECK(all.says_all);
+        CHECK(all.text == "k=v");
+    }
+
     TEST_CASE("an upgrade: nodes in order, steps, blockers") {
         api::Objects objects;
         objects.nodes = {build::node(), build::node(), build::node(), build::node(), build::node()};
