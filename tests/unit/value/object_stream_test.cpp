@@ -211,7 +211,7 @@ TEST_SUITE("value::object_stream") {
         };
         const std::string text = "{\"a\": \"b\", \"x.kmm/y\": \"c\", \"d\": 1, \"e\": \"\\n\", \"kmm\": [\"f\"]}";
         for (const std::size_t piece : {1U, 3U, 99U}) {
-            CHECK(read(text, piece) == "mapping@1:1 {x.kmm/y@1:12=string@1:23 c}{d@1:28=integer@1:33 1}{kmm@1:47=sequence@1:54 [string@1:55 f]}\n");
+            CHECK(read(text, piece) == "mapping@1:1 {x.kmm/y@1:12=string@1:23 c}{d@1:28=integer@1:33 1}{kmm@1:47=list@1:54 [string@1:55 f]}\n");
         }
         for (const auto* bad : {"{\"a\": \"\\x\"}", "{\"a\": \"b\" \"c\": 1}", "{\"a\" \"b\"}", "{\"a\": \"b\",}", "{\"a\": \"b\"", "{\"a\": b}"}) {
             CAPTURE(bad);
