@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kernel/judge.hpp"
+#include "registry/mirror_files.hpp"
 #include "registry/probe.hpp"
 #include "sys/clock.hpp"
 #include "sys/signals.hpp"
@@ -59,6 +60,7 @@ public:
     /// `warnings` hears of credentials that cannot be used.
     Asker(const api::Objects& objects, const cli::Args& args, std::vector<std::string>& warnings) : objects_(objects), args_(args) {
         defaults_ = registry::default_credentials(args.get("authfile").value_or(""), warnings);
+        mirrors_ = registry::read_mirror_files(args.all("mirror-config"));
         if (const auto timeout = args.get("timeout"))
             if (const auto duration = base::parse_duration(*timeout)) end_ = clock_.monotonic() + *duration;
     }
@@ -87,6 +89,7 @@ private:
         if (!question.architecture.empty()) made.architecture = question.architecture;
         made.tls.insecure = config.insecure_pull || args_.flag("insecure");
         made.tls.ca_file = args_.get("ca-file").value_or("");
+        made.mirrors = mirrors_;
         made.credentials = module_credentials(*question.module, objects_);
         made.credentials.insert(made.credentials.end(), defaults_.begin(), defaults_.end());
         if (end_) made.deadline = std::max(std::chrono::milliseconds(1), *end_ - clock_.monotonic());
@@ -133,17 +136,22 @@ private:
     const cli::Args& args_;
     sys::LinuxClock clock_;
     std::vector<registry::Credential> defaults_;
+    std::vector<image::MirrorRule> mirrors_;
     std::optional<std::chrono::milliseconds> end_;
 };
 
 }  // namespace
 
 std::vector<cli::Option> registry_options() {
+    cli::Option mirrors = registry_option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP");
+    mirrors.environment = "KMM_MIRROR_CONFIG";
+    mirrors.repeatable = true;
     return {
         registry_option("check-images", "", "ask the registries whether the images are there"),
         registry_option("authfile", "FILE", "credentials for registries, as Docker's config.json"),
         registry_option("ca-file", "FILE", "certificates to trust registries by, in PEM form"),
         registry_option("insecure", "", "allow plain HTTP and unverified TLS"),
+        mirrors,
     };
 }
 

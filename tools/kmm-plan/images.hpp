@@ -16,7 +16,7 @@
 
 namespace kmm::tool_plan {
 
-/// --check-images, --authfile, --ca-file, --insecure.
+/// --check-images, --authfile, --ca-file, --insecure, --mirror-config.
 [[nodiscard]] std::vector<cli::Option> registry_options();
 
 enum class Depth {

@@ -19,7 +19,7 @@
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
-#include "image/mirrors.hpp"
+#include "registry/mirror_files.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/sandbox.hpp"
 #include "sys/signals.hpp"
@@ -29,7 +29,6 @@ namespace kmm::tool_worker {
 namespace {
 
 constexpr const char* k_prefix = "kmm-pull-";
-constexpr std::size_t k_mirror_config_bytes = 4U << 20U;
 
 }  // namespace
 
@@ -63,9 +62,7 @@ registry::PullRequest prepare_request(const cli::Args& args, const std::string& 
                                       const std::vector<registry::Credential>& input, std::vector<std::string>& warnings) {
     registry::PullRequest request = pull_request(args, reference, deadline);
     add_credentials(args, input, request.credentials, warnings);
-    for (const auto& file : args.all("mirror-config")) {
-        for (auto& rule : image::read_mirrors(sys::read_file(file, k_mirror_config_bytes), file)) request.mirrors.push_back(std::move(rule));
-    }
+    request.mirrors = registry::read_mirror_files(args.all("mirror-config"));
     request.cache_bytes = cache_size(args);
     const std::string place = cache_place(args);
     if (request.cache_bytes != 0 && (args.get("cache-dir") || ::access(place.c_str(), W_OK | X_OK) == 0)) request.cache_dir = place;
