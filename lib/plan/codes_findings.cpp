@@ -90,13 +90,16 @@ constexpr std::array k_finding_texts{
     CodeText{"bad-template", "finding", "the image template cannot be read", "KMM fails on it for every node.",
              "a variable is $NAME, ${NAME} or ${NAME:-default}; $$ is a dollar sign"},
     CodeText{"unknown-template-variable", "finding", "the image template uses a variable that KMM does not have",
-             "KMM fails on it for every node. Its variables are KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y, "
+             "KMM puts nothing in its place and asks for the image that is left. Its variables are KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y, "
              "KERNEL_Z, MOD_NAME and MOD_NAMESPACE.", "correct the name; the hint has the nearest one"},
     CodeText{"bad-version", "finding", "the version is no label value", "KMM writes it into labels and fails there.",
              "use at most 63 letters, digits, '-', '_' and '.'"},
     CodeText{"dotted-name", "finding", "a dot in the name of a Module with a version", "KMM takes name and namespace out of label keys, where they are joined with a dot.",
              "use '-' instead of '.'"},
+    CodeText{"dir-name", "finding", "dirName is not absolute", "KMM puts it behind /tmp without a slash between, and modprobe looks elsewhere.", "begin it with '/'"},
     CodeText{"firmware-path", "finding", "firmwarePath is not absolute", "It names a directory inside the image, from its root.", "begin it with '/'"},
+    CodeText{"pull-policy", "finding", "imagePullPolicy is none of Kubernetes' words", "KMM takes any word; Pods with it are refused, so nothing is ever "
+             "loaded.", "write Always, IfNotPresent or Never"},
     CodeText{"literal-plus", "finding", "a literal that ends with '+' never matches", "KMM drops one trailing '+' of the kernel version before it compares.",
              "write it without the '+'"},
     CodeText{"mapping-unreachable", "finding", "an earlier kernel mapping takes everything this one would",

@@ -48,6 +48,10 @@ private:
     Diagnostics& diagnostics_;
 };
 
+/// The three words that Kubernetes has for imagePullPolicy, or none. KMM takes any; the Pods that get it are refused. `path` is
+/// where the field stands.
+void check_pull_policy(Findings& findings, const std::string& path, const std::string& policy);
+
 /// The parts of validate_module.
 void validate_pod_fields(Findings& findings, const ValidateOptions& options);  ///< names, tolerations, device plugin, DRA
 void validate_loader(Findings& findings);      ///< spec.moduleLoader, which must be present

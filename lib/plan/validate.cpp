@@ -138,6 +138,12 @@ void check_volumes(Findings& findings, const value::Node& plugin) {
     }
 }
 
+void check_plugin_policies(Findings& findings, const value::Node& plugin, const std::string& path) {
+    for (const char* name : {"container", "initContainer"}) {
+        check_pull_policy(findings, fmt::format("{}.{}.imagePullPolicy", path, name), plugin.get_string({name, "imagePullPolicy"}));
+    }
+}
+
 constexpr std::string_view k_subdomain_hint =
     "lower-case letters, digits, '-' and '.', a letter or digit at both ends, at most 253";
 
@@ -241,6 +247,15 @@ std::optional<Position> Findings::place(std::string_view path) const {
     return module_.meta.origin.file.empty() ? std::nullopt : std::optional(module_.meta.origin);
 }
 
+void check_pull_policy(Findings& findings, const std::string& path, const std::string& policy) {
+    const std::vector<std::string> policies{"Always", "IfNotPresent", "Never"};
+    if (policy.empty() || std::find(policies.begin(), policies.end(), policy) != policies.end()) { return; }
+    const auto near = base::nearest(policy, policies);
+    findings.error(path, "pull-policy",
+                   fmt::format("imagePullPolicy: expected Always, IfNotPresent or Never, found \"{}\"", base::escape(policy)),
+                   near ? fmt::format("did you mean {}?", *near) : "no Pod with another word is taken by Kubernetes");
+}
+
 void validate_pod_fields(Findings& findings, const ValidateOptions& options) {
     const api::Module& module = findings.module();
     check_names(findings, options.era);
@@ -253,8 +268,12 @@ void validate_pod_fields(Findings& findings, const ValidateOptions& options) {
         check_dra_version(findings, options.kubernetes_version);
         check_dra(findings, *module.dra);
         check_volumes(findings, *module.dra);
+        check_plugin_policies(findings, *module.dra, "spec.dra");
     }
-    if (module.device_plugin) { check_volumes(findings, *module.device_plugin); }
+    if (module.device_plugin) {
+        check_volumes(findings, *module.device_plugin);
+        check_plugin_policies(findings, *module.device_plugin, "spec.devicePlugin");
+    }
 }
 
 void validate_module(const api::Module& module, const ValidateOptions& options, Diagnostics& diagnostics) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "plan/findings.hpp"
 #include "plan/regexp.hpp"
@@ -83,14 +84,14 @@ void check_matcher(Findings& findings, const api::KernelMapping& mapping, std::s
     if (mapping.literal.ends_with('+')) {
         findings.warning(mapping_path(index, "literal"), "literal-plus",
                          fmt::format("literal \"{}\" never matches: KMM drops one trailing '+' of the kernel version",
-                                     base::escape(mapping.literal)),
+                                     base::printable(mapping.literal)),
                          "write it without the '+'");
     }
     if (mapping.regexp.empty()) { return; }
     if (const Regexp regexp(mapping.regexp); !regexp.error().empty()) {
         findings.error(mapping_path(index, "regexp"), "bad-regexp",
                        fmt::format("kernelMappings[{}]: \"{}\" is not a regular expression: {}", index,
-                                   base::escape(mapping.regexp), base::escape(regexp.error())),
+                                   base::printable(mapping.regexp), base::printable(regexp.error())),
                        "the syntax is RE2's, as in Go");
     }
 }
@@ -194,6 +195,11 @@ void check_modprobe(Findings& findings, const api::ModprobeSpec& modprobe) {
     // A modprobe that is not there is reported by the decoder.
     if (findings.module().places.empty() || findings.present(container_path("modprobe"))) { check_raw_args(findings, modprobe); }
     check_loading_order(findings, modprobe);
+    if (!modprobe.dir_name.empty() && !modprobe.dir_name.starts_with('/')) {
+        findings.warning(container_path("modprobe.dirName"), "dir-name",
+                         fmt::format("dirName \"{}\" is not absolute", base::escape(modprobe.dir_name)),
+                         "KMM copies /tmp and dirName joined, so that modprobe would not find the modules: begin it with '/'");
+    }
     if (!modprobe.firmware_path.empty() && !modprobe.firmware_path.starts_with('/')) {
         findings.warning(container_path("modprobe.firmwarePath"), "firmware-path",
                          fmt::format("firmwarePath \"{}\" is not absolute", base::escape(modprobe.firmware_path)),
@@ -211,6 +217,7 @@ void validate_loader(Findings& findings) {
         report_in_tree(findings, container_path("inTreeModulesToRemove"), "in the container");
     }
     check_image(findings, container_path("containerImage"), container.container_image);
+    check_pull_policy(findings, container_path("imagePullPolicy"), container.image_pull_policy);
     for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) { check_mapping(findings, container, i); }
     check_reachable(findings, container.kernel_mappings);
     check_modprobe(findings, container.modprobe);

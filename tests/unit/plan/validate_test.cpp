@@ -88,6 +88,8 @@ TEST_SUITE("plan::unit") {
                  Row{11, "host-path", with_spec("  devicePlugin:\n" + volume + "/etc}\n"), 10, 24},
                  Row{11, "host-path", with_spec("  devicePlugin:\n" + volume + "/dev/../etc}\n"), 10, 24},
                  Row{11, "host-path", with_spec("  devicePlugin:\n" + volume + "/variable}\n"), 10, 24},
+                 Row{0, "pull-policy",
+                     with_spec("  devicePlugin:\n    container: {image: 'i:t', imagePullPolicy: Sometimes}\n"), 7, 48},
                  Row{8, "dra-kubernetes-version",
                      with_spec("  dra:\n    container: {image: 'i:t'}\n    driverName: d\n"), 7, 5},
                  Row{9, "dra-driver-name", with_spec("  dra:\n    container: {image: 'i:t'}\n    driverName: ''\n"), 8, 17},
@@ -151,6 +153,8 @@ TEST_SUITE("plan::unit") {
                  Row{0, "mapping-unreachable",
                      loader(k_named, "", k_mapping + "      - {literal: ax, containerImage: 'r/i:t'}\n"), 11, 19,
                      Severity::warning},
+                 Row{0, "pull-policy", loader(k_named, "      imagePullPolicy: always\n", k_mapping), 9, 24},
+                 Row{0, "dir-name", loader("{moduleName: m, dirName: opt}", "", k_mapping), 8, 42, Severity::warning},
                  Row{0, "firmware-path", loader("{moduleName: m, firmwarePath: fw}", "", k_mapping), 8, 47,
                      Severity::warning},
              }) {
