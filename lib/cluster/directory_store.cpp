@@ -89,6 +89,9 @@ private:
         }
         if (S_ISDIR(info.st_mode)) {
             enter(path);
+        } else if (is_object_file(entry.name) && !S_ISREG(info.st_mode)) {
+            diagnostics_.push_back(fault_at("unreadable-file", "expected a regular file, found something else", Position{path, 0, 0},
+                                            "remove it, or give it a name without .yaml, .yml or .json"));
         } else if (is_object_file(entry.name) && seen_.insert(std::pair(info.st_dev, info.st_ino)).second) {
             files_.push_back(path);
         }
@@ -379,6 +382,24 @@ void DirectoryStore::check_writable() {
             throw from_errno(failed, "cannot write to " + directory).hint("the cluster directory must be writable for this user");
         }
         remove_orphans(directory);
+    }
+}
+
+void DirectoryStore::check_editable(const std::vector<std::string>& nodes) {
+    const std::lock_guard lock(mutex_);
+    const auto attempt = [&](const char* kind, const std::string& name, const std::vector<value::Edit>& edits) {
+        const auto file = locate(kind, name);
+        if (!file) return;
+        const auto image = read_image(*file);
+        if (image.exists) static_cast<void>(value::edit_text(image.bytes, *file, edits));
+    };
+    const value::Node text("v1");
+    const auto list = value::Node::sequence({value::Node::mapping({{"name", text}})});
+    const std::string label = "kmm.node.kubernetes.io/version-module";
+    for (const auto& node : nodes) {
+        attempt("Node", node, {{{"metadata", "labels", label}, text}, {{"status", "nodeInfo", "bootID"}, text}});
+        attempt("NodeModulesConfig", node,
+                {{{"spec", "modules"}, list}, {{"status", "modules"}, list}, {{"metadata", "labels", label}, text}});
     }
 }
 

@@ -43,12 +43,17 @@ public:
     [[nodiscard]] std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) override;
     [[nodiscard]] std::string describe() const override;
 
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
     /// Changes one Node by the edits that `make_edits` finds for its tree; none is nothing to do. Errors: as patch_node_labels.
     void change_node(const std::string& node, const std::function<std::vector<value::Edit>(const value::Node& root)>& make_edits);
 
     /// Fails now rather than in the middle of a run: every directory that holds a Node or a NodeModulesConfig, and the
     /// top, must accept new files. Removes temporary files of killed writers. Errors: from_errno (77 or 74) with a hint.
     void check_writable();
+    /// Tries, in memory, the changes that an upgrade makes to the documents of these nodes. Errors: data "cannot-edit" with
+    /// position and hint; those of patch_node_labels.
+    void check_editable(const std::vector<std::string>& nodes);
 
 private:
     using Key = std::pair<std::string, std::string>;  ///< kind, name; only cluster-scoped kinds are written

@@ -2,7 +2,10 @@
 #include "cluster/selector.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +15,18 @@
 #include "base/text.hpp"
 
 namespace kmm::cluster {
+namespace {
+
+/// As Go's ParseInt(text, 10, 64) takes it.
+std::optional<std::int64_t> integer_of(std::string_view text) {
+    if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+    std::int64_t number = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (text.empty() || failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
+}  // namespace
 
 /// Recursive descent over the text; `at_` is the next byte.
 class SelectorParser {
@@ -54,7 +69,7 @@ private:
     std::string word() {
         skip_blanks();
         const auto start = at_;
-        while (at_ < text_.size() && std::string_view(" \t,()=!").find(text_[at_]) == std::string_view::npos) ++at_;
+        while (at_ < text_.size() && std::string_view(" \t,()=!<>").find(text_[at_]) == std::string_view::npos) ++at_;
         return std::string(text_.substr(start, at_ - start));
     }
 
@@ -107,8 +122,17 @@ private:
             requirement.values.push_back(value());
             return requirement;
         }
+        if (next_is('>') || next_is('<')) {
+            requirement.test = next_is('>') ? Test::greater : Test::less;
+            ++at_;
+            skip_blanks();
+            const auto number = at_;
+            requirement.values.push_back(word());
+            if (!integer_of(requirement.values.front())) fail(number, "an integer");
+            return requirement;
+        }
         const auto name = word();
-        if (name != "in" && name != "notin") fail(start, "one of = == != in notin ,");
+        if (name != "in" && name != "notin") fail(start, "one of = == != in notin < > ,");
         requirement.test = name == "in" ? Test::in : Test::not_in;
         requirement.values = values();
         return requirement;
@@ -127,11 +151,17 @@ bool Selector::matches(const api::Labels& labels) const {
         const auto is_listed = [&] {
             return present && std::find(requirement.values.begin(), requirement.values.end(), label->second) != requirement.values.end();
         };
+        const auto compares = [&](bool (*holds)(std::int64_t, std::int64_t)) {
+            const auto found = integer_of(label->second), limit = integer_of(requirement.values.front());
+            return found && limit && holds(*found, *limit);
+        };
         switch (requirement.test) {
             case Test::in: return is_listed();
             case Test::not_in: return !is_listed();
             case Test::exists: return present;
             case Test::absent: return !present;
+            case Test::greater: return present && compares([](std::int64_t found, std::int64_t limit) { return found > limit; });
+            case Test::less: return present && compares([](std::int64_t found, std::int64_t limit) { return found < limit; });
         }
         return false;
     });

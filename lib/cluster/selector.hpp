@@ -16,7 +16,7 @@ public:
     /// Matches everything.
     Selector() = default;
 
-    /// "k=v", "k==v", "k!=v", "k in (a,b)", "k notin (a,b)", "k", "!k", joined by commas. Blanks are free. "" matches
+    /// "k=v", "k==v", "k!=v", "k in (a,b)", "k notin (a,b)", "k", "!k", "k>1", "k<1", joined by commas. Blanks are free. "" matches
     /// everything. Errors: usage "bad-selector"; the message names the character, the position is in "-l".
     [[nodiscard]] static Selector parse(std::string_view text);
 
@@ -25,7 +25,7 @@ public:
     [[nodiscard]] bool empty() const noexcept { return requirements_.empty(); }
 
 private:
-    enum class Test { in, not_in, exists, absent };
+    enum class Test { in, not_in, exists, absent, greater, less };
     struct Requirement {
         std::string key;
         Test test = Test::exists;

@@ -27,6 +27,12 @@ std::optional<api::NodeModule> entry_of(const Entries& entries, const std::strin
     return *found;
 }
 
+/// What was not found may be in a document that cannot be read: then the faults are the error.
+[[noreturn]] void refuse_missing(const cluster::Snapshot& snapshot, const Error& missing) {
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+    throw missing;
+}
+
 }  // namespace
 
 value::Node encode(const VersionLabels& labels) {
@@ -68,11 +74,25 @@ NodeView view_of(const api::Objects& objects, const std::string& node, const std
     return view;
 }
 
-NodeView Fleet::view(const std::string& node) { return view_of(store_.read().objects, node, namespace_, name_); }
+NodeView Fleet::view(const std::string& node) {
+    const auto snapshot = store_.read();
+    try {
+        return view_of(snapshot.objects, node, namespace_, name_);
+    } catch (const Error& missing) {
+        refuse_missing(snapshot, missing);
+    }
+}
+
+void Fleet::require_readable() {
+    const auto snapshot = store_.read();
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+}
 
 std::optional<api::Module> Fleet::find_module() {
-    for (auto& module : store_.read().objects.modules)
+    auto snapshot = store_.read();
+    for (auto& module : snapshot.objects.modules)
         if (module.meta.namespace_ == namespace_ && module.meta.name == name_) return std::move(module);
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(std::move(snapshot.diagnostics));
     return std::nullopt;
 }
 
@@ -110,9 +130,9 @@ std::optional<api::Secret> Fleet::secret(const std::string& name) {
     const auto snapshot = store_.read();
     for (const auto& secret : snapshot.objects.secrets)
         if (secret.meta.namespace_ == namespace_ && secret.meta.name == name) return secret;
-    throw Error(Exit::not_found, "secret-not-found",
-                fmt::format("pull Secret {}/{} is not in {}", namespace_, name, store_.describe()))
-        .hint("create it, or remove spec.imageRepoSecret from the Module");
+    refuse_missing(snapshot, Error(Exit::not_found, "secret-not-found",
+                                   fmt::format("pull Secret {}/{} is not in {}", namespace_, name, store_.describe()))
+                                 .hint("create it, or remove spec.imageRepoSecret from the Module"));
 }
 
 void Fleet::set_label(const std::string& node, const std::string& key, const std::optional<std::string>& value) {

@@ -39,8 +39,11 @@ public:
     Fleet(cluster::ClusterStore& store, std::string ns, std::string name)
         : store_(store), namespace_(std::move(ns)), name_(std::move(name)) {}
 
+    /// Where documents cannot be read, none of the following takes an object for absent: their faults are the error then.
     /// Errors: not_found "node-not-found".
     [[nodiscard]] NodeView view(const std::string& node);
+    /// Errors: data with all faults if some document of the cluster cannot be read.
+    void require_readable();
     /// Errors: not_found "module-not-found".
     [[nodiscard]] api::Module module();
     /// nullopt if it was deleted.

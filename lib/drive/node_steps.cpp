@@ -15,6 +15,9 @@ using upgrade::Sameness;
 
 namespace {
 
+/// A file that an editor or git replaces is not there for a moment.
+constexpr std::chrono::milliseconds k_replaced_within{200};
+
 std::string shown(const std::string& version) { return version.empty() ? "unversioned" : version; }
 
 /// The value of a version label; none for a Module without versions.
@@ -24,6 +27,24 @@ std::optional<std::string> label_value(const std::string& version) {
 
 /// Another worker is still changing modules of the node: its end is waited for, then the node is asked.
 bool is_busy(const std::optional<Error>& error) { return error && error->code() == "node-busy"; }
+
+/// The message with what was being done, the place of the document it is about, and the first fault where there are several.
+std::string told(const Error& error) {
+    const auto placed = [&](const std::optional<Position>& place, const std::string& text) {
+        return place && (place->line != 0 || !error.diagnostics().empty()) ? fmt::format("{}: {}", place->to_string(), text) : text;
+    };
+    std::size_t faults = 0;
+    const Diagnostic* first = nullptr;
+    for (const auto& fault : error.diagnostics()) {
+        if (fault.severity != Severity::error) continue;
+        if (first == nullptr) first = &fault;
+        ++faults;
+    }
+    std::string doing;
+    for (const auto& context : error.context()) doing += context + ": ";
+    if (faults < 2) return doing + placed(error.position(), error.message());
+    return fmt::format("{}{} ({} faults in all)", doing, placed(first->position, first->message), faults);
+}
 
 /// Nothing, for members that are to become empty.
 value::Node empty_identity() { return value::Node::mapping(); }
@@ -54,7 +75,7 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
     const auto* data = upgrade::procedure_module().find_step(step.step);
     auto failed = event(EventKind::failed, step.node, step.step, data->node->failed);
     failed.reason = error.code();
-    failed.message = error.message();
+    failed.message = told(error);
     for (const auto& [key, text] : error.details()) {
         if (key == "kernel") failed.facts.set("kernelLine", text);
         if (key == "errno" && error.message().find(text) == std::string::npos)
@@ -85,7 +106,7 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
         }
     }
     tools_.recorder.record(failed);
-    if (error.code() != "node-not-found" || step.step == "rollback") return;
+    if (error.code() != "node-not-found" || step.step == "rollback" || !is_still_gone(step.node)) return;
     // Nobody brings it back: the others go on.
     auto gone = event(EventKind::skip, step.node, "", "skipped");
     gone.reason = "gone";
@@ -110,6 +131,16 @@ void NodeSteps::end_watch(LateWords::Watch& watched, const std::string& name, st
     auto answered = event(EventKind::observed, name, "", tools_.recorder.node(name).state);
     answered.message = fmt::format("answered after {}", base::format_duration(took));
     tools_.recorder.record(answered);
+}
+
+bool NodeSteps::is_still_gone(const std::string& name) {
+    static_cast<void>(tools_.clock.sleep_for(k_replaced_within));
+    try {
+        static_cast<void>(tools_.fleet.view(name));
+        return false;
+    } catch (const Error& error) {
+        return error.code() == "node-not-found";
+    }
 }
 
 LookResult NodeSteps::look(const std::string& name, const Deadline& deadline) {
@@ -259,6 +290,7 @@ void NodeSteps::require_same_image(const upgrade::Run& run, const std::string& n
 NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, const Deadline& deadline) {
     const auto run = tools_.recorder.run();
     const auto node = tools_.recorder.node(name);
+    tools_.fleet.require_readable();  // an unload must not be followed by a write that fails
     tools_.fleet.put_info(name, seen.facts.kernel, seen.facts.boot_id, seen.facts.architecture);
     require_goal(name);
     if (node.goal == upgrade::k_goal_absent) return check_removal(name, seen);

@@ -85,8 +85,8 @@ private:
     [[nodiscard]] Facts check_removal(const std::string& name, const Look& seen);
     /// Proves that nothing of the Module is left on the node.
     [[nodiscard]] Facts validate_removal(const std::string& name, const Look& seen);
-    /// With the procedure "apply": throws checks_failed "goal-changed" if the Module or the node's labels want something else by
-    /// now than what the run was started for.
+    /// Throws checks_failed if the Module or the node's labels want something else by now than what the run was started for:
+    /// "node-not-eligible", with the procedure "apply" "goal-changed".
     void require_goal(const std::string& name);
     [[nodiscard]] Facts cordon(const std::string& name);
     [[nodiscard]] Facts drain(const std::string& name, const Deadline& deadline);
@@ -120,6 +120,8 @@ private:
     void require_same_image(const upgrade::Run& run, const std::string& name, const NodeFacts& facts, const std::string& image,
                             const std::string& digest) const;
     void record_failure(const upgrade::NodeStep& step, const Error& error);
+    /// Looks for the Node once more, a moment later.
+    [[nodiscard]] bool is_still_gone(const std::string& name);
     [[nodiscard]] std::string input(const api::NodeModule& entry);
 
     StepTools tools_;

@@ -9,9 +9,15 @@ namespace kmm::drive {
 
 void NodeSteps::require_goal(const std::string& name) {
     const auto run = tools_.recorder.run();
-    if (!run.is_apply()) return;
     const auto module = tools_.fleet.find_module();
     const auto node = tools_.fleet.view(name).node;
+    if (!run.is_apply()) {
+        if (module && !plan::selects(module->selector, node.meta.labels))
+            throw Error(Exit::checks_failed, "node-not-eligible",
+                        fmt::format("the selector of Module {} does not match the node's labels any more", run.module()))
+                .hint(fmt::format("give the node its labels back and retry it, or: kmm-upgrade skip {} --reason TEXT", name));
+        return;
+    }
     const bool is_selected = module && module->module_loader && !module->meta.deleting && plan::selects(module->selector, node.meta.labels);
     const auto refuse = [&](const std::string& text) {
         throw Error(Exit::checks_failed, "goal-changed", fmt::format("node {}: {}", name, text))

@@ -12,6 +12,8 @@
 namespace kmm::drive {
 namespace {
 
+constexpr std::string_view k_format = "kmmtools/v1";
+
 Exit exit_of(int number) {
     for (const auto& row : exit_code_table())
         if (static_cast<int>(row.code) == number) return row.code;
@@ -48,6 +50,13 @@ std::optional<Reply<Value>> failure(const cluster::WorkerReply& reply, const clu
         return answer;
     }
     const auto found = reply.document.get_string({"kind"});
+    if (const auto format = reply.document.get_string({"apiVersion"}); !format.empty() && format != k_format) {
+        answer.error = Error(Exit::config, "worker-failed",
+                             fmt::format("node {}: kmm-worker {} answered in the format {}, expected {}", call.node, words,
+                                         base::escape(format), k_format))
+                           .hint("install the same version of kmm-tools here and on the node");
+        return answer;
+    }
     if (reply.exit_code == 0 && found == kind) return std::nullopt;
     if (found == "Error") {
         answer.error = decode_error(reply.document, reply.exit_code == 0 ? 1 : reply.exit_code);

@@ -23,6 +23,13 @@ std::optional<Exit> already_ended(Session& session) {
         .hint(upgrade::next_commands(run).front());
 }
 
+/// Tells of malformed documents before anything is recorded. A rollback goes on as far as it can.
+void require_readable(Walk& walk) {
+    if (walk.found.rollback) return;
+    auto faults = walk.store->read().diagnostics;
+    if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+}
+
 void require_running(Session& session, const std::string& verb) {
     const auto run = session.must_load();
     if (upgrade::is_final_run_state(run.state)) refuse_ended(run, verb);
@@ -37,6 +44,7 @@ Exit run_resume(const cli::Args& args, cli::Context& context) {
     if (!run.is_to_be_followed()) {
         if (const auto exit = already_ended(session)) return *exit;
         Walk walk(session, "resume");
+        require_readable(walk);
         walk.driver.resume();
         const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.walk(); });
         walk.progress.stop();
@@ -52,6 +60,7 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
     require_running(session, "step");
     Walk walk(session, "step");
+    require_readable(walk);
     const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.step(args.get("node").value_or("")); });
     walk.progress.stop();
     const auto exit = session.finish(ended, walk.recorder.run());
@@ -79,6 +88,7 @@ Exit run_retry(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
     require_running(session, "retry");
     Walk walk(session, "retry " + args.positional("NODE"));
+    require_readable(walk);
     walk.driver.retry(args.positional("NODE"));
     const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.walk(); });
     walk.progress.stop();

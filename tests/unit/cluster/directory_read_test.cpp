@@ -152,6 +152,19 @@ TEST_SUITE("cluster::directory_read") {
         }
     }
 
+    TEST_CASE("a pipe is a fault, and nobody waits for its other end") {
+        const Tree tree;
+        tree.put("nodes/a.yaml", bare_node_text("a"));
+        REQUIRE(::mkfifo((tree.path() + "/nodes/pipe.yaml").c_str(), 0600) == 0);
+        sys::LinuxFileOps ops;
+        DirectoryStore store(tree.path(), ops);
+        const auto snapshot = store.read();
+        REQUIRE(snapshot.diagnostics.size() == 1);
+        CHECK(snapshot.diagnostics[0].code == "unreadable-file");
+        CHECK(snapshot.diagnostics[0].position->file == tree.path() + "/nodes/pipe.yaml");
+        CHECK(snapshot.objects.nodes.size() == 1);
+    }
+
     TEST_CASE("what must not be read or written is said before anything happens") {
         const Tree tree;
         tree.put("nodes/a.yaml", bare_node_text("a"));

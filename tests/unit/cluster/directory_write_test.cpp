@@ -226,6 +226,18 @@ TEST_SUITE("cluster::directory_write") {
         CHECK(snapshot.objects.node_modules_configs[0].spec == std::vector{entry("v1")});
     }
 
+    TEST_CASE("documents that cannot be changed in their text are found without a change") {
+        const Tree tree;
+        tree.put("nodes/a.yaml", "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n  annotations: &same\n    x: y\n  labels: *same\n");
+        tree.put("nodes/b.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: b}\n");
+        const auto before = tree.get("nodes/a.yaml") + tree.get("nodes/b.yaml");
+        sys::LinuxFileOps ops;
+        DirectoryStore store(tree.path(), ops);
+        CHECK(code_of([&] { store.check_editable({"b", "unknown"}); }) == "done");
+        CHECK(code_of([&] { store.check_editable({"b", "a"}); }) == "cannot-edit 65");
+        CHECK(tree.get("nodes/a.yaml") + tree.get("nodes/b.yaml") == before);
+    }
+
     TEST_CASE("a foreign file in the place of a new object is not overwritten") {
         const Tree tree;
         tree.put("nodemodulesconfigs/node-a.yaml", test::k_node_a);

@@ -12,7 +12,7 @@ using cluster::Selector;
 
 TEST_SUITE("cluster::selector") {
     TEST_CASE("matches as kubectl does") {
-        const api::Labels labels = {{"zone", "a"}, {"disk", "ssd"}, {"x.io/y", ""}};
+        const api::Labels labels = {{"zone", "a"}, {"disk", "ssd"}, {"x.io/y", ""}, {"cpus", "8"}};
         struct Case {
             std::string text;
             bool expected;
@@ -24,6 +24,7 @@ TEST_SUITE("cluster::selector") {
             {"zone notin (a)", false}, {"other notin (a)", true}, {"zone", true}, {"other", false}, {"!other", true}, {"! zone", false},
             {"zone=a,disk in (ssd,nvme),!spare", true}, {"zone=a,disk=hdd", false}, {"x.io/y in ()", true}, {"zone,disk", true},
             {"in=a", false}, {"zone in(a)", true},
+            {"cpus>4", true}, {"cpus > 8", false}, {"cpus<9,zone=a", true}, {"cpus<8", false}, {"zone>1", false}, {"other<1", false},
         };
         for (const auto& c : cases) {
             CAPTURE(c.text);
@@ -39,7 +40,7 @@ TEST_SUITE("cluster::selector") {
             std::size_t column;
         };
         const std::vector<Case> cases = {
-            {"=a", 1}, {"zone=a,", 8}, {"zone=a disk=b", 8}, {"zone in a", 9}, {"zone in (a", 11}, {"zone is (a)", 6}, {"zone>3", 1},
+            {"=a", 1}, {"zone=a,", 8}, {"zone=a disk=b", 8}, {"zone in a", 9}, {"zone in (a", 11}, {"zone is (a)", 6}, {"zone>a", 6}, {"zone<", 6},
             {"!", 2}, {"zone in (a))", 12}, {"zone=a b", 8}, {"-x", 1}, {"zone=-x", 6}, {"a/b/c=d", 1}, {"zone!a", 5},
         };
         for (const auto& c : cases) {

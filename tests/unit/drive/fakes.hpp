@@ -52,7 +52,9 @@ public:
     std::function<void()> on_write;  ///< before every write; may throw
     std::function<void(std::chrono::milliseconds)> on_news;  ///< whoever waits for news lets others work here
 
-    [[nodiscard]] cluster::Snapshot read() override { return cluster::Snapshot{objects, {}}; }
+    Diagnostics faults;  ///< of documents that cannot be read
+
+    [[nodiscard]] cluster::Snapshot read() override { return cluster::Snapshot{objects, faults}; }
     void patch_node_labels(const std::string& node, const cluster::LabelChange& change,
                            const cluster::LabelChange& expected) override {
         auto& labels = find(node).meta.labels;

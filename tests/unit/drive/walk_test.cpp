@@ -111,6 +111,74 @@ TEST_CASE("an annotation that came after the start stops the node before it is t
     }
 }
 
+TEST_CASE("a document that cannot be read stops the next node before it is touched, and takes none for gone") {
+    World world;
+    Drive drive(world, world.prepare());
+    api::Node removed;
+    Diagnostic fault;
+    fault.code = "yaml-syntax";
+    fault.message = "end of map not found";
+    fault.position = Position{"fleet/nodes/node-b.yaml", 7, 2};
+    world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
+        if (call.args.front() == "load" && removed.meta.name.empty()) {
+            world.store.faults.push_back(fault);
+            removed = world.store.find("node-b");
+            std::erase_if(world.store.objects.nodes, [](const auto& node) { return node.meta.name == "node-b"; });
+        }
+        return std::nullopt;
+    };
+    CHECK(drive.driver.walk() == Ended::paused);
+    CHECK(drive.state("node-a") == "done");
+    CHECK(drive.state("node-b") == "checking-failed");
+    CHECK(drive.recorder.node("node-b").reason == "yaml-syntax");
+    CHECK(drive.recorder.node("node-b").message == "fleet/nodes/node-b.yaml:7:2: end of map not found");
+    CHECK(drive.state("node-c") == "pending");
+    world.store.faults.clear();
+    world.store.objects.nodes.push_back(removed);
+    drive.driver.resume();
+    CHECK(drive.driver.walk() == Ended::complete);
+    CHECK(on_v2(world, "node-b"));
+    CHECK(on_v2(world, "node-c"));
+}
+
+TEST_CASE("a node that a file was replaced under is not gone, one that stays away is") {
+    for (const bool returns : {true, false}) {
+        CAPTURE(returns);
+        World world(2);
+        Drive drive(world, world.prepare());
+        const auto kept = world.store.find("node-b");
+        std::erase_if(world.store.objects.nodes, [](const auto& node) { return node.meta.name == "node-b"; });
+        world.clock.on_sleep = [&] {
+            if (returns && world.store.objects.nodes.size() == 1) world.store.objects.nodes.push_back(kept);
+        };
+        CHECK(drive.driver.walk() == (returns ? Ended::paused : Ended::complete));
+        CHECK(drive.state("node-b") == (returns ? "checking-failed" : "skipped"));
+    }
+}
+
+TEST_CASE("a node that the Module does not select any more is left as it is") {
+    World world(2);
+    Drive drive(world, world.prepare());
+    world.store.find("node-b").meta.labels["role"] = "other";
+    CHECK(drive.driver.walk() == Ended::paused);
+    CHECK(drive.recorder.node("node-b").reason == "node-not-eligible");
+    CHECK(on_v1(world, "node-b"));
+}
+
+TEST_CASE("an answer in another format is no answer") {
+    World world(1);
+    Drive drive(world, world.prepare());
+    world.nodes.fault = [&](const cluster::WorkerCall&, const auto& act) -> Answer {
+        auto reply = act();
+        reply.document.set("apiVersion", "kmmtools/v2");
+        return reply;
+    };
+    CHECK(drive.driver.walk() == Ended::paused);
+    CHECK(drive.recorder.node("node-a").reason == "worker-failed");
+    CHECK(drive.recorder.node("node-a").message.find("kmmtools/v2") != std::string::npos);
+    CHECK(on_v1(world, "node-a"));
+}
+
 TEST_CASE("a first install only loads") {
     World world(1, false);
     Drive drive(world, world.prepare());
