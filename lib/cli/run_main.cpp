@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <csignal>
 #include <new>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -91,6 +93,7 @@ Exit run_command(const Program& program, const Command& command, const Surroundi
 
 int run_main(const Program& program, int argc, const char* const* argv, Console& console) {
     (void)std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an EPIPE, which the console remembers
+    (void)std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an EFBIG, which is told with the file's name
     const Surroundings surroundings = process_surroundings();
     const std::vector<std::string> tokens(argv + (argc > 0 ? 1 : 0), argv + argc);
     Presentation presentation = guess_presentation(tokens);
@@ -115,6 +118,11 @@ int run_main(const Program& program, int argc, const char* const* argv, Console&
         return report(by_signal(error), presentation, surroundings, console);
     } catch (const std::bad_alloc&) {
         return report(Error(Exit::bug, "out-of-memory", "out of memory"), presentation, surroundings, console);
+    } catch (const std::system_error& fault) {
+        if (fault.code() != std::errc::resource_unavailable_try_again)
+            return unexpected(Error(Exit::bug, "bug", fmt::format("unexpected failure: {}", fault.what())));
+        return report(from_errno(EAGAIN, "cannot start a thread").hint("a limit of processes or memory is too low: ulimit -a"),
+                      presentation, surroundings, console);
     } catch (const std::exception& fault) {
         return unexpected(Error(Exit::bug, "bug", fmt::format("unexpected failure: {}", fault.what())));
     }

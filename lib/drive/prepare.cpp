@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include "plan/order.hpp"
 #include "plan/plan.hpp"
 #include "plan/policy.hpp"
+#include "plan/validate.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -64,6 +66,12 @@ void tell_once(Error& all, const std::vector<std::string>& names, const std::vec
 }
 
 }  // namespace
+
+void require_one_host(const upgrade::Options& options, std::size_t nodes) {
+    if (options.runner != "local" || nodes < 2) return;
+    throw Error(Exit::usage, "several-nodes", fmt::format("--via local reaches this host only, found {} nodes", nodes))
+        .hint("name the Node that is this host with --node, or reach them all with --via ssh");
+}
 
 std::string zone_of(const api::Objects& objects, const std::string& name) {
     for (const auto& node : objects.nodes) {
@@ -227,8 +235,9 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
     return record;
 }
 
-void require_annotations(const api::Objects& objects, const api::Module& module) {
+void require_valid(const api::Objects& objects, const api::Module& module) {
     Diagnostics faults;
+    plan::validate_module(module, {}, faults);
     plan::check_policy(module, faults);
     plan::check_needs(objects.modules, faults);
     std::erase_if(faults, [](const Diagnostic& fault) { return fault.severity != Severity::error; });
@@ -267,7 +276,11 @@ void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>&
     };
     {
         std::vector<std::jthread> threads;
-        for (std::size_t started = 1; started < std::min(k_checks_at_once, count); ++started) threads.emplace_back(work);
+        try {
+            for (std::size_t started = 1; started < std::min(k_checks_at_once, count); ++started) threads.emplace_back(work);
+        } catch (const std::system_error&) {
+            // No thread can be started: those there are do it all.
+        }
         work();
     }
     for (const auto& crash : crashes)
@@ -328,10 +341,11 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     const auto& objects = snapshot.objects;
     const auto& module = find_module(objects, request.ns, request.name);
+    require_valid(objects, module);
     require_version(module, request.to_version);
-    require_annotations(objects, module);
     Prepared prepared;
     const auto names = choose_nodes(objects, module, request, prepared.notes);
+    require_one_host(request.options, names.size());
     const auto kernel_module = kernel_module_name(module.module_loader->container.modprobe.module_name);
     LateWords late;
     auto records = check_all(names, [&](const std::string& node) {

@@ -48,6 +48,9 @@ using CheckObserver = std::function<void(const std::string& node, const std::str
 /// "order-incomplete".
 [[nodiscard]] std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
                                                     std::vector<std::string>& notes);
+/// The runner "local" knows no names: with several nodes one host would be taken for all of them. Errors: usage "several-nodes".
+void require_one_host(const upgrade::Options& options, std::size_t nodes);
+
 /// The zone that a label of the node names, "" for a node that has none.
 [[nodiscard]] std::string zone_of(const api::Objects& objects, const std::string& name);
 

@@ -112,6 +112,7 @@ std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::C
             break;
         }
     }
+    require_one_host(request.options, asked.size());
     std::vector<std::string> troubles(asked.size());
     LateWords late;
     for_each_at_once(asked.size(), [&](std::size_t index) {
@@ -153,7 +154,7 @@ Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::C
                        const plan::ApplyWork& work, const CheckObserver& observer) {
     const auto& objects = snapshot.objects;
     const auto* module = module_of(objects, work);
-    if (module != nullptr) require_annotations(objects, *module);
+    if (module != nullptr && !work.load.empty()) require_valid(objects, *module);
     request.ns = work.namespace_;
     request.name = work.module;
     request.to_version = work.version;

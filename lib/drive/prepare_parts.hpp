@@ -36,8 +36,9 @@ void note_previous(upgrade::NodeRecord& record, const NodeView& view, const Live
                                              const StartRequest& request, const std::string& kernel_module, const std::string& name,
                                              const Waiting& waiting);
 
-/// An annotation that cannot be read forbids nothing, which is not what was meant. Errors: data with all faults.
-void require_annotations(const api::Objects& objects, const api::Module& module);
+/// Refuses what KMM's rules refuse (plan/validate.hpp): a version that is no label value would be written into labels. And
+/// annotations that cannot be read, which forbid nothing, which is not what was meant. Errors: data with all faults.
+void require_valid(const api::Objects& objects, const api::Module& module);
 
 /// Calls `act` with every number below `count`, a few at once. Rethrows the first of what they throw, after all have ended.
 void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act);

@@ -155,6 +155,7 @@ struct ChildPlan {
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
     ::sigaction(SIGPIPE, &action, nullptr);
+    ::sigaction(SIGXFSZ, &action, nullptr);
     sigset_t none{};
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -385,6 +386,15 @@ private:
 ProcessResult run_process(const ProcessSpec& spec) {
     const SigpipeBlock block;
     return Child(spec).run();
+}
+
+void require_program(const std::string& program) {
+    const std::string found = find_in_path(program);
+    if (::access(found.c_str(), X_OK) != 0) {
+        const int saved = errno;
+        throw Error(Exit::not_found, "command-not-found",
+                    "command " + program + " cannot be run: " + errno_text(saved) + " (" + errno_name(saved) + ")");
+    }
 }
 
 }  // namespace kmm::sys

@@ -35,4 +35,7 @@ struct ProcessResult {
 /// (not_found 66 "command-not-found", otherwise io). Thread safe.
 [[nodiscard]] ProcessResult run_process(const ProcessSpec& spec);
 
+/// Whether run_process would find this program, to say so early. Errors: not_found "command-not-found".
+void require_program(const std::string& program);
+
 }  // namespace kmm::sys

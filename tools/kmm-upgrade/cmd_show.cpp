@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading verbs: they take no lock and write nothing.
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -7,6 +9,7 @@
 #include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -31,8 +34,25 @@ Exit show_idle(Session& session) {
     return Exit::ok;
 }
 
+/// A document for each change, until the run ends.
+Exit watch_documents(Session& session) {
+    auto& context = session.context();
+    std::string last;
+    for (;;) {
+        const auto run = session.load();
+        if (!run) return show_idle(session);
+        const auto now = document(*run);
+        auto text = value::to_json(now);
+        if (text != last) static_cast<void>(print_document(context, now));
+        if (upgrade::is_final_run_state(run->state) || session.stopped()) return Exit::ok;
+        last = std::move(text);
+        session.clock().sleep_for(std::chrono::seconds(1));
+    }
+}
+
 Exit watch(Session& session) {
     auto& context = session.context();
+    if (context.output == "json" || context.output == "jsonl" || context.output == "yaml") return watch_documents(session);
     cli::LiveArea area(context.console);
     std::string last;
     for (;;) {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cluster/directory_store.hpp"
 #include "cluster/workloads.hpp"
 #include "drive/drain.hpp"
 #include "kmm-upgrade/progress.hpp"
@@ -17,6 +18,7 @@
 #include "record/space.hpp"
 #include "sys/host.hpp"
 #include "sys/local_time.hpp"
+#include "sys/process.hpp"
 #include "sys/random.hpp"
 #include "sys/signals.hpp"
 #include "upgrade/pace.hpp"
@@ -68,6 +70,7 @@ void take_pace_options(const cli::Args& args, upgrade::Options& options) {
         throw Error(Exit::usage, "missing-option", "--tz is about --between, which is missing").hint("--between 22:00-04:00");
     if (args.get("tz")) sys::use_time_zone(options.time_zone);
     options.check = command_option(args, "check");
+    if (!options.check.empty()) sys::require_program(upgrade::command_words(options.check)->front());
     options.on_event = command_option(args, "on-event");
 }
 
@@ -279,6 +282,11 @@ drive::Ended dry_walk(Session& session, const upgrade::Run& prepared, drive::Dry
 
 Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner) {
     auto& context = session.context();
+    if (auto* directory = dynamic_cast<cluster::DirectoryStore*>(&store)) {
+        std::vector<std::string> names;
+        for (const auto& node : run.nodes) names.push_back(node.name);
+        directory->check_editable(names);
+    }
     run.cluster_identity = store.identity(true);
     // Not archived first: a run of `apply` says what is left to do after it until the next one does.
     const auto old = session.load();

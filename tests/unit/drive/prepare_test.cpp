@@ -64,6 +64,12 @@ TEST_CASE("everything that would fail is found before anything is touched") {
          "nodes-not-ready", "no-mapping: no kernel mapping of Module drivers/kmm-hello matches kernel 5.0"},
         {"version not in the Module", [](World&, StartRequest& request) { request.to_version = "v3"; }, Exit::checks_failed,
          "version-mismatch", ""},
+        {"a version that is no label value",
+         [](World& world, StartRequest& request) {
+             world.store.objects.modules[0].module_loader->container.version = request.to_version = "v 2";
+         },
+         Exit::data, "bad-version", ""},
+        {"one host for three nodes", [](World&, StartRequest& request) { request.options.runner = "local"; }, Exit::usage, "several-nodes", ""},
         {"unknown Module", [](World&, StartRequest& request) { request.name = "kmm-helo"; }, Exit::not_found, "module-not-found", ""},
         {"unknown node", [](World&, StartRequest& request) { request.nodes = {"node-z"}; }, Exit::not_found, "node-not-found", ""},
         {"node not selected",
