@@ -50,30 +50,58 @@ Owner read_living_owner(int fd) {
     return {};
 }
 
+sys::Fd open_cluster_lock(const std::string& directory, const std::string& path) {
+    constexpr mode_t k_read_write = 0666;
+    sys::Fd opened(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    const int open_errno = errno;
+    if (!opened) {
+        throw from_errno(open_errno, "cannot open " + path).hint("the cluster directory must be writable for this user");
+    }
+    struct stat info {};
+    struct stat parent {};
+    if (::fstat(opened.get(), &info) != 0 || ::stat(directory.c_str(), &parent) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot look at " + path);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        throw Error(Exit::config, "bad-cluster-lock", "expected a regular file, found something else: " + path).hint("remove it");
+    }
+    // A new file is for everybody who may write to the directory.
+    if (info.st_size == 0 && info.st_uid == ::geteuid() && ::fchmod(opened.get(), parent.st_mode & k_read_write) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot set the mode of " + path);
+    }
+    return opened;
+}
+
+/// False if the file was removed, or replaced, after it was opened.
+bool is_named(int fd, const std::string& path) {
+    struct stat opened {};
+    struct stat named {};
+    return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
 }  // namespace
 
-Lock::Lock(Lock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+Lock::Lock(Lock&& other) noexcept : fd_(std::exchange(other.fd_, -1)), remove_(std::exchange(other.remove_, {})) {}
 
 Lock& Lock::operator=(Lock&& other) noexcept {
     std::swap(fd_, other.fd_);
+    std::swap(remove_, other.remove_);
     return *this;
 }
 
 Lock::~Lock() {
     if (fd_ >= 0) {
+        if (!remove_.empty()) {
+            ::unlink(remove_.c_str());  // while it is locked: whoever has opened it looks whether it is still there
+        }
         ::close(fd_);
     }
 }
 
-Lock StateDir::lock(const Owner& owner) {
-    const std::string path = path_ + "/lock";
-    const sys::Fd opened = open_own_file(path, O_RDWR | O_CREAT);
-    // Whatever the umask was when it was made: its owner must be able to open it again.
-    if (::fchmod(opened.get(), 0600) != 0) {
-        const int saved = errno;
-        throw from_errno(saved, "cannot set the mode of " + path);
-    }
-    const int duplicate = ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 3);
+Lock Lock::take(int opened, const std::string& path, const std::string& place, const Owner& owner) {
+    const int duplicate = ::fcntl(opened, F_DUPFD_CLOEXEC, 3);
     if (duplicate < 0) {
         const int saved = errno;
         throw from_errno(saved, "cannot open " + path);
@@ -84,11 +112,10 @@ Lock StateDir::lock(const Owner& owner) {
     while (::fcntl(lock.fd_, F_OFD_SETLK, &range) != 0) {
         const int saved = errno;
         if (saved != EAGAIN && saved != EACCES && saved != EINTR) {
-            throw from_errno(saved, "cannot lock " + path, "unsafe-state-fs")
-                .hint("the file system does not support locks; choose a --state-dir on a local one");
+            throw from_errno(saved, "cannot lock " + path, "unsafe-state-fs");
         }
         if (std::chrono::steady_clock::now() >= end) {
-            throw locked_by(read_living_owner(lock.fd_), path_);
+            throw locked_by(read_living_owner(lock.fd_), place);
         }
         std::this_thread::sleep_for(k_pause);
     }
@@ -101,8 +128,49 @@ Lock StateDir::lock(const Owner& owner) {
         const int write_errno = written < 0 ? errno : ENOSPC;
         throw from_errno(write_errno, "cannot write the owner into " + path);
     }
+    return lock;
+}
+
+Lock StateDir::lock(const Owner& owner) {
+    const std::string path = path_ + "/lock";
+    const sys::Fd opened = open_own_file(path, O_RDWR | O_CREAT);
+    // Whatever the umask was when it was made: its owner must be able to open it again.
+    if (::fchmod(opened.get(), 0600) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot set the mode of " + path);
+    }
+    Lock lock = [&] {
+        try {
+            return Lock::take(opened.get(), path, path_, owner);
+        } catch (Error& error) {
+            if (error.code() == "unsafe-state-fs") error.hint("the file system does not support locks; choose a --state-dir on a local one");
+            throw;
+        }
+    }();
     sys::remove_temp_files(path_);
     return lock;
+}
+
+Lock lock_cluster_directory(const std::string& directory, const Owner& owner) {
+    const std::string path = directory + "/.kmm-lock";
+    try {
+        for (;;) {
+            const sys::Fd opened = open_cluster_lock(directory, path);
+            Lock lock = Lock::take(opened.get(), path, directory, owner);
+            if (is_named(opened.get(), path)) {
+                lock.remove_ = path;
+                return lock;
+            }
+        }
+    } catch (const Error& error) {
+        if (error.code() == "unsafe-state-fs") {
+            throw Error(error).hint("the file system does not support locks; keep the cluster directory on one that does");
+        }
+        if (error.code() != "locked") throw;
+        Error held(Exit::locked, "cluster-locked", error.message());
+        for (const auto& [key, text] : error.details()) held.detail(key, text);
+        throw held.hint("its record is in another state directory: kmm-upgrade show --state-dir DIR; the lock never outlives its process");
+    }
 }
 
 std::optional<Owner> StateDir::holder() const {

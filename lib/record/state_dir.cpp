@@ -263,6 +263,7 @@ void StateDir::open(bool create) {
         if (create) {
             const bool is_new = !stamp_of(path_).inode;
             sys::make_directories(path_, 0700);
+            check_own_directory(path_);  // nothing is put into a directory that others may change
             sys::make_directories(backup_dir(path_), 0700);
             sys::make_directories(history_dir(path_), 0700);
             if (is_new) {

@@ -62,9 +62,19 @@ public:
 
 private:
     friend class StateDir;
+    friend Lock lock_cluster_directory(const std::string& directory, const Owner& owner);
     explicit Lock(int fd) noexcept : fd_(fd) {}
+    /// Locks `opened`, the file `path`, and writes the owner into it. Errors: as StateDir::lock, without hints.
+    [[nodiscard]] static Lock take(int opened, const std::string& path, const std::string& place, const Owner& owner);
     int fd_ = -1;
+    std::string remove_;  ///< file to remove when the lock is given back, "" for none
 };
+
+/// The right to change the objects of a directory cluster, whatever state directory the record is in: several of those would put
+/// several nodes in flight. The file is DIRECTORY/.kmm-lock, readable and writable for whom the directory is, and
+/// removed with the lock.
+/// Errors: locked (75) "cluster-locked" with the details of StateDir::lock; from_errno; io "unsafe-state-fs".
+[[nodiscard]] Lock lock_cluster_directory(const std::string& directory, const Owner& owner);
 
 /// Reading needs no lock and never writes. Writing methods need the Lock that `lock` returned to be alive.
 class StateDir {

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from case import E2eCase, differences
-from fleet import MODULE, scratch
+from fleet import Fleet, MODULE, scratch
 from injection import every
 from test_kill import START
 
@@ -53,6 +53,22 @@ class Locking(E2eCase):
             self.assertRegex(second.stdout, r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
             self.assertIn("start", second.stdout)
         self.assertEqual(first.wait(30), 0)
+
+    def test_a_record_elsewhere_is_no_way_around_the_lock(self):
+        self.slow()
+        first = self.fleet.begin(*START)
+        self.wait_for_call("unload")
+        other = Fleet(self.fleet.tools, self.fleet.root)
+        other.state = self.fleet.root / "elsewhere"
+        for arguments in (START, ("adopt",), ("doctor", "--fix", "--yes")):
+            second = other.run(*arguments)
+            self.assertEqual(second.returncode, 75, f"{arguments}: {second.stdout}")
+            self.assertIn("cluster-locked", second.stdout)
+            self.assertIn(str(first.pid), second.stdout)
+        self.assertEqual(other.run(*START, "--dry-run").returncode, 0)
+        self.assertEqual(first.wait(30), 0)
+        self.assertEqual(self.fleet.most_without(), 1)
+        self.assertEqual(other.run("apply").returncode, 0)
 
     def test_show_needs_no_lock(self):
         self.slow()

@@ -113,6 +113,7 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
     const auto old = session.load();
     require_free_or_unfinished(old);
     const auto store = session.open_cluster(place);
+    if (!dry) session.lock_directory(*store, "adopt");
     Session::require_kinds(*store);
     auto* server = dynamic_cast<cluster::KubeStore*>(store.get());
     auto snapshot = store->read();

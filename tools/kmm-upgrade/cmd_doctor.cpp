@@ -235,6 +235,7 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
     }
     if (choice) claim_record(session);
     const auto store = session.open_cluster(session.cluster_place(goes_on ? run->cluster_place : ""));
+    if (choice) session.lock_directory(*store, "doctor --fix");
     const auto workloads = cluster::workloads_of(*store);
     const auto snapshot = store->read();
     for (const auto& diagnostic : snapshot.diagnostics)

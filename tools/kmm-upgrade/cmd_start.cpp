@@ -65,6 +65,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
         require_free(session.load());
     }
     const auto store = session.open_cluster(place);
+    if (!dry) session.lock_directory(*store, "start module " + args.positional("MODULE"));
     const auto definitions = Session::kinds_to_create(request.options, *store, Session::Definitions::of_nodes);
     Session::limit_writes(request.options, *store);
     const auto workloads = Session::workloads_on(*store);

@@ -20,6 +20,7 @@
 #include "cluster/operator_signs.hpp"
 #include "cluster/pod_runner.hpp"
 #include "cluster/ssh_runner.hpp"
+#include "drive/prepare.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "kube/kubeconfig.hpp"
 #include "kube/own_pod.hpp"
@@ -72,10 +73,19 @@ std::vector<cli::Option> runner_options() {
             make_option("worker", "COMMAND", "command of kmm-worker on the nodes")};
 }
 
+namespace {
+
+std::string state_place(const cli::Args& args) {
+    const auto given = args.get("state-dir");
+    if (given && given->empty())
+        throw Error(Exit::usage, "bad-value", "--state-dir is empty, expected a directory").hint("leave the option out for the usual one");
+    return given.value_or(record::default_state_dir());
+}
+
+}  // namespace
+
 Session::Session(const cli::Args& args, cli::Context& context)
-    : args_(args),
-      context_(context),
-      directory_(args.get("state-dir").value_or(record::default_state_dir()), files_, clock_) {
+    : args_(args), context_(context), directory_(state_place(args), files_, clock_) {
     if (const auto timeout = args.get("timeout"))
         if (const auto duration = base::parse_duration(*timeout)) deadline_ = clock_.monotonic() + *duration;
 }
@@ -94,7 +104,8 @@ std::optional<upgrade::Run> Session::load() {
     std::vector<std::string> warnings;
     auto run = drive::load_run(directory_.load(), warnings);
     if (context_.verbosity >= 0)
-        for (const auto& warning : warnings) context_.console.err("warning: " + warning + "\n");
+        for (const auto& warning : warnings)
+            if (warned_.insert(warning).second) context_.console.err("warning: " + warning + "\n");
     return run;
 }
 
@@ -105,10 +116,18 @@ upgrade::Run Session::must_load() {
 }
 
 void Session::lock(const std::string& operation) {
+    operation_ = operation;
     if (lock_) return;
     lock_.emplace(record::with_space_explained(directory_.path(), "the same command again", [&] {
         return directory_.lock(record::current_owner(operation, clock_));
     }));
+}
+
+void Session::lock_directory(cluster::ClusterStore& store, const std::string& operation) {
+    const auto* directory = dynamic_cast<cluster::DirectoryStore*>(&store);
+    std::error_code failed;
+    if (directory == nullptr || cluster_lock_ || !std::filesystem::is_directory(directory->path(), failed)) return;  // reading tells of that
+    cluster_lock_.emplace(record::lock_cluster_directory(directory->path(), record::current_owner(operation, clock_)));
 }
 
 namespace {
@@ -293,7 +312,10 @@ private:
 
 void Session::secure(const upgrade::Options& options, cluster::ClusterStore& store, const Errand& errand, Purpose purpose) {
     auto* server = dynamic_cast<cluster::KubeStore*>(&store);
-    if (server == nullptr) return;
+    if (server == nullptr) {
+        if (purpose == Purpose::change) lock_directory(store, operation_);
+        return;
+    }
     kube::LeaseOptions lease;
     lease.namespace_ = options.lease_namespace.empty() ? errand.ns : options.lease_namespace;
     lease.name = lease_name(errand.ns, errand.module);
@@ -444,6 +466,7 @@ upgrade::Run locked_run(Session& session, const std::string& operation) {
 std::unique_ptr<cluster::NodeRunner> runner_of(Session& session, upgrade::Run& run, cluster::ClusterStore& store, Reach reach) {
     drive::require_cluster_of(run, store);
     session.choose_runner(run.options, session.cluster_place(run.cluster_place), Session::Age::recorded);
+    drive::require_one_host(run.options, run.nodes.size());
     Session::Errand errand{run.module_namespace, run.module_name, "", run.lineage, {}};
     for (const auto& node : run.nodes)
         if (!node.target_entry.is_null()) errand.service_account = api::decode_node_module(node.target_entry).service_account_name;

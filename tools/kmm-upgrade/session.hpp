@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "cli/app.hpp"
@@ -66,7 +67,7 @@ public:
     /// Beside an operator `store` may change labels of nodes, and nothing else: neither are other rights asked for.
     static void limit_writes(const upgrade::Options& options, cluster::ClusterStore& store);
     /// On an API server: asks for every right, then, unless it is to look only, takes the Lease of this Module, which is given up with the session. From then
-    /// on nothing is changed once it is lost. `store` must be of open_cluster. Does nothing for a directory.
+    /// on nothing is changed once it is lost. `store` must be of open_cluster. Of a directory it takes the lock.
     /// Errors: those of KubeStore::require_rights, require_operator and LeaseKeeper::acquire.
     enum class Purpose { look, change };
     void secure(const upgrade::Options& options, cluster::ClusterStore& store, const Errand& errand, Purpose purpose);
@@ -95,6 +96,10 @@ public:
     cli::Context& context() noexcept { return context_; }
     const cli::Args& args() const noexcept { return args_; }
 
+    /// Takes the lock of a directory cluster, which is kept until the session ends; nothing for others.
+    /// Errors: record::lock_cluster_directory.
+    void lock_directory(cluster::ClusterStore& store, const std::string& operation);
+
 private:
     /// Errors: checks_failed "operator-present" for worker Pods beside KMM's operator, "operator-missing" for the contrary; nothing if a
     /// person has said how it is.
@@ -107,6 +112,9 @@ private:
     sys::LinuxRandom random_;
     record::StateDir directory_;
     std::optional<record::Lock> lock_;
+    std::optional<record::Lock> cluster_lock_;
+    std::string operation_;  ///< that of lock()
+    std::set<std::string> warned_;
     std::unique_ptr<kube::LeaseKeeper> lease_;
     std::optional<std::chrono::milliseconds> deadline_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,6 +145,31 @@ TEST_SUITE("record::unit") {
             CHECK(state.holder().has_value());
         }
         CHECK_FALSE(state.holder().has_value());
+    }
+
+    TEST_CASE("a cluster directory is for one record at a time") {
+        const ScratchState scratch;
+        const FixedClock clock;
+        const auto code_of = [&] {
+            try {
+                static_cast<void>(lock_cluster_directory(scratch.path(), current_owner("resume", clock)));
+                return std::string("done");
+            } catch (const Error& error) {
+                return error.code() + " " + std::to_string(static_cast<int>(error.exit())) + " " + std::to_string(error.details().size());
+            }
+        };
+        {
+            const Lock lock = lock_cluster_directory(scratch.path(), current_owner("start", clock));
+            CHECK(code_of() == "cluster-locked 75 6");
+        }
+        CHECK(code_of() == "done");
+        const std::string file = scratch.path() + "/.kmm-lock";
+        CHECK(::access(file.c_str(), F_OK) != 0);
+        REQUIRE(::symlink("elsewhere", file.c_str()) == 0);
+        CHECK(code_of() == "io 74 0");
+        REQUIRE(::unlink(file.c_str()) == 0);
+        REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+        CHECK(code_of() == "bad-cluster-lock 78 0");
     }
 
     TEST_CASE("an owner is dead only when that is proven") {
