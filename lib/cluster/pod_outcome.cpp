@@ -122,6 +122,11 @@ bool is_pod_unstarted(const Node& pod) {
     return status == nullptr || (status->find_path({"state", "running"}) == nullptr && status->find_path({"state", "terminated"}) == nullptr);
 }
 
+bool is_pod_starting(const Node& pod) {
+    const Node* waiting = is_pod_over(pod) ? nullptr : worker_state(pod, "waiting");
+    return waiting != nullptr && waiting->get_string({"reason"}) == "ContainerCreating";
+}
+
 std::string pod_title(const Node& pod) {
     return fmt::format("{}/{}", pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"}));
 }

@@ -15,6 +15,8 @@ namespace kmm::cluster {
 [[nodiscard]] bool is_pod_over(const value::Node& pod);
 /// True while it is certain that no container of the Pod has been started: none is in the status but as waiting.
 [[nodiscard]] bool is_pod_unstarted(const value::Node& pod);
+/// True while the node's kubelet is making the container: it has seen the Pod and pulls the image, or mounts.
+[[nodiscard]] bool is_pod_starting(const value::Node& pod);
 /// "NAMESPACE/NAME".
 [[nodiscard]] std::string pod_title(const value::Node& pod);
 /// Where the Pod stands, for messages: "Pending (ContainerCreating: text)", "Running".

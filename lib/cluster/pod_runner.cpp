@@ -22,6 +22,7 @@ using value::Node;
 constexpr const char* k_firmware_directory = "/lib/firmware";
 constexpr std::chrono::seconds k_look_again{20};    // a watch that tells nothing is not believed for longer
 constexpr std::chrono::seconds k_deadline_extra{60};  // what a Pod outlives the call it was made for
+constexpr std::chrono::minutes k_start_patience{4};   // for the first pull of the worker's image, by a node that is ready
 constexpr int k_start_tries = 3;
 
 Key key_of(const Node& pod) { return {pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})}; }
@@ -85,7 +86,7 @@ render::WorkerTask PodRunner::task_of(const WorkerCall& call) const {
     task.image = options_.image;
     task.service_account = options_.service_account;
     task.args = task_arguments(call);
-    task.deadline = std::chrono::ceil<std::chrono::seconds>(call.timeout) + k_deadline_extra;
+    task.deadline = std::chrono::ceil<std::chrono::seconds>(call.timeout) + k_start_patience + k_deadline_extra;
     if (call.stdin_text.empty()) { return task; }
     Diagnostics faults;
     const auto documents = value::read_any(call.stdin_text, "the worker's input", faults);
@@ -191,17 +192,23 @@ std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, mill
     }
 }
 
+std::string PodRunner::node_trouble(const std::string& node) {
+    const auto object = client_.find(kube::resources::k_nodes, {"", node});
+    if (!object) { return fmt::format("; there is no Node {}", node); }
+    std::string text;
+    const Node* conditions = object->find_path({"status", "conditions"});
+    for (const auto& condition : conditions == nullptr ? std::vector<Node>() : conditions->items()) {
+        if (condition.get_string({"type"}) != "Ready" || condition.get_string({"status"}) == "True") { continue; }
+        text += fmt::format("; node {} is not ready: {}: {}", node, base::escape(condition.get_string({"reason"})),
+                            base::escape(condition.get_string({"message"})));
+    }
+    return text;
+}
+
 std::string PodRunner::why_unstarted(const std::string& node, const std::optional<Node>& pod) {
     std::string text = pod ? fmt::format("worker Pod {} was not started in time: {}", pod_title(*pod), pod_situation(*pod)) : "";
     try {
-        const auto object = client_.find(kube::resources::k_nodes, {"", node});
-        if (!object) { return fmt::format("{}; there is no Node {}", text, node); }
-        const Node* conditions = object->find_path({"status", "conditions"});
-        for (const auto& condition : conditions == nullptr ? std::vector<Node>() : conditions->items()) {
-            if (condition.get_string({"type"}) != "Ready" || condition.get_string({"status"}) == "True") { continue; }
-            text += fmt::format("; node {} is not ready: {}: {}", node, base::escape(condition.get_string({"reason"})),
-                                base::escape(condition.get_string({"message"})));
-        }
+        text += node_trouble(node);
     } catch (const Error& error) {
         text += "; " + error.message();
     }
@@ -216,16 +223,17 @@ WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, millise
     std::optional<WorkerReply> reply;
     std::optional<Node> last = created;
     bool vanished = false;
-    const bool told = kube::wait_for(
-        client_, kube::resources::k_pods, key,
-        [&](const std::optional<Node>& now) {
-            vanished = !now || uid_of(*now) != uid;
-            if (vanished) { return true; }
-            last = now;
-            reply = outcome.take(*now);
-            return reply.has_value();
-        },
-        left, k_look_again);
+    const auto has_ended = [&](const std::optional<Node>& now) {
+        vanished = !now || uid_of(*now) != uid;
+        if (vanished) { return true; }
+        last = now;
+        reply = outcome.take(*now);
+        return reply.has_value();
+    };
+    bool told = kube::wait_for(client_, kube::resources::k_pods, key, has_ended, left, k_look_again);
+    if (!told && is_pod_starting(*last) && !changes_the_node(*last) && node_trouble(call.node).empty()) {
+        told = kube::wait_for(client_, kube::resources::k_pods, key, has_ended, k_start_patience, k_look_again);
+    }
     if (vanished) {
         WorkerReply lost;
         lost.end = CallEnd::unknown;

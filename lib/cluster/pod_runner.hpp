@@ -34,7 +34,8 @@ struct PodRunnerOptions {
 ///
 /// How calls end: PodOutcome::take; a Pod that vanished, or of which nothing was heard until the timeout though it was started, is
 /// `unknown`; one that no kubelet has started until the timeout is `unreachable`. What the API server refuses (rights, admission,
-/// a namespace that is missing) is a result of kind Error. Waits by watches.
+/// a namespace that is missing) is a result of kind Error. A node that is Ready and pulls the worker's image has four minutes more
+/// for a call that only asks. Waits by watches.
 class PodRunner final : public NodeRunner {
 public:
     /// Nothing is sent. `client` must outlive it.
@@ -54,6 +55,8 @@ private:
     /// Creates the Pod once the node is clear; the Pod as it was stored, or what the call ends with.
     [[nodiscard]] std::optional<WorkerReply> start(const render::WorkerTask& task, std::chrono::milliseconds end, value::Node& created);
     [[nodiscard]] WorkerReply wait(const WorkerCall& call, const value::Node& created, std::chrono::milliseconds end);
+    /// What is not as it should be with the node's condition Ready: "; node NAME ...", "" if it is ready. Errors: of kube::Client.
+    [[nodiscard]] std::string node_trouble(const std::string& node);
     /// What a Pod that did not start in time says about itself and its node.
     [[nodiscard]] std::string why_unstarted(const std::string& node, const std::optional<value::Node>& pod);
     [[nodiscard]] bool is_clear(const std::string& node);

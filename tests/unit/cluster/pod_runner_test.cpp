@@ -58,6 +58,7 @@ public:
         }
         return "";
     }
+    std::string node_ready = "Unknown";  ///< the node's condition
     FakeReply refusal;  ///< answer to POST if its status is not 200
 
 private:
@@ -81,7 +82,7 @@ private:
             return stream;
         }
         if (path == "/api/v1/nodes/node-a") {
-            return reply(200, R"({"kind":"Node","metadata":{"name":"node-a"},"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}})");
+            return reply(200, R"({"kind":"Node","metadata":{"name":"node-a"},"status":{"conditions":[{"type":"Ready","status":")" + node_ready + R"(","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}})");
         }
         if (path == "/api/v1/pods") {
             const std::string items = earlier_.is_null() ? "" : value::to_json(earlier_);
@@ -246,6 +247,23 @@ TEST_CASE("worker Pods: how calls end that bring no result") {
         CHECK_MESSAGE(reply.transport.find(row.text) != std::string::npos, reply.transport);
         CHECK(server.changes().size() == 1 + row.deletions);
     }
+}
+
+TEST_CASE("worker Pods: the first pull of the worker's image may take longer than the question, on a node that is ready") {
+    constexpr std::size_t k_looks = 25;
+    std::vector<std::string> slow(k_looks, k_creating);  // longer than the question's 30 s, as the node that is lost shows
+    slow.emplace_back(k_done);
+    PodServer ready(slow);
+    ready.node_ready = "True";
+    CHECK(ready.runner().run(status_call()).end == CallEnd::completed);
+    CHECK(tree(ready.body_of("POST")).find_path({"spec", "activeDeadlineSeconds"})->as_int() == 330);
+    PodServer lost(slow);
+    CHECK(lost.runner().run(status_call()).end == CallEnd::unreachable);
+    PodServer for_ever({k_creating});
+    for_ever.node_ready = "True";
+    const auto reply = for_ever.runner().run(status_call());
+    CHECK(reply.end == CallEnd::unreachable);
+    CHECK_MESSAGE(reply.transport.ends_with("Pending (ContainerCreating)"), reply.transport);
 }
 
 TEST_CASE("worker Pods: a load that an earlier process began is waited for, its Pod removed before another is made") {
