@@ -13,8 +13,11 @@ packages_vm=(
 )
 packages_test=(
   doctest-dev libcpp-httplib-dev bats shellcheck faketime strace cpio procps man-db groff file jq git
-  python3-pip
+  python3-pip e2fsprogs libseccomp2 libyajl2
 )
+
+# Never installed: unpacked into the disk of the nodes of tests/apiserver that have a real kubelet.
+packages_machine=(containerd crun containernetworking-plugins)
 
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
@@ -39,4 +42,14 @@ install_packages() {
     *" docker-registry "*)
       if [ -d /run/systemd/system ]; then as_root systemctl disable --now docker-registry >/dev/null 2>&1 || true; fi ;;
   esac
+}
+
+# download_packages DIR NAME...: leaves the packages there, as files, and installs nothing.
+download_packages() {
+  local directory=$1
+  shift
+  local download=(apt-get -q -o Acquire::Retries=3 -o APT::Sandbox::User=root download)
+  (cd "$directory" && "${download[@]}" "$@" >/dev/null 2>&1) && return 0
+  as_root apt-get -q update >/dev/null || { echo "apt-get update failed" >&2; return 1; }
+  (cd "$directory" && "${download[@]}" "$@" >/dev/null) || { echo "could not download: $*" >&2; return 1; }
 }

@@ -11,6 +11,7 @@ sys.dont_write_bytecode = True
 from testbed import binaries, nodes  # noqa: E402
 from testbed.binaries import Unavailable  # noqa: E402
 from testbed.kubelet import FakeKubelet  # noqa: E402
+from testbed.machines import Machines  # noqa: E402
 from testbed.servers import Cluster  # noqa: E402
 from lab.common import LabError, say  # noqa: E402
 
@@ -18,20 +19,31 @@ SKIPPED = 77
 
 
 def fetch(_, options):
-    binaries.fetch(pathlib.Path(options.build))
+    for sources in (binaries.SOURCES, binaries.KUBELET):
+        binaries.fetch(pathlib.Path(options.build), sources)
 
 
 def build(_, options):
-    print(binaries.build(pathlib.Path(options.build)))
+    print(binaries.build(pathlib.Path(options.build), options.real))
 
 
 def up(cluster, options):
-    cluster.up(options.build)
+    stop_machines(cluster)
+    cluster.up(options.build, options.real)
+    if options.real:
+        Machines(cluster).up(options.real, options.worker, options.build)
     if options.nodes:
         nodes.create(cluster.api(), [nodes.node(f"node-{i}") for i in range(options.nodes)])
 
 
+def stop_machines(cluster):
+    """What only a cluster with machines needs is not asked for in any other."""
+    if (cluster.dir / "machines").exists():
+        Machines(cluster).down()
+
+
 def down(cluster, _):
+    stop_machines(cluster)
     cluster.down()
 
 
@@ -49,10 +61,14 @@ def main():
     parser.add_argument("--dir", required=True, help="directory of the cluster; everything it makes is in there")
     parser.add_argument("--build", help="directory where Go may work; default: DIR.build")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("build", help="build the servers, if the cache does not have them").set_defaults(call=build)
+    verb = verbs.add_parser("build", help="build the servers, if the cache does not have them")
+    verb.add_argument("--real", action="store_true", help="the kubelet, too")
+    verb.set_defaults(call=build)
     verbs.add_parser("fetch", help="only download what `build` needs").set_defaults(call=fetch)
     verb = verbs.add_parser("up", help="build if needed, start an empty cluster, wait until it is ready")
     verb.add_argument("--nodes", type=int, default=0, help="create that many fake nodes, node-0 and so on")
+    verb.add_argument("--real", nargs="+", default=(), metavar="NAME", help="start that many machines with kubelets, too")
+    verb.add_argument("--worker", help="the kmm-worker of their image kmm-worker:1")
     verb.set_defaults(call=up)
     verbs.add_parser("down", help="stop everything").set_defaults(call=down)
     verbs.add_parser("info", help="print where it is").set_defaults(call=info)

@@ -16,6 +16,7 @@ from lab.common import LabError, say
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = HERE / "servers"
+KUBELET = HERE / "kubelet"
 KUBERNETES = "1.34.4"
 GO_LEAST = (1, 24)
 # Go as a wheel, for hosts whose Go is too old or missing.
@@ -42,11 +43,11 @@ def link_flags():
     return f"-ldflags=-s -w {stamps()}"
 
 
-def key():
+def key(sources):
     """Names the binary: other sources or other flags are another binary."""
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum", "main.go"):
-        digest.update((SOURCES / name).read_bytes())
+        digest.update((sources / name).read_bytes())
     digest.update(repr((GO_FLAGS, link_flags())).encode())
     return digest.hexdigest()[:16]
 
@@ -60,9 +61,19 @@ def cache():
     return pathlib.Path(base, "kmm-tools", "testbed")
 
 
+def place(sources):
+    """Where the program of a directory with sources is, or will be."""
+    return cache() / f"{sources.name}-{KUBERNETES}-{key(sources)}"
+
+
 def servers():
-    """Where the binary is, or will be."""
-    return cache() / f"servers-{KUBERNETES}-{key()}"
+    """The program with etcd and the servers of Kubernetes."""
+    return place(SOURCES)
+
+
+def kubelet():
+    """The kubelet, a program of its own."""
+    return place(KUBELET)
 
 
 def go_version(go):
@@ -111,9 +122,9 @@ def attempt(what, command, **options):
     raise Unavailable(f"{what}: exit {done.returncode}\n" + "\n".join(done.stdout.splitlines()[-15:]))
 
 
-def fetch(directory):
-    """Downloads what the build needs, unless the cache has the servers: (Go, its environment), or None."""
-    if servers().exists():
+def fetch(directory, sources=SOURCES):
+    """Downloads what the build needs, unless the cache has the program: (Go, its environment), or None."""
+    if place(sources).exists():
         return None
     directory.mkdir(parents=True, exist_ok=True)
     go = find_go(directory)
@@ -122,7 +133,7 @@ def fetch(directory):
                        GOGC="400",
                        GOCACHE=str((directory / "go-cache").resolve()))
     # Listing the packages fetches the modules that are really compiled, which are half of those that are named.
-    attempt("downloading the Go modules of the servers", [go, "list", "-deps", "."], cwd=SOURCES, env=environment)
+    attempt(f"downloading the Go modules of {sources.name}", [go, "list", "-deps", "."], cwd=sources, env=environment)
     return go, environment
 
 
@@ -135,27 +146,29 @@ def alone(directory):
         yield
 
 
-def build(directory):
-    """The binary with all servers; built if the cache does not have it. `directory` holds what is needed meanwhile."""
-    if servers().exists():
-        return servers()
-    with alone(directory):
-        return _build(directory)
+def build(directory, real=False):
+    """The program with all servers, and the kubelet if `real`; built if the cache does not have them. `directory` holds what is
+    needed meanwhile."""
+    missing = [sources for sources in (SOURCES, KUBELET)[:1 + real] if not place(sources).exists()]
+    if missing:
+        with alone(directory):
+            for sources in missing:
+                _build(directory, sources)
+        # More than a gigabyte that nobody needs again: the next build is one of other versions.
+        shutil.rmtree(directory / "go-cache", ignore_errors=True)
+    return servers()
 
 
-def _build(directory):
-    start, target, ready = time.monotonic(), servers(), fetch(directory)
+def _build(directory, sources):
+    start, target, ready = time.monotonic(), place(sources), fetch(directory, sources)
     if ready is None:
-        return target
+        return
     go, environment = ready
-    say(f"building etcd, kube-apiserver and kube-controller-manager {KUBERNETES} with {go}")
+    say(f"building the {sources.name} of Kubernetes {KUBERNETES} with {go}")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        made = os.path.join(scratch, "servers")
-        attempt("building the servers", ["nice", "-n", os.environ.get("KMM_TESTBED_NICE", "5"), go, "build", *GO_FLAGS,
-                                         link_flags(), "-o", made, "."], cwd=SOURCES, env=environment)
+        made = os.path.join(scratch, "made")
+        attempt(f"building {sources.name}", ["nice", "-n", os.environ.get("KMM_TESTBED_NICE", "5"), go, "build", *GO_FLAGS,
+                                             link_flags(), "-o", made, "."], cwd=sources, env=environment)
         os.replace(made, target)
-    # More than a gigabyte that nobody needs again: the next build is one of other versions.
-    shutil.rmtree(environment["GOCACHE"], ignore_errors=True)
     say(f"built {target} in {time.monotonic() - start:.0f} s")
-    return target

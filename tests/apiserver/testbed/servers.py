@@ -151,18 +151,22 @@ class Cluster:
             path.write_text(reason + "\n")
         return path.read_text() if path.exists() else None
 
-    def up(self, build):
-        """Everything from nothing: an empty cluster with its fake kubelet. `build` is where Go may work."""
-        binaries.build(pathlib.Path(build))
+    def up(self, build, real=()):
+        """Everything from nothing: an empty cluster with its fake kubelet. `build` is where Go may work. Nodes named in `real`
+        may join, each with a token of its own."""
+        binaries.build(pathlib.Path(build), bool(real))
         self.down()
         shutil.rmtree(self.dir, ignore_errors=True)
         self.dir.mkdir(parents=True)
         self._certificates()
         token, controllers = secrets.token_hex(16), secrets.token_hex(16)
-        self.remember(port=free_port(), etcd=free_port(), etcd_peer=free_port(), token=token)
+        tokens = {name: secrets.token_hex(16) for name in real}
+        self.remember(port=free_port(), etcd=free_port(), etcd_peer=free_port(), token=token, real=tokens)
         port = self.state()["port"]
         (self.dir / "tokens.csv").write_text(f'{token},admin-token,admin-uid,"system:masters"\n'
-                                             f"{controllers},system:kube-controller-manager,controllers-uid,\n")
+                                             f"{controllers},system:kube-controller-manager,controllers-uid,\n" +
+                                             "".join(f'{secret},system:node:{name},{name}-uid,"system:nodes"\n'
+                                                     for name, secret in tokens.items()))
         self.kubeconfig.write_text(kubeconfig(self.dir, port, token))
         text = json.loads(kubeconfig(self.dir, port, controllers))
         text["current-context"] = "token"

@@ -78,19 +78,19 @@ def program(lab, archive, path, where):
             archive.file(library, pathlib.Path(library).read_bytes(), 0o755)
 
 
-def kernel_modules(lab, archive):
+def kernel_modules(lab, archive, boot_names=BOOT_MODULES, more=TEST_MODULES):
     """Copies the modules with their dependencies and an index; returns the boot ones in load order."""
     root = lab.path("root", ".")
     shutil.rmtree(root, ignore_errors=True)
     base = f"lib/modules/{lab.kernel}"
     boot = []
-    for name in BOOT_MODULES + TEST_MODULES:
+    for name in boot_names + more:
         shown = run([need("modprobe"), "-S", lab.kernel, "--show-depends", name]).stdout
         for path in [line.split()[1] for line in shown.splitlines() if line.startswith("insmod ")]:
             copy = root / path.lstrip("/")
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-            if name in BOOT_MODULES and path not in boot:
+            if name in boot_names and path not in boot:
                 boot.append(path)
     for index in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
         shutil.copyfile(f"/{base}/{index}", root / base / index)

@@ -17,6 +17,18 @@ BUILDS = {
 }
 
 
+def make(lab, where, modules):
+    """Builds {module: (source, text replacements)} in a new directory."""
+    where.mkdir(parents=True)
+    for name, (source, replacements) in modules.items():
+        text = (SOURCES / source).read_text()
+        for old, new in replacements.items():
+            text = text.replace(old, new)
+        (where / f"{name}.c").write_text(text)
+    (where / "Kbuild").write_text("".join(f"obj-m += {name}.o\n" for name in modules))
+    run(["make", "-C", f"/lib/modules/{lab.kernel}/build", f"M={where}", "KBUILD_MODPOST_WARN=1", "modules"])
+
+
 def _fingerprint(kernel):
     digest = hashlib.sha256(kernel.encode())
     for source in sorted(SOURCES.glob("*.c")):
@@ -56,15 +68,7 @@ def build(lab):
     if not (stamp.exists() and stamp.read_text() == fingerprint):
         shutil.rmtree(base, ignore_errors=True)
         for variant, modules in BUILDS.items():
-            where = base / variant
-            where.mkdir(parents=True)
-            for name, (source, replacements) in modules.items():
-                text = (SOURCES / source).read_text()
-                for old, new in replacements.items():
-                    text = text.replace(old, new)
-                (where / f"{name}.c").write_text(text)
-            (where / "Kbuild").write_text("".join(f"obj-m += {name}.o\n" for name in modules))
-            run(["make", "-C", f"/lib/modules/{lab.kernel}/build", f"M={where}", "KBUILD_MODPOST_WARN=1", "modules"])
+            make(lab, base / variant, modules)
         bad = base / "v2-badmagic"
         bad.mkdir()
         good = (base / "v2" / "kmm_hello.ko").read_bytes()

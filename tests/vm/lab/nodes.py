@@ -71,9 +71,9 @@ class Fleet:
         self.down()
         self.start(names, guest.build_initrd(self.lab, worker, ca_file), memory=memory)
 
-    def start(self, names, image=None, words="", memory=512):
-        """Starts nodes with the guest that is there, and more words on the kernel's command line if wished; writes the
-        ssh configuration."""
+    def start(self, names, image=None, words="", memory=512, devices=()):
+        """Starts nodes with the guest that is there, and more words on the kernel's command line and of QEMU's if wished;
+        writes the ssh configuration."""
         self.down()
         image = image or self.lab.dir / "initrd.img"
         kernel = guest.kernel(self.lab)
@@ -91,6 +91,7 @@ class Fleet:
                 "-netdev", f"user,id=n0,restrict=off,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
                 "-device", "virtio-net-pci,netdev=n0,romfile=",
                 "-qmp", f"unix:{sockets}/{name}.qmp,server=on,wait=off", "-serial", f"file:{console}",
+                *devices,
             ], self.lab.path(self.group, f"{name}.qemu"))
             nodes[name] = {"pid": pid, "port": port}
         self.lab.remember(**{self.group: nodes, f"{self.group}-sockets": sockets})

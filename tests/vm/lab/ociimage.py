@@ -12,7 +12,7 @@ CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 
-def tar_layer(files):
+def tar_layer(files, mode=0o644):
     """A tar of regular files {path in image: bytes} with their directories; fixed owner, mode and time."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -27,7 +27,7 @@ def tar_layer(files):
                     entry.type, entry.mode = tarfile.DIRTYPE, 0o755
                     tar.addfile(entry)
             entry = tarfile.TarInfo(path)
-            entry.size, entry.mode = len(data), 0o644
+            entry.size, entry.mode = len(data), mode
             tar.addfile(entry, io.BytesIO(data))
     return out.getvalue()
 
@@ -73,9 +73,10 @@ class Layout:
         (self.dir / "blobs" / "sha256" / digest).write_bytes(data)
         return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(data)}
 
-    def image(self, layers, architecture="amd64", annotations=None):
-        """An image of ready compressed layers [(compressed, plain)]; returns the descriptor of its manifest."""
-        config = {"architecture": architecture, "os": "linux", "config": {},
+    def image(self, layers, architecture="amd64", annotations=None, command=()):
+        """An image of ready compressed layers [(compressed, plain)], which runs `command`; returns the descriptor of its
+        manifest."""
+        config = {"architecture": architecture, "os": "linux", "config": {"Entrypoint": list(command)} if command else {},
                   "rootfs": {"type": "layers",
                              "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest() for _, plain in layers]}}
         manifest = {"schemaVersion": 2, "mediaType": MANIFEST,
