@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 115> k_names = {
+    static constexpr std::array<std::string_view, 117> k_names = {
         "all",
         "api-timeout",
         "authfile",
@@ -42,6 +42,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "fix",
         "force",
         "from",
+        "from-daemonset",
         "grace-period",
         "hash",
         "host-root",
@@ -94,6 +95,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "reason",
         "reboot",
         "remove",
+        "remove-daemonset",
         "repair",
         "report",
         "resource",

@@ -98,7 +98,7 @@ TEST_CASE("what keeps a kind from being created is said before anything is") {
         CHECK(error.message() == "CustomResourceDefinition modules.kmm.sigs.x-k8s.io serves v1alpha1, expected v1beta1; it is left as it is");
     }
     SUBCASE("loaded Modules would be unloaded") {
-        const std::string list = R"({"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"status":{"modules":[)"
+        const std::string list = R"({"kind":"NodeModulesConfigList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"status":{"modules":[)"
                                  R"({"name":"hello","namespace":"drivers"}]}}]})";
         const auto error = refusal({reply(201, k_yes), reply(201, k_yes), not_found(), reply(200, list)}, {k_modules});
         CHECK(error.code() == "modules-lost");

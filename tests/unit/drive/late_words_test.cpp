@@ -102,7 +102,7 @@ TEST_CASE("a node that is silent for long is on record as such, and so is its an
     for (const auto& entry : journal.entries)
         if (entry.get_string({"event"}) == "observed") messages.push_back(entry.get_string({"message"}));
     REQUIRE(messages.size() == 2);
-    CHECK(messages.back() == "answered after 0s");
+    CHECK(messages.back() == "answered after 0ms");
 }
 
 }  // TEST_SUITE
