@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "net/address.hpp"
 #include "net/url.hpp"
 #include "value/reader.hpp"
 
@@ -44,6 +45,38 @@ std::string warning_text(std::string_view header) {
         text.push_back(header[i]);
     }
     return base::escape(text);
+}
+
+/// A server that is not trusted: what to look at is in the kubeconfig.
+Error untrusted(Error error) {
+    const auto says = [&](std::string_view text) { return error.message().find(text) != std::string::npos; };
+    if (says("does not match") || says("no alternative certificate subject name")) {
+        return std::move(error).hint("tls-server-name of the kubeconfig's cluster says which name its certificate is for");
+    }
+    if (says("expired") || says("not yet valid")) {
+        return std::move(error).hint("look at the clock of this host, and at the API server's certificate");
+    }
+    if (says(" alert ")) { return std::move(error).hint("the server does not take our certificate: look at client-certificate of the kubeconfig's user"); }
+    if (says("wrong version number") || says("packet length too long")) {
+        return std::move(error).hint("there is no TLS on that port: look at cluster.server of the kubeconfig");
+    }
+    return std::move(error).hint("certificate-authority of the kubeconfig's cluster must be the one that signed its certificate");
+}
+
+/// Statuses of a server, or of what stands before it, that is not there just now.
+bool is_away(int status) { return status == 502 || status == 503 || status == 504; }
+
+/// As client-go has it, the proxy looks names up: it may stand in a network that knows more of them than this host.
+std::string proxy_of(const Connection& connection) {
+    constexpr std::string_view k_scheme = "socks5://";
+    if (!connection.proxy.starts_with(k_scheme)) { return connection.proxy; }
+    return "socks5h://" + connection.proxy.substr(k_scheme.size());
+}
+
+/// As client-go has it, the proxy variables are not for servers on loopback.
+bool is_on_this_host(const std::string& server) {
+    const auto url = net::parse_url(server);
+    return url && (url->host == "localhost" || net::literal_scope(url->host) == net::AddressScope::loopback);
 }
 
 Error bad_answer(const Action& action, const std::string& what) {
@@ -103,7 +136,8 @@ net::Request Client::request_of(const Call& call) {
     }
     request.body = call.body;
     request.tls = std::move(proof.tls);
-    request.proxy = connection_.proxy;
+    request.proxy = proxy_of(connection_);
+    if (is_on_this_host(connection_.server)) { request.proxy_rule = net::Request::ProxyRule::direct; }
     request.encoding = net::Encoding::gzip;
     request.timeout = call.timeout.count() > 0 ? call.timeout : options_.request_timeout;
     request.stall_bytes_per_second = 0;  // a server may think for as long as the timeout says
@@ -168,12 +202,11 @@ Reply Client::exchange(const Call& call) {
             const net::Response response = send(call, reply);
             note_warnings(response);
             reply.status = response.status;
-            if (response.status >= 200 && response.status < 300) {
-                if (failures > 0 && options_.observer.on_return) {
-                    options_.observer.on_return(seams_.clock.monotonic() - start);
-                }
-                return reply;
+            const bool is_busy = response.status == 429 || response.status >= 500;
+            if (!is_busy && failures > 0 && options_.observer.on_return) {
+                options_.observer.on_return(seams_.clock.monotonic() - start);
             }
+            if (response.status >= 200 && response.status < 300) { return reply; }
             reply.failure = read_failure(response.status, reply.body);
             if (response.status == 401 && !has_refreshed && credentials_.refresh()) {
                 has_refreshed = true;
@@ -185,11 +218,11 @@ Reply Client::exchange(const Call& call) {
                 return reply;
             }
             error = to_error(*reply.failure, call.action);
-            const bool is_busy = response.status == 429 || response.status >= 500;
-            if (!is_busy || ++refusals >= options_.attempts) { throw std::move(*error); }
+            if (!is_busy || (!is_away(response.status) && ++refusals >= options_.attempts)) { throw std::move(*error); }
             uncertain = uncertain || response.status >= 500;
         } catch (const Error& thrown) {
             const bool is_dead_stream = call.on_piece && thrown.code() == "network-timeout";
+            if (thrown.code() == "tls" && !is_broken_handshake(thrown)) { throw untrusted(thrown); }
             if (!is_lost_connection(thrown) || is_dead_stream || (call.one_try_after_data && call.one_try_after_data())) { throw; }
             uncertain = true;
             error = thrown;

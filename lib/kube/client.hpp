@@ -50,7 +50,7 @@ struct ClientOptions {
     std::string field_manager = "kmm-tools";  ///< of every write
     std::chrono::milliseconds api_timeout{300'000};  ///< how long a request goes on trying in all
     std::chrono::milliseconds request_timeout{65'000};  ///< of one try; the server itself gives up after 60 s
-    int attempts = 10;          ///< tries for 429 and 5xx; a server that is not there is tried until api_timeout
+    int attempts = 10;          ///< tries for 429 and 500; a server that is not there is tried until api_timeout
     std::size_t page_size = 500;
     net::RetryPolicy retry{10, std::chrono::milliseconds(500), std::chrono::milliseconds(15'000), 0.25};
     Observer observer;
@@ -126,7 +126,7 @@ struct Eviction {
 
 /// Thread safe. Every request:
 ///   is sent again when the server cannot be reached, closes the connection or breaks TLS off, for `api_timeout`;
-///   waits for Retry-After (or longer each time) after 429 and 5xx, `attempts` times at most;
+///   waits for Retry-After (or longer each time) after 429 and 5xx, `attempts` times at most, for `api_timeout` after 502, 503 and 504;
 ///   reads the token again, or runs the login program again, once after 401;
 ///   never follows a redirect.
 /// Errors: those of to_error; unavailable 69 "api-unreachable", "bad-answer"; integrity "tls"; those of Credentials;
@@ -189,8 +189,9 @@ public:
                        const std::function<std::optional<value::Node>(const value::Node& current)>& decide,
                        std::string_view subresource = "");
     Deletion remove(const Resource& resource, const Key& key, const DeleteOptions& options = {});
-    /// policy/v1. 429 without a budget's cause is the server's overload and tried again like any.
-    Eviction evict(const Key& pod, std::optional<int> grace_seconds = std::nullopt, DryRun dry_run = DryRun::no);
+    /// policy/v1. 429 without a budget's cause is the server's overload and tried again like any. With `uid` only the Pod that has it:
+    /// one of the same name that came meanwhile stays, and the answer is `gone`.
+    Eviction evict(const Key& pod, std::optional<int> grace_seconds = std::nullopt, DryRun dry_run = DryRun::no, const std::string& uid = "");
     /// POSTs a question that changes nothing (access reviews) and returns the answer.
     value::Node ask(const Resource& resource, const value::Node& question);
 

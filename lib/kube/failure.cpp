@@ -29,6 +29,29 @@ std::string owner_of(const Failure::Cause& cause) {
     return end == std::string::npos ? cause.message : cause.message.substr(start + 1, end - start - 1);
 }
 
+/// What to do about an object that admission does not let in.
+std::string admission_hint(const Failure& failure, const Action& action) {
+    const auto says = [&](std::string_view text) { return failure.message.find(text) != std::string::npos; };
+    const std::string ns = action.namespace_.empty() ? "NAMESPACE" : action.namespace_;
+    if (says("exceeded quota") || says("failed quota")) { return fmt::format("make room: kubectl describe resourcequota -n {}", ns); }
+    if (says("is being terminated") || failure.has_cause("NamespaceTerminating")) {
+        return fmt::format("Namespace {} is being deleted: wait until it is gone, then create it again", ns);
+    }
+    if (says("violates PodSecurity")) {
+        return fmt::format("kubectl label namespace {} pod-security.kubernetes.io/enforce=privileged --overwrite", ns);
+    }
+    if (says("error looking up service account")) { return fmt::format("create the ServiceAccount: kubectl get serviceaccounts -n {}", ns); }
+    if (says("admission webhook")) { return "the webhook that is named forbids it: its owner must make an exception"; }
+    return "no right is missing: what the API server's admission says must be mended";
+}
+
+Error forbidden_error(const Failure& failure, const Action& action, const std::string& said) {
+    Error error(Exit::no_permission, "forbidden", said);
+    if (is_refused_by_admission(failure)) { return std::move(error).hint(admission_hint(failure, action)); }
+    const Rule rule{action.verb, action.group, action.resource, action.subresource, action.namespace_, ""};
+    return std::move(error).hint("this rule is missing:\n" + std::string(base::trim(rule_yaml({rule}))));
+}
+
 Error conflict_error(const Failure& failure, const std::string& said) {
     if (failure.reason == "AlreadyExists") { return Error(Exit::locked, "already-exists", said); }
     if (!failure.has_cause("FieldManagerConflict")) {
@@ -92,11 +115,13 @@ Error to_error(const Failure& failure, const Action& action) {
             case 401:
                 return Error(Exit::no_permission, "unauthorized", said)
                     .hint("log in again: the token or certificate of the kubeconfig is not accepted any more");
-            case 403: {
-                const Rule rule{action.verb, action.group, action.resource, action.subresource, action.namespace_, ""};
-                return Error(Exit::no_permission, "forbidden", said).hint("this rule is missing:\n" + std::string(base::trim(rule_yaml({rule}))));
+            case 403: return forbidden_error(failure, action, said);
+            case 404: {
+                Error error(Exit::not_found, "object-not-found", said);
+                const bool no_namespace = action.verb == "create" && failure.message.starts_with("namespaces ");
+                if (no_namespace) { error.hint("kubectl create namespace " + action.namespace_); }
+                return error;
             }
-            case 404: return Error(Exit::not_found, "object-not-found", said);
             case 409: return conflict_error(failure, said);
             case 410: return Error(Exit::locked, "expired", said).retryable();
             default: break;
@@ -107,11 +132,35 @@ Error to_error(const Failure& failure, const Action& action) {
                 .hint("cluster.server of the kubeconfig must be the API server itself");
         }
         if (failure.code == 429 || failure.code >= 500) {
-            return Error(Exit::unavailable, "api-error", fmt::format("{} (HTTP {})", said, failure.code)).retryable();
+            Error error(Exit::unavailable, "api-error", fmt::format("{} (HTTP {})", said, failure.code));
+            if (failure.message.find("failed calling webhook") != std::string::npos) {
+                error.hint("an admission webhook does not answer: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations");
+            }
+            return std::move(error).retryable();
         }
-        return Error(Exit::data, "rejected", said);
+        Error error(Exit::data, "rejected", said);
+        if (is_refused_by_admission(failure)) { error.hint(admission_hint(failure, action)); }
+        return error;
     };
     return std::move(make().cause_http(failure.code));
+}
+
+bool is_refused_by_admission(const Failure& failure) {
+    const auto says = [&](std::string_view text) { return failure.message.find(text) != std::string::npos; };
+    if (says("admission webhook") && says("denied the request")) { return true; }
+    if (says("ValidatingAdmissionPolicy") && says("denied request")) { return true; }
+    // `pods "x" is forbidden: WHY`; authorizers always say: User "y" cannot VERB resource "pods".
+    return failure.code == 403 && says(" is forbidden: ") && !says(" cannot ");
+}
+
+bool is_server_trouble(const Error& error) {
+    const std::string& code = error.code();
+    if (code == "api-unreachable" || code == "exec-plugin" || code == "bad-answer") { return true; }
+    // Workers have codes of the same name, for registries; theirs have no status of an API server.
+    const auto status = error.http_cause();
+    if (!status) { return false; }
+    if (code == "unauthorized" || code == "redirect-refused") { return true; }
+    return code == "api-error" && (*status == 429 || *status == 502 || *status == 503 || *status == 504);
 }
 
 bool is_failed_test(const Failure& failure) {

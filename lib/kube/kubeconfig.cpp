@@ -37,7 +37,7 @@ void read_entries(const value::Node& root, const std::string& file, std::string_
     std::map<std::string, value::Mark, std::less<>> seen;
     for (const auto& item : list->items()) {
         const value::Node* name = item.find("name");
-        if (name == nullptr || !name->is_string() || name->text().empty()) {
+        if (name == nullptr || !is_scalar(*name) || name->text().empty()) {
             throw config_fault(file, item.mark(), fmt::format("{}: expected an entry with a name", list_key));
         }
         const auto [first, is_new] = seen.emplace(name->text(), name->mark());
@@ -85,7 +85,7 @@ void merge_file(const std::string& file, MergedConfig& merged) {
     read_entries(root, file, "contexts", "context", merged.contexts);
     const value::Node* current = root.find("current-context");
     if (merged.current_context.empty() && current != nullptr && !current->is_null()) {
-        if (!current->is_string()) {
+        if (!is_scalar(*current)) {
             throw config_fault(file, current->mark(), "current-context: expected a string, found " + kind_of(*current));
         }
         if (!current->text().empty()) {

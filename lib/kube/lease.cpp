@@ -166,8 +166,11 @@ void Lease::remove() noexcept {
             static_cast<void>(client_.remove(resources::k_leases, {options_.namespace_, options_.name}, options));
             mine_.reset();
             return;
+        } catch (const Error& error) {
+            if (is_server_trouble(error)) { mine_.reset(); }  // it runs out by itself
+            renewed_ = {};                                    // else giving it up may still succeed
         } catch (...) {
-            renewed_ = {};  // giving it up may still succeed
+            renewed_ = {};
         }
     }
     release();

@@ -83,6 +83,8 @@ void LeaseKeeper::keep() {
         }
         lock.lock();
         wait = failed ? k_between_failures : milliseconds(options_.duration) / 4;
+        refused_.reset();
+        if (failed && failed->exit() == Exit::no_permission) { refused_ = failed; }
         if (failed && failed->code() == "lease-lost") {
             lost_ = std::move(failed);
             changed_.notify_all();
@@ -92,7 +94,7 @@ void LeaseKeeper::keep() {
     }
 }
 
-void LeaseKeeper::require(milliseconds patience) {
+void LeaseKeeper::require(milliseconds patience, const std::function<bool()>& is_interrupted) {
     sys::Clock& clock = client_->clock();
     const milliseconds start = clock.monotonic();
     std::unique_lock lock(mutex_);
@@ -102,6 +104,10 @@ void LeaseKeeper::require(milliseconds patience) {
             throw std::move(error).hint("nothing more was done; when the other has ended: kmm-upgrade resume");
         }
         if (clock.monotonic().count() <= safe_until_) { return; }
+        if (refused_) { throw *refused_; }
+        if (is_interrupted && is_interrupted()) {
+            throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the API server");
+        }
         if (clock.monotonic() - start > patience) {
             throw Error(Exit::unavailable, "api-unreachable",
                         fmt::format("Lease {}/{} could not be renewed for {}", options_.namespace_, options_.name,

@@ -38,8 +38,9 @@ public:
 
     /// Returns when nobody else can have the Lease: at once as a rule, else when the next renewal has succeeded. To be called
     /// before every side effect. Errors: locked 75 "lease-lost" when somebody else has it or it is gone; unavailable 69
-    /// "api-unreachable" when no renewal has succeeded for `patience`.
-    void require(std::chrono::milliseconds patience = std::chrono::milliseconds(300'000));
+    /// "api-unreachable" when no renewal has succeeded for `patience`; interrupted 130 "interrupted" when `is_interrupted` says so while
+    /// it waits; the server's own no_permission when it does not know us any more, or does not let us renew it.
+    void require(std::chrono::milliseconds patience = std::chrono::milliseconds(300'000), const std::function<bool()>& is_interrupted = {});
 
 private:
     void keep();
@@ -54,6 +55,7 @@ private:
     bool stopping_ = false;
     bool wanted_now_ = false;         ///< somebody waits for a renewal
     std::optional<Error> lost_;
+    std::optional<Error> refused_;    ///< the last renewal was, and the next one will be
     std::thread thread_;
 };
 

@@ -37,6 +37,9 @@ bool is_several_budgets(const Failure& failure) {
     return failure.code == 500 && failure.message.find("more than one PodDisruptionBudget") != std::string::npos;
 }
 
+/// A precondition that failed because another object has the name now.
+bool is_other_uid(const Failure& failure) { return failure.code == 409 && failure.message.find("UID in ") != std::string::npos; }
+
 }  // namespace
 
 value::Node Client::write(Call call, const Resource& resource, const Key& key, std::string_view subresource, DryRun dry_run) {
@@ -170,13 +173,14 @@ Deletion Client::remove(const Resource& resource, const Key& key, const DeleteOp
     return reply.failure->code == 404 ? Deletion::already_gone : Deletion::other_uid;
 }
 
-Eviction Client::evict(const Key& pod, std::optional<int> grace_seconds, DryRun dry_run) {
+Eviction Client::evict(const Key& pod, std::optional<int> grace_seconds, DryRun dry_run, const std::string& uid) {
     value::Node body = value::Node::mapping(
         {{"apiVersion", "policy/v1"},
          {"kind", "Eviction"},
          {"metadata", value::Node::mapping({{"name", pod.name}, {"namespace", pod.namespace_}})}});
     value::Node options = value::Node::mapping();
     if (grace_seconds) { options.set("gracePeriodSeconds", *grace_seconds); }
+    if (!uid.empty()) { options.set("preconditions", value::Node::mapping({{"uid", uid}})); }
     if (dry_run == DryRun::all) { options.set("dryRun", value::Node::strings({"All"})); }
     if (!options.members().empty()) { body.set("deleteOptions", std::move(options)); }
     Call call;
@@ -185,7 +189,7 @@ Eviction Client::evict(const Key& pod, std::optional<int> grace_seconds, DryRun 
     call.body = value::to_json(body);
     call.action = {"create", "", "pods", "eviction", pod.namespace_, pod.name};
     call.is_answer = [](const Failure& failure) {
-        return failure.code == 404 || (failure.code == 429 && failure.has_cause("DisruptionBudget")) ||
+        return failure.code == 404 || is_other_uid(failure) || (failure.code == 429 && failure.has_cause("DisruptionBudget")) ||
                is_several_budgets(failure) || (failure.code == 403 && failure.has_cause("NamespaceTerminating"));
     };
     const Reply reply = exchange(call);
@@ -193,7 +197,8 @@ Eviction Client::evict(const Key& pod, std::optional<int> grace_seconds, DryRun 
     if (!reply.failure) { return eviction; }
     eviction.reason = reply.failure->message;
     switch (reply.failure->code) {
-        case 404: eviction.outcome = Eviction::Outcome::gone; break;
+        case 404:
+        case 409: eviction.outcome = Eviction::Outcome::gone; break;
         case 403: eviction.outcome = Eviction::Outcome::namespace_ending; break;
         case 500: eviction.outcome = Eviction::Outcome::several_budgets; break;
         default:

@@ -3,6 +3,8 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -117,7 +119,11 @@ curl_socket_t on_open_socket(void* user, curlsocktype /*purpose*/, curl_sockaddr
             return CURL_SOCKET_BAD;
         }
     }
-    return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    const int fd = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    // With the idle time and interval below: a peer that vanished is noticed within a minute.
+    const int probes = 3;
+    if (fd >= 0) ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    return fd;
 }
 
 /// Files with authorities besides the system's.
@@ -354,7 +360,8 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     curl_easy_reset(handle);
     Exchange exchange{request, sink, handle, {}, 0, false, false, false, {}, {}, false};
     const bool limited = request.scope_max != AddressScope::link_local;
-    exchange.proxied = !request.proxy.empty() || goes_through_proxy(*url);
+    const bool direct = request.proxy.empty() && request.proxy_rule == Request::ProxyRule::direct;
+    exchange.proxied = !direct && (!request.proxy.empty() || goes_through_proxy(*url));
     exchange.check_address = limited && !exchange.proxied;
     if (limited && exchange.proxied) {
         check_name(request, *url);
@@ -418,8 +425,13 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         set(curl_easy_setopt(handle, CURLOPT_PINNEDPUBLICKEY, request.tls.pinned_key.c_str()));
     }
     set(curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L));
+    set(curl_easy_setopt(handle, CURLOPT_TCP_KEEPIDLE, 20L));
+    set(curl_easy_setopt(handle, CURLOPT_TCP_KEEPINTVL, 10L));
     if (!request.proxy.empty()) {
         set(curl_easy_setopt(handle, CURLOPT_PROXY, request.proxy.c_str()));
+        set(curl_easy_setopt(handle, CURLOPT_NOPROXY, ""));
+    } else if (direct) {
+        set(curl_easy_setopt(handle, CURLOPT_PROXY, ""));
     }
     if (request.cancelled) {
         set(curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L));

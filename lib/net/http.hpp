@@ -47,7 +47,8 @@ struct Request {
     /// The host whose answer led to this request. Through a proxy its addresses are not seen: a name may be as little public as it.
     std::string referred_by;
     Encoding encoding = Encoding::identity;
-    std::string proxy;  ///< URL of the proxy (http, https, socks5); "" is what the proxy variables say
+    std::string proxy;  ///< URL of the proxy (http, https, socks5, socks5h), for every host; "" is what `proxy_rule` says
+    enum class ProxyRule { variables, direct } proxy_rule = ProxyRule::variables;  ///< direct: none, whatever the variables say
     /// Asked about once a second while the exchange lasts: true ends it with Error interrupted 130 "interrupted".
     std::function<bool()> cancelled;
 };

@@ -219,6 +219,21 @@ TEST_CASE("kubeconfig: faults, each with its place and what was expected") {
     }
 }
 
+TEST_CASE("kubeconfig: names that look like something else in YAML are names all the same") {
+    // Plain n and y are false and true, as for kubectl.
+    for (const auto& [name, known_as] : std::vector<std::pair<std::string, std::string>>{{"n", "false"}, {"y", "true"}, {"1234", "1234"}, {"true", "true"}}) {
+        CAPTURE(name);
+        Home home;
+        const std::string file = home.put("config", "current-context: " + name + "\nclusters:\n- name: " + name + "\n  cluster: {" + k_server +
+                                                        "}\nusers:\n- name: " + name + "\n  user: {token: t}\ncontexts:\n- name: " + name +
+                                                        "\n  context: {cluster: " + name + ", user: " + name + "}\n");
+        const Connection found = load_connection(home.of(file));
+        CHECK(found.context == known_as);
+        CHECK(found.token == "t");
+        CHECK(context_names(home.of(file)) == Texts{known_as});
+    }
+}
+
 TEST_CASE("kubeconfig: names that are not there") {
     Home home;
     CHECK(error_of([&] { return load_connection(home.of(home.dir.path() + "/absent")); }).code() == "kubeconfig-not-found");

@@ -48,10 +48,12 @@ public:
     [[nodiscard]] std::int64_t transitions() const { return spec_->find("leaseTransitions")->as_int().value_or(-1); }
     SleepyClock& clock() { return scripted_.clock; }
     bool lose_next_answer = false;
+    std::atomic<int> refusal{0};  ///< status for every change
 
 private:
     FakeReply answer(const FakeRequest& request) {
         const std::lock_guard lock(mutex_);
+        if (refusal != 0 && request.method != "GET") { return status_reply(refusal, "", "no"); }
         if (request.method == "DELETE") {
             const bool is_it = spec_ && tree(request.body).get_string({"preconditions", "uid"}) == "the-uid";
             if (is_it) { spec_.reset(); }
@@ -273,6 +275,24 @@ TEST_CASE("LeaseKeeper: who renews it is alive, who does not is waited for, who 
     const auto keeper = server.keeper("me@host/2/abc");
     keeper->acquire([](const std::string& holder) { return holder == "me@host/1/abc"; }, tell);
     CHECK(server.clock().elapsed == before);
+}
+
+TEST_CASE("LeaseKeeper: waiting for a renewal ends when it never can succeed, or when somebody asks to stop") {
+    const auto error_while = [](int refusal) {
+        LeaseServer server;
+        const auto keeper = server.keeper("me");
+        keeper->acquire(k_nobody_dead, k_silent);
+        server.refusal = refusal;
+        server.clock().elapsed += milliseconds(600);
+        const Error error = error_of([&] {
+            keeper->require(seconds(100'000), [&] { return refusal == 500; });
+            return 0;
+        });
+        server.refusal = 0;
+        return error.code();
+    };
+    CHECK(error_while(401) == "unauthorized");
+    CHECK(error_while(500) == "interrupted");
 }
 
 TEST_CASE("a client asks before every try of a change, and sends nothing more once that throws") {

@@ -161,6 +161,27 @@ TEST_CASE("a storm of 500, 503 and 504 is outlasted; ten times the same is the e
     CHECK(stays.server.requests().size() == 10);
 }
 
+TEST_CASE("a server behind a balancer that says 502, 503 or 504 for minutes is waited for as one that is not there") {
+    for (const int status : {502, 503, 504}) {
+        std::vector<FakeReply> script(20, reply(status, "no backend"));
+        script.push_back(reply(200, k_node_json));
+        Scripted scripted(script);
+        static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
+        CHECK(scripted.clock.elapsed > seconds(200));
+    }
+    Scripted stays(std::vector<FakeReply>(40, reply(503, "no backend")));
+    const Error error = error_of([&] { return stays.client->get(resources::k_nodes, k_node); });
+    CHECK(error.code() == "api-error");
+    CHECK(stays.clock.elapsed > seconds(280));
+    CHECK(stays.clock.elapsed <= seconds(300));
+}
+
+TEST_CASE("an answer of any kind ends an outage") {
+    Scripted scripted({reply(503, "x"), status_reply(404, "NotFound", "nodes node-a not found")});
+    CHECK_FALSE(scripted.client->find(resources::k_nodes, k_node).has_value());
+    CHECK(scripted.returns == 1);
+}
+
 TEST_CASE("API server restart: a connection closed without an answer, and one that breaks in mid-body") {
     FakeReply broken = reply(200, k_node_json);
     broken.reset_after = 10;
@@ -359,6 +380,22 @@ TEST_CASE("a proxy gets the request, as the kubeconfig says") {
     CHECK(scripted.targets() == Texts{"GET http://api.invalid:6443/api/v1/nodes/node-a"});
 }
 
+TEST_CASE("a proxy of the kubeconfig is for every host, those of the variables not for this one") {
+    ::setenv("no_proxy", "*", 1);
+    Scripted named({reply(200, k_node_json)});
+    Connection connection;
+    connection.server = "http://api.invalid:6443";
+    connection.proxy = "http://127.0.0.1:" + std::to_string(named.server.port());
+    named.connect(connection, {});
+    static_cast<void>(named.client->get(resources::k_nodes, k_node));
+    ::unsetenv("no_proxy");
+    ::setenv("http_proxy", "http://127.0.0.1:1", 1);
+    Scripted direct({reply(200, k_node_json)});
+    static_cast<void>(direct.client->get(resources::k_nodes, k_node));
+    ::unsetenv("http_proxy");
+    CHECK(direct.outages.empty());
+}
+
 TEST_CASE("IPv6") {
     FakeServer server([](const FakeRequest&) { return reply(200, k_node_json); }, std::nullopt, FakeServer::Family::v6);
     Scripted scripted({});
@@ -389,7 +426,15 @@ TEST_CASE("TLS: the kubeconfig's authority counts, under the name that it gives;
     connection.tls.client_certificate_pem = user.certificate_pem;
     connection.tls.client_key_pem = user.key_pem;
     scripted.connect(connection, {});
-    CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).code() == "tls");
+    const Error other = error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
+    CHECK(other.code() == "tls");
+    CHECK(other.hint() == "tls-server-name of the kubeconfig's cluster says which name its certificate is for");
+    CHECK(scripted.outages.empty());
+    connection.tls.ca_pem = user.certificate_pem;
+    scripted.connect(connection, {});
+    CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).hint() ==
+          "certificate-authority of the kubeconfig's cluster must be the one that signed its certificate");
+    connection.tls.ca_pem = identity.certificate_pem;
     connection.tls.server_name = "kube.example";
     scripted.connect(connection, {});
     static_cast<void>(scripted.client->get(resources::k_nodes, k_node));

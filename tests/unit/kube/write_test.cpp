@@ -84,6 +84,15 @@ TEST_CASE("evict: a budget blocks for three rounds and says its name, then lets 
     CHECK(requests[3].body == R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p","namespace":"ns"},"deleteOptions":{"gracePeriodSeconds":7}})");
 }
 
+TEST_CASE("evict: a Pod of the same name that came meanwhile stays") {
+    Scripted scripted({status_reply(409, "Conflict", "the UID in the precondition (u1) does not match the UID in record (u2)"),
+                       status_reply(409, "Conflict", "the object has been modified")});
+    const auto evict = [&] { return scripted.client->evict({"ns", "p"}, std::nullopt, DryRun::no, "u1"); };
+    CHECK(evict().outcome == Eviction::Outcome::gone);
+    CHECK(scripted.server.requests()[0].body.find(R"("deleteOptions":{"preconditions":{"uid":"u1"}})") != std::string::npos);
+    CHECK(error_of(evict).code() == "conflict");
+}
+
 TEST_CASE("evict: every other answer") {
     struct Row { std::vector<FakeReply> answers; Eviction::Outcome outcome; };
     const std::vector<Row> rows{
