@@ -23,6 +23,19 @@ Cordon cordon_of(const Node& node) {
     return cordon;
 }
 
+/// True if the server knows who has set spec.unschedulable, and that is not `manager`: a cordon of ours was lifted, and another one
+/// set, while our annotation stayed.
+bool is_set_by_others(const Node& node, std::string_view manager) {
+    const auto* fields = node.find_path({"metadata", "managedFields"});
+    bool is_known = false;
+    for (const auto& entry : fields == nullptr ? std::vector<Node>() : fields->items()) {
+        if (entry.find_path({"fieldsV1", "f:spec", "f:unschedulable"}) == nullptr) continue;
+        if (entry.get_string({"manager"}) == manager) return false;
+        is_known = true;
+    }
+    return is_known;
+}
+
 /// What `cordon` makes of what it found; nullopt leaves it as it is.
 std::optional<Cordon> cordoned(const Cordon& found, const std::string& owner) {
     if (found.unschedulable) return std::nullopt;
@@ -53,11 +66,11 @@ public:
     }
 
     Cordon cordon(const std::string& node, const std::string& owner) override {
-        return change(node, [&](const Cordon& found) { return cordoned(found, owner); });
+        return change(node, owner, [&](const Cordon& found) { return cordoned(found, owner); });
     }
 
     Cordon uncordon(const std::string& node, const std::string& owner) override {
-        return change(node, [&](const Cordon& found) { return uncordoned(found, owner); });
+        return change(node, owner, [&](const Cordon& found) { return uncordoned(found, owner); });
     }
 
     std::vector<api::WorkloadPod> pods(const std::string& node) override {
@@ -90,7 +103,7 @@ public:
     }
 
     PodEviction evict(const api::WorkloadPod& pod, std::optional<int> grace_seconds) override {
-        auto answer = store_.client().evict({pod.namespace_, pod.name}, grace_seconds);
+        auto answer = store_.client().evict({pod.namespace_, pod.name}, grace_seconds, kube::DryRun::no, pod.uid);
         PodEviction eviction;
         eviction.reason = std::move(answer.reason);
         eviction.retry_after = answer.retry_after;
@@ -105,15 +118,21 @@ public:
     }
 
 private:
+    /// Writes what `decide` wants. A cordon that others have set since `owner` had one is only rid of our annotation.
     template <typename Decide>
-    Cordon change(const std::string& node, const Decide& decide) {
+    Cordon change(const std::string& node, const std::string& owner, const Decide& decide) {
+        const auto annotation = [](const std::string& by) {
+            const auto text = by.empty() ? Node() : Node(by);
+            return Node::mapping({{"annotations", Node::mapping({{std::string(api::k_annotation_cordoned_by), text}})}});
+        };
         const Node stored = store_.change_node(node, [&](const Node& current) -> std::optional<Node> {
-            const auto wanted = decide(cordon_of(current));
+            const auto found = cordon_of(current);
+            const bool is_stale = found.unschedulable && found.owner == owner && is_set_by_others(current, store_.client().options().field_manager);
+            if (is_stale) return Node::mapping({{"metadata", annotation("")}});
+            const auto wanted = decide(found);
             if (!wanted) return std::nullopt;
-            const auto owner = wanted->owner.empty() ? Node() : Node(wanted->owner);
-            return Node::mapping(
-                {{"spec", Node::mapping({{"unschedulable", wanted->unschedulable ? Node(true) : Node()}})},
-                 {"metadata", Node::mapping({{"annotations", Node::mapping({{std::string(api::k_annotation_cordoned_by), owner}})}})}});
+            return Node::mapping({{"spec", Node::mapping({{"unschedulable", wanted->unschedulable ? Node(true) : Node()}})},
+                                  {"metadata", annotation(wanted->owner)}});
         });
         return cordon_of(stored);
     }

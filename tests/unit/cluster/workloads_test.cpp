@@ -126,6 +126,24 @@ TEST_CASE("workloads of a server: a cordon and who made it are one write; others
     CHECK_THROWS_AS(workloads.cordon("node-x", "me"), Error);
 }
 
+TEST_CASE("workloads of a server: a cordon that others have set after ours was lifted is theirs") {
+    const auto node_with = [](const std::string& manager) {
+        return R"({"kind":"Node","metadata":{"name":"node-a","annotations":{"a":"b","kmmtools.dev/cordoned-by":"me"},"managedFields":[
+            {"manager":"kubelet","operation":"Update","fieldsV1":{"f:metadata":{}}},
+            {"manager":")" + manager + R"(","operation":"Update","fieldsV1":{"f:spec":{"f:unschedulable":{}}}}]},"spec":{"unschedulable":true}})";
+    };
+    DrainedCluster cluster;
+    cluster.set_node(node_with("kubectl-cordon"));
+    CHECK(cluster.workloads->uncordon("node-a", "me") == Cordon{true, ""});
+    CHECK(cluster.node().find_path({"spec", "unschedulable"})->as_bool() == true);
+    CHECK(cluster.node().get_string({"metadata", "annotations", "a"}) == "b");
+    cluster.set_node(node_with("kubectl-cordon"));
+    CHECK(cluster.workloads->cordon("node-a", "me") == Cordon{true, ""});
+    cluster.set_node(node_with("kmm-tools"));
+    CHECK(cluster.workloads->cordon("node-a", "me") == Cordon{true, "me"});
+    CHECK(cluster.workloads->uncordon("node-a", "me") == Cordon{});
+}
+
 TEST_CASE("workloads of a server: Pods of a node, and which DaemonSets are gone, asked once each") {
     DrainedCluster cluster;
     static_cast<void>(cluster.workloads->pods("node-a"));
