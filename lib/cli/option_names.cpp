@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 117> k_names = {
+    static constexpr std::array<std::string_view, 118> k_names = {
         "all",
         "api-timeout",
         "authfile",
@@ -41,6 +41,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "firmware-path",
         "fix",
         "force",
+        "force-conflicts",
         "from",
         "from-daemonset",
         "grace-period",

@@ -189,7 +189,7 @@ void PluginStore::collect(const std::string& version) {
     }
 }
 
-std::vector<std::string> PluginStore::apply() {
+std::vector<std::string> PluginStore::apply(kube::Force force) {
     std::vector<std::string> changed;
     const auto wanted = module();
     if (!wanted || !has_plugins(*wanted)) { return changed; }
@@ -214,7 +214,7 @@ std::vector<std::string> PluginStore::apply() {
         if (object.get_string({"kind"}) == "DeviceClass") {
             const std::string name = object.get_string({"metadata", "name"});
             const auto before = client.find(k_device_classes, {"", name});
-            const auto after = client.apply(k_device_classes, object, kube::Force::no);
+            const auto after = client.apply(k_device_classes, object, force);
             if (!before || version_text(*before) != version_text(after)) { changed.push_back("DeviceClass " + name); }
             continue;
         }
@@ -227,7 +227,7 @@ std::vector<std::string> PluginStore::apply() {
             before = version_text(set);
         }
         object.find("metadata")->erase("generateName");
-        const auto after = client.apply(kube::resources::k_daemon_sets, object, kube::Force::no);
+        const auto after = client.apply(kube::resources::k_daemon_sets, object, force);
         if (before.empty() || before != version_text(after)) {
             changed.push_back(fmt::format("DaemonSet {}/{}", namespace_, object.get_string({"metadata", "name"})));
         }

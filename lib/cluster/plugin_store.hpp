@@ -50,7 +50,7 @@ public:
     /// Applies the DaemonSets and DeviceClasses that the Module asks for now, as kmm-plan renders them. A DaemonSet of the same role
     /// and version with another name is taken over. Returns those that are new or were not so before: "DaemonSet NS/NAME", "DeviceClass NAME".
     /// Errors: those of kube::Client; checks_failed "dra-not-served".
-    std::vector<std::string> apply();
+    std::vector<std::string> apply(kube::Force force);
     [[nodiscard]] bool is_thread_safe() const override { return true; }
 
 private:

@@ -42,17 +42,19 @@ void delete_pod(kube::Client& client, const Key& key, const std::string& uid) {
 
 /// An error of the server that is its last word on the request.
 bool is_refusal(const Error& error) {
-    return error.code() == "forbidden" || error.code() == "rejected" || error.code() == "object-not-found" || error.code() == "unauthorized";
+    return error.code() == "forbidden" || error.code() == "rejected" || error.code() == "object-not-found";
 }
 
-/// Admission of namespaces says no more than "forbidden", as missing rights do.
-Error refusal_of(const Error& error, const std::string& ns) {
-    const std::string& text = error.message();
-    if (text.find("violates PodSecurity") != std::string::npos) {
-        return Error(Exit::no_permission, "worker-refused", text)
-            .hint(fmt::format("kubectl label namespace {} pod-security.kubernetes.io/enforce=privileged --overwrite", ns));
-    }
-    return error;
+/// Nothing of it is about the node, and nothing more may or can be done.
+bool ends_all(const Error& error) { return error.code() == "lease-lost" || kube::is_server_trouble(error); }
+
+/// Admission says no more than "forbidden" or "invalid", as missing rights and bad objects do.
+Error refusal_of(const Error& error) {
+    kube::Failure failure;
+    failure.code = error.http_cause().value_or(0);
+    failure.message = error.message();
+    if (!kube::is_refused_by_admission(failure)) { return error; }
+    return Error(Exit::no_permission, "worker-refused", error.message()).hint(error.hint());
 }
 
 /// Command line for the Pod: the config is a file there, not standard input.
@@ -170,7 +172,7 @@ std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, mill
         try {
             if (const auto obstacle = clear_node(task, end)) { return unreachable(obstacle->text); }
         } catch (const Error& error) {
-            if (error.code() == "lease-lost") { throw; }
+            if (ends_all(error)) { throw; }
             if (is_refusal(error)) { return error_reply(error); }
             return unreachable(error.message());
         }
@@ -179,11 +181,11 @@ std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, mill
             created = client_.create(kube::resources::k_pods, pod);
             return std::nullopt;
         } catch (const Error& error) {
-            if (error.code() == "lease-lost") { throw; }
+            if (ends_all(error)) { throw; }
             if (error.code() == "already-exists" && tried < k_start_tries) { continue; }
             if (is_refusal(error)) {
                 set_clear(task.node, true);
-                return error_reply(refusal_of(error, options_.namespace_));
+                return error_reply(refusal_of(error));
             }
             WorkerReply reply = unreachable(error.message());
             if (error.code() != "already-exists") { reply.end = CallEnd::unknown; }  // it may have been made all the same
@@ -267,6 +269,7 @@ WorkerReply PodRunner::run(const WorkerCall& call) {
     try {
         return wait(call, created, end);
     } catch (const Error& error) {
+        if (ends_all(error)) { throw; }
         WorkerReply reply;
         reply.end = CallEnd::unknown;
         reply.transport = fmt::format("worker Pod {}: {}", pod_title(created), error.message());

@@ -19,6 +19,10 @@ struct Snapshot {
     Diagnostics diagnostics;
 };
 
+/// True if `error` is about the way to the API server, or our account there, and not about what was asked for: what was under way is
+/// neither done nor failed, and can be gone on with later. Never true for what nodes say.
+[[nodiscard]] bool is_server_trouble(const Error& error);
+
 /// Desired change of label values: nullopt removes the label.
 using LabelChange = std::map<std::string, std::optional<std::string>>;
 

@@ -46,6 +46,18 @@ std::string told(const Error& error) {
     return fmt::format("{}{} ({} faults in all)", doing, placed(first->position, first->message), faults);
 }
 
+/// The error that there is no such Node in the cluster, or nullopt, also where a document cannot be read. Throws only what is wrong with an
+/// API server.
+std::optional<Error> absence_of(Fleet& fleet, const std::string& node) {
+    try {
+        static_cast<void>(fleet.view(node));
+        return std::nullopt;
+    } catch (const Error& error) {
+        if (cluster::is_server_trouble(error)) throw;
+        return error.code() == "node-not-found" ? std::optional<Error>(error) : std::nullopt;
+    }
+}
+
 /// Nothing, for members that are to become empty.
 value::Node empty_identity() { return value::Node::mapping(); }
 
@@ -77,6 +89,7 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
     failed.reason = error.code();
     failed.message = told(error);
     for (const auto& [key, text] : error.details()) {
+        if (key == "transport") failed.message = fmt::format("{}: {}", error.message(), text);
         if (key == "kernel") failed.facts.set("kernelLine", text);
         if (key == "errno" && error.message().find(text) == std::string::npos)
             failed.message = fmt::format("{}: {}", text, error.message());
@@ -95,7 +108,7 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
             failed.message += "; still cordoned: " + kept.message();
         }
     }
-    if (step.step != "check") {
+    if (step.step != "check" && error.code() != "node-not-found") {
         // What runs there now: only a look can tell.
         const auto live = glance(step.node);
         const bool known = live && live->presence != Presence::moving;
@@ -106,11 +119,13 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
         }
     }
     tools_.recorder.record(failed);
-    if (error.code() != "node-not-found" || step.step == "rollback" || !is_still_gone(step.node)) return;
+    if (step.step == "rollback") return;
+    const auto absence = error.code() == "node-not-found" ? std::optional<Error>(error) : absence_of(tools_.fleet, step.node);
+    if (!absence || !is_still_gone(step.node)) return;
     // Nobody brings it back: the others go on.
     auto gone = event(EventKind::skip, step.node, "", "skipped");
     gone.reason = "gone";
-    gone.message = "gone: " + error.message();
+    gone.message = "gone: " + absence->message();
     tools_.recorder.record(gone);
 }
 
@@ -144,6 +159,13 @@ bool NodeSteps::is_still_gone(const std::string& name) {
 }
 
 LookResult NodeSteps::look(const std::string& name, const Deadline& deadline) {
+    // A Pod for a node that was deleted would be waited for in vain.
+    if (auto gone = absence_of(tools_.fleet, name); gone && is_still_gone(name)) {
+        LookResult result;
+        result.why = NoLook::refused;
+        result.error = std::move(gone);
+        return result;
+    }
     const auto begin = tools_.clock.monotonic();
     auto watched = watch(name, "status", tools_.silence, deadline);
     auto result = look_at(tools_.worker, tools_.clock, name, tools_.recorder.run().kernel_module, deadline, tools_.interrupted);
@@ -160,8 +182,13 @@ Reply<WorkerResult> NodeSteps::call(const std::string& verb, const std::string& 
 }
 
 std::optional<LiveModule> NodeSteps::glance(const std::string& name) {
-    const auto status = tools_.worker.status(name, tools_.recorder.run().kernel_module, std::chrono::seconds(30));
-    return status.value ? std::optional(status.value->module) : std::nullopt;
+    try {
+        const auto status = tools_.worker.status(name, tools_.recorder.run().kernel_module, std::chrono::seconds(30));
+        return status.value ? std::optional(status.value->module) : std::nullopt;
+    } catch (const Error& error) {
+        if (!cluster::is_server_trouble(error)) throw;
+        return std::nullopt;
+    }
 }
 
 Look NodeSteps::must_look(const std::string& name, const Deadline& deadline) {
@@ -238,7 +265,9 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
         return leave.end;
     } catch (const Error& error) {
         if (error.code() == "bug" || error.code() == "state-damaged" || error.code() == "state-changed") throw;
-        if (error.code() == "lease-lost") throw;  // nothing may be concluded, or done, here any more
+        // Nothing may be concluded, or done, here any more.
+        if (error.code() == "lease-lost" || cluster::is_server_trouble(error)) throw;
+        if (error.code() == "interrupted" && tools_.interrupted()) return StepEnd::left;
         record_failure(step, error);
         return StepEnd::failed;
     }

@@ -265,12 +265,14 @@ const api::Module& find_module(const api::Objects& objects, const std::string& n
 void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act) {
     std::vector<std::exception_ptr> crashes(count);
     std::atomic<std::size_t> turn{0};
+    std::atomic<bool> has_crashed{false};
     const auto work = [&] {
-        for (std::size_t index = turn++; index < count; index = turn++) {
+        for (std::size_t index = turn++; index < count && !has_crashed; index = turn++) {
             try {
                 act(index);
             } catch (...) {
                 crashes[index] = std::current_exception();
+                has_crashed = true;
             }
         }
     };
@@ -295,6 +297,7 @@ std::vector<upgrade::NodeRecord> check_all(const std::vector<std::string>& names
         try {
             records[index] = check(names[index]);
         } catch (const Error& error) {
+            if (error.code() == "lease-lost" || cluster::is_server_trouble(error)) throw;  // no node's fault
             errors[index] = error;
         }
     });

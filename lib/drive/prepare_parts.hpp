@@ -40,10 +40,12 @@ void note_previous(upgrade::NodeRecord& record, const NodeView& view, const Live
 /// annotations that cannot be read, which forbid nothing, which is not what was meant. Errors: data with all faults.
 void require_valid(const api::Objects& objects, const api::Module& module);
 
-/// Calls `act` with every number below `count`, a few at once. Rethrows the first of what they throw, after all have ended.
+/// Calls `act` with every number below `count`, a few at once; once one has thrown no further ones are begun. Rethrows the first of what
+/// they throw, after all have ended.
 void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act);
 
-/// Calls `check` for every name, a few at once. Errors: checks_failed "nodes-not-ready" with a detail for each trouble.
+/// Calls `check` for every name, a few at once. Errors: checks_failed "nodes-not-ready" with a detail for each trouble;
+/// what is no node's fault as it is: "lease-lost", and what cluster::is_server_trouble says.
 [[nodiscard]] std::vector<upgrade::NodeRecord> check_all(const std::vector<std::string>& names,
                                                          const std::function<upgrade::NodeRecord(const std::string&)>& check);
 

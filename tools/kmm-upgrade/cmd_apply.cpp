@@ -245,7 +245,7 @@ void Apply::apply_plugins(const cluster::Snapshot& snapshot, const std::vector<A
             continue;
         }
         cluster::PluginStore plugins(*server, errand.ns, errand.module, std::chrono::milliseconds(request_.options.node_timeout_ms));
-        for (const auto& changed : plugins.apply()) {
+        for (const auto& changed : plugins.apply(session_.force())) {
             is_left_ = true;
             tell(fmt::format("applied {} of Module {}", changed, name));
         }

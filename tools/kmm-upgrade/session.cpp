@@ -67,9 +67,11 @@ std::vector<cli::Option> runner_options() {
     auto runner = make_option("runner", "NAME", "the earlier name of --via");
     runner.choices = {"ssh", "local"};
     runner.hidden = true;
+    auto patience = make_option("api-timeout", "DURATION", "how long an API server that does not answer is waited for");
+    patience.default_text = "5m";
     auto break_lock = make_option("break-lock", "HOLDER", "free the Lease from this very holder, who is certainly gone");
     return {via, image, said, repair, make_option("lease-namespace", "NAMESPACE", "of the Lease against other admins (default: the Module's)"),
-            break_lock, runner, make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
+            break_lock, make_option("force-conflicts", "", "take over fields of the Module's DaemonSets that others have set"), patience, runner, make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
             make_option("worker", "COMMAND", "command of kmm-worker on the nodes")};
 }
 
@@ -88,6 +90,12 @@ Session::Session(const cli::Args& args, cli::Context& context)
     : args_(args), context_(context), directory_(state_place(args), files_, clock_) {
     if (const auto timeout = args.get("timeout"))
         if (const auto duration = base::parse_duration(*timeout)) deadline_ = clock_.monotonic() + *duration;
+    if (const auto patience = args.get("api-timeout")) {
+        const auto duration = base::parse_duration(*patience);
+        if (!duration || duration->count() < 1)
+            throw Error(Exit::usage, "bad-value", fmt::format("--api-timeout is \"{}\", expected a duration as 5m", *patience));
+        api_timeout_ = *duration;
+    }
 }
 
 bool Session::stopped() const {
@@ -181,10 +189,11 @@ std::string Session::cluster_place(const std::string& recorded) const {
 std::unique_ptr<cluster::ClusterStore> Session::open_cluster(const std::string& place) {
     if (!place.starts_with(k_context_place)) return std::make_unique<cluster::DirectoryStore>(place, files_);
     kube::ClientOptions options;
+    options.api_timeout = api_timeout_;
     if (context_.verbosity >= 0)
         kube::tell_all(options, [&console = context_.console](const std::string& line) { console.err(line + "\n"); });
     options.before_change = [this] {
-        if (lease_) lease_->require();
+        if (lease_) require_lease();
     };
     return std::make_unique<cluster::KubeStore>(
         kube::make_client(kube::load_connection(request_of_place(place)), clock_, random_, std::move(options)));
@@ -224,6 +233,10 @@ void Session::choose_runner(upgrade::Options& options, const std::string& place,
     if (options.worker_image.empty())
         throw Error(Exit::usage, "missing-option", "--worker-image REF is missing: nodes are reached by worker Pods")
             .hint("manifests/worker-image builds one; --via ssh reaches nodes without Pods");
+}
+
+void Session::require_lease() const {
+    lease_->require(api_timeout_, [this] { return stopped(); });
 }
 
 void Session::require_kinds(cluster::ClusterStore& store) {
@@ -336,7 +349,8 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
     require_operator(options, *server, errand);
     if (purpose == Purpose::look) return;
     kube::ClientOptions quiet;
-    quiet.api_timeout = quiet.request_timeout = std::chrono::seconds(5);
+    quiet.request_timeout = std::chrono::seconds(5);
+    quiet.api_timeout = std::min<std::chrono::milliseconds>(quiet.request_timeout, api_timeout_);
     auto keeper = std::make_unique<kube::LeaseKeeper>(
         kube::make_client(server->client().connection(), clock_, random_, std::move(quiet)), lease);
     if (const auto holder = args_.get("break-lock")) keeper->break_holder(*holder);
@@ -396,12 +410,14 @@ std::string lineage_of_holder(const std::string& holder) { return origin_of(hold
 
 std::string lease_name(const std::string& ns, const std::string& module) { return fmt::format("kmm-upgrade-{}.{}", ns, module); }
 
+kube::Force Session::force() const { return args_.flag("force-conflicts") ? kube::Force::yes : kube::Force::no; }
+
 std::unique_ptr<cluster::PluginStore> Session::make_plugins(const upgrade::Run& run, cluster::ClusterStore& store) const {
     auto* server = dynamic_cast<cluster::KubeStore*>(&store);
     if (server == nullptr || run.options.runner != "self") return nullptr;
     auto plugins = std::make_unique<cluster::PluginStore>(*server, run.module_namespace, run.module_name,
                                                           std::chrono::milliseconds(run.options.node_timeout_ms));
-    static_cast<void>(plugins->apply());
+    static_cast<void>(plugins->apply(force()));
     return plugins;
 }
 
@@ -409,7 +425,7 @@ std::unique_ptr<cluster::NodeRunner> Session::make_runner(const upgrade::Options
                                                           const Errand& errand) const {
     const auto leased = [this](std::unique_ptr<cluster::NodeRunner> runner) -> std::unique_ptr<cluster::NodeRunner> {
         if (!lease_) return runner;
-        return std::make_unique<LeasedRunner>(std::move(runner), [this] { lease_->require(); });
+        return std::make_unique<LeasedRunner>(std::move(runner), [this] { require_lease(); });
     };
     if (options.runner == "local")
         return leased(std::make_unique<cluster::LocalRunner>(options.worker.empty() ? "kmm-worker" : options.worker));
@@ -486,8 +502,12 @@ drive::Ended recording_loss(drive::Driver& driver, const drive::Recorder& record
     try {
         return body();
     } catch (const Error& error) {
-        if (error.code() == "lease-lost" && !recorder.run().paused) driver.pause("lease-lost", error.message());
-        throw;
+        const bool is_trouble = cluster::is_server_trouble(error);
+        if (!is_trouble && error.code() != "lease-lost") throw;
+        // No node has failed: what is under way is looked at by whoever resumes.
+        if (!recorder.run().paused) driver.pause(error.code(), error.message());
+        if (!is_trouble) throw;
+        throw Error(error).detail("then", "kmm-upgrade resume");
     }
 }
 

@@ -80,6 +80,8 @@ public:
 
     /// With worker Pods, which no operator accompanies: a store that steps the Module's DaemonSets; what it asks for is applied.
     /// nullptr otherwise, then `store` itself is used.
+    /// Whether fields of DaemonSets that others have set are taken over: --force-conflicts.
+    [[nodiscard]] kube::Force force() const;
     [[nodiscard]] std::unique_ptr<cluster::PluginStore> make_plugins(const upgrade::Run& run, cluster::ClusterStore& store) const;
 
     /// True once a signal asked to stop or --timeout passed.
@@ -105,6 +107,8 @@ private:
     /// person has said how it is.
     static void require_operator(const upgrade::Options& options, cluster::KubeStore& server, const Errand& errand);
     [[nodiscard]] Exit exit_of(drive::Ended ended, const upgrade::Run& run) const;
+    /// As LeaseKeeper::require, for as long as --api-timeout says, unless somebody asks to stop.
+    void require_lease() const;
     const cli::Args& args_;
     cli::Context& context_;
     sys::LinuxClock clock_;
@@ -116,6 +120,7 @@ private:
     std::string operation_;  ///< that of lock()
     std::set<std::string> warned_;
     std::unique_ptr<kube::LeaseKeeper> lease_;
+    std::chrono::milliseconds api_timeout_{300'000};
     std::optional<std::chrono::milliseconds> deadline_;
 };
 
@@ -137,7 +142,7 @@ struct Walk {
     drive::Driver driver;
 };
 
-/// Runs `body`. If it ends because the Lease is lost, that pause is recorded before the error goes on.
+/// Runs `body`. If it ends because the Lease is lost, or the API server out of reach, that pause is recorded before the error goes on.
 [[nodiscard]] drive::Ended recording_loss(drive::Driver& driver, const drive::Recorder& recorder,
                                           const std::function<drive::Ended()>& body);
 

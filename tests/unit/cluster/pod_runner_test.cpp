@@ -315,8 +315,20 @@ TEST_CASE("worker Pods: what the server refuses is a result") {
     CHECK(reply.document.get_string({"hint"}) == "kubectl label namespace drivers pod-security.kubernetes.io/enforce=privileged --overwrite");
     server.refusal = status_reply(422, "Invalid", "spec.nodeName: bad");
     CHECK(server.runner().run(status_call()).document.get_string({"code"}) == "rejected");
-    server.refusal = status_reply(503, "", "no");
+    server.refusal = status_reply(403, "Forbidden", R"(pods \"p\" is forbidden: exceeded quota: small)");
+    CHECK(server.runner().run(status_call()).document.get_string({"hint"}) == "make room: kubectl describe resourcequota -n drivers");
+    server.refusal = status_reply(400, "", R"(admission webhook \"no.example\" denied the request: no)");
+    CHECK(server.runner().run(status_call()).document.get_string({"code"}) == "worker-refused");
+    server.refusal = status_reply(500, "", "no");
     CHECK(server.runner().run(status_call()).end == CallEnd::unknown);
+}
+
+TEST_CASE("worker Pods: a server that is away, or does not know us any more, is no node's fault") {
+    PodServer server({k_done});
+    server.refusal = status_reply(503, "", "no");
+    CHECK(error_of([&] { return server.runner().run(status_call()); }).code() == "api-error");
+    server.refusal = status_reply(401, "Unauthorized", "Unauthorized");
+    CHECK(error_of([&] { return server.runner().run(status_call()); }).code() == "unauthorized");
 }
 
 TEST_CASE("worker Pods: names are the same again, and differ where it matters") {
