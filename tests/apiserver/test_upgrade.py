@@ -13,6 +13,7 @@ from testbed.proxy import Proxy
 from testbed.testing import ClusterCase
 
 FULL = bool(os.environ.get("KMM_FULL"))
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
 def differences(expected, found):
@@ -132,6 +133,28 @@ class Walk(ClusterCase):
             self.assertEqual(node["metadata"]["labels"][f"kmm.node.kubernetes.io/{fleet.namespace}.{fleet.name}.version.ready"], "v2")
 
 
+    def test_a_cordon_that_somebody_else_sets_after_ours_was_lifted_stays(self):
+        fleet = Fleet(self, "cordons", count=1)
+        fleet.install()
+        fleet.edit("v2")
+        node, done = f"/api/v1/nodes/{fleet.names[0]}", []
+
+        def interfere(record, moment):
+            cordoned = self.api.get(node)["spec"].get("unschedulable") if record.changes and not done else False
+            if cordoned and moment == "before":
+                done.append(record)
+                for cordon in (None, True):
+                    self.api.patch(node, {"spec": {"unschedulable": cordon}})
+        with Proxy(self.cluster) as proxy:
+            proxy.reset(interfere)
+            said = fleet.run(*fleet.start("v2", "--drain"), "--kubeconfig", fleet.access(proxy.port))
+        self.assertEqual(len(done), 1)
+        self.assertIn("stays cordoned by somebody else", said)
+        stored = self.api.get(node)
+        self.assertTrue(stored["spec"].get("unschedulable"))
+        self.assertNotIn("kmmtools.dev/cordoned-by", stored["metadata"].get("annotations", {}))
+
+
 class Killer:
     """A run that is ended at a request, either side of it, then resumed, comes to the end of a run that was left alone. Without
     KMM_FULL every `share`-th request is tried."""
@@ -158,8 +181,12 @@ class Killer:
 
     def go_on(self):
         """What a person does after a crash: resume, or start again when nothing was recorded."""
-        arguments = ("resume",) if self.fleet.recorded() else (*self.fleet.start("v2"), "--kubeconfig", self.access)
-        return self.fleet.run(*arguments)
+        if self.fleet.recorded():
+            return self.fleet.run("resume")
+        # The Lease of a process that is certainly gone, but left no record: nobody waits here until its time is over.
+        held = [lease["spec"].get("holderIdentity") for lease in self.api.items(LEASES.format(self.fleet.namespace))]
+        freed = ("--break-lock", held[0]) if held and held[0] else ()
+        return self.fleet.run(*self.fleet.start("v2"), "--kubeconfig", self.access, *freed)
 
     def fault_of(self, said):
         """"" or how the end differs from that of a run that was left alone."""
@@ -254,13 +281,14 @@ class KilledByPods(Killer, ClusterCase):
 
 
 class Scale(ClusterCase):
-    """What a step costs does not depend on how many nodes there are."""
+    """What a step costs does not depend on how many nodes there are, and hardly adds to what its Pods take."""
 
-    def requests_per_node(self, others):
-        name = f"scale-{others}"
+    def requests_per_node(self, others, via="ssh"):
+        """Requests, and seconds beyond those of the Pods, from the first write to one node to that of the next one."""
+        name = f"scale-{via}-{others}"
         etcd.flood(self.cluster, [nodes.node(f"{name}-other-{i:03}", labels={"fleet": name}) for i in range(others - 3)])
         self.addCleanup(etcd.drain, self.cluster, f"{name}-other-")
-        fleet = Fleet(self, name)
+        fleet = Fleet(self, name, via=via)
         self.wait("all nodes", lambda: sum(n["metadata"]["name"].startswith(name) for n in self.api.items("/api/v1/nodes")) == others)
         only = [word for node in fleet.names for word in ("--node", node)]
         with Proxy(self.cluster) as proxy:
@@ -269,11 +297,23 @@ class Scale(ClusterCase):
             took = time.monotonic() - begun
             check_requests(fleet, proxy.records)
             first = [next(i for i, r in enumerate(proxy.records) if r.changes and node_of(r) == node) for node in fleet.names]
-            # From the first write to a node to that of the next one: what a step costs.
-            steps = [later - earlier for earlier, later in zip(first, first[1:])]
-            print(f"{others} nodes: {statistics.mean(steps):.1f} requests a node, {len(proxy.records)} in all, {took:.1f} s")
-            return statistics.mean(steps)
+            steps = list(zip(first, first[1:]))
+            requests = statistics.mean(later - earlier for earlier, later in steps)
+            rests, pods = [], 0
+            for earlier, later in steps:
+                made = [r for r in proxy.records[earlier:later] if r.method == "POST" and r.resource.endswith("/pods")]
+                lives = [fleet.pod_took(r.document()["metadata"]["name"], r.time) for r in made]
+                rests.append(proxy.records[later].time - proxy.records[earlier].time - sum(lives))
+                pods += len(lives)
+            print(f"{others} nodes, via {via}: {requests:.1f} requests a node, {len(proxy.records)} in all, {took:.1f} s; a node has "
+                  f"{pods / len(steps):.1f} Pods and takes {statistics.mean(rests):.2f} s besides")
+            return requests, max(rests)
 
     def test_requests_per_node(self):
-        few, many = self.requests_per_node(50), self.requests_per_node(500)
+        few, many = self.requests_per_node(50)[0], self.requests_per_node(500)[0]
         self.assertLessEqual(many, few + 1)
+
+    def test_what_a_step_adds_to_its_pods(self):
+        requests, rest = self.requests_per_node(500, "self")
+        self.assertLessEqual(requests, 80)
+        self.assertLessEqual(rest, 1.0)

@@ -130,6 +130,11 @@ class Fleet:
         path = self.played / "calls"
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
+    def pod_took(self, name, begun):
+        """How long after `begun`, by the monotonic clock, the worker Pod of that name had ended."""
+        lines = [line.split() for line in (self.played / "pods").read_text().splitlines()]
+        return min(float(at) for which, at in lines if which == name and float(at) >= begun) - begun
+
     def most_without(self):
         """The largest number of nodes that were without their module at once, as the nodes themselves saw it."""
         without, most = set(), 0

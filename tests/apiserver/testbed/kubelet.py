@@ -202,6 +202,16 @@ class FakeKubelet:
             "phase": "Failed" if code else "Succeeded", "containerStatuses": self._containers(pod, ended, False),
             "conditions": [{"type": t, "status": "False", "reason": "PodCompleted", "lastTransitionTime": now}
                            for t in ("ContainersReady", "Ready")]})
+        self._note_end(pod)
+
+    def _note_end(self, pod):
+        """Writes down when a Pod of kmm-upgrade had ended: a line "NAME MONOTONIC-SECONDS" in the file `pods` of its fleet."""
+        node = self.nodes.get(pod["spec"]["nodeName"], {}).get("annotations") or {}
+        try:
+            with open(os.path.join(json.loads(node[SSH])["nodes"], "pods"), "a", encoding="utf-8") as file:
+                file.write(f"{pod['metadata']['name']} {time.monotonic()}\n")
+        except (KeyError, FileNotFoundError):
+            pass  # no fleet, or one that is gone
 
     def _remove(self, pod):
         self.api.delete(self._path(pod), gracePeriodSeconds=0, preconditions={"uid": pod["metadata"]["uid"]})

@@ -12,6 +12,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 import urllib.parse
 
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
@@ -19,12 +20,13 @@ CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 
 @dataclasses.dataclass
 class Record:
-    """One request: its number from 1, method, path with query, body, and the status of the answer, 0 without one."""
+    """One request: its number from 1, method, path with query, body, the status of the answer, 0 without one, and when it came."""
     number: int
     method: str
     path: str
     body: bytes
     status: int = 0
+    time: float = dataclasses.field(default_factory=time.monotonic)
 
     @property
     def resource(self):
