@@ -221,7 +221,10 @@ TEST_CASE("kubeconfig: faults, each with its place and what was expected") {
 
 TEST_CASE("kubeconfig: names that look like something else in YAML are names all the same") {
     // Plain n and y are false and true, as for kubectl.
-    for (const auto& [name, known_as] : std::vector<std::pair<std::string, std::string>>{{"n", "false"}, {"y", "true"}, {"1234", "1234"}, {"true", "true"}}) {
+    const std::vector<std::pair<std::string, std::string>> rows{{"n", "false"}, {"y", "true"}, {"1234", "1234"}, {"true", "true"}};
+    for (const auto& row : rows) {
+        const std::string& name = row.first;
+        const std::string& known_as = row.second;
         CAPTURE(name);
         Home home;
         const std::string file = home.put("config", "current-context: " + name + "\nclusters:\n- name: " + name + "\n  cluster: {" + k_server +
