@@ -10,7 +10,6 @@ documents. The first one is the current context. Exits like the command.
   --deny VERB:RESOURCE    403 for it, and access reviews say no; may be repeated
   --without NAME          this API group, or resource, is not there until somebody creates its definition; may be repeated
   --refuse VERB:RESOURCE=TEXT  403 with that text for it, as admission says it; access reviews say yes
-  --away-while FILE       connections are closed without an answer while FILE is there
   --fail N:STATUS         the first N requests are answered with STATUS
   --budget-after N        a PodDisruptionBudget that allows nothing gives way after N refused evictions
   --kill N:WHEN:FILE      SIGKILLs the process whose number is in FILE before or after the Nth request is answered
@@ -445,9 +444,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def do_GET(self):
-        if self.options.away_while and os.path.exists(self.options.away_while):
-            self.close_connection = True
-            return
         try:
             self.handle_request()
         except (BrokenPipeError, ConnectionResetError):
@@ -469,7 +465,6 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--deny", action="append", default=[])
     parser.add_argument("--refuse", action="append", default=[])
-    parser.add_argument("--away-while")
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--fail", default="0:503")
     parser.add_argument("--budget-after", type=int, default=-1)
