@@ -129,25 +129,6 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
     tools_.recorder.record(gone);
 }
 
-LateWords::Watch NodeSteps::watch(const std::string& name, const std::string& what, std::chrono::milliseconds patience,
-                                  const Deadline& deadline) {
-    const auto silence = silence_from_now(tools_.clock, what, deadline.left());
-    return late_.watch(patience, [this, name, silence] {
-        auto told = event(EventKind::observed, name, "", tools_.recorder.node(name).state);
-        told.message = silence.text();
-        told.facts = silence.facts();
-        tools_.recorder.record(told);
-    });
-}
-
-void NodeSteps::end_watch(LateWords::Watch& watched, const std::string& name, std::chrono::milliseconds begin) {
-    if (!watched.end()) return;
-    const auto took = std::chrono::floor<std::chrono::seconds>(tools_.clock.monotonic() - begin);
-    auto answered = event(EventKind::observed, name, "", tools_.recorder.node(name).state);
-    answered.message = fmt::format("answered after {}", base::format_duration(took));
-    tools_.recorder.record(answered);
-}
-
 bool NodeSteps::is_still_gone(const std::string& name) {
     static_cast<void>(tools_.clock.sleep_for(k_replaced_within));
     try {
@@ -171,14 +152,6 @@ LookResult NodeSteps::look(const std::string& name, const Deadline& deadline) {
     auto result = look_at(tools_.worker, tools_.clock, name, tools_.recorder.run().kernel_module, deadline, tools_.interrupted);
     if (result.look) end_watch(watched, name, begin);
     return result;
-}
-
-Reply<WorkerResult> NodeSteps::call(const std::string& verb, const std::string& name, const std::string& text, const Deadline& deadline) {
-    const auto begin = tools_.clock.monotonic();
-    auto watched = watch(name, verb, k_silence_of_work, deadline);
-    auto reply = tools_.worker.run(verb, name, text, deadline.left());
-    if (reply.settled()) end_watch(watched, name, begin);
-    return reply;
 }
 
 std::optional<LiveModule> NodeSteps::glance(const std::string& name) {

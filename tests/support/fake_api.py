@@ -20,7 +20,6 @@ documents. The first one is the current context. Exits like the command.
                           reach starts nothing
   --operator FAULTS       KMM's operator is played by scripted_operator.py, with these faults, separated by commas
 """
-
 import argparse
 import copy
 import http.server

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions to nodes that tell people when the answer takes long.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "drive/node_steps.hpp"
+
+namespace kmm::drive {
+
+using upgrade::EventKind;
+
+LateWords::Watch NodeSteps::watch(const std::string& name, const std::string& what, std::chrono::milliseconds patience,
+                                  const Deadline& deadline) {
+    const auto silence = silence_from_now(tools_.clock, what, deadline.left());
+    return late_.watch(patience, [this, name, silence] {
+        auto told = event(EventKind::observed, name, "", tools_.recorder.node(name).state);
+        told.message = silence.text();
+        told.facts = silence.facts();
+        tools_.recorder.record(told);
+    });
+}
+
+void NodeSteps::end_watch(LateWords::Watch& watched, const std::string& name, std::chrono::milliseconds begin) {
+    if (!watched.end()) return;
+    const auto took = std::chrono::floor<std::chrono::seconds>(tools_.clock.monotonic() - begin);
+    auto answered = event(EventKind::observed, name, "", tools_.recorder.node(name).state);
+    answered.message = fmt::format("answered after {}", base::format_duration(took));
+    tools_.recorder.record(answered);
+}
+
+Reply<WorkerResult> NodeSteps::call(const std::string& verb, const std::string& name, const std::string& text, const Deadline& deadline) {
+    const auto begin = tools_.clock.monotonic();
+    auto watched = watch(name, verb, k_silence_of_work, deadline);
+    auto reply = tools_.worker.run(verb, name, text, deadline.left());
+    if (reply.settled()) end_watch(watched, name, begin);
+    return reply;
+}
+
+}  // namespace kmm::drive

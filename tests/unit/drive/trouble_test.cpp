@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// An API server that is away, a Node that is deleted.
+#include <doctest/doctest.h>
+
+#include "unit/drive/fakes.hpp"
+
+using namespace kmm;
+using namespace kmm::drive;
+using namespace kmm::drive::test;
+
+TEST_SUITE("drive::trouble") {
+
+TEST_CASE("a server that is away for too long fails no node: the step stays open and is gone on with") {
+    World calm(2);
+    Drive quiet(calm, calm.prepare());
+    REQUIRE(quiet.driver.walk() == Ended::complete);
+    const auto writes = calm.store.writes.size();
+    const auto calls = calm.nodes.calls.size();
+    for (std::size_t at = 0; at < writes + calls; ++at) {
+        CAPTURE(at);
+        World world(2);
+        Drive drive(world, world.prepare());
+        std::size_t seen = 0;
+        bool is_away = false;
+        const auto answer = [&] {
+            if (seen++ == at) is_away = true;
+            if (is_away) throw Error(Exit::unavailable, "api-unreachable", "no answer");
+        };
+        world.store.on_write = answer;
+        world.nodes.fault = [&](const cluster::WorkerCall&, const auto&) -> std::optional<cluster::WorkerReply> {
+            answer();
+            return std::nullopt;
+        };
+        try {
+            static_cast<void>(drive.driver.walk());
+        } catch (const Error& error) {
+            CHECK(error.code() == "api-unreachable");
+        }
+        for (const auto& node : drive.recorder.run().nodes) CHECK_FALSE(upgrade::is_failed_node_state(node.state));
+        world.store.on_write = nullptr;
+        world.nodes.fault = nullptr;
+        drive.driver.resume();
+        CHECK(drive.driver.walk() == Ended::complete);
+        CHECK(world.dump() == calm.dump());
+    }
+}
+
+TEST_CASE("a node that is deleted in mid-step is skipped, and the others go on") {
+    for (const std::string verb : {"check", "unload", "load"}) {
+        CAPTURE(verb);
+        World world(2);
+        Drive drive(world, world.prepare());
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
+            if (call.node != "node-a") return std::nullopt;
+            if (call.args.front() == verb) std::erase_if(world.store.objects.nodes, [](const api::Node& node) { return node.meta.name == "node-a"; });
+            if (world.store.objects.nodes.size() == 2) return std::nullopt;
+            return FakeNodes::lost(cluster::CallEnd::unknown);  // Pods of a node that is gone are collected
+        };
+        CHECK(drive.driver.walk() == Ended::complete);
+        CHECK(drive.state("node-a") == "skipped");
+        CHECK(drive.recorder.node("node-a").reason == "gone");
+        CHECK(world.nodes.nodes.at("node-b").live == "BBBB2222");
+        CHECK(world.clock.monotonic() < std::chrono::seconds(60));
+    }
+}
+
+TEST_CASE("an interrupt while the server is away leaves the step open") {
+    World world(1);
+    Drive drive(world, world.prepare());
+    world.store.on_write = [&] {
+        drive.stop = true;
+        throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the API server");
+    };
+    CHECK(drive.driver.walk() == Ended::interrupted);
+    CHECK(drive.state("node-a") == "unloading");
+    world.store.on_write = nullptr;
+    drive.stop = false;
+    drive.driver.resume();
+    CHECK(drive.driver.walk() == Ended::complete);
+}
+
+}  // TEST_SUITE
