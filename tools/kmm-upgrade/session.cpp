@@ -14,6 +14,7 @@
 #include "cluster/definitions.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/kube_store.hpp"
+#include "cluster/operator_signs.hpp"
 #include "drive/prepare.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "kube/kubeconfig.hpp"
