@@ -58,10 +58,12 @@ class DiskErrors(E2eCase):
 
     def test_no_locks_here(self):
         found, _ = points(self.fleet, START, only="F_OFD_SETLK")
-        self.assertEqual(len(found), 1)
-        for error in ("ENOLCK", "EOPNOTSUPP", "EINVAL"):
-            done = self.fleet.run(*START, prefix=inject("fcntl", f"error={error}:when={found[0][1]}"))
-            self.assertEqual(done.returncode, 74, done.stdout)
-            self.assertIn("unsafe-state-fs", done.stdout)
-            self.assertIn("--state-dir", done.stdout)
+        places = ("--state-dir", "keep the cluster directory")
+        self.assertEqual(len(found), len(places))
+        for point, place in zip(found, places):
+            for error in ("ENOLCK", "EOPNOTSUPP", "EINVAL"):
+                done = self.fleet.run(*START, prefix=inject("fcntl", f"error={error}:when={point[1]}"))
+                self.assertEqual(done.returncode, 74, done.stdout)
+                self.assertIn("unsafe-state-fs", done.stdout)
+                self.assertIn(place, done.stdout)
         self.assertEqual(self.fleet.calls(), [])
