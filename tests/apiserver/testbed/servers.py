@@ -4,6 +4,7 @@ import json
 import pathlib
 import secrets
 import shutil
+import socket
 import sys
 
 from lab.common import LabError, alive, free_port, need, run, say, spawn, stop_process, wait_for
@@ -18,6 +19,20 @@ CONTROLLERS = ("serviceaccount-token-controller", "serviceaccount-controller", "
                "pod-garbage-collector-controller", "namespace-controller", "node-lifecycle-controller",
                "taint-eviction-controller", "deployment-controller", "replicaset-controller", "resourceclaim-controller")
 SERVICES = "10.96.0.0/16"
+
+
+def is_free(port):
+    """Whether a server could listen on that port of loopback now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen(1)
+            return True
+        except OSError:
+            return False
+
+
 OPENSSL = """
 [ca]
 basicConstraints=critical,CA:true
@@ -95,6 +110,8 @@ class Cluster:
     def start_apiserver(self):
         """Starts the API server, on the port that it had; see wait_ready."""
         state, pki = self.state(), self.dir / "pki"
+        # Threads of a killed one may still hold it, or a connection that somebody opened meanwhile.
+        wait_for(f"port {state['port']} to be free", lambda: is_free(state["port"]), 60, 0.02)
         self._start("kube-apiserver", [
             f"--etcd-servers=http://127.0.0.1:{state['etcd']}", "--bind-address=127.0.0.1", f"--secure-port={state['port']}",
             # An address of loopback is refused as an endpoint of the Service `kubernetes`.
@@ -184,7 +201,7 @@ class Cluster:
         say(f"the API server is ready: {self.kubeconfig}")
 
     def kill_apiserver(self):
-        """As a crash would: SIGKILL; the port is free when this returns."""
+        """As a crash would: SIGKILL."""
         stop_process(self.state()["pids"]["kube-apiserver"], grace=0)
         wait_for("the API server to be gone", lambda: not alive(self.state()["pids"]["kube-apiserver"]), 10, 0.01)
 
