@@ -51,8 +51,7 @@ format_table(const std::vector<std::string>& headers, const std::vector<std::vec
         auto& cells = safe.emplace_back();
         cells.reserve(headers.size());
         for (std::size_t i = 0; i < row.size() && i < headers.size(); ++i) {
-            const bool plain = std::all_of(row[i].begin(), row[i].end(), [](char c) { return c >= ' ' && c <= '~'; });
-            cells.push_back(plain ? std::string_view(row[i]) : escaped.emplace_back(base::printable(row[i])));
+            cells.push_back(is_plain(row[i]) ? std::string_view(row[i]) : escaped.emplace_back(base::printable(row[i])));
             widths[i] = std::max(widths[i], display_width(cells.back()));
         }
     }

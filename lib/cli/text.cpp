@@ -34,9 +34,13 @@ std::size_t point_length(std::string_view text, std::size_t at) noexcept {
 
 }  // namespace
 
+bool is_plain(std::string_view text) noexcept {
+    return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
 std::size_t display_width(std::string_view text) noexcept {
     // Most text is this simple, and a table of a large fleet has millions of cells.
-    if (std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; })) return text.size();
+    if (is_plain(text)) return text.size();
     std::size_t columns = 0;
     for (std::size_t i = 0; i < text.size();) {
         if (const std::size_t escape = escape_length(text, i); escape > 0) {

@@ -12,6 +12,9 @@ namespace kmm::cli {
 /// column a byte.
 [[nodiscard]] std::size_t display_width(std::string_view text) noexcept;
 
+/// True if every byte of `text` is a printable ASCII character, and so one column.
+[[nodiscard]] bool is_plain(std::string_view text) noexcept;
+
 /// At most `width` columns of `text`; when something is lost the last column is "…". Escape sequences are kept
 /// whole, including those after the cut, so that a colour is always switched off again. Never splits a code point.
 [[nodiscard]] std::string cut(std::string_view text, std::size_t width);

@@ -22,7 +22,7 @@ extern const std::string_view k_module_definition, k_node_modules_config_definit
 /// not_found "kmm-not-installed": `place`, as KubeStore::describe says it, has no such kind; the hint installs it.
 [[nodiscard]] Error lacking_error(const std::string& place, const kube::Resource& kind);
 
-/// What create_definitions asks the server for.
+/// The rights that create_definition needs for these kinds.
 [[nodiscard]] std::vector<kube::Rule> definition_rules(const std::vector<kube::Resource>& kinds);
 
 /// Looks whether `kinds`, none of which is served, may be created: `rights` and those of definition_rules are allowed, no definition of

@@ -32,7 +32,7 @@ namespace {
 constexpr std::string_view k_identity_file = ".kmm-cluster-id";
 constexpr std::size_t k_depth_max = 32;
 /// A run reads the directory some thirty times a node; decoding YAML takes most of that time. Of a fleet that is written by
-/// hand everything is kept, 16 MiB of text at most.
+/// hand everything is kept, 16 MiB of text at most; of a larger one so many files.
 constexpr std::size_t k_kept_files_max = 1024;
 constexpr std::size_t k_kept_file_max = std::size_t{16} << 10U;
 
@@ -202,16 +202,18 @@ void DirectoryStore::read_object(const std::string& file, Snapshot& snapshot) {
         snapshot.diagnostics.push_back(fault_at("unreadable-file", error.message(), Position{file, 0, 0}, "", error.exit()));
         return;
     }
-    if (bytes.size() > k_kept_file_max) return decode_file(file, bytes, snapshot.objects, snapshot.diagnostics);
-    auto& known = decoded_[file];
-    if (!known || known->bytes != bytes) {
-        known = std::make_unique<DecodedFile>();
-        decode_file(file, bytes, known->objects, known->diagnostics);
-        known->bytes = std::move(bytes);
+    const auto at = decoded_.find(file);
+    const bool has_room = at != decoded_.end() || decoded_.size() < k_kept_files_max;
+    if (bytes.size() > k_kept_file_max || !has_room) return decode_file(file, bytes, snapshot.objects, snapshot.diagnostics);
+    if (at == decoded_.end() || at->second.bytes != bytes) {
+        DecodedFile decoded;
+        decode_file(file, bytes, decoded.objects, decoded.diagnostics);
+        decoded.bytes = std::move(bytes);
+        decoded_.insert_or_assign(file, std::move(decoded));
     }
-    api::append(snapshot.objects, known->objects);
-    snapshot.diagnostics.insert(snapshot.diagnostics.end(), known->diagnostics.begin(), known->diagnostics.end());
-    if (decoded_.size() > k_kept_files_max) decoded_.clear();
+    const auto& known = decoded_.at(file);
+    api::append(snapshot.objects, known.objects);
+    snapshot.diagnostics.insert(snapshot.diagnostics.end(), known.diagnostics.begin(), known.diagnostics.end());
 }
 
 std::optional<std::string> DirectoryStore::locate(const std::string& kind, const std::string& name) {

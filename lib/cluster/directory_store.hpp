@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -81,7 +80,7 @@ private:
     sys::FileOps& ops_;
     std::mutex mutex_;
     std::map<Key, std::string> files_;
-    std::map<std::string, std::unique_ptr<DecodedFile>> decoded_;  ///< file: as it was read last
+    std::map<std::string, DecodedFile> decoded_;  ///< file: as it was read last
     Diagnostics faults_;  ///< of the last reading
     bool indexed_ = false;
 };

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "cluster/pod_outcome.hpp"
+#include "cluster/store.hpp"
 #include "kube/watch.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
@@ -45,15 +46,9 @@ bool is_refusal(const Error& error) {
     return error.code() == "forbidden" || error.code() == "rejected" || error.code() == "object-not-found";
 }
 
-/// Nothing of it is about the node, and nothing more may or can be done.
-bool ends_all(const Error& error) { return error.code() == "lease-lost" || kube::is_server_trouble(error); }
-
 /// Admission says no more than "forbidden" or "invalid", as missing rights and bad objects do.
 Error refusal_of(const Error& error) {
-    kube::Failure failure;
-    failure.code = error.http_cause().value_or(0);
-    failure.message = error.message();
-    if (!kube::is_refused_by_admission(failure)) { return error; }
+    if (!kube::is_refused_by_admission(error.http_cause().value_or(0), error.message())) { return error; }
     return Error(Exit::no_permission, "worker-refused", error.message()).hint(error.hint());
 }
 
@@ -172,7 +167,7 @@ std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, mill
         try {
             if (const auto obstacle = clear_node(task, end)) { return unreachable(obstacle->text); }
         } catch (const Error& error) {
-            if (ends_all(error)) { throw; }
+            if (ends_run(error)) { throw; }
             if (is_refusal(error)) { return error_reply(error); }
             return unreachable(error.message());
         }
@@ -181,7 +176,7 @@ std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, mill
             created = client_.create(kube::resources::k_pods, pod);
             return std::nullopt;
         } catch (const Error& error) {
-            if (ends_all(error)) { throw; }
+            if (ends_run(error)) { throw; }
             if (error.code() == "already-exists" && tried < k_start_tries) { continue; }
             if (is_refusal(error)) {
                 set_clear(task.node, true);
@@ -269,7 +264,7 @@ WorkerReply PodRunner::run(const WorkerCall& call) {
     try {
         return wait(call, created, end);
     } catch (const Error& error) {
-        if (ends_all(error)) { throw; }
+        if (ends_run(error)) { throw; }
         WorkerReply reply;
         reply.end = CallEnd::unknown;
         reply.transport = fmt::format("worker Pod {}: {}", pod_title(created), error.message());

@@ -132,10 +132,9 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
 bool NodeSteps::is_still_gone(const std::string& name) {
     static_cast<void>(tools_.clock.sleep_for(k_replaced_within));
     try {
-        static_cast<void>(tools_.fleet.view(name));
+        return absence_of(tools_.fleet, name).has_value();
+    } catch (const Error&) {
         return false;
-    } catch (const Error& error) {
-        return error.code() == "node-not-found";
     }
 }
 
@@ -238,8 +237,7 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
         return leave.end;
     } catch (const Error& error) {
         if (error.code() == "bug" || error.code() == "state-damaged" || error.code() == "state-changed") throw;
-        // Nothing may be concluded, or done, here any more.
-        if (error.code() == "lease-lost" || cluster::is_server_trouble(error)) throw;
+        if (cluster::ends_run(error)) throw;
         if (error.code() == "interrupted" && tools_.interrupted()) return StepEnd::left;
         record_failure(step, error);
         return StepEnd::failed;

@@ -297,7 +297,7 @@ std::vector<upgrade::NodeRecord> check_all(const std::vector<std::string>& names
         try {
             records[index] = check(names[index]);
         } catch (const Error& error) {
-            if (error.code() == "lease-lost" || cluster::is_server_trouble(error)) throw;  // no node's fault
+            if (cluster::ends_run(error)) throw;  // no node's fault
             errors[index] = error;
         }
     });

@@ -124,7 +124,7 @@ std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::C
             node.boot_id = record.boot_id;
             node.architecture = record.architecture;
         } catch (const Error& error) {
-            if (error.code() == "lease-lost" || cluster::is_server_trouble(error)) throw;
+            if (cluster::ends_run(error)) throw;
             troubles[index] = fmt::format("node {} cannot be asked for its kernel and boot, its Node counts: {}", node.meta.name, error.message());
         }
     });

@@ -45,7 +45,7 @@ void require_valid(const api::Objects& objects, const api::Module& module);
 void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act);
 
 /// Calls `check` for every name, a few at once. Errors: checks_failed "nodes-not-ready" with a detail for each trouble;
-/// what is no node's fault as it is: "lease-lost", and what cluster::is_server_trouble says.
+/// what is no node's fault (cluster::ends_run) as it is.
 [[nodiscard]] std::vector<upgrade::NodeRecord> check_all(const std::vector<std::string>& names,
                                                          const std::function<upgrade::NodeRecord(const std::string&)>& check);
 

@@ -47,7 +47,7 @@ std::string admission_hint(const Failure& failure, const Action& action) {
 
 Error forbidden_error(const Failure& failure, const Action& action, const std::string& said) {
     Error error(Exit::no_permission, "forbidden", said);
-    if (is_refused_by_admission(failure)) { return std::move(error).hint(admission_hint(failure, action)); }
+    if (is_refused_by_admission(failure.code, failure.message)) { return std::move(error).hint(admission_hint(failure, action)); }
     const Rule rule{action.verb, action.group, action.resource, action.subresource, action.namespace_, ""};
     return std::move(error).hint("this rule is missing:\n" + std::string(base::trim(rule_yaml({rule}))));
 }
@@ -139,18 +139,18 @@ Error to_error(const Failure& failure, const Action& action) {
             return std::move(error).retryable();
         }
         Error error(Exit::data, "rejected", said);
-        if (is_refused_by_admission(failure)) { error.hint(admission_hint(failure, action)); }
+        if (is_refused_by_admission(failure.code, failure.message)) { error.hint(admission_hint(failure, action)); }
         return error;
     };
     return std::move(make().cause_http(failure.code));
 }
 
-bool is_refused_by_admission(const Failure& failure) {
-    const auto says = [&](std::string_view text) { return failure.message.find(text) != std::string::npos; };
+bool is_refused_by_admission(int status, std::string_view message) {
+    const auto says = [&](std::string_view text) { return message.find(text) != std::string_view::npos; };
     if (says("admission webhook") && says("denied the request")) { return true; }
     if (says("ValidatingAdmissionPolicy") && says("denied request")) { return true; }
     // `pods "x" is forbidden: WHY`; authorizers always say: User "y" cannot VERB resource "pods".
-    return failure.code == 403 && says(" is forbidden: ") && !says(" cannot ");
+    return status == 403 && says(" is forbidden: ") && !says(" cannot ");
 }
 
 bool is_server_trouble(const Error& error) {

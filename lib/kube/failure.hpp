@@ -47,7 +47,7 @@ struct Action {
 
 /// True for what admission says (quotas, webhooks, Pod security, a Namespace that is ending, a ServiceAccount that is not there): it
 /// shares its statuses with missing rights and with faults of the object.
-[[nodiscard]] bool is_refused_by_admission(const Failure& failure);
+[[nodiscard]] bool is_refused_by_admission(int status, std::string_view message);
 
 /// The failure as an error:
 ///   404 not_found "object-not-found"; 403 no_permission "forbidden", the missing RBAC rule as hint unless admission said it; 401

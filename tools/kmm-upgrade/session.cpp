@@ -333,11 +333,10 @@ drive::Ended recording_loss(drive::Driver& driver, const drive::Recorder& record
     try {
         return body();
     } catch (const Error& error) {
-        const bool is_trouble = cluster::is_server_trouble(error);
-        if (!is_trouble && error.code() != "lease-lost") throw;
+        if (!cluster::ends_run(error)) throw;
         // No node has failed: what is under way is looked at by whoever resumes.
         if (!recorder.run().paused) driver.pause(error.code(), error.message());
-        if (!is_trouble) throw;
+        if (!cluster::is_server_trouble(error)) throw;
         throw Error(error).detail("then", "kmm-upgrade resume");
     }
 }

@@ -16,8 +16,6 @@
 #include "cluster/operator_signs.hpp"
 #include "cluster/pod_runner.hpp"
 #include "cluster/ssh_runner.hpp"
-#include "kube/own_pod.hpp"
-#include "kube/teller.hpp"
 #include "sys/host.hpp"
 
 namespace kmm::tool_upgrade {

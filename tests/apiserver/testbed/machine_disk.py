@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The disk of a machine that is a node, with containerd and a kubelet, and the initrd by which it joins one cluster."""
 import json
-import os
 import pathlib
 import shutil
 
@@ -78,9 +77,7 @@ def build_disk(lab, build):
     guest.program(lab, tree, need("dropbear"), "opt/lab/dropbear")
     tree.file("bin/kubelet", binaries.kubelet().read_bytes(), 0o755)
     guest.kernel_modules(lab, tree, ("virtio_net",), ("overlay", "macvlan"))
-    tree.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
-    tree.file("etc/group", b"root:x:0:\n")
-    tree.file("etc/shells", b"/bin/sh\n")
+    guest.accounts(tree)
     tree.file("etc/hosts", b"127.0.0.1 localhost\n")
     tree.file("etc/nsswitch.conf", b"hosts: files dns\n")
     tree.file("etc/resolv.conf", b"nameserver 10.0.2.3\n")
@@ -128,8 +125,4 @@ def build_initrd(lab, cluster, registry):
     archive.directory("seed/root/.ssh", 0o700)
     archive.file("seed/root/.ssh/authorized_keys", (secrets / "id.pub").read_bytes(), 0o600)
     archive.file("seed/etc/dropbear/host", (secrets / "host").read_bytes(), 0o600)
-    image = lab.path("initrd.img")
-    temporary = image.with_suffix(".new")
-    temporary.write_bytes(archive.data())
-    os.replace(temporary, image)
-    return image
+    return guest.save(lab, archive)

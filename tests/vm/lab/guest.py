@@ -135,6 +135,22 @@ def keys(lab):
     return base
 
 
+def accounts(tree):
+    """Root and its shell, for dropbear."""
+    tree.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
+    tree.file("etc/group", b"root:x:0:\n")
+    tree.file("etc/shells", b"/bin/sh\n")
+
+
+def save(lab, archive):
+    """Writes LAB/initrd.img; returns the path."""
+    image = lab.path("initrd.img")
+    temporary = image.with_suffix(".new")
+    temporary.write_bytes(archive.data())
+    os.replace(temporary, image)
+    return image
+
+
 def build_initrd(lab, worker=None, ca_file=None):
     """Writes LAB/initrd.img; `worker` is the kmm-worker to put into the guests. Returns the path."""
     archive = Archive()
@@ -159,9 +175,7 @@ def build_initrd(lab, worker=None, ca_file=None):
     archive.file("etc/kmm-tools/config.yaml", WORKER_CONFIG)
     if ca_file:
         archive.file("etc/ssl/certs/ca-certificates.crt", pathlib.Path(ca_file).read_bytes())
-    archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
-    archive.file("etc/group", b"root:x:0:\n")
-    archive.file("etc/shells", b"/bin/sh\n")
+    accounts(archive)
     archive.file("etc/hosts", b"127.0.0.1 localhost\n10.0.2.2 registry\n")
     archive.file("etc/nsswitch.conf", b"hosts: files\n")
     archive.file("etc/os-release", b'ID=kmm-lab\nNAME="kmm lab"\nPRETTY_NAME="kmm lab node"\n')
@@ -169,8 +183,4 @@ def build_initrd(lab, worker=None, ca_file=None):
     archive.file("etc/lab-modules", "".join(path + "\n" for path in boot).encode())
     archive.file("etc/rc", (HERE / "guest/rc").read_bytes(), 0o755)
     archive.link("init", "bin/busybox")
-    image = lab.path("initrd.img")
-    temporary = image.with_suffix(".new")
-    temporary.write_bytes(archive.data())
-    os.replace(temporary, image)
-    return image
+    return save(lab, archive)
