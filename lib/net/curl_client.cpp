@@ -14,12 +14,12 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
-#include <mutex>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "net/http.hpp"
 #include "net/url.hpp"
+#include "sys/shared_library.hpp"
 
 namespace kmm::net {
 
@@ -27,11 +27,35 @@ namespace {
 
 constexpr std::size_t k_header_bytes_max = 256U << 10U;
 
+/// What is called of libcurl. With the thirty libraries that it needs it takes half of the start of a process, and most
+/// commands ask no server: it is loaded with the first request.
+class Curl {
+    sys::SharedLibrary library_{"libcurl.so.4"};
+
+public:
+    decltype(&curl_easy_cleanup) easy_cleanup = library_.function<decltype(curl_easy_cleanup)>("curl_easy_cleanup");
+    decltype(&curl_easy_getinfo) easy_getinfo = library_.function<decltype(curl_easy_getinfo)>("curl_easy_getinfo");
+    decltype(&curl_easy_init) easy_init = library_.function<decltype(curl_easy_init)>("curl_easy_init");
+    decltype(&curl_easy_perform) easy_perform = library_.function<decltype(curl_easy_perform)>("curl_easy_perform");
+    decltype(&curl_easy_reset) easy_reset = library_.function<decltype(curl_easy_reset)>("curl_easy_reset");
+    decltype(&curl_easy_setopt) easy_setopt = library_.function<decltype(curl_easy_setopt)>("curl_easy_setopt");
+    decltype(&curl_easy_strerror) easy_strerror = library_.function<decltype(curl_easy_strerror)>("curl_easy_strerror");
+    decltype(&curl_slist_append) slist_append = library_.function<decltype(curl_slist_append)>("curl_slist_append");
+    decltype(&curl_slist_free_all) slist_free_all = library_.function<decltype(curl_slist_free_all)>("curl_slist_free_all");
+
+    Curl() { library_.function<decltype(curl_global_init)>("curl_global_init")(CURL_GLOBAL_DEFAULT); }
+};
+
+const Curl& curl() {
+    static const Curl loaded;
+    return loaded;
+}
+
 struct EasyDeleter {
-    void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+    void operator()(CURL* handle) const { curl().easy_cleanup(handle); }
 };
 struct ListDeleter {
-    void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+    void operator()(curl_slist* list) const { curl().slist_free_all(list); }
 };
 using EasyHandle = std::unique_ptr<CURL, EasyDeleter>;
 using HeaderList = std::unique_ptr<curl_slist, ListDeleter>;
@@ -56,7 +80,7 @@ void read_peer(Exchange& exchange) {
     if (exchange.proxied) {
         return;  // that would be the proxy's
     }
-    if (curl_easy_getinfo(exchange.handle, CURLINFO_PRIMARY_IP, &address) == CURLE_OK && address != nullptr) {
+    if (curl().easy_getinfo(exchange.handle, CURLINFO_PRIMARY_IP, &address) == CURLE_OK && address != nullptr) {
         exchange.response.peer_address = address;
     }
 }
@@ -73,7 +97,7 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
         if (line.starts_with("HTTP/")) {
             exchange.response = Response{};
             long status = 0;
-            curl_easy_getinfo(exchange.handle, CURLINFO_RESPONSE_CODE, &status);
+            curl().easy_getinfo(exchange.handle, CURLINFO_RESPONSE_CODE, &status);
             exchange.response.status = static_cast<int>(status);
             return length;
         }
@@ -235,9 +259,11 @@ void check_name(const Request& request, const Url& url) {
     }
 }
 
-void set(CURLcode code) {
+template <typename Value>
+void set(CURL* handle, CURLoption option, Value value) {
+    const CURLcode code = curl().easy_setopt(handle, option, value);
     if (code != CURLE_OK) {
-        throw bug(fmt::format("libcurl refused an option: {}", curl_easy_strerror(code)));
+        throw bug(fmt::format("libcurl refused an option: {}", curl().easy_strerror(code)));
     }
 }
 
@@ -249,14 +275,14 @@ void set_blob(CURL* handle, CURLoption option, const std::string& pem) {
     blob.data = const_cast<char*>(pem.data());  // copied at once
     blob.len = pem.size();
     blob.flags = CURL_BLOB_COPY;
-    set(curl_easy_setopt(handle, option, &blob));
+    set(handle, option, &blob);
 }
 
 /// Certificates given as text.
 void set_tls_texts(CURL* handle, const TlsSettings& tls) {
     set_blob(handle, CURLOPT_CAINFO_BLOB, tls.ca_pem);
     if (!tls.ca_pem.empty()) {
-        set(curl_easy_setopt(handle, CURLOPT_CAPATH, nullptr));
+        set(handle, CURLOPT_CAPATH, nullptr);
     }
     set_blob(handle, CURLOPT_SSLCERT_BLOB, tls.client_certificate_pem);
     set_blob(handle, CURLOPT_SSLKEY_BLOB, tls.client_key_pem);
@@ -290,7 +316,7 @@ bool quotes_proxy(const std::string& reason) {
 Error classify(CURLcode code, const std::string& text, const Exchange& exchange) {
     const Request& request = exchange.request;
     const std::string url = redact_url(request.url);
-    const std::string reason = base::escape(base::trim(text.empty() ? curl_easy_strerror(code) : text));
+    const std::string reason = base::escape(base::trim(text.empty() ? curl().easy_strerror(code) : text));
     if (!exchange.refused_address.empty()) {
         return address_refused(exchange.refused_address, request.url);
     }
@@ -312,7 +338,7 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
         return error;
     }
     double seconds = 0;
-    curl_easy_getinfo(exchange.handle, CURLINFO_TOTAL_TIME, &seconds);
+    curl().easy_getinfo(exchange.handle, CURLINFO_TOTAL_TIME, &seconds);
     if (code == CURLE_OPERATION_TIMEDOUT && seconds * 1000.0 + 50.0 >= static_cast<double>(request.timeout.count())) {
         return Error(Exit::timeout, "network-timeout",
                      fmt::format("no complete answer within {}", base::format_duration(request.timeout)))
@@ -328,10 +354,7 @@ struct CurlHttpClient::Impl {
     TlsSettings tls;  ///< the handle's connections were made with
 };
 
-CurlHttpClient::CurlHttpClient() : impl_(new Impl) {
-    static std::once_flag once;
-    std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
-}
+CurlHttpClient::CurlHttpClient() : impl_(new Impl) {}
 
 CurlHttpClient::~CurlHttpClient() { delete impl_; }
 
@@ -350,14 +373,14 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     }
     // Connections are only reused under the same trust settings.
     if (!impl_->handle || impl_->tls != request.tls) {
-        impl_->handle.reset(curl_easy_init());
+        impl_->handle.reset(curl().easy_init());
         impl_->tls = request.tls;
         if (!impl_->handle) {
             throw bug("libcurl gave no handle");
         }
     }
     CURL* handle = impl_->handle.get();
-    curl_easy_reset(handle);
+    curl().easy_reset(handle);
     Exchange exchange{request, sink, handle, {}, 0, false, false, false, {}, {}, false};
     const bool limited = request.scope_max != AddressScope::link_local;
     const bool direct = request.proxy.empty() && request.proxy_rule == Request::ProxyRule::direct;
@@ -369,7 +392,7 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     std::array<char, CURL_ERROR_SIZE> text{};
     HeaderList headers;
     const auto add_header = [&](const std::string& line) {
-        curl_slist* longer = curl_slist_append(headers.get(), line.c_str());
+        curl_slist* longer = curl().slist_append(headers.get(), line.c_str());
         if (longer == nullptr) {
             throw bug("libcurl is out of memory");
         }
@@ -387,80 +410,80 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     if (!request.tls.server_name.empty() && request.tls.server_name != url->host) {
         // The certificate is asked for and checked under another name, the connection goes where it went.
         target.host = request.tls.server_name;
-        connect_to.reset(curl_slist_append(nullptr, fmt::format("{}:{}", host_and_port(target), host_and_port(*url)).c_str()));
-        set(curl_easy_setopt(handle, CURLOPT_CONNECT_TO, connect_to.get()));
+        connect_to.reset(curl().slist_append(nullptr, fmt::format("{}:{}", host_and_port(target), host_and_port(*url)).c_str()));
+        set(handle, CURLOPT_CONNECT_TO, connect_to.get());
         add_header("Host: " + host_and_port(*url));
     }
     if (request.encoding == Encoding::gzip) {
-        set(curl_easy_setopt(handle, CURLOPT_ACCEPT_ENCODING, "gzip"));
+        set(handle, CURLOPT_ACCEPT_ENCODING, "gzip");
     } else {
         add_header("Accept-Encoding: identity");
     }
     add_header("Expect:");
-    set(curl_easy_setopt(handle, CURLOPT_URL, connect_to ? target.to_string().c_str() : request.url.c_str()));
-    set(curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https"));
-    set(curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L));
-    set(curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L));
-    set(curl_easy_setopt(handle, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED)));
-    set(curl_easy_setopt(handle, CURLOPT_UNRESTRICTED_AUTH, 0L));
-    set(curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L));
-    set(curl_easy_setopt(handle, CURLOPT_USERAGENT, "kmm-tools/" KMM_VERSION));
-    set(curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, text.data()));
-    set(curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get()));
+    set(handle, CURLOPT_URL, connect_to ? target.to_string().c_str() : request.url.c_str());
+    set(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    set(handle, CURLOPT_FOLLOWLOCATION, 0L);
+    set(handle, CURLOPT_NOSIGNAL, 1L);
+    set(handle, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+    set(handle, CURLOPT_UNRESTRICTED_AUTH, 0L);
+    set(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    set(handle, CURLOPT_USERAGENT, "kmm-tools/" KMM_VERSION);
+    set(handle, CURLOPT_ERRORBUFFER, text.data());
+    set(handle, CURLOPT_HTTPHEADER, headers.get());
     // Refused while the handle still holds the buffer of a request that failed before it connected: then it has this size.
-    (void)curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, 256L * 1024L);
-    set(curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count())));
-    set(curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count())));
-    set(curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.stall_bytes_per_second)));
-    set(curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_window.count())));
-    set(curl_easy_setopt(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2)));
-    set(curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, request.tls.insecure ? 0L : 1L));
-    set(curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, request.tls.insecure ? 0L : 2L));
+    (void)curl().easy_setopt(handle, CURLOPT_BUFFERSIZE, 256L * 1024L);
+    set(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count()));
+    set(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
+    set(handle, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.stall_bytes_per_second));
+    set(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_window.count()));
+    set(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+    set(handle, CURLOPT_SSL_VERIFYPEER, request.tls.insecure ? 0L : 1L);
+    set(handle, CURLOPT_SSL_VERIFYHOST, request.tls.insecure ? 0L : 2L);
     if (!request.tls.client_certificate.empty()) {
-        set(curl_easy_setopt(handle, CURLOPT_SSLCERT, request.tls.client_certificate.c_str()));
-        set(curl_easy_setopt(handle, CURLOPT_SSLKEY, request.tls.client_key.c_str()));
+        set(handle, CURLOPT_SSLCERT, request.tls.client_certificate.c_str());
+        set(handle, CURLOPT_SSLKEY, request.tls.client_key.c_str());
     }
     set_tls_texts(handle, request.tls);
     if (!request.tls.pinned_key.empty()) {
-        set(curl_easy_setopt(handle, CURLOPT_PINNEDPUBLICKEY, request.tls.pinned_key.c_str()));
+        set(handle, CURLOPT_PINNEDPUBLICKEY, request.tls.pinned_key.c_str());
     }
-    set(curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L));
-    set(curl_easy_setopt(handle, CURLOPT_TCP_KEEPIDLE, 20L));
-    set(curl_easy_setopt(handle, CURLOPT_TCP_KEEPINTVL, 10L));
+    set(handle, CURLOPT_TCP_KEEPALIVE, 1L);
+    set(handle, CURLOPT_TCP_KEEPIDLE, 20L);
+    set(handle, CURLOPT_TCP_KEEPINTVL, 10L);
     if (!request.proxy.empty()) {
-        set(curl_easy_setopt(handle, CURLOPT_PROXY, request.proxy.c_str()));
-        set(curl_easy_setopt(handle, CURLOPT_NOPROXY, ""));
+        set(handle, CURLOPT_PROXY, request.proxy.c_str());
+        set(handle, CURLOPT_NOPROXY, "");
     } else if (direct) {
-        set(curl_easy_setopt(handle, CURLOPT_PROXY, ""));
+        set(handle, CURLOPT_PROXY, "");
     }
     if (request.cancelled) {
-        set(curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L));
-        set(curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, on_progress));
-        set(curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &exchange));
+        set(handle, CURLOPT_NOPROGRESS, 0L);
+        set(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+        set(handle, CURLOPT_XFERINFODATA, &exchange);
     }
     if (!ca_files.empty()) {
-        set(curl_easy_setopt(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L));
-        set(curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context));
-        set(curl_easy_setopt(handle, CURLOPT_SSL_CTX_DATA, &exchange));
+        set(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+        set(handle, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context);
+        set(handle, CURLOPT_SSL_CTX_DATA, &exchange);
     }
     if (exchange.check_address) {
         // A connection made for another request was not checked against this one's limit.
-        set(curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L));
+        set(handle, CURLOPT_FRESH_CONNECT, 1L);
     }
-    set(curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, on_open_socket));
-    set(curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, &exchange));
-    set(curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header));
-    set(curl_easy_setopt(handle, CURLOPT_HEADERDATA, &exchange));
-    set(curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body));
-    set(curl_easy_setopt(handle, CURLOPT_WRITEDATA, &exchange));
+    set(handle, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    set(handle, CURLOPT_OPENSOCKETDATA, &exchange);
+    set(handle, CURLOPT_HEADERFUNCTION, on_header);
+    set(handle, CURLOPT_HEADERDATA, &exchange);
+    set(handle, CURLOPT_WRITEFUNCTION, on_body);
+    set(handle, CURLOPT_WRITEDATA, &exchange);
     if (request.method == "HEAD") {
-        set(curl_easy_setopt(handle, CURLOPT_NOBODY, 1L));
+        set(handle, CURLOPT_NOBODY, 1L);
     } else if (request.method != "GET") {
-        set(curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str()));
-        set(curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size())));
-        set(curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request.body.c_str()));
+        set(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+        set(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+        set(handle, CURLOPT_POSTFIELDS, request.body.c_str());
     }
-    const CURLcode code = curl_easy_perform(handle);
+    const CURLcode code = curl().easy_perform(handle);
     read_peer(exchange);
     if (exchange.failure) {
         std::rethrow_exception(exchange.failure);

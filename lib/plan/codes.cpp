@@ -74,6 +74,8 @@ constexpr std::array k_error_texts{
     CodeText{"firmware-host-path-missing", "error", "a Module has firmware and nobody said where the hosts look for it", "",
              "give --firmware-host-path"},
     CodeText{"io", "error", "a file could not be read or written", "", "look at the cause, usually space or permissions"},
+    CodeText{"library-missing", "error", "the library for network requests cannot be loaded", "It is loaded with the first request to a server.",
+             "install it: libcurl4 in Debian 12"},
     CodeText{"missing-argument", "error", "an argument is missing", "", "see --help of the verb"},
     CodeText{"module-not-found", "error", "no Module of that name was read", "", "correct the name, or read its document"},
     CodeText{"no-nodes", "error", "the Module selects no node that was chosen", "", "ask kmm-plan show for the reasons"},

@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 131> k_codes{{
+constexpr std::array<CodeRow, 132> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -77,6 +77,7 @@ constexpr std::array<CodeRow, 131> k_codes{{
     {"key-mismatch", Exit::data, "the certificate belongs to another key", "give the certificate that was made with the key"},
     {"key-not-checked", std::nullopt, "the kernel's keyrings cannot be read", "run as root"},
     {"key-not-trusted", Exit::checks_failed, "no key of the kernel's keyrings fits the module's signature", "enrol the key (mokutil --import), or sign with a trusted one"},
+    {"library-missing", Exit::io, "the library for network requests cannot be loaded", "install it: libcurl4 in Debian 12"},
     {"loader-hung", Exit::hung, "a module's init or exit function does not return", "nothing is retried; look at the kernel's log, in the end reboot"},
     {"mirror-failed", std::nullopt, "a mirror could not give the image, the next place was asked", "look at the mirror"},
     {"missing-argument", Exit::usage, "an argument is missing", "see --help of the verb"},

@@ -63,17 +63,27 @@ class Archive:
         return out + b"\0" * (-len(out) % 512)
 
 
-def program(lab, archive, path, where):
+def loaded_later():
+    """Libraries that our commands load when they need them first, so that ldd does not name them."""
+    for line in run([need("ldconfig"), "-p"]).stdout.splitlines():
+        if line.split()[:1] == ["libcurl.so.4"]:
+            return [line.split()[-1]]
+    raise LabError("there is no libcurl.so.4: install libcurl4")
+
+
+def program(lab, archive, path, where, later=()):
     """A dynamic program without its symbols, with its interpreter and libraries at the paths where this host has them."""
     small = lab.path("stripped")
     run([need("strip"), "-o", small, path])
     archive.file(where, small.read_bytes(), 0o755)
     small.unlink()
-    for line in run([need("ldd"), path]).stdout.splitlines():
+    for library in later:
+        archive.file(library, pathlib.Path(library).read_bytes(), 0o755)
+    for line in run([need("ldd"), path, *later]).stdout.splitlines():
         words = line.split()
         if "not found" in line:
             raise LabError(f"{path}: {line.strip()}")
-        library = next((w for w in words if w.startswith("/")), None)
+        library = next((w for w in words if w.startswith("/") and not w.endswith(":")), None)
         if library:
             archive.file(library, pathlib.Path(library).read_bytes(), 0o755)
 
@@ -166,7 +176,7 @@ def build_initrd(lab, worker=None, ca_file=None):
     archive.link("sbin", "bin")
     program(lab, archive, need("dropbear"), "opt/lab/dropbear")
     if worker:
-        program(lab, archive, worker, "bin/kmm-worker")
+        program(lab, archive, worker, "bin/kmm-worker", loaded_later())
     boot = kernel_modules(lab, archive)
     secrets = keys(lab)
     archive.file("etc/dropbear/host", (secrets / "host").read_bytes(), 0o600)

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/shared_library.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace kmm::sys {
+
+namespace {
+
+Error library_missing(const char* name, const char* wanted) {
+    const char* reason = ::dlerror();
+    return Error(Exit::io, "library-missing",
+                 fmt::format("expected {} in {}: {}", wanted, name, base::escape(reason == nullptr ? "no reason given" : reason)))
+        .hint("install the package that holds it; in Debian 12: libcurl4");
+}
+
+}  // namespace
+
+SharedLibrary::SharedLibrary(const char* name) : name_(name), handle_(::dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) {
+        throw library_missing(name, "a shared library");
+    }
+}
+
+void* SharedLibrary::address(const char* symbol) const {
+    void* found = ::dlsym(handle_, symbol);
+    if (found == nullptr) {
+        throw library_missing(name_, symbol);
+    }
+    return found;
+}
+
+}  // namespace kmm::sys

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace kmm::sys {
+
+/// A shared library that is loaded when something of it is needed first, not with every process: for those that drag
+/// many others in and that most commands never call. Stays loaded until the process ends.
+class SharedLibrary {
+public:
+    /// Loads `name` ("libcurl.so.4") as the dynamic linker searches. Throws Error with exit 74, code "library-missing".
+    explicit SharedLibrary(const char* name);
+
+    /// The function `symbol`, as the type that its header declares. Throws as the constructor if the library has none.
+    template <typename Function>
+    [[nodiscard]] Function* function(const char* symbol) const {
+        return reinterpret_cast<Function*>(address(symbol));
+    }
+
+private:
+    [[nodiscard]] void* address(const char* symbol) const;
+
+    const char* name_;
+    void* handle_;
+};
+
+}  // namespace kmm::sys
