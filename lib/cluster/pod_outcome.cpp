@@ -113,7 +113,7 @@ bool is_refused_by_kubelet(const std::string& reason) {
 
 bool is_pod_over(const Node& pod) {
     const std::string phase = pod.get_string({"status", "phase"});
-    return phase == "Succeeded" || phase == "Failed";
+    return phase == "Succeeded" || phase == "Failed" || worker_state(pod, "terminated") != nullptr;
 }
 
 bool is_pod_unstarted(const Node& pod) {

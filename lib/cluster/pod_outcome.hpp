@@ -11,7 +11,8 @@
 
 namespace kmm::cluster {
 
-/// True once none of the Pod's containers runs or will run again: phase Succeeded or Failed.
+/// True once the worker does not run and will not run again: its container has terminated (a kubelet says so seconds before it says
+/// so of the Pod), or the phase is Succeeded or Failed.
 [[nodiscard]] bool is_pod_over(const value::Node& pod);
 /// True while it is certain that no container of the Pod has been started: none is in the status but as waiting.
 [[nodiscard]] bool is_pod_unstarted(const value::Node& pod);

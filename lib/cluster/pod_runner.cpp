@@ -248,7 +248,7 @@ WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, millise
     }
     try {
         delete_pod(client_, key, uid);
-        // A Pod that has ended is removed at once; any other one when its kubelet says so.
+        // What is left of it is its kubelet's work, and in nobody's way but that of a Pod of the same name.
         if (is_pod_over(*last)) { set_clear(call.node, true); }
     } catch (const Error&) {
         // What is known is worth more than a Pod that has ended: the next call of this node, or a resume, finds it.
