@@ -6,7 +6,6 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-import threading
 import time
 
 from testbed import manifests
@@ -17,6 +16,11 @@ KMM = "/apis/kmm.sigs.x-k8s.io/v1beta1"
 CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 
 
+def is_ready(thing):
+    """Whether the condition Ready of a Pod or node holds."""
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in thing["status"].get("conditions", []))
+
+
 class RealCase(ClusterCase):
     @classmethod
     def setUpClass(cls):
@@ -25,6 +29,10 @@ class RealCase(ClusterCase):
         cls.names = cls.machines.fleet.names()
         cls.worker = ("--worker-image", cls.machines.image("kmm-worker", "1"))
         manifests.install_definitions(cls.api, ROOT)
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.machines.clean)
 
     def module(self, namespace, selector, version=None, image="v1", **more):
         container = {"modprobe": {"moduleName": MODULE, "parameters": ["greeting=hello"]},
@@ -97,6 +105,13 @@ class Walked(RealCase):
         self.ns = self.namespace("walked")
         for name in self.names:
             self.label(name, walked="yes")
+            self.addCleanup(self.unlabel, name)
+            self.addCleanup(self.free, f"{KMM}/nodemodulesconfigs/{name}")
+
+    def unlabel(self, name):
+        """Takes away everything that a run puts on a node, too."""
+        labels = self.api.get(f"/api/v1/nodes/{name}")["metadata"]["labels"]
+        self.label(name, walked=None, **{label: None for label in labels if f"{self.ns}.kmm-hello" in label})
 
     def edit(self, version):
         self.module(self.ns, {"walked": "yes"}, version, version,
@@ -104,97 +119,88 @@ class Walked(RealCase):
 
     def begin(self, *arguments):
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KMM_", "KUBE"))}
-        return subprocess.Popen([self.bin / "kmm-upgrade", *arguments, "--state-dir", self.state], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(kept, HOME=str(self.work)))
+        with open(self.work / "said", "w", encoding="utf-8") as said:
+            return subprocess.Popen([self.bin / "kmm-upgrade", *arguments, "--state-dir", self.state], stdin=subprocess.DEVNULL,
+                                    stdout=said, stderr=subprocess.STDOUT, env=dict(kept, HOME=str(self.work)))
 
-    def start(self, version, *options):
-        return self.begin("start", "module", f"{self.ns}/kmm-hello", "--to", version, "--via", "self", *self.worker,
-                          "--kubeconfig", self.cluster.kubeconfig, *options)
-
-    def ended(self, child, expect=(0,)):
+    def ended(self, child, *expected):
+        """Waits for the end of a command; its exit code."""
         try:
-            said, _ = child.communicate(timeout=900)
+            child.wait(900)
         finally:
             child.kill()
-        self.assertIn(child.returncode, expect, said)
-        return said
+            child.wait()
+            said = (self.work / "said").read_text(encoding="utf-8")
+            print(said)
+        self.assertIn(child.returncode, expected, said)
+        return child.returncode
 
-    def daemon_pods(self):
-        """{node: [version of a Pod of the device plugin that is ready]}"""
-        found = {name: [] for name in self.names}
-        for pod in self.api.items(f"/api/v1/namespaces/{self.ns}/pods"):
-            labels = pod["metadata"]["labels"]
-            version = labels.get(f"beta.kmm.node.kubernetes.io/version-schedule-pod.{self.ns}.kmm-hello")
-            ready = any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", []))
-            found[pod["spec"]["nodeName"]].append((version, ready))
-        return found
+    def walk(self, version, *options, fault=None):
+        """kmm-upgrade brings both nodes to a version from nothing on record; `fault` is called while it does. Everything is as it
+        should be then. Returns the events of the journal."""
+        self.edit(version)
+        shutil.rmtree(self.state, ignore_errors=True)
+        begun = time.monotonic()
+        child = self.begin("start", "module", f"{self.ns}/kmm-hello", "--to", version, "--via", "self", *self.worker,
+                           "--kubeconfig", self.cluster.kubeconfig, *options)
+        try:
+            if fault:
+                fault()
+        except Exception:
+            child.kill()
+            self.ended(child, -9)
+            raise
+        # A fault may pause it, which says why; then a person goes on.
+        if self.ended(child, 0, *([11] if fault else [])) == 11:
+            self.ended(self.begin("resume"), 0)
+        print(f"to {version}: {time.monotonic() - begun:.1f} s")
+        shown = json.loads(self.tool("kmm-upgrade", "show", "-o", "json", "--state-dir", self.state))
+        self.assertEqual(shown["state"], "upgrade-complete")
+        self.check_all_at(version)
+        return [json.loads(line.strip("\0"))["payload"] for line in (self.state / "journal.ndjson").read_text().splitlines()]
 
-    def walked_to(self, version):
+    def settled_pods(self):
+        """All Pods by node, once none is being deleted."""
+        pods = list(self.api.items(f"/api/v1/namespaces/{self.ns}/pods"))
+        going = any("deletionTimestamp" in pod["metadata"] for pod in pods)
+        return None if going else sorted(pods, key=lambda pod: pod["spec"]["nodeName"])
+
+    def check_all_at(self, version):
         """All that holds when both nodes have that version."""
         self.assertEqual({name: self.machines.live(name) for name in self.names}, dict.fromkeys(self.names, version))
-        self.assertEqual(self.daemon_pods(), {name: [(version, True)] for name in self.names})
-        sets = list(self.api.items(f"/apis/apps/v1/namespaces/{self.ns}/daemonsets"))
-        self.assertEqual(len(sets), 1, [s["metadata"]["name"] for s in sets])
+        # One Pod of the device plugin a node, of the new version; no worker is left but for the last one, whose kubelet ends it.
+        base = f"{self.ns}.kmm-hello"
+        schedule = f"beta.kmm.node.kubernetes.io/version-schedule-pod.{base}"
+        pods = self.wait("the last workers to be gone", self.settled_pods)
+        self.assertEqual([(pod["spec"]["nodeName"], pod["metadata"]["labels"].get(schedule), is_ready(pod)) for pod in pods],
+                         [(name, version, True) for name in self.names])
+        (plugin,) = self.api.items(f"/apis/apps/v1/namespaces/{self.ns}/daemonsets")
+        self.assertEqual(plugin["metadata"]["labels"][schedule], version)
         for name in self.names:
             node = self.api.get(f"/api/v1/nodes/{name}")
-            labels = {k for k, v in node["metadata"]["labels"].items() if self.ns in k}
-            base = f"kmm.node.kubernetes.io/{self.ns}.kmm-hello"
-            self.assertLessEqual({f"{base}.ready", f"{base}.version.ready", f"{base}.device-plugin-ready"}, labels)
+            self.assertTrue(is_ready(node))
+            labels = {key: value for key, value in node["metadata"]["labels"].items() if base in key}
+            ready = f"kmm.node.kubernetes.io/{base}"
+            self.assertEqual(labels, {
+                **{f"{ready}.{what}": "" for what in ("ready", "device-plugin-ready", "device-plugin-target")},
+                f"{ready}.version.ready": version, f"kmm.node.kubernetes.io/version-module.{base}": version,
+                f"beta.kmm.node.kubernetes.io/version-worker-pod.{base}": version, schedule: version})
             config = self.api.get(f"{KMM}/nodemodulesconfigs/{name}")
-            (entry,) = config["status"]["modules"]
+            for part in ("spec", "status"):
+                (entry,) = config[part]["modules"]
+                self.assertEqual(entry["config"]["containerImage"], self.machines.image("kmm-hello", version))
             self.assertEqual(entry["bootId"], node["status"]["nodeInfo"]["bootID"])
-            self.assertEqual(entry["config"]["containerImage"], self.machines.image("kmm-hello", version))
-
-    def wait_step(self, child, node, step):
-        """Waits until the journal says that this step was begun on this node."""
-        def begun():
-            try:
-                lines = (self.state / "journal.ndjson").read_text(errors="replace").splitlines()
-            except FileNotFoundError:
-                lines = []
-            for line in lines:
-                try:
-                    event = json.loads(line.strip("\0"))["payload"]
-                except ValueError:
-                    continue
-                if (event.get("event"), event.get("node"), event.get("step")) == ("intent", node, step):
-                    return True
-            self.assertIsNone(child.poll(), f"it ended before {step} on {node}")
-            return False
-        self.wait(f"{step} on {node}", begun, 400)
+            self.assertEqual(entry["bootId"], self.machines.fleet.boot_id(name))
 
     def test_two_nodes(self):
-        for name in self.names:
-            self.addCleanup(self.free, f"{KMM}/nodemodulesconfigs/{name}")
-        self.edit("v1")
-        begun = time.monotonic()
-        print(self.ended(self.start("v1", "--max-unavailable", "2")))
-        print(f"installed: {time.monotonic() - begun:.1f} s")
-        self.walked_to("v1")
-        shutil.rmtree(self.state)
-        self.edit("v2")
-        begun = time.monotonic()
-        print(self.ended(self.start("v2")))
-        print(f"walked: {time.monotonic() - begun:.1f} s")
-        self.walked_to("v2")
-        shutil.rmtree(self.state)
-        self.edit("v1")
-        begun = time.monotonic()
-        child = self.start("v1")
-        said = []
-        reader = threading.Thread(target=lambda: said.append(child.stdout.read()))
-        reader.start()
-        self.wait_step(child, self.names[0], "unload")
-        self.machines.restart_kubelet(self.names[0])
-        print(f"kubelet restarted at {time.monotonic() - begun:.1f} s")
-        self.wait_step(child, self.names[1], "load")
-        self.machines.restart(self.names[1])
-        print(f"machine restarted at {time.monotonic() - begun:.1f} s")
-        child.wait(900)
-        reader.join()
-        print(said[0])
-        if child.returncode != 0:
-            self.assertEqual(child.returncode, 11, said[0])
-            print(self.ended(self.begin("resume")))
-        print(f"walked under faults: {time.monotonic() - begun:.1f} s")
-        self.walked_to("v1")
+        self.walk("v1", "--max-unavailable", "2")
+        first, second = self.names
+        boot, killed = self.machines.fleet.boot_id(second), []
+
+        def faults():
+            killed.append(self.machines.restart_kubelet_without(first))
+            self.machines.restart_with(second)
+        events = self.walk("v2", fault=faults)
+        self.assertNotIn(killed[0], ("", self.machines.fleet.shell(first, "pidof kubelet").strip()))
+        self.assertNotEqual(boot, self.machines.fleet.boot_id(second))
+        self.assertEqual([event["node"] for event in events if event.get("reason") == "node-rebooted"], [second])

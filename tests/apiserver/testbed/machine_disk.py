@@ -89,7 +89,7 @@ def build_disk(lab, build):
         tree.file(f"etc/{name}", (OWN / name).read_bytes(), 0o755)
     disk = lab.path("disk.ext4")
     disk.unlink(missing_ok=True)
-    run([need("mke2fs"), "-q", "-t", "ext4", "-m", "0", "-O", "^has_journal,^metadata_csum", "-d", tree.root, disk, DISK_SIZE])
+    run([need("mke2fs"), "-q", "-t", "ext4", "-m", "0", "-O", "^metadata_csum", "-J", "size=4", "-d", tree.root, disk, DISK_SIZE])
     shutil.rmtree(tree.root)
     return disk
 

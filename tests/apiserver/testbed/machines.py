@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes with a kernel, a containerd and a kubelet of their own: virtual machines that join the API server of the testbed."""
+import gzip
 import json
+import os
 import pathlib
+import re
 import shutil
+import tarfile
 import time
 
 from lab import guest, kmods, ociimage
@@ -14,7 +18,11 @@ from . import machine_disk
 
 VERSIONS = ("v1", "v2")
 MODULE = "kmm_hello"
-READY_SECONDS = 240
+READY_SECONDS = 300
+FAULT_SECONDS = 600
+UNTIL = "timeout {} sh -c 'while {}; do sleep 0.05; done'"
+UNTIL_GONE = UNTIL.format(FAULT_SECONDS, f"[ -d /sys/module/{MODULE} ]")
+UNTIL_LIVE = UNTIL.format(FAULT_SECONDS, f"! grep -q live /sys/module/{MODULE}/initstate 2>/dev/null")
 
 
 class Machines:
@@ -48,8 +56,10 @@ class Machines:
         if name not in self.fleet.names() or not self.fleet.running():
             raise LabError(f"{name}: qemu has ended\n{self.fleet.console(name)[-2000:]}")
         status, text = self.cluster.api().raw("GET", f"/api/v1/nodes/{name}")
-        conditions = json.loads(text)["status"].get("conditions", []) if status == 200 else []
-        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+        node = json.loads(text) if status == 200 else {"spec": {}, "status": {}}
+        # A controller takes away the taint of a node that was not ready, a moment later.
+        return not node["spec"].get("taints") and any(c["type"] == "Ready" and c["status"] == "True"
+                                                      for c in node["status"].get("conditions", []))
 
     def image(self, name, tag):
         return self.registry.reference(name, tag)
@@ -65,10 +75,28 @@ class Machines:
         for version in VERSIONS:
             place = f"opt/lib/modules/{self.lab.kernel}/{MODULE}.ko"
             self._push("kmm-hello", version, {place: self.module(version).read_bytes()})
+        self._push_worker(base, worker)
+
+    def _push_worker(self, base, worker):
+        """The image that an admin would build, with its layers stored instead of compressed, since an emulated processor needs longer
+        to unpack them than to fetch them; and without the tables of ICU, half of the image, which only archives in XML ask for."""
         archive = base / "kmm-worker.tar"
-        run(["bash", machine_disk.ROOT / "manifests/worker-image/build.sh", archive, worker])
-        run([need("skopeo"), "copy", "--quiet", "--dest-tls-verify=false", "--insecure-policy", f"oci-archive:{archive}",
-             f"docker://127.0.0.1:{self.registry.port}/kmm-worker:1"])
+        hollow = base / "hollow"
+        hollow.mkdir()
+        for name, number in set(re.findall(r"(libicudata\.so\.(\d+))", run([need("ldd"), worker]).stdout)):
+            (base / "hollow.c").write_text(f"const char icudt{number}_dat[64];\n")
+            run(["gcc", "-shared", "-nostdlib", f"-Wl,-soname,{name}", "-o", hollow / name, base / "hollow.c"])
+        run(["bash", machine_disk.ROOT / "manifests/worker-image/build.sh", archive, worker],
+            env=dict(os.environ, LD_LIBRARY_PATH=str(hollow)))
+        with tarfile.open(archive) as packed:
+            read = {name.removeprefix("./"): packed.extractfile(name).read() for name in packed.getnames() if packed.getmember(name).isfile()}
+        blobs = {name.replace("blobs/sha256/", "sha256:"): data for name, data in read.items()}
+        manifest = json.loads(blobs[json.loads(read["index.json"])["manifests"][0]["digest"]])
+        plain = [gzip.decompress(blobs[layer["digest"]]) for layer in manifest["layers"]]
+        layout = ociimage.Layout(base / "kmm-worker")
+        layout.tag(layout.image([(ociimage.compress(layer, 0), layer) for layer in plain],
+                                config=json.loads(blobs[manifest["config"]["digest"]])), "1")
+        self.registry.push(layout.dir, "1", "kmm-worker")
 
     def _push(self, name, tag, files, mode=0o644, command=()):
         layout = ociimage.Layout(self.lab.path("images", name))
@@ -93,11 +121,18 @@ class Machines:
         found = self.fleet.shell(name, f"cat /sys/module/{MODULE}/srcversion 2>/dev/null || true").strip()
         return {self.identity(version): version for version in VERSIONS}.get(found, found or None)
 
-    def restart_kubelet(self, name):
-        """As a crash would end it; init starts it again."""
-        self.fleet.shell(name, "kill -9 $(pidof kubelet)")
+    def clean(self):
+        """Brings all machines back to nothing loaded."""
+        self.fleet.each(f"[ ! -d /sys/module/{MODULE} ] || rmmod {MODULE}")
 
-    def restart(self, name):
-        """The machine restarts at once, nothing is ended in an orderly way; its disk is written before."""
-        self.fleet.ssh(name, "sync; echo b >/proc/sysrq-trigger", timeout=20)
+    def restart_kubelet_without(self, name):
+        """Waits until the module has left the kernel of a machine, and kills its kubelet at that moment; init starts it again.
+        Returns the id of the process that was killed."""
+        return self.fleet.shell(name, f"{UNTIL_GONE} && pidof kubelet && kill -9 $(pidof kubelet)").strip()
+
+    def restart_with(self, name):
+        """Waits until a module that replaces another is live in the kernel of a machine, and resets it at that moment, as a power
+        switch would. Its images are on the disk before: containerd does not see to that."""
+        self.fleet.shell(name, f"{UNTIL_GONE} && sync && {UNTIL_LIVE}")
+        self.fleet.reset(name)
         self.fleet.disconnect(name)

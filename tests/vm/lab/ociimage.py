@@ -55,8 +55,8 @@ def sparse_entry(path, real_size):
     return bytes(header) + b"\0" * 1024
 
 
-def compress(data):
-    return gzip.compress(data, compresslevel=6, mtime=0)
+def compress(data, level=6):
+    return gzip.compress(data, compresslevel=level, mtime=0)
 
 
 class Layout:
@@ -73,12 +73,12 @@ class Layout:
         (self.dir / "blobs" / "sha256" / digest).write_bytes(data)
         return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(data)}
 
-    def image(self, layers, architecture="amd64", annotations=None, command=()):
-        """An image of ready compressed layers [(compressed, plain)], which runs `command`; returns the descriptor of its
-        manifest."""
-        config = {"architecture": architecture, "os": "linux", "config": {"Entrypoint": list(command)} if command else {},
-                  "rootfs": {"type": "layers",
-                             "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest() for _, plain in layers]}}
+    def image(self, layers, architecture="amd64", annotations=None, command=(), config=None):
+        """An image of ready compressed layers [(compressed, plain)], which runs `command`, or with that configuration; returns the
+        descriptor of its manifest."""
+        config = config or {
+            "architecture": architecture, "os": "linux", "config": {"Entrypoint": list(command)} if command else {},
+            "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest() for _, plain in layers]}}
         manifest = {"schemaVersion": 2, "mediaType": MANIFEST,
                     "config": self.blob(json.dumps(config, sort_keys=True).encode(), CONFIG),
                     "layers": [self.blob(packed, LAYER) for packed, _ in layers]}
