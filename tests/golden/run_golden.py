@@ -12,9 +12,11 @@ A case is a directory tests/golden/TOOL/CASE with
   needs        optional: "root"; without it the case is skipped (exit 77)
 
 KMM_ACCEPT=1 writes what was printed as the new expectation. Review it like code.
+Of several cases --jobs run at a time, in one process: a skipped one is named and is no failure.
 """
 
 import argparse
+import concurrent.futures
 import difflib
 import os
 import pathlib
@@ -121,34 +123,53 @@ def accept(case, printed):
             path.write_text(text)
 
 
-def main():
-    parser = argparse.ArgumentParser(description="run one golden case")
-    parser.add_argument("--bin", required=True, help="directory of the kmm-* programs")
-    parser.add_argument("case", type=pathlib.Path)
-    arguments = parser.parse_args()
-    case = arguments.case
+def check(case, bin_dir):
+    """(exit code, what to say) of one case."""
     needs = (case / "needs").read_text().split() if (case / "needs").exists() else []
     if "root" in needs and os.geteuid() != 0:
-        print("SKIP: needs root")
-        return SKIP
-    printed = run(case, os.path.abspath(arguments.bin))
+        return SKIP, "SKIP: needs root\n"
+    try:
+        printed = run(case, bin_dir)
+    except subprocess.TimeoutExpired:
+        return 1, f"it takes longer than {TIMEOUT_SECONDS} seconds\n"
     if os.environ.get("KMM_ACCEPT") == "1":
         accept(case, printed)
-        return 0
-    wrong = 0
+        return 0, ""
+    said = ""
     for name, text in printed.items():
         want = expected(case, name)
         if want == text:
             continue
-        wrong += 1
-        sys.stdout.writelines(
+        said += "".join(
             line if line.endswith("\n") else line + "\n\\ no newline at the end\n"
             for line in difflib.unified_diff(
                 want.splitlines(True), text.splitlines(True), f"{case.name}/{name}", "printed")
         )
-    if wrong:
-        print("if this is intended: KMM_ACCEPT=1 ctest -R golden")
-    return 1 if wrong else 0
+    if said:
+        said += "if this is intended: KMM_ACCEPT=1 ctest -R golden\n"
+    return (1 if said else 0), said
+
+
+def main():
+    parser = argparse.ArgumentParser(description="run golden cases")
+    parser.add_argument("--bin", required=True, help="directory of the kmm-* programs")
+    parser.add_argument("--jobs", type=int, default=1, help="how many cases at a time")
+    parser.add_argument("cases", type=pathlib.Path, nargs="+")
+    arguments = parser.parse_args()
+    bin_dir = os.path.abspath(arguments.bin)
+    if len(arguments.cases) == 1:
+        code, said = check(arguments.cases[0], bin_dir)
+        sys.stdout.write(said)
+        return code
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        results = pool.map(lambda case: check(case, bin_dir), arguments.cases)
+        for case, (code, said) in zip(arguments.cases, results):
+            failed += code not in (0, SKIP)
+            if said:
+                print(f"{case.name}:\n{said}", end="", flush=True)
+    print(f"{len(arguments.cases)} cases, {failed} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
