@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every header of lib/ and tools/ stands alone: header_tu.py SOURCE_DIR COMPILER.
 
-Each is compiled alone, twice included. What it needs of the standard library is read from its text instead, because the
-standard headers, parsed once for all, are then most of the work saved."""
+Each is compiled, twice included, after nothing that it does not include itself. What it needs of the standard library is read
+from its text instead, because the standard headers, parsed once for all, are then most of the work saved."""
 
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -70,23 +71,65 @@ def unnamed(texts, name):
     return faults
 
 
+def inside(texts, name, seen=None):
+    """The project headers that a header includes, itself or by others."""
+    seen = set() if seen is None else seen
+    for other in texts[name].project:
+        if other in texts and other not in seen:
+            seen.add(other)
+            inside(texts, other, seen)
+    return seen
+
+
+def chains(texts):
+    """All headers in as few rows as there can be, each header included by the next one of its row: what stands before it there
+    it includes itself, so it stands alone if it compiles."""
+    holders = {name: [] for name in texts}
+    for holder in texts:
+        for name in inside(texts, holder) - {holder}:
+            holders[name].append(holder)
+    below = {}
+
+    def placed(name, tried):
+        """Puts a header below one that includes it; others move to make room."""
+        for holder in holders[name]:
+            if holder not in tried:
+                tried.add(holder)
+                if holder not in below or placed(below[holder], tried):
+                    below[holder] = name
+                    return True
+        return False
+    tops = [name for name in texts if not placed(name, set())]
+    rows = []
+    for name in tops:
+        row = [name]
+        while row[0] in below:
+            row.insert(0, below[row[0]])
+        rows.append(row)
+    return rows
+
+
 class Compiler:
+    USUAL = 10  # a standard header that so many headers name is worth to be read with every one of them
+
     def __init__(self, compiler, source, scratch):
         self.command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-I", str(source / "lib"), "-I", str(source / "tools"),
                         '-DKMM_VERSION="0"']
         self.standard = scratch / "standard.hpp"
 
-    def prepare(self, headers):
-        """Parses the standard headers, for all that are compiled after."""
-        self.standard.write_text("".join(f"#include <{name}>\n" for name in sorted(headers)))
+    def prepare(self, texts):
+        """Parses the usual standard headers, for all that are compiled after."""
+        named = collections.Counter(name for text in texts.values() for name in text.standard)
+        usual = sorted(name for name, times in named.items() if times >= self.USUAL)
+        self.standard.write_text("".join(f"#include <{name}>\n" for name in usual))
         subprocess.run([*self.command, "-x", "c++-header", str(self.standard), "-o", f"{self.standard}.gch"], check=True)
 
-    def alone(self, name):
-        """What the compiler says of a header by itself."""
-        text = f'#include "{name}"\n#include "{name}"\n'
+    def compiled(self, row):
+        """What the compiler says of the headers of a row."""
+        text = "".join(f'#include "{name}"\n#include "{name}"\n' for name in row)
         done = subprocess.run([*self.command, "-fsyntax-only", "-include", str(self.standard), "-x", "c++", "-"], input=text,
                               capture_output=True, text=True, check=False)
-        return [f"{name}:\n{done.stderr}"] if done.returncode != 0 or done.stderr else []
+        return [f"{' '.join(row)}:\n{done.stderr}"] if done.returncode != 0 or done.stderr else []
 
 
 def main():
@@ -94,14 +137,15 @@ def main():
     paths = sorted(source.glob("lib/*/*.hpp")) + sorted(source.glob("tools/*/*.hpp"))
     texts = {str(path.relative_to(source / path.relative_to(source).parts[0])): Text(path) for path in paths}
     faults = [fault for name in texts for fault in unnamed(texts, name)]
+    rows = chains(texts)
     with tempfile.TemporaryDirectory() as scratch, \
          concurrent.futures.ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
         compiler = Compiler(sys.argv[2], source, pathlib.Path(scratch))
-        compiler.prepare(set().union(*(text.standard for text in texts.values())))
-        faults += [fault for said in pool.map(compiler.alone, texts) for fault in said]
+        compiler.prepare(texts)
+        faults += [fault for said in pool.map(compiler.compiled, rows) for fault in said]
     print("\n".join(faults))
-    print(f"{len(texts)} headers, {len(faults)} faults")
-    return 1 if faults or not texts else 0
+    print(f"{len(texts)} headers in {len(rows)} rows, {len(faults)} faults")
+    return 1 if faults or not texts or sum(map(len, rows)) != len(texts) else 0
 
 
 if __name__ == "__main__":
