@@ -28,6 +28,9 @@ target_compile_options(kmm_warnings INTERFACE
   -Woverloaded-virtual -Wduplicated-cond -Wlogical-op -Wformat=2 -Wimplicit-fallthrough)
 # g++ 12 takes optimised std::string and std::optional code for uninitialised reads and overlapping copies.
 target_compile_options(kmm_warnings INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+# One unit of each room and each of its test binaries: with eight files a unit the library headers, of which all include
+# much the same, were two fifths of the work.
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
 if(CMAKE_UNITY_BUILD)
   # In one translation unit with its neighbours a .cpp file looks like a header to this warning.
   target_compile_options(kmm_warnings INTERFACE -Wno-subobject-linkage)

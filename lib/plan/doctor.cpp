@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> k_of_plan{"version-labels-stuck", "label-key-leftover", "cordon-loses-version", "node-missing"};
 
-using Findings = std::vector<Finding>;
+using FindingList = std::vector<Finding>;
 
 Finding complaint(Severity severity, std::string code, std::string message, std::string fix, Mend mend = {}) {
     Finding found;
@@ -84,7 +84,7 @@ std::optional<std::string> module_of_label(const std::string& key) {
     return std::nullopt;
 }
 
-void find_left_labels(const api::Objects& objects, Findings& found) {
+void find_left_labels(const api::Objects& objects, FindingList& found) {
     std::set<std::string> modules;
     for (const auto& module : objects.modules) { modules.insert(module.full_name()); }
     std::map<std::string, std::vector<std::string>> left;
@@ -106,7 +106,7 @@ void find_left_labels(const api::Objects& objects, Findings& found) {
     }
 }
 
-void find_cordons(const api::Objects& objects, const Recorded& recorded, Findings& found) {
+void find_cordons(const api::Objects& objects, const Recorded& recorded, FindingList& found) {
     for (const auto& node : objects.nodes) {
         const auto said = node.meta.annotations.find(std::string(api::k_annotation_cordoned_by));
         const auto owner = said == node.meta.annotations.end() ? std::string() : said->second;
@@ -127,7 +127,7 @@ void find_cordons(const api::Objects& objects, const Recorded& recorded, Finding
     }
 }
 
-void find_stuck_deletion(const api::ObjectMeta& meta, const char* kind, const char* plural, Findings& found) {
+void find_stuck_deletion(const api::ObjectMeta& meta, const char* kind, const char* plural, FindingList& found) {
     if (!meta.deleting || meta.finalizers.empty()) { return; }
     const auto scope = meta.namespace_.empty() ? std::string() : fmt::format(" -n {}", meta.namespace_);
     found.push_back(complaint(
@@ -138,7 +138,7 @@ void find_stuck_deletion(const api::ObjectMeta& meta, const char* kind, const ch
                     plural, meta.name, scope)));
 }
 
-void find_left_pods(const api::Objects& objects, Findings& found) {
+void find_left_pods(const api::Objects& objects, FindingList& found) {
     std::set<std::string> nodes;
     for (const auto& node : objects.nodes) { nodes.insert(node.meta.name); }
     for (const auto& pod : objects.pods) {
@@ -172,7 +172,7 @@ std::string Mend::text() const {
 }
 
 std::vector<Finding> examine(const api::Objects& objects, const Recorded& recorded) {
-    Findings found;
+    FindingList found;
     const auto stuck = mends_of_stuck_labels(objects);
     for (auto& diagnostic : make_plan(objects, complete({}, objects)).diagnostics) {
         if (std::find(k_of_plan.begin(), k_of_plan.end(), diagnostic.code) == k_of_plan.end()) { continue; }

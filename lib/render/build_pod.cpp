@@ -21,7 +21,6 @@ using value::Node;
 
 constexpr std::string_view k_dockerfile_annotation = "dockerfile";
 constexpr std::string_view k_hash_annotation = "kmm.node.kubernetes.io/last-hash";
-constexpr std::size_t k_name_length_max = 253;
 
 /// One image that a Module needs, for the first of its kernels that asks for it.
 struct WantedImage {

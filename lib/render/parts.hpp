@@ -38,6 +38,8 @@ struct Scene {
 [[nodiscard]] std::string tree_hash(const value::Node& node);
 /// Five characters that differ for different texts (in all likelihood), of the alphabet of Kubernetes' generated names.
 [[nodiscard]] std::string short_hash(std::string_view text);
+/// The longest name of an object, in bytes.
+inline constexpr std::size_t k_name_length_max = 253;
 /// `name`, or its start and a hash if it has more than `length_max` bytes.
 [[nodiscard]] std::string shortened(const std::string& name, std::size_t length_max);
 /// Lower case, '_' and '.' as '-', without '-' at the ends: KMM's form of a kernel version in names. Facts: KMM 3.1.

@@ -22,7 +22,6 @@ using value::Node;
 
 enum class WorkerAction { load, unload };
 
-constexpr std::size_t k_name_length_max = 253;
 constexpr std::string_view k_config_file = "/etc/kmm-worker/config.yaml";
 constexpr std::string_view k_secrets_directory = "/var/run/kmm/pull-secrets";
 constexpr std::string_view k_state_directory = "/run/kmm-worker";

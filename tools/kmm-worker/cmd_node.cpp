@@ -19,8 +19,6 @@ namespace kmm::tool_worker {
 
 namespace {
 
-std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
-
 /// --settle as a duration. Errors: usage (64).
 std::chrono::milliseconds settle_time(const cli::Args& args) {
     const auto text = args.get("settle");

@@ -58,8 +58,6 @@ std::string build_of(const kmod::ModuleReport& report) {
     return "build-id " + report.build_id.substr(0, 12);
 }
 
-std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
-
 void print_for_people(const WorkerResult& result, cli::Context& context) {
     const bool wide = context.output == "wide";
     const std::size_t width = context.console.out_is_terminal() && !wide ? context.console.width() : 0;

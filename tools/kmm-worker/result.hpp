@@ -47,6 +47,8 @@ struct WorkerResult {
 /// {"name","kernel","bootID","architecture"}.
 [[nodiscard]] value::Node node_node(const kmod::NodeFacts& node);
 
+/// `text`, or "-" for none, in a table.
+[[nodiscard]] inline std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
 /// Prints a document in the structured format that -o asks for; false if -o asks for a form for people.
 bool print_document(const value::Node& document, cli::Context& context);
 /// Prints the result in the format of -o; warnings go to standard error for people.

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "kmod/files.hpp"
 #include "kmod/host.hpp"
 #include "kmod/loader.hpp"
@@ -252,5 +253,13 @@ public:
 private:
     FakeHost& host_;
 };
+
+/// The detail of that name, or "".
+inline std::string detail(const Error& error, const std::string& key) {
+    for (const auto& [name, value] : error.details()) {
+        if (name == key) return value;
+    }
+    return "";
+}
 
 }  // namespace kmm::test

@@ -55,13 +55,6 @@ struct Rig {
     }
 };
 
-std::string detail(const Error& error, const std::string& key) {
-    for (const auto& [name, value] : error.details()) {
-        if (name == key) return value;
-    }
-    return "";
-}
-
 }  // namespace
 
 TEST_SUITE("kmod::unit") {

@@ -14,7 +14,7 @@ namespace {
 
 using Calls = std::vector<std::string>;
 
-struct Rig {
+struct UnloadRig {
     FakeHost host;
     FakeClock clock;
     FakeKernel kernel{host};
@@ -31,19 +31,12 @@ struct Rig {
     }
 };
 
-std::string detail(const Error& error, const std::string& key) {
-    for (const auto& [name, value] : error.details()) {
-        if (name == key) return value;
-    }
-    return "";
-}
-
 }  // namespace
 
 TEST_SUITE("kmod::unit") {
 
 TEST_CASE("a module is unloaded by name, whatever image it came from") {
-    Rig rig;
+    UnloadRig rig;
     rig.host.make_live("demo", "AAAA");
     const auto report = rig.unload({"demo"});
     CHECK(rig.kernel.calls == Calls{"unload demo"});
@@ -54,14 +47,14 @@ TEST_CASE("a module is unloaded by name, whatever image it came from") {
 }
 
 TEST_CASE("what is not live is no error") {
-    Rig rig;
+    UnloadRig rig;
     const auto report = rig.unload({"demo"});
     CHECK(rig.kernel.calls.empty());
     CHECK(report.modules.front().action == kmod::Action::not_loaded);
 }
 
 TEST_CASE("the order list is unloaded in its order, the main module is reported last") {
-    Rig rig;
+    UnloadRig rig;
     for (const char* name : {"a", "b", "c"}) rig.host.make_live(name, "X");
     const auto report = rig.unload({"a", "b", "c"});
     CHECK(rig.kernel.calls == Calls{"unload a", "unload b", "unload c"});
@@ -69,7 +62,7 @@ TEST_CASE("the order list is unloaded in its order, the main module is reported 
 }
 
 TEST_CASE("out-of-tree modules that only the main one used go with it") {
-    Rig rig;
+    UnloadRig rig;
     rig.host.make_live("dep", "D");
     rig.host.make_live("in_tree_dep", "I", "");
     rig.host.make_live("demo", "A");
@@ -102,7 +95,7 @@ TEST_CASE("out-of-tree modules that only the main one used go with it") {
 }
 
 TEST_CASE("a held module is named with all its users at once, without waiting") {
-    Rig rig;
+    UnloadRig rig;
     rig.host.make_live("demo", "A");
     rig.host.make_live("user", "B");
     rig.host.make_live("top", "C");
@@ -118,7 +111,7 @@ TEST_CASE("a held module is named with all its users at once, without waiting") 
 }
 
 TEST_CASE("users without a name are waited for, and then named by their number") {
-    Rig rig;
+    UnloadRig rig;
     rig.host.make_live("demo", "A", "OE", "3");
     const kmod::LoaderAnswer busy{EAGAIN, false, false, 1, ""};
     SUBCASE("they go") {
@@ -136,7 +129,7 @@ TEST_CASE("users without a name are waited for, and then named by their number")
 }
 
 TEST_CASE("refusals of delete_module") {
-    Rig rig;
+    UnloadRig rig;
     rig.host.make_live("demo", "A");
     struct Case {
         int number;
@@ -156,7 +149,7 @@ TEST_CASE("refusals of delete_module") {
 }
 
 TEST_CASE("the firmware path is put back only if it is still ours") {
-    Rig rig;
+    UnloadRig rig;
     rig.host.make_live("demo", "A");
     kmod::LoadRecord record;
     record.module = "demo";
@@ -177,7 +170,7 @@ TEST_CASE("the firmware path is put back only if it is still ours") {
 }
 
 TEST_CASE("policies") {
-    Rig rig;
+    UnloadRig rig;
     rig.host.make_live("demo", "A");
     const auto unload_as = [&](kmod::UnloadPolicy policy) {
         return kmod::unload_modules({{"demo"}, policy}, {rig.host.paths, rig.kernel, rig.clock, {}});
@@ -207,7 +200,7 @@ TEST_CASE("policies") {
 }
 
 TEST_CASE("in-tree modules come back on request") {
-    Rig rig;
+    UnloadRig rig;
     rig.host.make_live("demo", "A");
     KoSpec spec;
     spec.name = "plain";
@@ -226,7 +219,7 @@ TEST_CASE("in-tree modules come back on request") {
 }
 
 TEST_CASE("holders go first where that is wanted") {
-    Rig rig;
+    UnloadRig rig;
     for (const char* name : {"low", "middle", "top"}) rig.host.make_live(name, "A");
     rig.host.hold("low", "middle");
     rig.host.hold("middle", "top");
@@ -237,7 +230,7 @@ TEST_CASE("holders go first where that is wanted") {
 }
 
 TEST_CASE("names that are none and built-in modules") {
-    Rig rig;
+    UnloadRig rig;
     CHECK(rig.refused({"../x"}).exit() == Exit::data);
     CHECK(rig.refused({"firmware_class"}).code() == "module-refused");
     CHECK(rig.kernel.calls.empty());
