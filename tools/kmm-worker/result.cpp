@@ -70,8 +70,8 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
         head.emplace_back("signature", kmod::signature_text(result.signature));
     }
     if (wide) {
-        for (const auto& [step, milliseconds] : result.durations_ms) {
-            head.emplace_back(step, base::format_duration(std::chrono::milliseconds(static_cast<std::int64_t>(milliseconds))));
+        for (const auto& [step, took] : result.durations_ms) {
+            head.emplace_back(step, base::format_duration(std::chrono::milliseconds(static_cast<std::int64_t>(took))));
         }
     }
     context.console.out(cli::format_properties(head));
@@ -154,7 +154,7 @@ value::Node to_node(const WorkerResult& result) {
         node.set("files", std::move(files));
     }
     value::Node durations = value::Node::mapping();
-    for (const auto& [step, milliseconds] : result.durations_ms) durations.set(step, milliseconds);
+    for (const auto& [step, took] : result.durations_ms) durations.set(step, took);
     if (!durations.members().empty()) node.set("durationsMs", std::move(durations));
     set_text(node, "newTaint", result.new_taint);
     if (result.forced) node.set("forced", true);
