@@ -76,11 +76,12 @@ enum class Identity { same, different, unknown };
 /// Verdict on "is the live module this file", with what was compared.
 struct IdentityVerdict {
     Identity identity = Identity::unknown;
-    std::string what;            ///< "srcversion" or "build id", "" for unknown
+    std::string what;            ///< "srcversion", "build id" or "origin", "" for unknown
     std::string loaded, wanted;  ///< the compared values
 };
 
-/// srcversion if both sides have one, else the build id; with neither on both sides the identity is unknown.
+/// srcversion and build id, as far as both sides have them: one source makes many builds, so either tells two apart. With neither on
+/// both sides a module of the kernel's own tree still is none from outside of it; else the identity is unknown.
 [[nodiscard]] IdentityVerdict compare_identity(const ModuleFile& file, const LiveModule& live);
 
 }  // namespace kmm::kmod
