@@ -47,22 +47,19 @@ public:
         const std::uint64_t taint_before = taint_bits(machine_.host);
         if (wish_.force.any()) report_.warnings.push_back(fmt::format("forced: module {} is loaded although checks of the kernel are switched off, as confirmed", main_));
         look_at_live();
-        if (!same_.contains(main_)) {
-            const auto removal = removal_order();
-            note_intent(removal);
-            try {
-                remove_in_tree(removal);
-                install_firmware();
-                load_host_modules();
-                load_image_modules();
-            } catch (Error& error) {
-                undo(error);
-                throw;
-            }
-            look_again(taint_before);
-        } else {
-            for (const auto& name : checked_.order.names) report_.modules.push_back(report_of(*index_.find(name), Action::already_loaded));
+        const auto removal = removal_order();
+        note_intent(removal);
+        try {
+            remove_in_tree(removal);
+            install_firmware();
+            load_host_modules();
+            load_image_modules();
+        } catch (Error& error) {
+            undo(error);
+            throw;
         }
+        load_soft_post();
+        look_again(taint_before);
         warn_about_parameters();
         finish_report();
         report_.new_taint = taint_letters(taint_bits(machine_.host) & ~taint_before);
@@ -154,6 +151,7 @@ private:
             const auto live = live_module(machine_.host, name);
             const auto start = machine_.clock.monotonic();
             if (!unload_one(machine_, name)) continue;
+            removed_now_.push_back(name);
             ModuleReport entry;
             entry.took = machine_.clock.monotonic() - start;
             entry.name = name;
@@ -191,17 +189,29 @@ private:
 
     /// Everything that will be changed is recorded before the first change, so that a kill leaves nothing unknown.
     void note_intent(const std::vector<std::string>& removal) {
-        const auto earlier = read_record(machine_.host, main_);
+        earlier_ = read_record(machine_.host, main_);
+        const bool live_already = same_.contains(main_);
         record_.module = main_;
-        if (earlier) record_.removed_in_tree = earlier->removed_in_tree;
+        if (earlier_) record_.removed_in_tree = earlier_->removed_in_tree;
         for (const auto& name : removal) {
             if (!contains(record_.removed_in_tree, name)) record_.removed_in_tree.push_back(name);
         }
-        plan_firmware(earlier);
+        plan_firmware(earlier_);
+        const auto known = [&](const std::string& name) { return earlier_ && contains(earlier_->dependencies, name); };
+        for (const auto& module : checked_.host_modules) {
+            if (known(module.name) || !live_module(machine_.host, module.name)) record_.dependencies.push_back(module.name);
+        }
         for (const auto& name : checked_.order.names) {
-            const bool ours = !same_.contains(name) || (earlier && contains(earlier->dependencies, name));
+            // what somebody else loaded with the main module came with it, as far as one can tell
+            const bool ours = !same_.contains(name) || known(name) || (live_already && !earlier_);
             if (name != main_ && ours) record_.dependencies.push_back(name);
         }
+        for (const auto& name : checked_.order.soft_post) {
+            if (known(name) || !live_module(machine_.host, name)) record_.dependencies.push_back(name);
+        }
+        const bool all_live = std::all_of(checked_.order.names.begin(), checked_.order.names.end(), [&](const auto& name) { return same_.contains(name); });
+        const bool firmware = record_.new_firmware_path || !record_.firmware_directory.empty();
+        if (live_already && all_live && !earlier_ && removal.empty() && !firmware) return;  // nothing of this will be ours
         try {
             write_record(machine_.host, record_);
         } catch (const Error& error) {
@@ -265,18 +275,45 @@ private:
             }
         }
         if (!kept.empty()) error.detail("stay-loaded", kept);
+        const bool was_live = same_.contains(main_);  // then what an earlier run had changed for it stays as it is
+        const auto& removed = was_live ? removed_now_ : record_.removed_in_tree;
         std::string missing;
-        for (auto it = record_.removed_in_tree.rbegin(); it != record_.removed_in_tree.rend(); ++it) {
-            if (!load_from_host(machine_, *it, report_.warnings)) missing += (missing.empty() ? "" : ", ") + *it;
+        try {
+            for (auto it = removed.rbegin(); it != removed.rend(); ++it) {
+                if (!load_from_host(machine_, *it, report_.warnings)) missing += (missing.empty() ? "" : ", ") + *it;
+            }
+        } catch (const Error& second) {
+            error.detail("undo", second.message());
+            return;
         }
         if (!missing.empty()) error.detail("in-tree-removed", missing);
+        if (was_live && earlier_) return;
         try {
             if (!record_.firmware_directory.empty()) (void)remove_firmware(record_.firmware_directory, main_);
             if (record_.old_firmware_path) (void)set_firmware_search_path(machine_.host, *record_.old_firmware_path);
         } catch (const Error& second) {
             error.detail("firmware-path", second.message());
         }
-        if (!same_.contains(main_)) erase_record(machine_.host, main_);
+        if (kept.empty()) erase_record(machine_.host, main_);
+    }
+
+    /// What a softdep wishes for after the main module and only the host has.
+    void load_soft_post() {
+        for (const auto& name : checked_.order.soft_post) {
+            if (live_module(machine_.host, name)) continue;
+            const auto start = machine_.clock.monotonic();
+            std::vector<std::string> why;
+            if (!load_from_host(machine_, name, why)) {
+                const std::string& reason = why.back();
+                report_.warnings.push_back("soft-dependency-missing: " + reason.substr(reason.find(": ") + 2));
+                continue;
+            }
+            ModuleReport entry;
+            entry.name = name;
+            entry.action = Action::dependency;
+            entry.took = machine_.clock.monotonic() - start;
+            report_.modules.push_back(std::move(entry));
+        }
     }
 
     void warn_about_parameters() {
@@ -315,6 +352,8 @@ private:
     std::string main_;
     std::set<std::string> same_;        // live with the identity of the image's file
     std::vector<std::string> loaded_;   // by this call, in order
+    std::vector<std::string> removed_now_;  // in-tree modules, by this call
+    std::optional<LoadRecord> earlier_;     // of a run before this one
     LoadRecord record_;
     std::string firmware_target_;       // where firmware goes, "" for none
     Report report_;

@@ -14,7 +14,7 @@ namespace kmm::kmod {
 /// Kept in <run>/loaded/<module> until unload or reboot. A help, not a truth: sysfs decides what is live.
 struct LoadRecord {
     std::string module;                         ///< main module
-    std::vector<std::string> dependencies;      ///< modules of the image that were loaded for it, in load order
+    std::vector<std::string> dependencies;      ///< modules of the image and of the host that were loaded for it, in load order
     std::vector<std::string> removed_in_tree;   ///< in-tree modules that were unloaded for it
     std::optional<std::string> old_firmware_path, new_firmware_path;  ///< set if the search path was changed
     std::string firmware_directory;  ///< where its firmware is, see install_firmware; "" for none

@@ -48,12 +48,12 @@ void take_line(const std::vector<std::string>& words, const std::string& where, 
     } else if (words[0] == "remove") {
         config.remove.emplace(name, HostOption{rest_of(words, 2), where});
     } else if (words[0] == "softdep") {
-        bool pre = false;
+        std::map<std::string, std::vector<std::string>>* list = nullptr;
         for (std::size_t i = 2; i < words.size(); ++i) {
             if (words[i].ends_with(':')) {
-                pre = words[i] == "pre:";
-            } else if (pre) {
-                config.soft_pre[name].push_back(normalise_name(words[i]));
+                list = words[i] == "pre:" ? &config.soft_pre : words[i] == "post:" ? &config.soft_post : nullptr;
+            } else if (list != nullptr) {
+                (*list)[name].push_back(normalise_name(words[i]));
             }
         }
     }

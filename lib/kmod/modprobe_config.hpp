@@ -24,7 +24,8 @@ struct ModprobeConfig {
     std::map<std::string, HostOption> blacklist;              ///< module -> where; concerns aliases, and -b
     std::set<std::string> kernel_blacklist;                   ///< module_blacklist=: the kernel itself refuses these
     std::map<std::string, HostOption> install, remove;        ///< module -> command, never run
-    std::map<std::string, std::vector<std::string>> soft_pre; ///< module -> modules to load before
+    std::map<std::string, std::vector<std::string>> soft_pre;   ///< module -> modules to load before
+    std::map<std::string, std::vector<std::string>> soft_post;  ///< module -> modules to load after
 };
 
 /// Reads the directories in modprobe's order (etc, run, usr/local/lib, usr/lib, lib); a file hides those of the same name in

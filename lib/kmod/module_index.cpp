@@ -316,12 +316,22 @@ LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::str
     }
     Orderer orderer(*this, loading_order, extras);
     for (const auto& name : wanted) orderer.visit(normalise_name(name));
+    std::vector<std::string> after;
     for (const auto& value : find(main)->file.info_all("softdep")) {
-        for (const auto& post : soft_names(value, "post:")) {
-            if (find(post) != nullptr) orderer.visit(post);
+        for (auto& post : soft_names(value, "post:")) after.push_back(std::move(post));
+    }
+    if (const auto it = extras.soft_post.find(normalise_name(main)); it != extras.soft_post.end()) after.insert(after.end(), it->second.begin(), it->second.end());
+    std::vector<std::string> of_host;
+    for (const auto& post : after) {
+        if (find(post) != nullptr) {
+            orderer.visit(post);
+        } else if (std::find(of_host.begin(), of_host.end(), post) == of_host.end()) {
+            of_host.push_back(post);
         }
     }
-    return orderer.take();
+    LoadOrder order = orderer.take();
+    order.soft_post = std::move(of_host);
+    return order;
 }
 
 }  // namespace kmm::kmod

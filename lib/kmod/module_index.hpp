@@ -24,12 +24,14 @@ struct LoadOrder {
     std::vector<std::string> names;     ///< of the image, dependencies first; the main module, then what is to follow it
     std::vector<std::string> external;  ///< named by depends= or the loading order but not in the image, in need order
     std::vector<std::string> soft;      ///< named by a softdep only and not in the image: wished for, not required
+    std::vector<std::string> soft_post; ///< the same, after the main module
 };
 
 /// What is to be ordered besides the image's own statements.
 struct OrderExtras {
     std::vector<std::string> also;                                    ///< further modules, after the main one
     std::map<std::string, std::vector<std::string>> soft_pre = {};    ///< softdep lines of the host's configuration
+    std::map<std::string, std::vector<std::string>> soft_post = {};   ///< the same, what follows; of the main module only
 };
 
 class ModuleIndex {

@@ -33,7 +33,7 @@ public:
 
     Preflight run() {
         out_.config = read_modprobe_config(host_);
-        out_.order = index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.soft_pre});
+        out_.order = index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.soft_pre, out_.config.soft_post});
         check_kernel();
         resolve_external();
         reference_ = reference_module(directory_);

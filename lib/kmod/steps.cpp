@@ -234,6 +234,7 @@ bool load_from_host(const Machine& machine, const std::string& name, std::vector
         }
         return true;
     } catch (const Error& error) {
+        if (error.exit() == Exit::hung || error.exit() == Exit::unhealthy) throw;
         warnings.push_back(fmt::format("not-restored: {}", error.message()));
         return false;
     }

@@ -42,7 +42,7 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
 [[nodiscard]] Action load_one(const Machine& machine, const Candidate& candidate, std::vector<std::string>& warnings);
 
 /// Loads `name` and what it needs from the host's own tree, with the host's options. False if that does not work; the
-/// reason is a warning.
+/// reason is a warning, the last one. Errors: hung (15), unhealthy (17).
 bool load_from_host(const Machine& machine, const std::string& name, std::vector<std::string>& warnings);
 
 }  // namespace kmm::kmod

@@ -86,6 +86,55 @@ TEST_CASE("the same build again is success without a system call") {
     CHECK(report.modules.back().action == kmod::Action::already_loaded);
 }
 
+TEST_CASE("what else a load consists of is done for a module that is live already, too") {
+    Rig rig;
+    rig.host.make_live("dep", "DDDD");
+    rig.host.make_live("demo", "AAAA0000");
+    rig.host.hold("dep", "demo");
+    put(rig.out.path() + "/fw/demo.bin", "firmware");
+    SUBCASE("in-tree modules give way") {
+        rig.host.make_live("old", "X", "");
+        rig.wish.in_tree_modules_to_remove = {"old"};
+        CHECK(rig.load().modules.back().action == kmod::Action::already_loaded);
+        CHECK(rig.kernel.calls == Calls{"unload old"});
+        CHECK(kmod::read_record(rig.host.paths, "demo")->removed_in_tree == Calls{"old"});
+        CHECK(kmod::read_record(rig.host.paths, "demo")->dependencies == Calls{"dep"});
+    }
+    SUBCASE("firmware is installed") {
+        rig.firmware = {rig.out.path() + "/fw", rig.out.path() + "/host-fw"};
+        (void)rig.load();
+        CHECK(kmod::firmware_search_path(rig.host.paths) == rig.out.path() + "/host-fw");
+        CHECK(kmod::read_raw(rig.out.path() + "/host-fw/demo.bin") == "firmware");
+    }
+    SUBCASE("a failure undoes that and no more") {
+        rig.firmware = {rig.out.path() + "/fw", rig.out.path() + "/fw/demo.bin/file"};
+        CHECK(rig.refused().exit() == Exit::not_found);  // a file stands where a directory must
+        CHECK(rig.host.is_live("demo"));
+        CHECK_FALSE(kmod::read_record(rig.host.paths, "demo"));
+    }
+    SUBCASE("nothing of it leaves a record") {
+        (void)rig.load();
+        CHECK_FALSE(kmod::read_record(rig.host.paths, "demo"));
+    }
+}
+
+TEST_CASE("softdeps that only the host has follow the main module") {
+    Rig rig;
+    KoSpec spec;
+    spec.modinfo = {"softdep=post: late lost"};
+    put(rig.out.path() + "/soft/demo.ko", make_ko(spec));
+    rig.index = kmod::ModuleIndex::build(rig.out.path() + "/soft", rig.out.path());
+    KoSpec late;
+    late.name = "late";
+    late.modinfo = {"intree=Y"};
+    put(rig.host.paths.lib_modules + "/" + k_release + "/kernel/late.ko", make_ko(late));
+    const auto report = rig.load();
+    CHECK(rig.kernel.calls == Calls{"load demo", "load late"});
+    CHECK(report.modules.back().action == kmod::Action::dependency);
+    CHECK(report.warnings == Calls{"soft-dependency-missing: module lost is not in the host's tree"});
+    CHECK(kmod::read_record(rig.host.paths, "demo")->dependencies == Calls{"late", "lost"});
+}
+
 TEST_CASE("another build of the name is an error and stays untouched") {
     Rig rig;
     rig.host.make_live("demo", "BBBB");
