@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kmod/modprobe_config.hpp"
 #include "kmod/steps.hpp"
 
 namespace kmm::kmod {
@@ -58,9 +59,25 @@ void holders_first(const HostPaths& host, const std::string& name, std::vector<s
     order.push_back(name);
 }
 
-bool is_busy(const HostPaths& host, const std::string& name) {
+/// In use by something else than the modules of `order`. Each holder is one of the reference count.
+bool is_busy(const HostPaths& host, const std::string& name, const std::vector<std::string>& order) {
     const auto live = live_module(host, name);
-    return live && (!live->holders.empty() || live->refcount.value_or(0) > 0);
+    if (!live) return false;
+    const bool by_others = std::any_of(live->holders.begin(), live->holders.end(), [&](const std::string& h) { return std::find(order.begin(), order.end(), h) == order.end(); });
+    return by_others || live->refcount.value_or(0) > static_cast<long>(live->holders.size());
+}
+
+/// Unloads a dependency that nobody seems to use. One that stays after all is told, and no failure of what was asked for.
+bool unload_dependency(const Machine& machine, const std::string& name, std::vector<std::string>& warnings) {
+    Machine at_once = machine;
+    at_once.patience.busy = std::chrono::milliseconds(0);
+    try {
+        return unload_one(at_once, name);
+    } catch (const Error& error) {
+        if (error.exit() != Exit::busy && error.exit() != Exit::refused) throw;
+        warnings.push_back(fmt::format("dependency-kept: {}", error.message()));
+        return false;
+    }
 }
 
 /// The wish's names, normalised, once each, with their holders in front where that is wanted.
@@ -124,12 +141,7 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
         return keep_all(order, main, fmt::format("kept: module {} stays loaded, as the policy never says; it is gone after the next reboot", main), machine.host);
     }
     if (wish.policy == UnloadPolicy::if_idle) {
-        const auto busy = std::find_if(order.begin(), order.end(), [&](const std::string& name) {
-            const auto live = live_module(machine.host, name);
-            if (!live) return false;
-            const bool by_others = std::any_of(live->holders.begin(), live->holders.end(), [&](const std::string& h) { return std::find(order.begin(), order.end(), h) == order.end(); });
-            return by_others || (live->holders.empty() && is_busy(machine.host, name));
-        });
+        const auto busy = std::find_if(order.begin(), order.end(), [&](const std::string& name) { return is_busy(machine.host, name, order); });
         if (busy != order.end()) {
             return keep_all(order, main, fmt::format("kept: {}; nothing was changed, as the policy if-idle says", busy_error(machine, *busy).message()), machine.host);
         }
@@ -144,11 +156,28 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
     const auto own = recorded_modules(machine.host);
     const std::uint64_t taint_before = taint_bits(machine.host);
     ModuleReport main_report;
+    const ModprobeConfig config = read_modprobe_config(machine.host);
+    for (const auto& name : order) {
+        const auto it = config.remove.find(name);
+        if (it == config.remove.end() || !live_module(machine.host, name)) continue;
+        report.warnings.push_back(fmt::format("remove-command: {} wants '{}' to be run instead of unloading module {}; commands are never run", base::escape(it->second.where),
+                                              base::escape(it->second.text), name));
+    }
     if (wish.force.any()) report.warnings.push_back(fmt::format("forced: module {} is unloaded by force, as confirmed", main));
+    std::vector<std::string> gone;
+    const auto unload_next = [&](const std::string& name) {
+        try {
+            return unload_one(machine, name, wish.force);
+        } catch (Error& error) {
+            if (!gone.empty()) error.detail("unloaded", base::join(gone, ", "));
+            throw;
+        }
+    };
     for (const auto& name : order) {
         const auto live = live_module(machine.host, name);
         const auto start = machine.clock.monotonic();
-        const Action action = unload_one(machine, name, wish.force) ? Action::unloaded : Action::not_loaded;
+        const Action action = unload_next(name) ? Action::unloaded : Action::not_loaded;
+        if (action == Action::unloaded) gone.push_back(name);
         ModuleReport entry = report_of(name, action, live);
         entry.took = machine.clock.monotonic() - start;
         if (name == main) {
@@ -163,7 +192,7 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
         if (done || std::find(own.begin(), own.end(), name) != own.end()) continue;
         const auto live = live_module(machine.host, name);
         if (!live || live->state != "live" || !live->holders.empty() || live->refcount.value_or(1) != 0) continue;
-        if (unload_one(machine, name)) report.modules.push_back(report_of(name, Action::unloaded, live));
+        if (unload_dependency(machine, name, report.warnings)) report.modules.push_back(report_of(name, Action::unloaded, live));
     }
     const std::string firmware = record ? record->firmware_directory : wish.firmware_directory;
     restore_firmware(machine.host, main, record, firmware, report.warnings);

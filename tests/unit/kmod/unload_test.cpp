@@ -94,6 +94,38 @@ TEST_CASE("out-of-tree modules that only the main one used go with it") {
     }
 }
 
+TEST_CASE("a dependency that stays after all is told, and is no failure") {
+    Rig rig;
+    rig.host.make_live("dep", "D");
+    rig.host.make_live("demo", "A");
+    rig.host.hold("dep", "demo");
+    rig.kernel.unload_answers["dep"] = {{EBUSY, false, false, 1, ""}};
+    kmod::write_record(rig.host.paths, {"demo", {"dep"}, {}, {}, {}, {}});
+    const auto report = rig.unload({"demo"});
+    CHECK(report.modules.back().action == kmod::Action::unloaded);
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(report.warnings.front().starts_with("dependency-kept: module dep cannot be unloaded"));
+    CHECK(rig.clock.monotonic().count() == 0);
+    CHECK_FALSE(kmod::read_record(rig.host.paths, "demo"));
+}
+
+TEST_CASE("a failure names what was unloaded before it") {
+    Rig rig;
+    for (const char* name : {"a", "b"}) rig.host.make_live(name, "X");
+    rig.kernel.unload_answers["b"] = {{EPERM, false, false, 1, ""}};
+    CHECK(detail(rig.refused({"a", "b"}), "unloaded") == "a");
+}
+
+TEST_CASE("a remove command of the host is told and not run") {
+    Rig rig;
+    rig.host.make_live("demo", "A");
+    put(rig.host.paths.etc + "/modprobe.d/a.conf", "remove demo /bin/touch " + rig.host.directory.path() + "/ran\n");
+    const auto report = rig.unload({"demo"});
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(report.warnings.front().starts_with("remove-command: /etc/modprobe.d/a.conf:1 wants '/bin/touch"));
+    CHECK_FALSE(std::filesystem::exists(rig.host.directory.path() + "/ran"));
+}
+
 TEST_CASE("a held module is named with all its users at once, without waiting") {
     UnloadRig rig;
     rig.host.make_live("demo", "A");
@@ -189,6 +221,14 @@ TEST_CASE("policies") {
         rig.host.hold("demo", "user");
         CHECK(unload_as(kmod::UnloadPolicy::if_idle).modules.front().action == kmod::Action::kept);
         CHECK(rig.kernel.calls.empty());
+    }
+    SUBCASE("if idle, but it has a user of its own besides the one that goes too") {
+        rig.host.make_live("user", "B");
+        rig.host.hold("demo", "user");
+        put(rig.host.paths.sys + "/module/demo/refcnt", "2\n");
+        const auto report = kmod::unload_modules({{"user", "demo"}, kmod::UnloadPolicy::if_idle}, {rig.host.paths, rig.kernel, rig.clock, {}});
+        CHECK(rig.kernel.calls.empty());
+        CHECK(report.modules.back().action == kmod::Action::kept);
     }
     SUBCASE("if idle, and its only user goes too") {
         rig.host.make_live("user", "B");
