@@ -110,21 +110,58 @@ std::string sum_of_file(const std::string& path) {
     return sha256_hex(read_module_bytes(path));
 }
 
-/// The regular files below `from`, relative, in path order.
-std::vector<std::string> firmware_files(const std::string& from) {
-    std::vector<std::string> files;
-    std::error_code error;
-    fs::recursive_directory_iterator it(from, fs::directory_options::none, error);
-    for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
-        if (it->symlink_status().type() != fs::file_type::regular) continue;
-        const std::string file = it->path().lexically_relative(from).native();
-        if (file.find('\n') != std::string::npos) throw Error(Exit::unsafe, "image-unsafe", fmt::format("firmware file '{}' has a line break in its name", base::escape(file)));
-        files.push_back(file);
+constexpr std::size_t k_firmware_files_max = 20'000;
+constexpr int k_firmware_depth_max = 64;
+
+/// What the files of a firmware directory are: regular files, and links that end at one inside of it.
+class FirmwareLister {
+public:
+    explicit FirmwareLister(const std::string& from) : from_(from) {
+        std::error_code error;
+        root_ = fs::canonical(from, error).native();
+        if (error) throw from_errno(error.value(), fmt::format("cannot list firmware in {}", base::escape(from)));
     }
-    if (error) throw from_errno(error.value(), fmt::format("cannot list firmware in {}", base::escape(from)));
-    std::sort(files.begin(), files.end());
-    return files;
-}
+
+    /// Relative paths, each with the file that has the bytes.
+    std::map<std::string, std::string> run() {
+        walk("", 0);
+        return std::move(files_);
+    }
+
+private:
+    void walk(const std::string& below, int depth) {
+        if (depth > k_firmware_depth_max) throw Error(Exit::unsafe, "image-limit", fmt::format("the firmware in {} is more than {} directories deep", base::escape(from_), k_firmware_depth_max));
+        std::error_code error;
+        for (fs::directory_iterator it(root_ + "/" + below, error), end; !error && it != end; it.increment(error)) {
+            take(below + it->path().filename().native(), it->symlink_status().type(), depth);
+        }
+        if (error) throw from_errno(error.value(), fmt::format("cannot list firmware in {}", base::escape(from_)));
+    }
+
+    void take(const std::string& file, fs::file_type type, int depth) {
+        std::string source = root_ + "/" + file;
+        if (type == fs::file_type::symlink) {
+            std::error_code error;
+            const std::string target = fs::canonical(source, error).native();
+            if (error) return;  // leads nowhere
+            if (!target.starts_with(root_ + "/")) {
+                throw Error(Exit::unsafe, "image-unsafe", fmt::format("the firmware link '{}' leaves its directory", base::escape(file)))
+                    .hint("copy the file instead of linking it when the image is built");
+            }
+            type = fs::status(target, error).type();
+            source = target;
+        }
+        if (type == fs::file_type::directory) walk(file + "/", depth + 1);
+        if (type != fs::file_type::regular) return;
+        if (file.find('\n') != std::string::npos) throw Error(Exit::unsafe, "image-unsafe", fmt::format("firmware file '{}' has a line break in its name", base::escape(file)));
+        if (files_.size() >= k_firmware_files_max) throw Error(Exit::unsafe, "image-limit", fmt::format("more than {} firmware files in {}", k_firmware_files_max, base::escape(from_)));
+        files_.emplace(file, std::move(source));
+    }
+
+    const std::string& from_;
+    std::string root_;
+    std::map<std::string, std::string> files_;
+};
 
 }  // namespace
 
@@ -156,9 +193,10 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
     (void)sys::remove_temp_files(to);
     Manifest manifest = read_manifest(to);
     std::vector<FirmwareFile> files;
-    for (const auto& file : firmware_files(from)) {
+    const auto sources = FirmwareLister(from).run();
+    for (const auto& [file, source] : sources) {
         const std::string target = to + "/" + file;
-        std::string sum = sha256_hex(read_module_bytes(from + "/" + file));
+        std::string sum = sha256_hex(read_module_bytes(source));
         const std::string there = sum_of_file(target);
         if (const auto it = manifest.find(file); it == manifest.end()) {
             std::error_code error;
@@ -182,7 +220,7 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
             if (manifest[relative].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error)) && ::rename(file.path.c_str(), saved.c_str()) != 0) {
                 throw from_errno(errno, fmt::format("cannot keep {}", base::escape(file.path)));
             }
-            place_firmware(read_module_bytes(from + "/" + relative), file.path);
+            place_firmware(read_module_bytes(sources.at(relative)), file.path);
         }
     } catch (...) {
         (void)remove_firmware(to, owner);

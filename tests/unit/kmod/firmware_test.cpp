@@ -70,6 +70,21 @@ TEST_CASE("firmware is copied, owned and put back as it was") {
         CHECK_FALSE(std::filesystem::exists(to + "/vendor/a.bin"));
         CHECK(kmod::read_raw(to + "/b.bin") == "old");
     }
+    SUBCASE("a link inside is the file that it means") {
+        std::filesystem::create_symlink("vendor/a.bin", from + "/link.bin");
+        std::filesystem::create_directory_symlink("vendor", from + "/other");
+        std::filesystem::create_symlink("nowhere", from + "/dangling.bin");
+        CHECK(kmod::install_firmware(from, to, "demo").size() == 5);
+        CHECK(kmod::read_raw(to + "/link.bin") == "aaa");
+        CHECK(kmod::read_raw(to + "/other/a.bin") == "aaa");
+        CHECK_FALSE(std::filesystem::is_symlink(to + "/link.bin"));
+    }
+    SUBCASE("a link that leaves the directory is refused") {
+        put(directory.path() + "/secret", "host");
+        std::filesystem::create_symlink("../secret", from + "/link.bin");
+        CHECK_THROWS_AS((void)kmod::install_firmware(from, to, "demo"), Error);
+        CHECK_FALSE(std::filesystem::exists(to + "/link.bin"));
+    }
     SUBCASE("a damaged list is no empty one") {
         put(to + "/.kmm-worker-firmware", "nonsense\n");
         CHECK_THROWS_AS((void)kmod::remove_firmware(to, "demo"), Error);
