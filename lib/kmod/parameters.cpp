@@ -25,6 +25,16 @@ Entry split_entry(const std::string& text) {
     return {text.substr(0, equals), text.substr(equals + 1), true};
 }
 
+/// A value in double quotes means what is between them, as for the kernel and for modprobe.
+Entry unquoted_entry(const std::string& text) {
+    Entry entry = split_entry(text);
+    if (entry.value.size() >= 2 && entry.value.front() == '"' && entry.value.back() == '"') entry.value = entry.value.substr(1, entry.value.size() - 2);
+    return entry;
+}
+
+/// What the kernel splits its parameter line at: a blank, and the no-break space of Latin-1, which is also a byte of UTF-8 characters.
+bool needs_quotes(const std::string& value) { return value.find(' ') != std::string::npos || value.find('\xa0') != std::string::npos; }
+
 struct Integer {
     std::uint64_t magnitude = 0;
     bool negative = false;
@@ -65,6 +75,8 @@ int truth_of(const std::string& text) {
     return text == "off" || text == "Off" || text == "OFF" ? 0 : -1;
 }
 
+constexpr std::size_t k_text_max = 1024;  // param_set_charp
+
 struct Range {
     std::string_view type;
     std::int64_t low;
@@ -93,6 +105,7 @@ std::optional<std::string> misfit(const std::string& type, const std::string& va
         if (value.front() == 'y' || value.front() == 'Y' || value.front() == 'n' || value.front() == 'N') return std::nullopt;
         return "y or n";
     }
+    if (type == "charp" && value.size() > k_text_max) return fmt::format("a text of at most {} bytes", k_text_max);
     for (const auto& range : k_ranges) {
         if (range.type != type) continue;
         if (is_integer(value, range.low, range.high)) return std::nullopt;
@@ -111,11 +124,11 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
         findings.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
     };
     for (const auto& text : wanted) {
-        const Entry entry = split_entry(text);
-        if (entry.key.empty() || entry.key == "--" || text.find('"') != std::string::npos ||
+        const Entry entry = unquoted_entry(text);
+        if (entry.key.empty() || entry.key == "--" || (entry.key + entry.value).find('"') != std::string::npos ||
             std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }) ||
-            entry.key.find(' ') != std::string::npos) {
-            find("bad-parameter", fmt::format("parameter '{}' is malformed, expected KEY=VALUE without quotes and control characters", base::escape(text)), {});
+            needs_quotes(entry.key)) {
+            find("bad-parameter", fmt::format("parameter '{}' is malformed, expected KEY=VALUE without control characters and quotes inside", base::escape(text)), {});
             continue;
         }
         if (entry.key == "async_probe" || entry.key == "dyndbg") continue;  // the kernel's own, known to every module
@@ -126,7 +139,7 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
             find("unknown-parameter",
                  fmt::format("module {} has no parameter '{}', found {}", module.name, base::escape(entry.key), names.empty() ? "none" : base::join(names, ", ")),
                  near ? fmt::format("did you mean {}?", *near) : "the kernel would ignore it; remove it from the Module's parameters");
-        } else if (!entry.has_value && it->type != "bool" && it->type != "invbool") {
+        } else if (!entry.has_value && it->type != "bool") {
             find("bad-parameter", fmt::format("parameter '{}' of module {} needs a value", entry.key, module.name), {});
         } else if (const auto expected = misfit(it->type, entry.value)) {
             find("bad-parameter", fmt::format("parameter {}={} of module {} does not fit its type {}: expected {}", entry.key, base::escape(entry.value), module.name,
@@ -139,12 +152,9 @@ std::string parameter_text(const std::vector<std::string>& wanted) {
     std::string text;
     for (const auto& item : wanted) {
         if (!text.empty()) text += ' ';
-        const Entry entry = split_entry(item);
-        if (entry.value.find(' ') == std::string::npos) {
-            text += item;
-        } else {
-            text += fmt::format("{}=\"{}\"", entry.key, entry.value);
-        }
+        const Entry entry = unquoted_entry(item);
+        text += entry.key;
+        if (entry.has_value) text += needs_quotes(entry.value) ? fmt::format("=\"{}\"", entry.value) : "=" + entry.value;
     }
     return text;
 }
@@ -167,7 +177,7 @@ bool shows_value(const std::string& type, const std::string& wanted, const std::
 std::map<std::string, std::string> parameter_map(const std::vector<std::string>& wanted) {
     std::map<std::string, std::string> result;
     for (const auto& item : wanted) {
-        Entry entry = split_entry(item);
+        Entry entry = unquoted_entry(item);
         result.insert_or_assign(std::move(entry.key), std::move(entry.value));
     }
     return result;

@@ -33,7 +33,7 @@ TEST_CASE("parameters against their declaration") {
         {"answer=", "bad-parameter"}, {"answer", "bad-parameter"}, {"answer=4x", "bad-parameter"}, {"answer=089", "bad-parameter"},
         {"level=255", ""},           {"level=256", "bad-parameter"}, {"level=-1", "bad-parameter"},
         {"on", ""},                  {"on=y", ""},               {"on=off", ""},               {"on=maybe", "bad-parameter"},
-        {"who=some body", ""},       {"who=a=b", ""},            {"who=\"x\"", "bad-parameter"}, {"who=a\nb", "bad-parameter"},
+        {"who=some body", ""},       {"who=a=b", ""},            {"who=\"x y\"", ""}, {"who=\"x", "bad-parameter"}, {"who=x\"y\"", "bad-parameter"}, {"answer=\"42\"", ""}, {"who=a\nb", "bad-parameter"},
         {"many=1,2,3", ""},          {"many=1,x", "bad-parameter"},
         {"odd=anything", ""},        {"big=18446744073709551615", ""}, {"big=18446744073709551616", "bad-parameter"},
         {"anwser=1", "unknown-parameter"}, {"", "bad-parameter"}, {"=1", "bad-parameter"},     {"--", "bad-parameter"},
@@ -59,6 +59,9 @@ TEST_CASE("a typing error is answered with the nearest name") {
 TEST_CASE("the text for the kernel quotes blanks") {
     CHECK(kmod::parameter_text({"a=1", "who=some body", "flag"}) == "a=1 who=\"some body\" flag");
     CHECK(kmod::parameter_text({}).empty());
+    CHECK(kmod::parameter_text({"who=\"some body\"", "a=\"1\"", "b="}) == "who=\"some body\" a=1 b=");
+    CHECK(kmod::parameter_text({"who=voil\xc3\xa0"}) == "who=\"voil\xc3\xa0\"");  // the kernel splits at the byte a0
+    CHECK(kmod::parameter_map({"who=\"some body\""}).at("who") == "some body");
     CHECK(kmod::parameter_map({"a=1", "flag"}) == std::map<std::string, std::string>{{"a", "1"}, {"flag", ""}});
 }
 
