@@ -102,6 +102,19 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     for (const auto& warning : result.warnings) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
 }
 
+/// `text`, which is that of `document`, with as many of `findings` as there is room for.
+std::string with_first_findings(value::Node document, std::string text, const value::Node& findings) {
+    value::Node kept = value::Node::sequence();
+    for (const auto& finding : findings.items()) {
+        kept.push_back(finding);
+        document.set("diagnostics", kept);
+        std::string longer = value::to_json(document);
+        if (longer.size() > k_termination_bytes) break;
+        text = std::move(longer);
+    }
+    return text;
+}
+
 /// Shortens every text below `node` to `longest` bytes, on a border of UTF-8 characters.
 void cut_texts(value::Node& node, std::size_t longest) {
     for (auto& item : node.items()) cut_texts(item, longest);
@@ -202,10 +215,12 @@ void print_result(const WorkerResult& result, cli::Context& context) {
 std::string termination_text(const value::Node& node) {
     std::string text = value::to_json(node);
     if (text.size() <= k_termination_bytes) return text;
-    value::Node shorter = node;  // the essence: verb, outcome and the main module, or the error without its findings
+    value::Node shorter = node;  // the essence: verb, outcome and the main module, or the error with its first findings
+    value::Node findings = value::Node::sequence();
     std::vector<std::string> codes;  // which findings there were
-    if (const value::Node* findings = shorter.find("diagnostics")) {
-        for (const auto& finding : findings->items()) codes.push_back(finding.get_string({"code"}));
+    if (const value::Node* all = shorter.find("diagnostics")) {
+        findings = *all;
+        for (const auto& finding : findings.items()) codes.push_back(finding.get_string({"code"}));
         std::sort(codes.begin(), codes.end());
         codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
     }
@@ -219,10 +234,15 @@ std::string termination_text(const value::Node& node) {
     shorter.set("truncated", true);
     for (std::size_t longest = 1024; longest >= 16; longest /= 2) {
         text = value::to_json(shorter);
-        if (text.size() <= k_termination_bytes) return text;
+        if (text.size() <= k_termination_bytes) return with_first_findings(std::move(shorter), std::move(text), findings);
         cut_texts(shorter, longest);
     }
-    return value::to_json(value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "WorkerResult"}, {"truncated", true}}));
+    value::Node least = value::Node::mapping({{"apiVersion", "kmmtools/v1"}});  // what no reader can do without
+    for (const char* key : {"kind", "verb", "outcome", "code", "exit", "message"}) {
+        if (const value::Node* member = shorter.find(key)) least.set(key, *member);
+    }
+    least.set("truncated", true);
+    return value::to_json(least);
 }
 
 void leave_termination_message(const value::Node& node) {

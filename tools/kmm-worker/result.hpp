@@ -54,8 +54,9 @@ bool print_document(const value::Node& document, cli::Context& context);
 /// Prints the result in the format of -o; warnings go to standard error for people.
 void print_result(const WorkerResult& result, cli::Context& context);
 
-/// The document as JSON of at most 4096 bytes, which is what the kubelet reads: what is too much is left out or cut, then
-/// "truncated" is true.
+/// The document as JSON of at most 4096 bytes, which is what the kubelet reads. Of what is too much, warnings and files go first, then
+/// findings, of which the first stay as far as there is room ("codes" names those of all), then modules but the main one, then the
+/// ends of long texts; verb, outcome, code, exit and message never go. Then "truncated" is true.
 [[nodiscard]] std::string termination_text(const value::Node& document);
 
 /// Leaves the result, or the error, where the kubelet looks for it (/dev/termination-log, or $KMM_TERMINATION_LOG where
