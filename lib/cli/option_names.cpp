@@ -7,8 +7,9 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 118> k_names = {
+    static constexpr std::array<std::string_view, 119> k_names = {
         "all",
+        "allow-platform-mismatch",
         "api-timeout",
         "authfile",
         "baseline",

@@ -46,6 +46,9 @@ enum class PullPolicy {
     never,           ///< only the cache
 };
 
+/// What becomes of an image whose configuration says another platform than is wanted (row M20).
+enum class OtherPlatform { refuse, warn };
+
 struct PullRequest {
     std::string reference;                 ///< image reference as the user wrote it
     std::string dir_name = "/opt";         ///< where <dir_name>/lib/modules/<kernel> lies in the image
@@ -53,6 +56,7 @@ struct PullRequest {
     bool all_kernels = false;
     std::string firmware_path;             ///< directory inside the image, "" for none
     std::string architecture = "amd64", os = "linux", variant;
+    OtherPlatform other_platform = OtherPlatform::refuse;
     std::vector<Credential> credentials;
     net::TlsSettings tls;                  ///< of the registry itself; a mirror has its own
     std::vector<image::MirrorRule> mirrors;

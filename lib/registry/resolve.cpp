@@ -76,6 +76,7 @@ private:
                 }
                 if (named) {
                     check_platform(candidate.config.platform);
+                    return candidate;
                 }
             }
         }
@@ -97,9 +98,13 @@ private:
 
     void check_platform(const image::Platform& found) const {
         if (!image::matches(found, platform_)) {
+            if (request_.other_platform == OtherPlatform::warn) {
+                warnings_.push_back(fmt::format("platform-mismatch: expected an image for {}, took one for {}", platform_.to_string(), base::escape(found.to_string())));
+                return;
+            }
             throw Error(Exit::data, "platform-mismatch", fmt::format("expected an image for {}, found one for {}",
                                                                      platform_.to_string(), found.to_string()))
-                .hint("build the image for the nodes' architecture");
+                .hint("build the image for the nodes' architecture; if only its configuration is wrong: --allow-platform-mismatch");
         }
     }
 

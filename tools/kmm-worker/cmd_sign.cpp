@@ -165,8 +165,8 @@ cli::Verb verb_sign() {
         if (option.name == "dir-name") verb.options.push_back(option);
     }
     for (auto& option : pull_options()) {
-        const bool cache = option.name == "cache-dir" || option.name == "cache-size" || option.name == "image-pull-policy";
-        if (!cache) verb.options.push_back(option);
+        const bool other = option.name == "cache-dir" || option.name == "cache-size" || option.name == "image-pull-policy" || option.name == "allow-platform-mismatch";
+        if (!other) verb.options.push_back(option);
     }
     verb.options = verb.options + host_options() + cli::common_options();
     verb.run = [](const cli::Args& args, cli::Context& context) { return run_and_report(context, [&] { return sign(args, context); }); };

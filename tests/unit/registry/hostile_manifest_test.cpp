@@ -237,6 +237,15 @@ TEST_CASE("M20 a configuration for another platform") {
     const std::string manifest = registry.image_manifest({sound_layer()}, "arm64");
     registry.add_manifest("v1", k_index_type, index_of(descriptor(k_manifest_type, manifest, platform("amd64"))));
     CHECK(pull_from(registry).code() == "platform-mismatch");
+    // --allow-platform-mismatch
+    const auto allow = [](auto& request) { request.other_platform = registry::OtherPlatform::warn; };
+    for (const char* tag : {"v1", "plain"}) {
+        CAPTURE(tag);
+        registry.add_image("plain", {sound_layer()}, "arm64");
+        const Outcome allowed = pull_from(registry, allow);
+        CHECK(allowed.code() == "ok");
+        CHECK(allowed.warned("platform-mismatch: expected an image for linux/amd64, took one for linux/arm64"));
+    }
 }
 
 TEST_CASE("M21 no layers, empty layers, too many layers") {
