@@ -106,6 +106,7 @@ std::vector<std::string> status_row(const std::string& name, const std::optional
 
 Exit report_status(const cli::Args& args, cli::Context& context) {
     const kmod::HostPaths host = host_paths(args);
+    require_host(host);
     sys::LinuxClock clock;
     const auto settled = NodeLock::take(host, LockKind::shared, settle_time(args), clock);
     std::optional<Expected> expected;

@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 132> k_codes{{
+constexpr std::array<CodeRow, 135> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -46,6 +46,7 @@ constexpr std::array<CodeRow, 132> k_codes{{
     {"credential-helper-ignored", std::nullopt, "credentials of a helper program were not asked for", "no program is run; give --authfile"},
     {"dangling-link", std::nullopt, "a link in the image leads nowhere", "rebuild the image if it was meant"},
     {"dependency-cycle", Exit::data, "modules need each other in a circle", "correct modulesLoadingOrder or depends="},
+    {"dependency-kept", std::nullopt, "a module that came with the unloaded one could not be unloaded with it", "nothing, or unload it by its name later"},
     {"dependency-missing", Exit::checks_failed, "a module that is needed is neither in the image nor on the host", "add it to the image, or install the kernel's module package"},
     {"digest-mismatch", Exit::integrity, "bytes are not those of their digest", "the registry or something on the way altered them; push the image again"},
     {"directory-too-deep", Exit::data, "a directory has more levels than any module tree", "look for a link or mount in it"},
@@ -60,6 +61,7 @@ constexpr std::array<CodeRow, 132> k_codes{{
     {"force-refused", Exit::data, "modules are not forced without the long confirmation", "rebuild the module for the running kernel"},
     {"gpl-only", Exit::checks_failed, "a module of another license needs symbols for GPL modules", "the kernel treats these symbols as absent for it"},
     {"host-link", std::nullopt, "a link to the host's own modules was taken as such", "nothing"},
+    {"host-not-mounted", Exit::io, "there is neither /proc nor /sys of the node to look at", "mount it, or correct --host-root"},
     {"host-options", std::nullopt, "modprobe.d of the host adds options", "they are given to the module as modprobe would"},
     {"identity-unknown", std::nullopt, "module and file have no srcversion or build id to compare", "build it with CONFIG_MODULE_SRCVERSION_ALL or build ids"},
     {"image-command-ignored", std::nullopt, "a modprobe file in the image was left out", "nothing of an image is read as configuration"},
@@ -111,7 +113,7 @@ constexpr std::array<CodeRow, 132> k_codes{{
     {"other-build-live", std::nullopt, "another build of the module is live", "unload it first"},
     {"out-dir", Exit::io, "the output directory cannot be used", "name another one"},
     {"parameter-differs", std::nullopt, "a parameter shows another value than was asked for", "the driver may have adjusted it"},
-    {"platform-mismatch", Exit::data, "the image says another platform than the registry's index", "build and push the image again"},
+    {"platform-mismatch", Exit::data, "the image says another platform than this node's, or the registry's index", "build and push the image again; --allow-platform-mismatch if only that word is wrong"},
     {"pull-secret-skipped", std::nullopt, "a mounted pull Secret cannot be used", "see the message"},
     {"pull-timeout", Exit::timeout, "the pull took longer than it may", "--timeout gives more time"},
     {"push-timeout", Exit::timeout, "the image was not pushed in the time allowed", "--timeout allows more; what has arrived is not sent again"},
@@ -120,6 +122,7 @@ constexpr std::array<CodeRow, 132> k_codes{{
     {"registry-auth", Exit::no_permission, "the registry wants other credentials", "give --authfile, or a pull Secret after the config"},
     {"registry-blocked", Exit::no_permission, "the mirror configuration forbids this registry and gives no mirror", "correct --mirror-config"},
     {"registry-error", Exit::unavailable, "the registry answered with an error", "look at its logs, then try again"},
+    {"remove-command", std::nullopt, "modprobe.d of the host runs a command instead of unloading the module", "it was unloaded without; commands are never run"},
     {"selinux", std::nullopt, "SELinux may forbid the load", "look at the audit log; in a Pod use a type that may load modules"},
     {"size-mismatch", Exit::integrity, "a blob has another size than its manifest says", "push the image again"},
     {"soft-dependency-missing", std::nullopt, "a module that is wished for is nowhere", "nothing, the module works without"},

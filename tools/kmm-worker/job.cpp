@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-worker/job.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -260,6 +262,7 @@ std::vector<cli::Option> pull_options() {
         option("cache-size", "SIZE", "what the cache may hold, as 500MiB (default 4GiB); 0 switches it off"),
         choice(option("image-pull-policy", "POLICY", "Always asks what a tag means; default: the config's, else Always"), {"Always", "IfNotPresent", "Never"}),
         option("platform", "OS/ARCH", "platform to take from a manifest list"),
+        option("allow-platform-mismatch", "", "take an image whose configuration names another platform"),
         repeatable(option("limit", "NAME=VALUE", "raise or lower a cap against hostile images")),
     };
 }
@@ -285,6 +288,14 @@ kmod::NodeFacts this_node(const kmod::HostPaths& host) {
     return facts;
 }
 
+void require_host(const kmod::HostPaths& host) {
+    for (const auto& path : {host.proc + "/sys/kernel/osrelease", host.proc + "/modules", host.sys + "/module"}) {
+        if (::access(path.c_str(), F_OK) == 0) return;
+    }
+    throw Error(Exit::io, "host-not-mounted", fmt::format("expected the node's kernel in {} and {}, found neither", base::escape(host.proc), base::escape(host.sys)))
+        .hint(host.proc == kmod::HostPaths().proc ? "mount /proc and /sys here" : "correct --host-root, or mount the node's /proc and /sys below it");
+}
+
 std::chrono::milliseconds timeout_of(const cli::Args& args) {
     const auto text = args.get("timeout");
     return text ? base::parse_duration(*text).value_or(std::chrono::milliseconds(0)) : std::chrono::milliseconds(0);
@@ -300,6 +311,7 @@ Job empty_job(const cli::Args& args) {
 
 Job read_job(const cli::Args& args, Needs needs) {
     Job job = empty_job(args);
+    require_host(job.host);
     job.host_firmware_path = args.get("firmware-path").value_or("");
     const std::string file = args.positional("CONFIG");
     const auto given = flag_names(args);
@@ -361,6 +373,7 @@ registry::PullRequest pull_request(const cli::Args& args, const std::string& ref
     request.reference = reference;
     request.tls.insecure = args.flag("insecure");
     request.tls.ca_file = args.get("ca-file").value_or("");
+    if (args.flag("allow-platform-mismatch")) request.other_platform = registry::OtherPlatform::warn;
     for (const auto& pin : args.all("pinned-key")) {
         constexpr std::string_view form = "sha256//";
         constexpr std::size_t digest_bytes = 32;

@@ -62,6 +62,8 @@ enum class Needs { image, module_name };
 [[nodiscard]] kmod::HostPaths host_paths(const cli::Args& args);
 /// Facts of this node; its name is $NODE_NAME (set by worker Pods) if there is one.
 [[nodiscard]] kmod::NodeFacts this_node(const kmod::HostPaths& host);
+/// Where neither /proc nor /sys of the node can be seen, "no module is live" would be a guess. Errors: io (74) "host-not-mounted".
+void require_host(const kmod::HostPaths& host);
 /// --timeout, 0 if not given.
 [[nodiscard]] std::chrono::milliseconds timeout_of(const cli::Args& args);
 
