@@ -95,7 +95,7 @@ TEST_CASE("out-of-tree modules that only the main one used go with it") {
 }
 
 TEST_CASE("a dependency that stays after all is told, and is no failure") {
-    Rig rig;
+    UnloadRig rig;
     rig.host.make_live("dep", "D");
     rig.host.make_live("demo", "A");
     rig.host.hold("dep", "demo");
@@ -110,14 +110,14 @@ TEST_CASE("a dependency that stays after all is told, and is no failure") {
 }
 
 TEST_CASE("a failure names what was unloaded before it") {
-    Rig rig;
+    UnloadRig rig;
     for (const char* name : {"a", "b"}) rig.host.make_live(name, "X");
     rig.kernel.unload_answers["b"] = {{EPERM, false, false, 1, ""}};
     CHECK(detail(rig.refused({"a", "b"}), "unloaded") == "a");
 }
 
 TEST_CASE("a remove command of the host is told and not run") {
-    Rig rig;
+    UnloadRig rig;
     rig.host.make_live("demo", "A");
     put(rig.host.paths.etc + "/modprobe.d/a.conf", "remove demo /bin/touch " + rig.host.directory.path() + "/ran\n");
     const auto report = rig.unload({"demo"});
