@@ -20,9 +20,10 @@ VERSIONS = ("v1", "v2")
 MODULE = "kmm_hello"
 READY_SECONDS = 300
 FAULT_SECONDS = 600
-UNTIL = "timeout {} sh -c 'while {}; do sleep 0.05; done'"
-UNTIL_GONE = UNTIL.format(FAULT_SECONDS, f"[ -d /sys/module/{MODULE} ]")
-UNTIL_LIVE = UNTIL.format(FAULT_SECONDS, f"! grep -q live /sys/module/{MODULE}/initstate 2>/dev/null")
+# Few processes: a machine has one slow processor.
+UNTIL = "timeout {} sh -c 'until {}; do sleep 0.3; done'"
+UNTIL_GONE = UNTIL.format(FAULT_SECONDS, f"[ ! -d /sys/module/{MODULE} ]")
+UNTIL_LIVE = UNTIL.format(FAULT_SECONDS, f"read -r state </sys/module/{MODULE}/initstate && [ \"$state\" = live ]") + " 2>/dev/null"
 
 
 class Machines:
