@@ -406,7 +406,7 @@ value::Node KubeStore::change_node(const std::string& node, const std::function<
 
 bool is_server_trouble(const Error& error) { return kube::is_server_trouble(error); }
 
-bool ends_run(const Error& error) { return error.code() == "lease-lost" || is_server_trouble(error); }
+bool ends_run(const Error& error) { return error.code() == "lease-lost" || error.code() == "interrupted" || is_server_trouble(error); }
 
 std::vector<kube::Rule> kube_store_rules(KubeStore::Writes writes) {
     std::vector<kube::Rule> rules;

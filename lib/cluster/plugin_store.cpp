@@ -46,8 +46,8 @@ bool is_ready(const Node& pod) {
 class PluginPodWatch final : public kube::WatchReceiver {
 public:
     using Pods = std::map<std::string, Node>;
-    PluginPodWatch(sys::Clock& clock, milliseconds timeout, const std::function<bool(const Pods&)>& done)
-        : clock_(clock), end_(clock.monotonic() + timeout), done_(done) {}
+    PluginPodWatch(sys::Clock& clock, milliseconds timeout, const std::function<bool(const Pods&)>& done, const std::function<bool()>& stop)
+        : clock_(clock), end_(clock.monotonic() + timeout), done_(done), stop_(stop) {}
 
     void listed(std::vector<Node> objects) override {
         pods.clear();
@@ -62,7 +62,7 @@ public:
         }
         look();
     }
-    [[nodiscard]] bool finished() override { return is_done || clock_.monotonic() >= end_; }
+    [[nodiscard]] bool finished() override { return is_done || clock_.monotonic() >= end_ || (stop_ && stop_()); }
 
     Pods pods;
     bool is_done = false;
@@ -76,6 +76,7 @@ private:
     sys::Clock& clock_;
     milliseconds end_;
     const std::function<bool(const Pods&)>& done_;
+    const std::function<bool()>& stop_;
 };
 
 bool is_unversioned(const api::Module& module) { return !module.module_loader || module.module_loader->container.version.empty(); }
@@ -124,8 +125,10 @@ bool PluginStore::wait_for_pods(const std::string& node, const std::function<boo
     query.namespace_ = namespace_;
     query.label_selector = fmt::format("{}={}", api::k_label_module_name, name_);
     query.field_selector = "spec.nodeName=" + node;
-    PluginPodWatch watch(store_.client().clock(), timeout_, done);
+    const auto& asked = store_.client().options().stop_waiting;
+    PluginPodWatch watch(store_.client().clock(), timeout_, done, asked);
     kube::follow(store_.client(), kube::resources::k_pods, query, watch);
+    if (!watch.is_done && asked && asked()) { throw kube::stopped_waiting(fmt::format("Pods of {}/{} on node {}", namespace_, name_, node)); }
     last = std::move(watch.pods);
     return watch.is_done;
 }

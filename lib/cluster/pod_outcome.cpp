@@ -104,8 +104,8 @@ WorkerReply ended(const Node& pod, const Node& terminated) {
 
 /// What the kubelet itself refuses leaves no container status.
 bool is_refused_by_kubelet(const std::string& reason) {
-    constexpr std::array<std::string_view, 7> k_refusals{"NodeAffinity",      "UnexpectedAdmissionError", "NodePorts", "AppArmor",
-                                                         "PodOSNotSupported", "InvalidNodeInfo",          "Forbidden"};
+    constexpr std::array<std::string_view, 8> k_refusals{"NodeAffinity",      "UnexpectedAdmissionError", "NodePorts", "AppArmor",
+                                                         "PodOSNotSupported", "InvalidNodeInfo",          "Forbidden", "TaintToleration"};
     return reason.starts_with("OutOf") || std::find(k_refusals.begin(), k_refusals.end(), reason) != k_refusals.end();
 }
 

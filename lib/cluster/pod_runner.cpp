@@ -41,6 +41,16 @@ void delete_pod(kube::Client& client, const Key& key, const std::string& uid) {
     static_cast<void>(client.remove(kube::resources::k_pods, key, options));
 }
 
+/// Deletes a Pod that is not needed any more. False if that was not possible: the next call of this node, or a resume, finds it.
+bool take_away_pod(kube::Client& client, const Key& key, const std::string& uid) {
+    try {
+        delete_pod(client, key, uid);
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
 /// An error of the server that is its last word on the request.
 bool is_refusal(const Error& error) {
     return error.code() == "forbidden" || error.code() == "rejected" || error.code() == "object-not-found";
@@ -227,9 +237,19 @@ WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, millise
         reply = outcome.take(*now);
         return reply.has_value();
     };
-    bool told = kube::wait_for(client_, kube::resources::k_pods, key, has_ended, left, k_look_again);
-    if (!told && is_pod_starting(*last) && !changes_the_node(*last) && node_trouble(call.node).empty()) {
-        told = kube::wait_for(client_, kube::resources::k_pods, key, has_ended, k_start_patience, k_look_again);
+    bool told = false;
+    try {
+        told = kube::wait_for(client_, kube::resources::k_pods, key, has_ended, left, k_look_again);
+        if (!told && is_pod_starting(*last) && !changes_the_node(*last) && node_trouble(call.node).empty()) {
+            told = kube::wait_for(client_, kube::resources::k_pods, key, has_ended, k_start_patience, k_look_again);
+        }
+    } catch (const Error& error) {
+        if (error.code() != "interrupted") { throw; }
+        const bool goes_on = changes_the_node(*last) && !is_pod_unstarted(*last);
+        if (!goes_on) { take_away_pod(client_, key, uid); }
+        throw Error(error.exit(), "interrupted",
+                    goes_on ? fmt::format("interrupted; worker Pod {} goes on, and is looked for before anything else is done there", key.to_string())
+                            : error.message());
     }
     if (vanished) {
         WorkerReply lost;
@@ -246,17 +266,13 @@ WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, millise
         reply = silent;
         if (!unstarted && changes_the_node(*last)) { return *reply; }  // it may be in the middle of the kernel: the next call waits for it
     }
-    try {
-        delete_pod(client_, key, uid);
-        // What is left of it is its kubelet's work, and in nobody's way but that of a Pod of the same name.
-        if (is_pod_over(*last)) { set_clear(call.node, true); }
-    } catch (const Error&) {
-        // What is known is worth more than a Pod that has ended: the next call of this node, or a resume, finds it.
-    }
+    // What is left of it is its kubelet's work, and in nobody's way but that of a Pod of the same name.
+    if (take_away_pod(client_, key, uid) && is_pod_over(*last)) { set_clear(call.node, true); }
     return *reply;
 }
 
 WorkerReply PodRunner::run(const WorkerCall& call) {
+    if (const auto& asked = client_.options().stop_waiting; asked && asked()) { throw kube::stopped_waiting("node " + call.node); }
     const milliseconds end = client_.clock().monotonic() + call.timeout;
     const render::WorkerTask task = task_of(call);
     Node created;

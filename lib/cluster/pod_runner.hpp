@@ -36,6 +36,9 @@ struct PodRunnerOptions {
 /// `unknown`; one that no kubelet has started until the timeout is `unreachable`. What the API server refuses (rights, admission,
 /// a namespace that is missing) is a result of kind Error. A node that is Ready and pulls the worker's image has four minutes more
 /// for a call that only asks. Waits by watches.
+///
+/// When the client's stop_waiting says so, no worker is begun and none is waited for: "interrupted" is thrown, after a Pod that only asks
+/// or has not begun was deleted; a load or unload goes on.
 class PodRunner final : public NodeRunner {
 public:
     /// Nothing is sent. `client` must outlive it.

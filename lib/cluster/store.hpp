@@ -23,7 +23,8 @@ struct Snapshot {
 /// neither done nor failed, and can be gone on with later. Never true for what nodes say.
 [[nodiscard]] bool is_server_trouble(const Error& error);
 
-/// True if nothing may be concluded, or done, by this process any more: trouble with the server, or a Lease that is lost.
+/// True if nothing may be concluded, or done, by this process any more: trouble with the server, a Lease that is lost, or somebody who
+/// wants it to stop ("interrupted").
 [[nodiscard]] bool ends_run(const Error& error);
 
 /// Desired change of label values: nullopt removes the label.

@@ -2,6 +2,7 @@
 // Looking at a node that has the new module, for longer and through the eyes of the user, before it counts as done.
 #include <fmt/format.h>
 
+#include "api/codec.hpp"
 #include "base/text.hpp"
 #include "drive/node_steps.hpp"
 #include "sys/process.hpp"
@@ -54,7 +55,9 @@ void NodeSteps::ask_check(const std::string& name, const Look& seen, const Deadl
     spec.stdin_text = value::to_json(check_document(run, tools_.recorder.node(name), seen)) + "\n";
     spec.timeout = deadline.left();
     spec.output_max = 1U << 20U;
+    spec.cancelled = tools_.interrupted;
     const auto result = sys::run_process(spec);
+    if (result.cancelled) throw Leave{StepEnd::left};
     if (!result.timed_out && result.signal == 0 && result.exit_code == 0) return;
     const auto how = result.timed_out      ? "took longer than " + base::format_duration(milliseconds(run.options.node_timeout_ms))
                      : result.signal != 0 ? fmt::format("was ended by signal {}", result.signal)
@@ -63,6 +66,32 @@ void NodeSteps::ask_check(const std::string& name, const Look& seen, const Deadl
     const auto output = last_lines(result.out + "\n" + result.err);
     if (!output.empty()) error.detail("output", output);
     throw error.hint("find out what it wants: " + run.options.check);
+}
+
+void NodeSteps::require_undisturbed(const std::string& name) {
+    const auto node = tools_.recorder.node(name);
+    const auto to = tools_.recorder.run().to_version;
+    const auto view = tools_.fleet.view(name);
+    const auto wanted = to.empty() ? std::nullopt : std::optional<std::string>(to);
+    std::vector<std::string> others;
+    const auto compare_label = [&](const char* label, const std::optional<std::string>& found) {
+        if (found == wanted) return;
+        others.push_back(fmt::format("label {} to {}", label, found ? *found : "nothing"));
+    };
+    compare_label("version-module", view.labels.module);
+    compare_label("version-worker-pod", view.labels.worker);
+    compare_label("version-schedule-pod", view.labels.schedule);
+    const auto compare_entry = [&](const char* part, const std::optional<api::NodeModule>& found) {
+        const auto entry = api::decode_node_module(node.target_entry);
+        if (found && found->config == entry.config && found->version == entry.version) return;
+        others.push_back(fmt::format("{} of its NodeModulesConfig to {}", part, found ? found->config.container_image : "nothing"));
+    };
+    compare_entry("spec", view.spec);
+    compare_entry("status", view.status);
+    if (others.empty()) return;
+    throw Error(Exit::locked, "label-changed",
+                fmt::format("somebody has set {}, while this run brought the node to {}", base::join(others, ", "), to.empty() ? "the Module" : to))
+        .hint("find out who; kmm-upgrade retry " + name + " sets it again");
 }
 
 void NodeSteps::require_target(const std::string& name, const Look& seen) const {

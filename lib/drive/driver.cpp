@@ -152,6 +152,8 @@ Ended Driver::walk() {
         StepEnd end = StepEnd::left;
         try {
             end = steps_->run(step);
+        } catch (const Error& error) {
+            if (error.code() != "interrupted" || !interrupted_()) caught = std::current_exception();
         } catch (...) {
             caught = std::current_exception();
         }
@@ -177,7 +179,10 @@ Ended Driver::walk() {
             }
             // The last step of all may have ended while the stop was asked for.
             const auto state = recorder_.run().state;
-            if (!upgrade::is_final_run_state(state)) return Ended::interrupted;
+            if (!upgrade::is_final_run_state(state)) {
+                recorder_.save();
+                return Ended::interrupted;
+            }
             return state == "upgrade-complete" ? Ended::complete : Ended::aborted;
         }
         const auto seen = endings;

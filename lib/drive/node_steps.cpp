@@ -158,7 +158,7 @@ std::optional<LiveModule> NodeSteps::glance(const std::string& name) {
         const auto status = tools_.worker.status(name, tools_.recorder.run().kernel_module, std::chrono::seconds(30));
         return status.value ? std::optional(status.value->module) : std::nullopt;
     } catch (const Error& error) {
-        if (!cluster::is_server_trouble(error)) throw;
+        if (!cluster::is_server_trouble(error) && error.code() != "interrupted") throw;
         return std::nullopt;
     }
 }
@@ -237,8 +237,13 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
         return leave.end;
     } catch (const Error& error) {
         if (error.code() == "bug" || error.code() == "state-damaged" || error.code() == "state-changed") throw;
+        if (error.code() == "interrupted" && tools_.interrupted()) {
+            auto word = event(EventKind::observed, step.node, "", tools_.recorder.node(step.node).state);
+            word.message = error.message();
+            tools_.recorder.record(word);
+            return StepEnd::left;
+        }
         if (cluster::ends_run(error)) throw;
-        if (error.code() == "interrupted" && tools_.interrupted()) return StepEnd::left;
         record_failure(step, error);
         return StepEnd::failed;
     }
@@ -460,6 +465,7 @@ NodeSteps::Facts NodeSteps::validate(const std::string& name, const Look& seen, 
     const auto run = tools_.recorder.run();
     if (tools_.recorder.node(name).goal == upgrade::k_goal_absent) return validate_removal(name, seen);
     require_target(name, seen);
+    require_undisturbed(name);
     ask_check(name, seen, deadline);
     // A node that was drained is watched when its Pods are back.
     if (tools_.recorder.node(name).cordon != upgrade::k_cordon_ours) soak(name);

@@ -62,6 +62,8 @@ protected:
     [[nodiscard]] virtual Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline);
     /// Errors: unhealthy "module-gone", "module-differs".
     virtual void require_target(const std::string& name, const Look& seen) const;
+    /// What the load wrote is still there: version labels, spec and status. Errors: locked "label-changed" names what is not.
+    void require_undisturbed(const std::string& name);
     /// Looks until there is an answer, as look_at.
     [[nodiscard]] virtual LookResult look(const std::string& name, const Deadline& deadline);
     /// Looks once; nullopt if there is no answer.

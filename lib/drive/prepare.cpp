@@ -297,6 +297,7 @@ std::vector<upgrade::NodeRecord> check_all(const std::vector<std::string>& names
         try {
             records[index] = check(names[index]);
         } catch (const Error& error) {
+            if (error.code() == "interrupted") throw Error(error).hint("nothing was changed; start again");
             if (cluster::ends_run(error)) throw;  // no node's fault
             errors[index] = error;
         }

@@ -64,7 +64,7 @@ std::vector<HeldNode> survey_held(const cluster::Snapshot& snapshot, Worker& wor
         try {
             all[index] = look_at_held(snapshot.objects, module, worker, clock, request, names[index], {late, observer});
         } catch (const Error& error) {
-            if (error.code() == "bug" || error.code() == "lease-lost" || error.code() == "interrupted") throw;
+            if (error.code() == "bug" || cluster::ends_run(error)) throw;
             all[index] = {names[index], Holding::unknown, error.code() + ": " + error.message()};
         }
     });

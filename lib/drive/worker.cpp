@@ -20,9 +20,10 @@ Exit exit_of(int number) {
     return Exit::other;
 }
 
-/// The Error a worker printed, rebuilt from its document.
+/// The Error a worker printed, rebuilt from its document. One that was interrupted there has failed: it is not we who were.
 Error decode_error(const value::Node& document, int exit_code) {
-    Error error(exit_of(exit_code), document.get_string({"code"}), document.get_string({"message"}));
+    const auto code = document.get_string({"code"});
+    Error error(exit_of(exit_code), code == "interrupted" ? "worker-failed" : code, document.get_string({"message"}));
     if (const auto hint = document.get_string({"hint"}); !hint.empty()) error.hint(hint);
     if (const auto* details = document.find("details")) {
         for (const auto& member : details->members()) error.detail(member.key, member.value.text());
@@ -124,6 +125,11 @@ Reply<WorkerResult> Worker::run(const std::string& verb, const std::string& node
     const auto reply = runner_.run(call);
     if (auto failed = failure<WorkerResult>(reply, call, "WorkerResult")) return *failed;
     Reply<WorkerResult> answer;
+    if (const auto said = reply.document.get_string({"verb"}); !said.empty() && said != verb) {
+        answer.error = Error(Exit::other, "worker-failed",
+                             fmt::format("node {}: the result is that of kmm-worker {}, expected {}", node, base::escape(said), verb));
+        return answer;
+    }
     WorkerResult result;
     result.outcome = reply.document.get_string({"outcome"});
     result.image = reply.document.get_string({"image", "reference"});
@@ -140,6 +146,11 @@ Reply<WorkerResult> Worker::run(const std::string& verb, const std::string& node
         if (main_module == nullptr && !modules->items().empty()) main_module = &modules->items().back();
     }
     if (main_module != nullptr) result.identity = identity_of(*main_module);
+    // Without it nothing that is live later could be compared with what was checked.
+    if (verb == "check" && result.identity.empty()) {
+        answer.error = Error(Exit::other, "worker-failed", fmt::format("node {}: the result of kmm-worker check names no build of a module", node));
+        return answer;
+    }
     answer.value = std::move(result);
     return answer;
 }

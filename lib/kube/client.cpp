@@ -56,6 +56,7 @@ Error untrusted(Error error) {
     if (says("expired") || says("not yet valid")) {
         return std::move(error).hint("look at the clock of this host, and at the API server's certificate");
     }
+    if (says("private key")) { return std::move(error).hint("client-key of the kubeconfig's user must be that of its client-certificate, unencrypted"); }
     if (says(" alert ")) { return std::move(error).hint("the server does not take our certificate: look at client-certificate of the kubeconfig's user"); }
     if (says("wrong version number") || says("packet length too long")) {
         return std::move(error).hint("there is no TLS on that port: look at cluster.server of the kubeconfig");

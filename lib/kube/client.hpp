@@ -55,6 +55,7 @@ struct ClientOptions {
     net::RetryPolicy retry{10, std::chrono::milliseconds(500), std::chrono::milliseconds(15'000), 0.25};
     Observer observer;
     std::function<bool()> cancelled;  ///< asked once a second during requests; true ends them with "interrupted"
+    std::function<bool()> stop_waiting;  ///< asked once a second by wait_for; true ends it with "interrupted", while requests go on
     /// Called before every try of a request that is no GET. What it throws ends the request: nothing more is sent.
     std::function<void()> before_change;
 };

@@ -27,6 +27,13 @@ Error plugin_fault(const ExecPlugin& plugin, const std::string& message) {
         .at(plugin.origin);
 }
 
+/// What to install, in as many lines as the kubeconfig has it.
+std::string install_hint_of(const ExecPlugin& plugin) {
+    std::vector<std::string> lines;
+    for (const auto line : base::split(base::trim(plugin.install_hint), '\n')) { lines.push_back(base::escape(line)); }
+    return base::join(lines, "\n");
+}
+
 std::string plugin_input(const ExecPlugin& plugin, const Connection& connection) {
     value::Node spec = value::Node::mapping({{"interactive", false}});
     if (plugin.provide_cluster_info) {
@@ -106,7 +113,7 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin) {
         result = sys::run_process(spec);
     } catch (const Error& error) {
         if (error.code() != "command-not-found") { throw plugin_fault(plugin, error.message()); }
-        throw plugin_fault(plugin, "there is no such program").hint(base::escape(plugin.install_hint));
+        throw plugin_fault(plugin, "there is no such program").hint(install_hint_of(plugin));
     }
     if (result.timed_out) {
         throw plugin_fault(plugin, fmt::format("no answer within {}", base::format_duration(k_plugin_timeout)));
@@ -115,7 +122,7 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin) {
     if (result.exit_code != 0) {
         throw plugin_fault(plugin, fmt::format("exit code {}{}{}", result.exit_code, result.err.empty() ? "" : ": ",
                                                last_line(result.err)))
-            .hint(base::escape(plugin.install_hint));
+            .hint(install_hint_of(plugin));
     }
     Diagnostics faults;
     const auto documents = value::read_json(result.out, plugin.command, faults);

@@ -155,9 +155,8 @@ void read_user(const ConfigEntry& entry, Connection& connection) {
         throw user.fault("username", "expected one way to log in, found a token and a user name");
     }
     if (user.mapping("exec") != nullptr) { connection.exec = read_exec(user); }
-    if (connection.exec && (has_token || !connection.username.empty())) {
-        throw user.fault("exec", "expected one way to log in, found exec beside a token or a user name");
-    }
+    // As client-go has it: what is written down is used, and the program is not asked.
+    if (has_token || !connection.username.empty()) { connection.exec.reset(); }
     if (user.mapping("auth-provider") != nullptr && !connection.exec && !has_token) {
         throw user.fault("auth-provider", "expected exec in its place, found a way to log in that Kubernetes has given up");
     }

@@ -2,6 +2,7 @@
 #include "kube/lease.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,7 +37,7 @@ Error lease_held_error(const LeaseOptions& options, const LeaseState& state) {
                 fmt::format("Lease {}/{} is held by {}", options.namespace_, options.name, base::escape(state.holder)));
     if (!state.acquire_time.empty()) { error.detail("since", base::escape(state.acquire_time)); }
     error.detail("renewed", base::escape(state.renew_time));
-    return std::move(error.hint(fmt::format("wait until it has ended, or --break-lock {}", base::escape(state.holder)))).retryable();
+    return std::move(error.hint(fmt::format("wait until it has ended, or --break-lock '{}'", base::escape(state.holder)))).retryable();
 }
 
 Lease::Lease(Client& client, LeaseOptions options) : client_(client), options_(std::move(options)) {}
@@ -102,6 +103,8 @@ std::optional<LeaseState> Lease::try_acquire() {
         if (!winner || winner->holder != options_.holder) { return winner.value_or(LeaseState{}); }
         mine_ = *winner;  // a lost answer of our own request
     }
+    // A creation whose answer was lost may have found that of another kmm-upgrade, which writes under the same name.
+    if (mine_->holder != options_.holder) { return std::exchange(mine_, std::nullopt); }
     return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "sys/signals.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::kube {
@@ -150,13 +151,20 @@ void follow(Client& client, const Resource& resource, const ListQuery& query, Wa
     }
 }
 
+Error stopped_waiting(std::string_view what) {
+    return Error(sys::interrupt_requested() ? Exit::interrupted : Exit::timeout, "interrupted", fmt::format("interrupted while waiting for {}", what));
+}
+
 bool wait_for(Client& client, const Resource& resource, const Key& key,
               const std::function<bool(const std::optional<value::Node>&)>& done, milliseconds timeout, seconds poll) {
     const milliseconds start = client.clock().monotonic();
     ListQuery query;
     query.namespace_ = key.namespace_;
     query.field_selector = "metadata.name=" + key.name;
+    const auto& asked = client.options().stop_waiting;
+    const auto is_unwanted = [&] { return asked && asked(); };
     for (int round = 0;; ++round) {
+        if (is_unwanted()) { throw stopped_waiting(fmt::format("{} {}", resource.kind, key.to_string())); }
         const auto now_there = client.find(resource, key);
         if (done(now_there)) { return true; }
         const milliseconds left = timeout - (client.clock().monotonic() - start);
@@ -174,7 +182,7 @@ bool wait_for(Client& client, const Resource& resource, const Key& key,
                 is_done = done(event.type == EventType::deleted ? std::nullopt : std::optional(event.object));
                 return !is_done;
             },
-            [&] { return client.clock().monotonic() - start >= timeout; });
+            [&] { return is_unwanted() || client.clock().monotonic() - start >= timeout; });
         if (is_done) { return true; }
         const milliseconds lasted = client.clock().monotonic() - round_start;
         if (end != WatchEnd::stopped && !has_event && lasted < milliseconds(500)) {

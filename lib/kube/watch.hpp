@@ -51,10 +51,14 @@ public:
 void follow(Client& client, const Resource& resource, const ListQuery& query, WatchReceiver& receiver);
 
 /// Waits until `done` holds for the object (nullopt: it is not there). Looks at it, then watches it for at most `poll`, then
-/// looks again, and so on: an event that is lost delays it, no more. False after `timeout`. Errors: those of Client.
+/// looks again, and so on: an event that is lost delays it, no more. False after `timeout`. Errors: those of Client; "interrupted" when
+/// ClientOptions::stop_waiting says so, with exit 124 if no signal did.
 [[nodiscard]] bool wait_for(Client& client, const Resource& resource, const Key& key,
                             const std::function<bool(const std::optional<value::Node>&)>& done,
                             std::chrono::milliseconds timeout, std::chrono::seconds poll = std::chrono::seconds(10));
+
+/// What a wait ends with that nobody wants any more: "interrupted", with exit 124 if no signal has asked for it.
+[[nodiscard]] Error stopped_waiting(std::string_view what);
 
 /// Cuts a watch's body into its JSON lines, however the network has cut it.
 class LineCutter {

@@ -11,13 +11,13 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "net/http.hpp"
+#include "net/proxy.hpp"
 #include "net/url.hpp"
 #include "sys/shared_library.hpp"
 
@@ -180,39 +180,6 @@ int on_progress(void* user, curl_off_t /*to_get*/, curl_off_t /*got*/, curl_off_
     return exchange.cancelled ? 1 : 0;
 }
 
-std::string variable(const char* lower, const char* upper) {
-    const char* value = std::getenv(lower);
-    if (value == nullptr && upper != nullptr) {
-        value = std::getenv(upper);
-    }
-    return value == nullptr ? std::string() : std::string(value);
-}
-
-/// True if libcurl will go through a proxy for `url` as far as the variables say (curl's manual, "Environment").
-bool goes_through_proxy(const Url& url) {
-    std::string proxy = url.scheme == "https" ? variable("https_proxy", "HTTPS_PROXY") : variable("http_proxy", nullptr);
-    if (proxy.empty()) {
-        proxy = variable("all_proxy", "ALL_PROXY");
-    }
-    if (proxy.empty()) {
-        return false;
-    }
-    const std::string exceptions = base::to_lower(variable("no_proxy", "NO_PROXY"));
-    for (std::string_view entry : base::split(exceptions, ',')) {
-        entry = base::trim(entry);
-        if (entry == "*") {
-            return false;
-        }
-        if (entry.starts_with('.')) {
-            entry.remove_prefix(1);
-        }
-        if (!entry.empty() && (url.host == entry || url.host.ends_with("." + std::string(entry)))) {
-            return false;
-        }
-    }
-    return true;
-}
-
 struct NamedScope {
     AddressScope scope = AddressScope::global;
     std::string address;
@@ -313,6 +280,12 @@ bool quotes_proxy(const std::string& reason) {
     return reason.find("proxy") < reason.find('\'') && reason.find('\'') != std::string::npos;
 }
 
+/// What a server says of our certificate; with TLS 1.3 it comes after the handshake, when something is read or written.
+bool refuses_certificate(std::string_view reason) {
+    const auto says = [&](std::string_view text) { return reason.find(text) != std::string_view::npos; };
+    return says(" alert ") && (says("certificate") || says("unknown ca") || says("access denied"));
+}
+
 Error classify(CURLcode code, const std::string& text, const Exchange& exchange) {
     const Request& request = exchange.request;
     const std::string url = redact_url(request.url);
@@ -328,7 +301,7 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
         return Error(Exit::integrity, "tls", "TLS: " + reason).detail("url", url).detail("expected", request.tls.pinned_key)
             .hint("the server has another key than --pinned-key names: if it was changed on purpose, name the new one");
     }
-    if (is_tls_fault(code)) {
+    if (is_tls_fault(code) || refuses_certificate(reason)) {
         Error error(Exit::integrity, "tls", "TLS: " + reason);
         error.detail("url", url);
         const bool plain = reason.find("wrong version number") != std::string::npos ||

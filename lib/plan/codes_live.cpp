@@ -35,6 +35,7 @@ constexpr std::array k_live_texts{
     CodeText{"kubeconfig-not-found", "error", "there is no such kubeconfig", "", "correct --kubeconfig or KUBECONFIG"},
     CodeText{"label-left", "finding", "nodes have labels of a Module that is gone", "They would count again for a new Module of that name.",
              "remove the label"},
+    CodeText{"network-timeout", "error", "the time of --timeout was over before the API server had answered", "", "give more time, or less to read"},
     CodeText{"no-users", "error", "nothing tells who uses the module", "--evict-users wants a device plugin or a DRA driver in the Module.",
              "name resources with --resource, or use --drain"},
     CodeText{"object-not-found", "error", "the cluster has no such object", "", ""},

@@ -27,6 +27,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds k_term_grace{2000};
+constexpr int k_ask_again_ms = 1000;
 /// A grandchild may keep the pipes open (an ssh master); we wait this long for the rest of the child's own output.
 constexpr std::chrono::milliseconds k_drain_grace{200};
 
@@ -226,9 +227,14 @@ public:
                 if (pid_ <= 0) {
                     break;
                 }
-                signal_all(result_.timed_out ? SIGKILL : SIGTERM);
-                next = result_.timed_out ? never : SteadyClock::now() + k_term_grace;
-                result_.timed_out = true;
+                const bool is_ending = result_.timed_out || result_.cancelled;
+                signal_all(is_ending ? SIGKILL : SIGTERM);
+                next = is_ending ? never : SteadyClock::now() + k_term_grace;
+                result_.timed_out = !result_.cancelled;
+            } else if (pid_ > 0 && !result_.timed_out && !result_.cancelled && spec_.cancelled && spec_.cancelled()) {
+                result_.cancelled = true;
+                signal_all(SIGTERM);
+                next = SteadyClock::now() + k_term_grace;
             }
         }
         lines_.finish();
@@ -297,6 +303,9 @@ private:
         if (deadline != SteadyClock::time_point::max()) {
             const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
             wait_ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+        }
+        if (spec_.cancelled && (wait_ms < 0 || wait_ms > k_ask_again_ms)) {
+            wait_ms = k_ask_again_ms;
         }
         if (::poll(watched.data(), watched.size(), wait_ms) < 0) {
             const int saved = errno;

@@ -18,6 +18,7 @@ struct ProcessSpec {
     std::string stdin_text;                    ///< fed completely, then closed
     std::vector<std::pair<std::string, std::string>> extra_env;
     std::optional<std::chrono::milliseconds> timeout;  ///< then SIGTERM, after 2 s SIGKILL
+    std::function<bool()> cancelled;           ///< optional, asked once a second and after signals: true ends it as the timeout does
     std::size_t output_max = 16U << 20U;       ///< bytes kept of each stream; the rest is read and dropped
     std::function<void(std::string_view)> on_stderr_line;  ///< optional, called while the child runs
     /// Own session, so that a terminal's Ctrl-C reaches only the parent.
@@ -28,6 +29,7 @@ struct ProcessResult {
     int exit_code = -1;        ///< valid when `signal` is 0
     int signal = 0;            ///< the signal that ended the child, else 0
     bool timed_out = false;
+    bool cancelled = false;    ///< ended because ProcessSpec::cancelled said so
     std::string out, err;
 };
 

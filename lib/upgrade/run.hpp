@@ -59,6 +59,7 @@ struct Options {
     bool drain_unmanaged = false;        ///< Pods without a controller are evicted too
     bool drain_local_data = false;       ///< Pods with an emptyDir are evicted too
     std::int64_t grace_seconds = 0;      ///< of evicted Pods, 0: their own
+    bool evict_at_once = false;          ///< evicted Pods get no time at all, whatever grace_seconds says
     bool count_unavailable = false;      ///< nodes that others made unavailable count towards max_unavailable
     std::int64_t failure_budget = 0;     ///< nodes that may fail before no other one is begun
     std::int64_t soak_ms = 0;            ///< how long a node is watched before it is done

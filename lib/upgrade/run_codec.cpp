@@ -169,6 +169,7 @@ void visit_options(const Visitor& visit, Record& it) {
     visit.flag("drainUnmanaged", it.drain_unmanaged, false);
     visit.flag("drainLocalData", it.drain_local_data, false);
     visit.number("graceSeconds", it.grace_seconds);
+    visit.flag("evictAtOnce", it.evict_at_once, false);
     visit.flag("countUnavailable", it.count_unavailable, false);
     visit.number("failureBudget", it.failure_budget);
     visit.number("soakMs", it.soak_ms);

@@ -2,6 +2,10 @@
 #include "kmm-plan/live.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "kmm-plan/render_hub.hpp"
@@ -44,6 +48,7 @@ struct LiveCluster::Parts {
     sys::LinuxClock clock;
     sys::LinuxRandom random;
     std::unique_ptr<kube::Client> client;
+    std::optional<std::chrono::milliseconds> timeout;  ///< of the whole command
 };
 
 LiveCluster::LiveCluster(const cli::Args& args, const std::string& context_name, cli::Context& context)
@@ -56,12 +61,29 @@ LiveCluster::LiveCluster(const cli::Args& args, const std::string& context_name,
     if (const auto timeout = args.get("api-timeout")) {
         options.api_timeout = base::parse_duration(*timeout).value_or(options.api_timeout);
     }
+    if (const auto timeout = args.get("timeout")) { parts_->timeout = base::parse_duration(*timeout); }
+    if (parts_->timeout) {
+        const auto end = parts_->clock.monotonic() + *parts_->timeout;
+        options.cancelled = [&clock = parts_->clock, end] { return clock.monotonic() >= end; };
+        options.api_timeout = std::min(options.api_timeout, *parts_->timeout);
+        options.request_timeout = std::min(options.request_timeout, *parts_->timeout);
+    }
     parts_->client = kube::make_client(std::move(connection), parts_->clock, parts_->random, std::move(options));
 }
 
 LiveCluster::~LiveCluster() = default;
 
 kube::Client& LiveCluster::client() noexcept { return *parts_->client; }
+
+void LiveCluster::in_time(const std::function<void()>& body) const {
+    try {
+        body();
+    } catch (const Error& error) {
+        if (!parts_->timeout || (error.code() != "interrupted" && error.code() != "api-unreachable")) { throw; }
+        throw Error(Exit::timeout, "network-timeout", fmt::format("no complete answer within {}, as --timeout says", base::format_duration(*parts_->timeout)))
+            .detail("last", error.message());
+    }
+}
 
 const std::string& LiveCluster::name() const noexcept { return parts_->client->connection().context; }
 

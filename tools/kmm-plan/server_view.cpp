@@ -42,6 +42,12 @@ Node merge_patch_between(const Node& from, const Node& to) {
 }
 
 std::optional<Node> ServerView::after(const std::string& kind, const std::string& name, const Node& observed, const Node& wanted) {
+    std::optional<Node> result;
+    live_.in_time([&] { result = ask(kind, name, observed, wanted); });
+    return result;
+}
+
+std::optional<Node> ServerView::ask(const std::string& kind, const std::string& name, const Node& observed, const Node& wanted) {
     const kube::Resource& resource = kind == "Node" ? kube::resources::k_nodes : kube::resources::k_node_modules_configs;
     kube::Client& client = live_.client();
     if (!is_allowed_ || (!resource.group.empty() && !client.serves(resource))) { return std::nullopt; }

@@ -25,6 +25,9 @@ public:
     [[nodiscard]] const Diagnostics& findings() const noexcept { return findings_; }
 
 private:
+    [[nodiscard]] std::optional<value::Node> ask(const std::string& kind, const std::string& name, const value::Node& observed,
+                                                 const value::Node& wanted);
+
     LiveCluster& live_;
     Diagnostics findings_;
     bool is_allowed_ = true;

@@ -107,8 +107,9 @@ Source read_directory(const std::string& directory) {
 Source read_live(const cli::Args& args, cli::Context& context, const std::string& name, bool has_documents) {
     auto live = std::make_shared<LiveCluster>(args, name, context);
     const kube::FleetQuery query = fleet_query(context.verb.name, args);
-    kube::Fleet fleet = with_context([&] { return "cluster " + base::escape(live->name()); },
-                                     [&] { return kube::read_fleet(live->client(), query); });
+    kube::Fleet fleet;
+    with_context([&] { return "cluster " + base::escape(live->name()); },
+                 [&] { live->in_time([&] { fleet = kube::read_fleet(live->client(), query); }); });
     if (!fleet.has_kmm && !has_documents && query.hub != kube::FleetQuery::Hub::all) {
         throw Error(Exit::not_found, "kmm-not-installed",
                     fmt::format("cluster {} has no kind Module (kmm.sigs.x-k8s.io/v1beta1)", base::escape(live->name())))

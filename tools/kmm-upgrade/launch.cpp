@@ -89,7 +89,13 @@ void take_drain_options(const cli::Args& args, upgrade::Options& options) {
         throw Error(Exit::usage, "missing-option", "--resource is about --evict-users, which is missing").hint("add --evict-users");
     options.drain_unmanaged = args.flag("force");
     options.drain_local_data = args.flag("delete-emptydir-data");
-    options.grace_seconds = count_option(args, "grace-period", 0, 1);
+    // As kubectl has it: -1 is the Pods' own.
+    const auto grace = count_option(args, "grace-period", -1, -1);
+    options.grace_seconds = std::max<std::int64_t>(grace, 0);
+    options.evict_at_once = grace == 0;
+    if (options.evict_at_once && options.drain && !options.drain_unmanaged)
+        throw Error(Exit::usage, "missing-option", "--grace-period 0 kills Pods at once and waits for nothing that they do: it needs --force")
+            .hint("--grace-period 1 is the shortest without; --force also evicts Pods without a controller");
     if (options.drain) return;
     for (const auto* name : {"force", "delete-emptydir-data", "grace-period"})
         if (args.flag(name) || args.get(name))

@@ -65,7 +65,7 @@ std::vector<cli::Option> walk_options() {
             option("evict-users", "", "as --drain, but evict only users of the module's devices"), resource,
             option("force", "", "with --drain: also evict Pods without a controller"),
             option("delete-emptydir-data", "", "with --drain: also evict Pods with an emptyDir"),
-            option("grace-period", "SECONDS", "with --drain: of evicted Pods, instead of their own"),
+            option("grace-period", "SECONDS", "with --drain: of evicted Pods; -1: their own, 0: at once, with --force"),
             option("or-resume", "", "resume this upgrade instead, if it is recorded already"),
             option("dry-run", "", "print every action and do none")};
 }

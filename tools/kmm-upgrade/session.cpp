@@ -187,6 +187,7 @@ std::unique_ptr<cluster::ClusterStore> Session::open_cluster(const std::string& 
     options.api_timeout = api_timeout_;
     if (context_.verbosity >= 0)
         kube::tell_all(options, [&console = context_.console](const std::string& line) { console.err(line + "\n"); });
+    options.stop_waiting = [this] { return stopped(); };
     options.before_change = [this] {
         if (lease_) require_lease();
     };
@@ -333,7 +334,7 @@ drive::Ended recording_loss(drive::Driver& driver, const drive::Recorder& record
     try {
         return body();
     } catch (const Error& error) {
-        if (!cluster::ends_run(error)) throw;
+        if (!cluster::ends_run(error) || error.code() == "interrupted") throw;
         // No node has failed: what is under way is looked at by whoever resumes.
         if (!recorder.run().paused) driver.pause(error.code(), error.message());
         if (!cluster::is_server_trouble(error)) throw;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+
 #include "cluster/pod_outcome.hpp"
 #include "cluster/pod_runner.hpp"
 #include "unit/kube/fixture.hpp"
@@ -31,6 +33,7 @@ public:
         kube::ClientOptions options;
         options.retry = {3, milliseconds(5), milliseconds(20), 0.0};
         options.api_timeout = seconds(2);
+        options.stop_waiting = [this] { return looks_left == 0; };
         client_ = std::make_unique<kube::Client>(
             std::move(connection), kube::Seams{[] { return std::make_unique<net::CurlHttpClient>(); }, clock_, random_}, std::move(options));
     }
@@ -61,11 +64,13 @@ public:
         return "";
     }
     std::string node_ready = "Unknown";  ///< the node's condition
+    std::atomic<int> looks_left{-1};     ///< at a Pod, before somebody wants to stop; below zero: for ever
     FakeReply refusal;  ///< answer to POST if its status is not 200
 
 private:
     static void set_status(Node& pod, const std::string& text) { pod.set("status", tree(text)); }
     FakeReply look(Node& pod, std::vector<std::string>& script) {
+        if (looks_left > 0) { --looks_left; }
         const std::string now = script.front();
         if (script.size() > 1) { script.erase(script.begin()); }
         if (now == k_gone) {
@@ -308,6 +313,39 @@ TEST_CASE("worker Pods: a node that was left clear is not looked at again") {
         server.leave("theirs", "run-2", "check", {k_running});  // would be in the way
         CHECK(runner.run(load_call()).end == CallEnd::completed);
     }
+}
+
+TEST_CASE("worker Pods: somebody who wants to stop is heard at once; what changes the node goes on, nothing else is left behind") {
+    struct Row {
+        WorkerCall call;
+        const char* status;
+        const char* text;
+        std::size_t changes;
+    };
+    const Row rows[] = {
+        {load_call(seconds(600)), k_running, "interrupted; worker Pod drivers/kmm-upgrade-load-node-a-hello-", 1},
+        {load_call(seconds(600)), k_creating, "interrupted while waiting for Pod drivers/kmm-upgrade-load-node-a-hello-", 2},
+        {status_call(), k_running, "interrupted while waiting for Pod drivers/kmm-upgrade-status-node-a-hello-", 2},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.text);
+        PodServer server({row.status});
+        server.looks_left = 3;
+        auto runner = server.runner();
+        const auto error = error_of([&] { static_cast<void>(runner.run(row.call)); });
+        CHECK(error.code() == "interrupted");
+        CHECK(error.exit() == Exit::timeout);  // no signal came
+        CHECK_MESSAGE(error.message().starts_with(row.text), error.message());
+        CHECK(server.changes().size() == row.changes);
+        CHECK((server.changes().back().starts_with("DELETE") == (row.changes == 2)));
+        CHECK(error_of([&] { static_cast<void>(runner.run(row.call)); }).code() == "interrupted");
+        CHECK(server.changes().size() == row.changes);  // and nothing is begun
+    }
+    PodServer server({k_done});
+    server.leave("old-load", "run-1", "load", {k_running});
+    server.looks_left = 2;
+    CHECK(error_of([&] { static_cast<void>(server.runner().run(status_call())); }).message() == "interrupted while waiting for Pod drivers/old-load");
+    CHECK(server.changes().empty());
 }
 
 TEST_CASE("worker Pods: what the server refuses is a result") {

@@ -49,6 +49,26 @@ TEST_CASE("a drained node: checked first, emptied, upgraded, given back") {
     CHECK(drive.recorder.node("node-a").message == "loaded kmm_hello BBBB2222, uncordoned");
 }
 
+TEST_CASE("evicted Pods get their own time, as long as is said, or none") {
+    struct Row {
+        std::int64_t seconds;
+        bool at_once;
+        std::optional<int> asked;
+    };
+    for (const auto& row : {Row{0, false, std::nullopt}, Row{7, false, 7}, Row{0, true, 0}}) {
+        CAPTURE(row.seconds);
+        World world(1);
+        world.workloads.pods_of["node-a"] = {make_pod("shop", "web-1")};
+        auto options = draining();
+        options.grace_seconds = row.seconds;
+        options.evict_at_once = row.at_once;
+        Drive drive(world, world.prepare(options));
+        Drive resumed(world, drive.journal.entries);  // as the record has it
+        CHECK(resumed.driver.walk() == Ended::complete);
+        CHECK(world.workloads.graces == std::vector<std::optional<int>>{row.asked});
+    }
+}
+
 TEST_CASE("a run that does not drain touches neither cordons nor Pods, and its record says nothing of them") {
     World world(1);
     world.workloads.pods_of["node-a"] = {make_pod("shop", "web-1")};

@@ -129,6 +129,7 @@ public:
     std::vector<api::DisruptionBudget> all_budgets;
     std::vector<api::DeviceClaim> all_claims;
     std::vector<std::string> calls;   ///< "node cordon", "node evict NS/NAME"
+    std::vector<std::optional<int>> graces;  ///< of every eviction that was asked for
     std::function<void()> on_write;   ///< before and after every write; may throw
     /// May answer an eviction itself.
     std::function<std::optional<cluster::PodEviction>(const api::WorkloadPod&)> on_evict;
@@ -148,7 +149,8 @@ public:
     [[nodiscard]] std::vector<api::WorkloadPod> pods(const std::string& node) override { return pods_of[node]; }
     [[nodiscard]] std::vector<api::DisruptionBudget> budgets() override { return all_budgets; }
     [[nodiscard]] std::vector<api::DeviceClaim> claims() override { return all_claims; }
-    cluster::PodEviction evict(const api::WorkloadPod& pod, std::optional<int>) override {
+    cluster::PodEviction evict(const api::WorkloadPod& pod, std::optional<int> grace_seconds) override {
+        graces.push_back(grace_seconds);
         for (auto& [node, pods] : pods_of) {
             const auto found = std::find_if(pods.begin(), pods.end(), [&](const auto& item) { return item.uid == pod.uid; });
             if (found == pods.end()) continue;

@@ -106,6 +106,20 @@ TEST_CASE("the user's check decides, gets the facts of the node, and is not read
     CHECK(drive.recorder.node("node-a").reason == "command-not-found");
 }
 
+TEST_CASE("a check that takes long is ended when somebody wants to stop, and is no failure") {
+    World world(1);
+    upgrade::Options options;
+    options.check = "sh -c 'echo begun; sleep 60'";
+    Drive* running = nullptr;
+    Drive drive(world, world.prepare(options), [&](const upgrade::Event& event, const upgrade::Run&, const std::string&) {
+        if (event.to == "validating") running->stop = true;
+    });
+    running = &drive;
+    CHECK(drive.driver.walk() == Ended::interrupted);
+    CHECK(drive.state("node-a") == "validating");
+    CHECK(drive.recorder.run().find("node-a")->reason.empty());
+}
+
 TEST_CASE("no node begins outside the window; what has begun goes on") {
     World world(2);
     upgrade::Options options;

@@ -2,6 +2,7 @@
 // An API server that is away, a Node that is deleted.
 #include <doctest/doctest.h>
 
+#include "drive/takeover.hpp"
 #include "unit/drive/fakes.hpp"
 
 using namespace kmm;
@@ -42,6 +43,54 @@ TEST_CASE("a server that is away for too long fails no node: the step stays open
         drive.driver.resume();
         CHECK(drive.driver.walk() == Ended::complete);
         CHECK(world.dump() == calm.dump());
+    }
+}
+
+TEST_CASE("a survey, like all preparations, ends with a server that is away or a Lease that is lost, and blames no node") {
+    for (const std::string code : {"api-unreachable", "lease-lost", "interrupted"}) {
+        CAPTURE(code);
+        World world(2);
+        world.store.objects.node_modules_configs.clear();
+        world.nodes.fault = [&](const cluster::WorkerCall&, const auto&) -> std::optional<cluster::WorkerReply> {
+            throw Error(Exit::unavailable, code, "no");
+        };
+        Worker worker(world.nodes);
+        StartRequest request;
+        request.name = "kmm-hello";
+        request.to_version = "v2";
+        const auto code_of = [&](const auto& act) {
+            try {
+                static_cast<void>(act());
+            } catch (const Error& error) {
+                return error.code();
+            }
+            return std::string("none");
+        };
+        const auto ignore = [](const auto&, const auto&) {};
+        CHECK(code_of([&] { return survey_held(world.store.read(), worker, world.clock, request, ignore); }) == code);
+        CHECK(code_of([&] { return prepare(world.store.read(), worker, world.clock, request, ignore); }) == code);
+        world.nodes.fault = [&](const cluster::WorkerCall&, const auto&) { return std::optional(FakeNodes::error(130, "interrupted", "killed there")); };
+        CHECK(survey_held(world.store.read(), worker, world.clock, request, ignore).front().message == "worker-failed: killed there");
+    }
+}
+
+TEST_CASE("an interrupted wait for a worker leaves the step open, says so, and another process goes on") {
+    for (const std::string verb : {"status", "check", "unload", "load"}) {
+        CAPTURE(verb);
+        World world(2);
+        Drive drive(world, world.prepare());
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
+            if (call.args.front() != verb || drive.stop) return std::nullopt;
+            drive.stop = true;
+            throw Error(Exit::interrupted, "interrupted", "interrupted while waiting");
+        };
+        CHECK(drive.driver.walk() == Ended::interrupted);
+        for (const auto& node : drive.recorder.run().nodes) CHECK_FALSE(upgrade::is_failed_node_state(node.state));
+        world.nodes.fault = nullptr;
+        Drive again(world, drive.journal.entries);
+        again.driver.resume();
+        CHECK(again.driver.walk() == Ended::complete);
+        CHECK(world.nodes.nodes.at("node-b").live == "BBBB2222");
     }
 }
 

@@ -260,6 +260,11 @@ TEST_CASE("kubeconfig: an exec plugin as it is written") {
     CHECK(found.exec->interactive == Interactive::if_available);
     CHECK(found.exec->install_hint == "get it");
     CHECK(found.exec->provide_cluster_info);
+    for (const std::string written : {"token: t", "tokenFile: tok", "username: u, password: p"}) {
+        CAPTURE(written);
+        const std::string both = home.put("both", config(k_server, written + ", exec: {command: login, apiVersion: client.authentication.k8s.io/v1beta1}"));
+        CHECK_FALSE(load_connection(home.of(both)).exec.has_value());
+    }
 }
 
 }

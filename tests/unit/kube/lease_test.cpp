@@ -90,6 +90,21 @@ private:
 
 TEST_SUITE("kube::unit") {
 
+TEST_CASE("Lease: one that another kmm-upgrade created while our own creation was in doubt is not ours") {
+    const std::string theirs =
+        R"({"kind":"Lease","metadata":{"name":"run","namespace":"ops","uid":"u","resourceVersion":"7","managedFields":[{"manager":"kmm-tools","operation":"Update"}]},)"
+        R"("spec":{"holderIdentity":"two","leaseDurationSeconds":15}})";
+    Scripted scripted({status_reply(404, "NotFound", "no lease"), status_reply(503, "", "away"), status_reply(409, "AlreadyExists", "exists"),
+                       reply(200, theirs)});
+    Lease one(*scripted.client, {"ops", "run", "one", seconds(15)});
+    const auto other = one.try_acquire();
+    REQUIRE(other.has_value());
+    CHECK(other->holder == "two");
+    CHECK_FALSE(one.is_safe());
+    CHECK(error_of([&] { one.renew(); }).code() == "lease-lost");
+    CHECK(scripted.targets().size() == 4);
+}
+
 TEST_CASE("Lease: taken, renewed, given up, taken by the next") {
     LeaseServer server;
     Lease one = server.lease("one");

@@ -189,11 +189,11 @@ TEST_CASE("exec plugin: not there, or in want of a terminal") {
     Connection connection;
     connection.exec = ExecPlugin{};
     connection.exec->command = "/nowhere/login";
-    connection.exec->install_hint = "install it so";
+    connection.exec->install_hint = "install it so:\n  get login\n";
     SleepyClock clock;
     const Error absent = error_of([&] { return Credentials(connection, clock, {}).proof(); });
     CHECK(absent.message() == "login program /nowhere/login: there is no such program");
-    CHECK(absent.hint() == "install it so");
+    CHECK(absent.hint() == "install it so:\n  get login");
     connection.exec->interactive = Interactive::always;
     CHECK(error_of([&] { return Credentials(connection, clock, {}).proof(); }).message().find("wants a terminal") != std::string::npos);
 }

@@ -76,6 +76,18 @@ TEST_SUITE("sys::unit") {
         CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
     }
 
+    TEST_CASE("a child that nobody waits for any more is ended as after the timeout") {
+        ProcessSpec spec = shell("echo begun; sleep 60");
+        spec.cancelled = [] { return true; };
+        const sys::ProcessResult result = sys::run_process(spec);
+        CHECK(result.cancelled);
+        CHECK_FALSE(result.timed_out);
+        CHECK(result.signal == SIGTERM);
+        spec = shell("exit 3");
+        spec.cancelled = [] { return false; };
+        CHECK_FALSE(sys::run_process(spec).cancelled);
+    }
+
     TEST_CASE("a child that ignores SIGTERM gets SIGKILL") {
         ProcessSpec spec = shell("trap '' TERM; while :; do sleep 0.05; done");
         spec.timeout = std::chrono::milliseconds(100);
