@@ -128,4 +128,57 @@ TEST_CASE("an interrupt while the server is away leaves the step open") {
     CHECK(drive.driver.walk() == Ended::complete);
 }
 
+TEST_CASE("a result that is another verb's, or names no build, is no success") {
+    for (const std::string verb : {"check", "load"}) {
+        CAPTURE(verb);
+        World world(1);
+        Drive drive(world, world.prepare());
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
+            if (call.args.front() != verb) return std::nullopt;
+            cluster::WorkerReply reply;
+            const char* said = verb == "load" ? "check" : "";
+            reply.document = value::Node::mapping({{"kind", "WorkerResult"}, {"verb", said}, {"outcome", "passed"}});
+            return reply;
+        };
+        CHECK(drive.driver.walk() == Ended::paused);
+        CHECK(drive.recorder.node("node-a").reason == "worker-failed");
+        CHECK(world.store.find("node-a").meta.labels.count(api::label_version_ready("drivers", "kmm-hello")) == (verb == "check" ? 1 : 0));
+    }
+}
+
+TEST_CASE("what others change while a node is brought to its version is no success of this run, and a retry sets it again") {
+    const auto key = api::label_version_module("drivers", "kmm-hello");
+    struct Row {
+        std::function<void(World&)> change;
+        const char* message;
+    };
+    const Row rows[] = {
+        {[&](World& world) { world.store.find("node-a").meta.labels[key] = "v9"; }, "somebody has set label version-module to v9, while this run brought the node to v2"},
+        {[&](World& world) { world.store.find("node-a").meta.labels.erase(api::label_version_worker_pod("drivers", "kmm-hello")); },
+         "somebody has set label version-worker-pod to nothing, while this run brought the node to v2"},
+        {[](World& world) { world.store.objects.node_modules_configs.at(0).spec.at(0).config.container_image = "reg/other:1"; },
+         "somebody has set spec of its NodeModulesConfig to reg/other:1, while this run brought the node to v2"},
+        {[](World& world) { world.store.objects.node_modules_configs.at(0).status.clear(); },
+         "somebody has set status of its NodeModulesConfig to nothing, while this run brought the node to v2"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.message);
+        World world(1);
+        bool has_loaded = false;
+        Drive drive(world, world.prepare());
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
+            if (call.args.front() == "status" && drive.recorder.node("node-a").state == "loaded" && !std::exchange(has_loaded, true)) row.change(world);
+            return std::nullopt;
+        };
+        CHECK(drive.driver.walk() == Ended::paused);
+        CHECK(drive.recorder.node("node-a").reason == "label-changed");
+        CHECK(drive.recorder.node("node-a").message == row.message);
+        drive.driver.retry("node-a");
+        CHECK(drive.driver.walk() == Ended::complete);
+        CHECK(world.store.find("node-a").meta.labels[key] == "v2");
+        CHECK(world.store.objects.node_modules_configs.at(0).spec.at(0).config.container_image == "reg/hello:v2");
+        CHECK(world.store.objects.node_modules_configs.at(0).status.size() == 1);
+    }
+}
+
 }  // TEST_SUITE
