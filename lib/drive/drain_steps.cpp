@@ -118,7 +118,11 @@ NodeSteps::Facts NodeSteps::drain(const std::string& name, const Deadline& deadl
     const auto options = tools_.recorder.run().options;
     const auto rules = drain_rules_of(options, tools_.fleet.module_or_name(), tools_.workloads);
     std::optional<int> grace;
-    if (options.grace_seconds > 0 || options.evict_at_once) grace = options.evict_at_once ? 0 : static_cast<int>(options.grace_seconds);
+    if (options.evict_at_once) {
+        grace = 0;
+    } else if (options.grace_seconds > 0) {
+        grace = static_cast<int>(options.grace_seconds);
+    }
     Evictions evictions(tools_.workloads, tools_.clock, grace);
     auto next_word = k_first_word;
     for (milliseconds pause{1000};; pause = k_look_again) {

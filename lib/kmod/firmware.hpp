@@ -25,11 +25,12 @@ void check_firmware_path(const std::string& path);
 /// Errors: data as above; from_errno.
 bool set_firmware_search_path(const HostPaths& host, const std::string& path);
 
-/// Copies every regular file below `from`, and what a link in it to another of them means, to the same relative path below `to`, on behalf of `owner` (a module). Directories
-/// are created 0755. Which module put which file there is kept in `to`/.kmm-worker-firmware, written before any file, so
-/// that a kill or a reboot leaves no file without an owner. A file that has these bytes already is left alone; a file of
-/// somebody else with other bytes is kept beside as NAME.kmm-saved. Returned in path order. On an error the owner's files
-/// are removed again. Errors: from_errno; io "firmware-manifest" for a damaged list; unsafe "image-unsafe" for a link that leaves `from`.
+/// Copies every regular file below `from`, and what a link in it to another of them means, to the same relative path below `to`,
+/// on behalf of `owner` (a module). Directories are created 0755. Which module put which file there is kept in
+/// `to`/.kmm-worker-firmware, written before any file, so that a kill or a reboot leaves no file without an owner. A file that has
+/// these bytes already is left alone; a file of somebody else with other bytes is kept beside as NAME.kmm-saved. Returned in path
+/// order. On an error the owner's files are removed again. Errors: from_errno; io "firmware-manifest" for a damaged list; unsafe
+/// "image-unsafe" for a link that leaves `from`, "image-limit" for too many files or levels.
 std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner);
 /// Gives up the owner's files below `to`: one that no other module owns is removed, or what was there before is put back,
 /// unless its bytes have changed; files that were there anyway stay. Returns the paths that were left because they changed.

@@ -30,7 +30,7 @@ constexpr std::size_t k_header_bytes_max = 256U << 10U;
 /// What is called of libcurl. With the thirty libraries that it needs it takes half of the start of a process, and most
 /// commands ask no server: it is loaded with the first request.
 class Curl {
-    sys::SharedLibrary library_{"libcurl.so.4"};
+    sys::SharedLibrary library_{"libcurl.so.4", "libcurl4"};
 
 public:
     decltype(&curl_easy_cleanup) easy_cleanup = library_.function<decltype(curl_easy_cleanup)>("curl_easy_cleanup");

@@ -11,25 +11,26 @@ namespace kmm::sys {
 
 namespace {
 
-Error library_missing(const char* name, const char* wanted) {
+Error library_missing(const char* name, const char* package, const char* wanted) {
     const char* reason = ::dlerror();
     return Error(Exit::io, "library-missing",
                  fmt::format("expected {} in {}: {}", wanted, name, base::escape(reason == nullptr ? "no reason given" : reason)))
-        .hint("install the package that holds it; in Debian 12: libcurl4");
+        .hint(fmt::format("install the package that holds it; in Debian 12: {}", package));
 }
 
 }  // namespace
 
-SharedLibrary::SharedLibrary(const char* name) : name_(name), handle_(::dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
+SharedLibrary::SharedLibrary(const char* name, const char* package)
+    : name_(name), package_(package), handle_(::dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) {
-        throw library_missing(name, "a shared library");
+        throw library_missing(name, package, "a shared library");
     }
 }
 
 void* SharedLibrary::address(const char* symbol) const {
     void* found = ::dlsym(handle_, symbol);
     if (found == nullptr) {
-        throw library_missing(name_, symbol);
+        throw library_missing(name_, package_, symbol);
     }
     return found;
 }

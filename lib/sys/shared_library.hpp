@@ -7,8 +7,9 @@ namespace kmm::sys {
 /// many others in and that most commands never call. Stays loaded until the process ends.
 class SharedLibrary {
 public:
-    /// Loads `name` ("libcurl.so.4") as the dynamic linker searches. Throws Error with exit 74, code "library-missing".
-    explicit SharedLibrary(const char* name);
+    /// Loads `name` ("libcurl.so.4") as the dynamic linker searches. `package` is that of Debian 12 that holds it. Throws Error
+    /// with exit 74, code "library-missing".
+    SharedLibrary(const char* name, const char* package);
 
     /// The function `symbol`, as the type that its header declares. Throws as the constructor if the library has none.
     template <typename Function>
@@ -20,6 +21,7 @@ private:
     [[nodiscard]] void* address(const char* symbol) const;
 
     const char* name_;
+    const char* package_;
     void* handle_;
 };
 
