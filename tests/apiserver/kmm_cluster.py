@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A real Kubernetes API server with fake nodes, on loopback: no root, no containers, no kubectl."""
+"""A real Kubernetes API server with fake nodes, on loopback: no root, no containers."""
 import argparse
 import os
 import pathlib

@@ -50,12 +50,12 @@ class RealCase(ClusterCase):
 
 
 class Rendered(RealCase):
-    """kmm-plan render worker-pods, applied: what an admin does by hand."""
+    """kmm-plan render worker-pods | kubectl apply -f -: what an admin does by hand."""
 
     def finished(self, pod):
-        """Applies a Pod; what its worker said when it has succeeded."""
+        """`kubectl apply` of a Pod; what its worker said when it has succeeded."""
         path = self.api.path_of(pod)
-        self.api.apply(pod)
+        self.kubectl("apply", "--validate=strict", "-f", "-", stdin=json.dumps(pod))
         begun = time.monotonic()
 
         def ended():

@@ -6,11 +6,12 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 
 from lab.common import wait_for
 
-from . import manifests
+from . import binaries, manifests
 from .client import ApiError
 from .servers import Cluster
 
@@ -44,6 +45,17 @@ class ClusterCase(unittest.TestCase):
         """The objects that one of our commands prints with -o json: those of a List, or the one there is."""
         document = json.loads(self.tool(*arguments, "-o", "json", stdin=stdin, expect=expect))
         return document["items"] if document["kind"] == "List" else [document]
+
+    def kubectl(self, *arguments, stdin=""):
+        """Runs kubectl, of the servers' version, as the admin; its standard output. It must succeed, without a warning: but for
+        kubectl's own, that it did not make what is there, which says nothing of what it was given."""
+        with tempfile.TemporaryDirectory() as home:
+            done = subprocess.run([str(binaries.servers()), "kubectl", "--kubeconfig", str(self.cluster.kubeconfig), *map(str, arguments)],
+                                  input=stdin, capture_output=True, text=True, check=False, timeout=300,
+                                  env={"PATH": os.environ["PATH"], "HOME": home})
+        said = [line for line in done.stderr.splitlines() if "is missing the kubectl.kubernetes.io/last-applied" not in line]
+        self.assertEqual((done.returncode, said), (0, []), f"kubectl {' '.join(map(str, arguments))}\n{done.stdout[-4000:]}")
+        return done.stdout
 
     def wait(self, what, probe, timeout=30):
         return wait_for(what, probe, timeout, 0.05)
