@@ -20,6 +20,8 @@ if(KMM_SANITIZE)
                                                 -fno-sanitize=null,alignment,vptr,object-size -Wcast-align=strict
                                                 -fno-omit-frame-pointer)
   target_link_options(kmm_options INTERFACE -fsanitize=address,undefined)
+  add_library(kmm_trace_pc STATIC ${CMAKE_CURRENT_LIST_DIR}/trace_pc.cpp)
+  target_link_libraries(kmm_options INTERFACE kmm_trace_pc)
 endif()
 
 add_library(kmm_warnings INTERFACE)
@@ -50,6 +52,10 @@ function(kmm_room name)
   if(KMM_SANITIZE)
     # Optimising takes long with sanitizers. It pays for what every process and most tests run through.
     target_compile_options(kmm_${name} PRIVATE $<IF:$<IN_LIST:${name},base;value;record>,-O1,-O0>)
+    # For the fuzz targets: the rooms that read what others wrote.
+    if(name MATCHES "^(value|api|image|plan|registry|cluster|kmod)$")
+      target_compile_options(kmm_${name} PRIVATE -fsanitize-coverage=trace-pc)
+    endif()
   endif()
   # Every byte of a cluster's dump runs through these two, also in a build that is quick to make.
   if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" AND NOT KMM_SANITIZE AND name MATCHES "^(value|api)$")

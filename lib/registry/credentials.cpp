@@ -47,6 +47,14 @@ std::string normalise_key(std::string_view key) {
     return host + std::string(key.substr(slash));
 }
 
+/// A key as a message names it: nothing before an "@", which would be a user and a password, and no more than a host's name has.
+std::string shown_key(std::string_view key) {
+    constexpr std::size_t longest = 255;
+    key.remove_prefix(key.rfind('@') + 1);  // npos + 1 is 0
+    const bool whole = key.size() <= longest;
+    return base::escape(key.substr(0, longest)) + (whole ? "" : "...");
+}
+
 void add_entries(const value::Node& auths, const std::string& file, std::vector<Credential>& result) {
     for (const value::Member& member : auths.members()) {
         if (!member.value.is_mapping()) {
@@ -69,7 +77,7 @@ void add_entries(const value::Node& auths, const std::string& file, std::vector<
             const std::size_t colon = plain ? plain->find(':') : std::string::npos;
             if (!plain || colon == std::string::npos) {
                 throw bad_file(file, fmt::format("the auth of registry {} is not base64 of user:password",
-                                                 base::escape(credential.key)));
+                                                 shown_key(credential.key)));
             }
             credential.user = plain->substr(0, colon);
             credential.password = plain->substr(colon + 1);

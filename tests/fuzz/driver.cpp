@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a target over its corpus and over mutations of it for a number of seconds: what libFuzzer does, without coverage,
-// so that g++ is enough. Linked with clang's -fsanitize=fuzzer instead, the targets need no change.
+// Runs a target over its corpus and over mutations of it for a number of seconds: what libFuzzer does, with g++. In the build
+// with sanitizers the rooms that read what others wrote tell every step they take (-fsanitize-coverage=trace-pc): an input that
+// gets somewhere new, or somewhere more often, is mutated further. Linked with clang's -fsanitize=fuzzer instead, the targets
+// need no change.
 //
 //     fuzz_TARGET CORPUS_DIR | fuzz_TARGET FILE
-//     KMM_FUZZ_SECONDS (default 20), KMM_FUZZ_SEED (default 1: a run that is no hunt repeats the last one)
+//     KMM_FUZZ_SECONDS (default 20), KMM_FUZZ_SEED (default 1: a run that is no hunt begins as the last one)
+//     KMM_FUZZ_KEEP=DIR: the inputs that got somewhere new are written there
 //
 // An input that crashes, hangs for ten seconds or breaks a property is left in crash-TARGET in the current directory.
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -17,6 +22,7 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "fuzz/target.hpp"
@@ -27,6 +33,49 @@ namespace {
 
 constexpr unsigned k_hang_seconds = 10;
 constexpr std::size_t k_input_max = 1U << 14U;
+constexpr std::size_t k_corpus_max = 20'000;
+
+/// How often the input came by each place of the program, up to 255 times; two places may share a count.
+alignas(std::uint64_t) std::array<std::uint8_t, 1U << 16U> g_visits;  // NOLINT
+
+}  // namespace
+
+extern "C" void __sanitizer_cov_trace_pc() {
+    // Seen from here, so that it is the same place in every run.
+    const auto place = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - reinterpret_cast<std::uintptr_t>(&__sanitizer_cov_trace_pc);
+    std::uint8_t& count = g_visits[(place ^ (place >> 16U)) % g_visits.size()];
+    if (count != 255) { ++count; }
+}
+
+namespace {
+
+/// What all inputs so far have reached.
+class Reached {
+public:
+    /// Whether the input that was run since the last call got to a new place, or twice as often to a known one.
+    bool grew() {
+        bool grown = false;
+        for (std::size_t i = 0; i < g_visits.size(); i += sizeof(std::uint64_t)) {
+            std::uint64_t eight = 0;
+            std::memcpy(&eight, &g_visits[i], sizeof eight);
+            if (eight == 0) { continue; }
+            for (std::size_t k = i; k < i + sizeof eight; ++k) {
+                const auto magnitude = static_cast<std::uint8_t>(std::bit_width(g_visits[k]));
+                places_ += magnitude != 0 && most_[k] == 0;
+                grown = grown || magnitude > most_[k];
+                most_[k] = std::max(most_[k], magnitude);
+            }
+        }
+        g_visits.fill(0);
+        return grown;
+    }
+
+    [[nodiscard]] std::size_t places() const { return places_; }
+
+private:
+    std::array<std::uint8_t, std::tuple_size_v<decltype(g_visits)>> most_{};
+    std::size_t places_ = 0;
+};
 
 std::string g_input;       // NOLINT: what the handlers write
 std::string g_crash_file;  // NOLINT
@@ -70,7 +119,9 @@ public:
     std::size_t roll(std::size_t n) { return n == 0 ? 0 : static_cast<std::size_t>(random_() % n); }
 
     std::string mutate(const std::vector<std::string>& corpus) {
-        std::string text = corpus[roll(corpus.size())];
+        // What came last got farthest: half of the time one of the last quarter.
+        const std::size_t latest = (corpus.size() + 3) / 4;
+        std::string text = corpus[roll(2) == 0 ? roll(corpus.size()) : corpus.size() - 1 - roll(latest)];
         for (auto changes = 1 + roll(5); changes > 0; --changes) { change(text, corpus[roll(corpus.size())]); }
         if (text.size() > k_input_max) { text.resize(k_input_max); }
         return text;
@@ -129,15 +180,29 @@ int main(int argc, char** argv) {
     for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM}) { std::signal(number, on_fuzz_signal); }
     if (__sanitizer_set_death_callback != nullptr) { __sanitizer_set_death_callback(keep_input); }
 
-    const auto corpus = read_corpus(argv[1]);
-    for (const auto& input : corpus) { run_input(input); }
+    auto corpus = read_corpus(argv[1]);
+    const std::size_t given = corpus.size();
+    static Reached reached;
+    for (const auto& input : corpus) {
+        run_input(input);
+        static_cast<void>(reached.grew());
+    }
     if (!std::filesystem::is_directory(argv[1])) { return 0; }
+    const std::size_t known = reached.places();
+    const char* keep = std::getenv("KMM_FUZZ_KEEP");
     const std::uint64_t seed = number_of("KMM_FUZZ_SEED", 1);
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(number_of("KMM_FUZZ_SECONDS", 20));
     Mutator mutator(seed);
     std::uint64_t runs = 0;
-    for (; std::chrono::steady_clock::now() < end; ++runs) { run_input(mutator.mutate(corpus)); }
-    std::printf("%zu inputs of the corpus, %llu mutations, seed %llu\n", corpus.size(), static_cast<unsigned long long>(runs),
-                static_cast<unsigned long long>(seed));
-    return corpus.empty() || runs == 0 ? 1 : 0;
+    for (; given != 0 && std::chrono::steady_clock::now() < end; ++runs) {
+        std::string input = mutator.mutate(corpus);
+        run_input(input);
+        if (reached.grew() && corpus.size() < k_corpus_max) {
+            if (keep != nullptr) { std::ofstream(std::filesystem::path(keep) / std::to_string(corpus.size()), std::ios::binary) << input; }
+            corpus.push_back(std::move(input));
+        }
+    }
+    std::printf("%zu inputs of the corpus, %llu mutations, seed %llu; %zu of them reached more: %zu places became %zu\n", given,
+                static_cast<unsigned long long>(runs), static_cast<unsigned long long>(seed), corpus.size() - given, known, reached.places());
+    return given == 0 || runs == 0 ? 1 : 0;
 }

@@ -438,7 +438,8 @@ TEST_CASE("M63 credential files") {
     CHECK(registry::parse_credentials(R"({"reg.example.com":{"auth":"dTpw"}})", ".dockercfg").size() == 1);
     CHECK(registry::parse_credentials(R"({"credsStore":"x"})", "config.json").empty());
     for (const char* text : {R"({"auths":{"r":{"auth":"!!secret!!"}}})", R"({"auths":{"r":{"auth":"c2VjcmV0"}}})",
-                             R"({"auths":"secret"})", R"({"auths":{"r":"secret"}})", R"({"auths":{"r":{"auth":["secret"]}}})", "secret", "[]", ""}) {
+                             R"({"auths":"secret"})", R"({"auths":{"r":"secret"}})", R"({"auths":{"r":{"auth":["secret"]}}})", R"({"auths":{"https://u:secret@r":{"auth":"!"}}})",
+                             "secret", "[]", ""}) {
         CAPTURE(text);
         try {
             static_cast<void>(registry::parse_credentials(text, "the-file"));
