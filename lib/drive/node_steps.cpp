@@ -383,10 +383,12 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
                 static_cast<void>(same_boot(name, seen.facts));
                 throw Leave{StepEnd::again};
             }
-            prove(reply.value->identity);
-            return *reply.value;
+            if (!reply.value->identity.empty()) {
+                prove(reply.value->identity);
+                return *reply.value;
+            }
         }
-        // The connection was lost: whatever happened there, the node knows.
+        // The connection was lost, or the result names no build: whatever happened there, the node knows.
         const auto seen = must_look(name, deadline);
         if (seen.facts.boot_id != boot) {
             static_cast<void>(same_boot(name, seen.facts));
@@ -399,6 +401,10 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
             result.identity = seen.module.identity;
             return result;
         }
+        if (reply.value)
+            throw Error(Exit::unhealthy, "module-gone", fmt::format("{} is not live, though the worker says {}", tools_.recorder.run().kernel_module,
+                                                                    base::escape(reply.value->outcome)))
+                .hint("find out on the node what has unloaded it: kmm-worker status");
         if (deadline.passed()) throw *reply.error;
         if (tools_.interrupted()) throw Leave{StepEnd::left};
     }

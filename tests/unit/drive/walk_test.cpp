@@ -268,6 +268,30 @@ TEST_CASE("rollback of a first install leaves nothing loaded and no labels") {
     CHECK(world.dump() == before.dump());
 }
 
+TEST_CASE("a load that does not say what it loaded is looked at before the cluster is told") {
+    for (const std::string live : {"CCCC3333", "", "BBBB2222"}) {
+        CAPTURE(live);
+        World world(1);
+        Drive drive(world, world.prepare());
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto& act) -> Answer {
+            if (call.args.front() != "load") return std::nullopt;
+            auto reply = act();
+            reply.document.erase("modules");
+            world.nodes.nodes.at("node-a").live = live;
+            return reply;
+        };
+        const auto ended = drive.driver.walk();
+        const auto& labels = world.store.find("node-a").meta.labels;
+        const bool is_right = live == "BBBB2222";
+        CHECK((ended == Ended::complete) == is_right);
+        CHECK(labels.contains(api::label_ready("drivers", "kmm-hello")) == is_right);
+        CHECK(world.store.objects.node_modules_configs.at(0).status.empty() != is_right);
+        if (is_right) continue;
+        CHECK(drive.state("node-a") == "loading-failed");
+        CHECK(drive.recorder.node("node-a").reason == (live.empty() ? "module-gone" : "identity-mismatch"));
+    }
+}
+
 TEST_CASE("a busy module pauses the run with v1 still live") {
     World world;
     world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
