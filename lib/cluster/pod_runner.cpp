@@ -62,6 +62,36 @@ Error refusal_of(const Error& error) {
     return Error(Exit::no_permission, "worker-refused", error.message()).hint(error.hint());
 }
 
+/// Who has made a Pod that is none of ours.
+std::string whose(const Node& pod) {
+    const Node* owners = pod.find_path({"metadata", "ownerReferences"});
+    for (const auto& owner : owners == nullptr ? std::vector<Node>() : owners->items()) {
+        const Node* is_controller = owner.find("controller");
+        if (is_controller == nullptr || !is_controller->as_bool().value_or(false)) { continue; }
+        return fmt::format("of {} {}", base::escape(owner.get_string({"kind"})), base::escape(owner.get_string({"name"})));
+    }
+    const Node* fields = pod.find_path({"metadata", "managedFields"});
+    for (const auto& entry : fields == nullptr ? std::vector<Node>() : fields->items()) {
+        // A kubelet writes status alone.
+        if (entry.get_string({"subresource"}).empty()) { return "made by " + base::escape(entry.get_string({"manager"})); }
+    }
+    return "that kmm-upgrade has not made";
+}
+
+/// The error that a Pod of somebody else has the name of a worker Pod; nullopt if it has not, or nobody may look.
+std::optional<Error> taken_name_error(kube::Client& client, const Key& key) {
+    std::optional<Node> there;
+    try {
+        there = client.find(kube::resources::k_pods, key);
+    } catch (const Error& error) {
+        if (ends_run(error)) { throw; }
+    }
+    if (!there || label_text(*there, render::k_label_managed_by) == render::k_task_manager) { return std::nullopt; }
+    return Error(Exit::checks_failed, "worker-name-taken",
+                 fmt::format("worker Pod {} cannot be made: a Pod {} has its name", key.to_string(), whose(*there)))
+        .hint(fmt::format("if nobody needs it: kubectl delete pod -n {} {}", key.namespace_, key.name));
+}
+
 /// Command line for the Pod: the config is a file there, not standard input.
 std::vector<std::string> task_arguments(const WorkerCall& call) {
     std::vector<std::string> args;
@@ -187,7 +217,10 @@ std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, mill
             return std::nullopt;
         } catch (const Error& error) {
             if (ends_run(error)) { throw; }
-            if (error.code() == "already-exists" && tried < k_start_tries) { continue; }
+            if (error.code() == "already-exists") {
+                if (const auto taken = taken_name_error(client_, key_of(pod))) { return error_reply(*taken); }
+                if (tried < k_start_tries) { continue; }
+            }
             if (is_refusal(error)) {
                 set_clear(task.node, true);
                 return error_reply(refusal_of(error));

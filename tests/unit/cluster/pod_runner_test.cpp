@@ -66,6 +66,7 @@ public:
     std::string node_ready = "Unknown";  ///< the node's condition
     std::atomic<int> looks_left{-1};     ///< at a Pod, before somebody wants to stop; below zero: for ever
     FakeReply refusal;  ///< answer to POST if its status is not 200
+    std::string squatter;  ///< metadata of a Pod that has every name
 
 private:
     static void set_status(Node& pod, const std::string& text) { pod.set("status", tree(text)); }
@@ -97,10 +98,12 @@ private:
         }
         if (request.method == "POST") {
             if (refusal.status != 200) { return refusal; }
+            if (!squatter.empty()) { return status_reply(409, "AlreadyExists", "pods already exists"); }
             created_ = tree(request.body);
             created_.find("metadata")->set("uid", "new");
             return reply(201, value::to_json(created_));
         }
+        if (!squatter.empty()) { return reply(200, R"({"kind":"Pod","apiVersion":"v1","metadata":)" + squatter + "}"); }
         const bool is_earlier = !earlier_.is_null() && path.ends_with("/" + earlier_.get_string({"metadata", "name"}));
         Node& pod = is_earlier ? earlier_ : created_;
         if (pod.is_null() || !path.ends_with("/" + pod.get_string({"metadata", "name"}))) { return status_reply(404, "NotFound", "no such Pod"); }
@@ -364,6 +367,33 @@ TEST_CASE("worker Pods: what the server refuses is a result") {
     CHECK(server.runner().run(status_call()).document.get_string({"code"}) == "worker-refused");
     server.refusal = status_reply(500, "", "no");
     CHECK(server.runner().run(status_call()).end == CallEnd::unknown);
+}
+
+TEST_CASE("worker Pods: a name that somebody else's Pod has is no unreachable node") {
+    struct Row {
+        const char* metadata;
+        const char* whose;
+    };
+    const Row rows[] = {
+        {R"({"name":"p","ownerReferences":[{"kind":"Node","name":"n"},{"kind":"StatefulSet","name":"shop","controller":true}]})", "of StatefulSet shop"},
+        {R"({"name":"p","managedFields":[{"manager":"kubectl-create"}]})", "made by kubectl-create"},
+        {R"({"name":"p"})", "that kmm-upgrade has not made"},
+    };
+    for (const auto& row : rows) {
+        PodServer server({k_done});
+        server.squatter = row.metadata;
+        const auto reply = server.runner().run(status_call());
+        CHECK(reply.end == CallEnd::completed);
+        CHECK(reply.document.get_string({"code"}) == "worker-name-taken");
+        const auto said = reply.document.get_string({"message"});
+        CHECK_MESSAGE(said.starts_with("worker Pod drivers/kmm-upgrade-status-node-a-hello-"), said);
+        CHECK_MESSAGE(said.ends_with(std::string(" cannot be made: a Pod ") + row.whose + " has its name"), said);
+        CHECK(reply.document.get_string({"hint"}).starts_with("if nobody needs it: kubectl delete pod -n drivers kmm-upgrade-status-"));
+        CHECK(server.changes() == std::vector<std::string>{"POST " + k_pods});
+    }
+    PodServer rival({k_done});  // ours by its label: another process was quicker, again and again
+    rival.squatter = R"({"name":"p","labels":{"app.kubernetes.io/managed-by":"kmm-upgrade"}})";
+    CHECK(rival.runner().run(status_call()).end == CallEnd::unreachable);
 }
 
 TEST_CASE("worker Pods: a server that is away, or does not know us any more, is no node's fault") {
