@@ -83,6 +83,9 @@ struct KubeStore::Cache {
     /// Reads one object anew.
     std::optional<Node> refresh(Mirror& mirror, const Key& key);
 
+    /// Errors: not_found "node-not-found".
+    std::string uid_of_node(const std::string& node, const std::string& place);
+
     Mirror& nodes() { return mirrors[0]; }
     Mirror& configs() { return mirrors[2]; }
 
@@ -169,6 +172,17 @@ std::optional<Node> KubeStore::Cache::refresh(Mirror& mirror, const Key& key) {
         mirror.entries.erase(key.to_string());
     }
     return object;
+}
+
+std::string KubeStore::Cache::uid_of_node(const std::string& node, const std::string& place) {
+    {
+        const std::lock_guard lock(mutex);
+        const auto found = nodes().entries.find(node);
+        if (found != nodes().entries.end() && !found->second.objects.nodes.empty()) { return found->second.objects.nodes.front().meta.uid; }
+    }
+    const auto object = refresh(nodes(), {"", node});
+    if (!object) { throw node_not_found(node, place); }
+    return object->get_string({"metadata", "uid"});
 }
 
 KubeStore::KubeStore(std::unique_ptr<kube::Client> client) : cache_(std::make_unique<Cache>(std::move(client))) {}
@@ -322,8 +336,14 @@ void KubeStore::put_node_module(const std::string& node, const std::string& ns, 
             object.spec.push_back(**spec);
             object.meta.labels = {{api::label_module_configured(ns, name), ""}, {api::label_module_in_use(ns, name), ""}};
         }
+        Node tree = api::encode(object);
+        // As KMM does it: a Node that is deleted takes it along.
+        if (const auto uid = cache_->uid_of_node(node, describe()); !uid.empty()) {
+            Node owner = Node::mapping({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", uid}});
+            tree.find("metadata")->set("ownerReferences", Node::sequence({std::move(owner)}));
+        }
         try {
-            keep(server.create(resource, api::encode(object)));
+            keep(server.create(resource, tree));
         } catch (const Error& error) {
             if (error.code() != "already-exists") { throw; }
         }

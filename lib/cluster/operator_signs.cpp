@@ -72,9 +72,11 @@ OperatorSigns look_for_operator(kube::Client& client) {
     if (!signs.pods.empty() || !client.serves(kube::resources::k_node_modules_configs)) { return signs; }
     static const value::Shape metadata_only{{"spec", "status"}, {}};
     for (const auto& config : client.list_all(kube::resources::k_node_modules_configs, {}, nullptr, &metadata_only)) {
+        // Ours have the Node for an owner, too.
+        const bool is_said = has_item(config, "managedFields", "manager", [](const std::string&) { return true; });
         const bool foreign =
-            has_item(config, "ownerReferences", "kind", [](const std::string& kind) { return kind == "Node"; }) ||
-            has_item(config, "managedFields", "manager", [&](const std::string& manager) { return manager != client.options().field_manager; });
+            is_said ? has_item(config, "managedFields", "manager", [&](const std::string& manager) { return manager != client.options().field_manager; })
+                    : has_item(config, "ownerReferences", "kind", [](const std::string& kind) { return kind == "Node"; });
         if (!foreign) { continue; }
         signs.config = config.get_string({"metadata", "name"});
         break;

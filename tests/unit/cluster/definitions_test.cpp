@@ -141,6 +141,17 @@ TEST_CASE("KMM's operator is known by a label, else by the name or the image of 
                                  pods(""), not_found()});
         CHECK_FALSE(signs.any());
     }
+    SUBCASE("a NodeModulesConfig tells by who has written it; its owner alone, where the server does not say") {
+        const auto config_of = [&](const std::string& more) {
+            const std::string kinds = R"({"resources":[{"name":"nodemodulesconfigs"}]})";
+            const std::string list = R"({"kind":"NodeModulesConfigList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"node-a",)"
+                                     R"("ownerReferences":[{"kind":"Node","name":"node-a"}])" + more + "}}]}";
+            return find({pods(""), pods(""), pods(""), reply(200, kinds), reply(200, list)}).config;
+        };
+        CHECK(config_of("") == "node-a");
+        CHECK(config_of(R"(,"managedFields":[{"manager":"kmm-tools"}])").empty());
+        CHECK(config_of(R"(,"managedFields":[{"manager":"kmm-tools"},{"manager":"manager"}])") == "node-a");
+    }
 }
 
 }  // TEST_SUITE

@@ -127,7 +127,7 @@ private:
 
     std::mutex mutex_;
     int version_ = 1;
-    Node node_ = tree(R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"node-a","resourceVersion":"1","labels":{"role":"worker"}}})");
+    Node node_ = tree(R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"node-a","uid":"uid-a","resourceVersion":"1","labels":{"role":"worker"}}})");
     Node config_;
     std::string events_;
     sys::LinuxClock clock_;
@@ -230,6 +230,10 @@ TEST_CASE("a live store: a NodeModulesConfig is made, changed and emptied, with 
     CHECK(cluster.config().find_path({"spec", "modules"})->items().size() == 1);
     const std::string in_use = api::label_module_in_use("drivers", "hello");
     CHECK(cluster.config().find_path({"metadata", "labels", in_use}) != nullptr);
+    // It goes with its Node, as one of KMM's does.
+    const Node made = cluster.config();
+    REQUIRE(made.find_path({"metadata", "ownerReferences"}) != nullptr);
+    CHECK(value::to_json(*made.find_path({"metadata", "ownerReferences"})) == R"([{"apiVersion":"v1","kind":"Node","name":"node-a","uid":"uid-a"}])");
     store.put_node_module("node-a", "drivers", "hello", std::nullopt, Change(entry_of("v1")));
     const auto snapshot = store.read();
     REQUIRE(snapshot.objects.node_modules_configs.size() == 1);
