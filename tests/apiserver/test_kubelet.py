@@ -62,7 +62,7 @@ class Rendered(RealCase):
             now = self.api.get(path)
             self.assertNotEqual(now["status"]["phase"], "Failed", now["status"])
             return now if now["status"]["phase"] == "Succeeded" else None
-        done = self.wait(f"{path} to succeed", ended, 240)
+        done = self.wait(f"{path} to succeed", ended, 600)
         print(f"{pod['metadata']['name']}: {time.monotonic() - begun:.1f} s")
         self.api.delete(path)
         self.wait(f"{path} to be gone", lambda: self.api.raw("GET", path)[0] == 404)
@@ -126,7 +126,7 @@ class Walked(RealCase):
     def ended(self, child, *expected):
         """Waits for the end of a command; its exit code."""
         try:
-            child.wait(900)
+            child.wait(1500)
         finally:
             child.kill()
             child.wait()
