@@ -75,6 +75,8 @@ struct Program {
     std::vector<Topic> topics;
     /// Verbs of a later version, and what to do instead: asked for, they are refused as "unsupported", not as unknown.
     std::map<std::string, std::string, std::less<>> planned;
+    /// Told of every error that ends the program, before it is printed: those of the command line, too. May be empty; must not throw.
+    std::function<void(const Error&)> on_error;
 };
 
 /// What the user gave, after environment, configuration files and defaults were applied.

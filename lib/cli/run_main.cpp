@@ -45,7 +45,8 @@ bool use_color(const std::string& when, bool terminal, const Surroundings& surro
     return terminal && surroundings.environment("NO_COLOR").value_or("").empty();
 }
 
-int report(const Error& error, const Presentation& presentation, const Surroundings& surroundings, Console& console) {
+int report(const Program& program, const Error& error, const Presentation& presentation, const Surroundings& surroundings, Console& console) {
+    if (program.on_error) program.on_error(error);
     const bool writable = console.out_ok();  // a full disk is not told to the disk
     if (presentation.output == "json" && writable) {
         console.out(error_json(error));
@@ -99,7 +100,7 @@ int run_main(const Program& program, int argc, const char* const* argv, Console&
     Presentation presentation = guess_presentation(tokens);
     const auto unexpected = [&](Error error) {
         return report(
-            std::move(error)
+            program, std::move(error)
                 .detail("version", fmt::format("{} {}", program.name, KMM_VERSION))
                 .hint("this is a bug in kmm-tools, please report it with the command line"),
             presentation, surroundings, console
@@ -115,13 +116,13 @@ int run_main(const Program& program, int argc, const char* const* argv, Console&
         }
         return static_cast<int>(exit);
     } catch (const Error& error) {
-        return report(by_signal(error), presentation, surroundings, console);
+        return report(program, by_signal(error), presentation, surroundings, console);
     } catch (const std::bad_alloc&) {
-        return report(Error(Exit::bug, "out-of-memory", "out of memory"), presentation, surroundings, console);
+        return report(program, Error(Exit::bug, "out-of-memory", "out of memory"), presentation, surroundings, console);
     } catch (const std::system_error& fault) {
         if (fault.code() != std::errc::resource_unavailable_try_again)
             return unexpected(Error(Exit::bug, "bug", fmt::format("unexpected failure: {}", fault.what())));
-        return report(from_errno(EAGAIN, "cannot start a thread").hint("a limit of processes or memory is too low: ulimit -a"),
+        return report(program, from_errno(EAGAIN, "cannot start a thread").hint("a limit of processes or memory is too low: ulimit -a"),
                       presentation, surroundings, console);
     } catch (const std::exception& fault) {
         return unexpected(Error(Exit::bug, "bug", fmt::format("unexpected failure: {}", fault.what())));

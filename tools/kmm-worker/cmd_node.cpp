@@ -155,15 +155,6 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
     return exit;
 }
 
-Exit run_status(const cli::Args& args, cli::Context& context) {
-    try {
-        return report_status(args, context);
-    } catch (const Error& error) {
-        leave_termination_message(cli::error_node(error));
-        throw;
-    }
-}
-
 value::Node facts_document(const kmod::NodeFacts& node, const kmod::KernelState& state) {
     value::Node info = value::Node::mapping({{"kernelVersion", node.kernel},
                                              {"bootID", node.boot_id},
@@ -243,7 +234,7 @@ cli::Verb verb_status() {
     directory.value_name = "DIR";
     directory.help = "directory of lib/modules in the image (default /opt)";
     verb.options = std::vector<cli::Option>{settle, expect, directory} + pull_options() + host_options() + cli::common_options();
-    verb.run = run_status;
+    verb.run = report_status;
     return verb;
 }
 

@@ -2,6 +2,7 @@
 #include "kmm-worker/program.hpp"
 
 #include "kmm-worker/commands.hpp"
+#include "kmm-worker/result.hpp"
 
 namespace kmm::tool_worker {
 
@@ -17,6 +18,7 @@ cli::Program program() {
                      {"kmm-worker load config.yaml", "load it"},
                      {"kmm-worker status kmm_hello", "what is live"},
                      {"kmm-worker unload config.yaml", "unload it"}};
+    made.on_error = [](const Error& error) { leave_termination_message(cli::error_node(error)); };
     return made;
 }
 

@@ -256,15 +256,10 @@ void leave_termination_message(const value::Node& node) {
 }
 
 Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body) {
-    try {
-        const WorkerResult result = body();
-        leave_termination_message(to_node(result));
-        print_result(result, context);
-        return Exit::ok;
-    } catch (const Error& error) {
-        leave_termination_message(cli::error_node(error));
-        throw;
-    }
+    const WorkerResult result = body();
+    leave_termination_message(to_node(result));
+    print_result(result, context);
+    return Exit::ok;
 }
 
 }  // namespace kmm::tool_worker

@@ -64,7 +64,8 @@ void print_result(const WorkerResult& result, cli::Context& context);
 /// outside of a Pod; failures are ignored.
 void leave_termination_message(const value::Node& document);
 
-/// Runs `body`, which returns a WorkerResult; leaves the termination message, prints, returns ok. An Error passes through.
+/// Runs `body`, which returns a WorkerResult; leaves the termination message, prints, returns ok. An Error passes through: the program
+/// leaves that of every error, those of the command line too.
 [[nodiscard]] Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body);
 
 }  // namespace kmm::tool_worker

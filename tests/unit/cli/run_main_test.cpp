@@ -50,6 +50,25 @@ TEST_SUITE("cli::unit") {
         CHECK(exit_after(SIGTERM) == 143);
     }
 
+    TEST_CASE("the program is told of every error before it is printed, of the command line too") {
+        std::vector<std::string> told;
+        const auto exit_of = [&](std::vector<const char*> argv, std::function<Exit(const Args&, Context&)> action) {
+            Program program = sample::program(std::move(action));
+            BufferConsole console;
+            program.on_error = [&](const Error& error) {
+                CHECK(console.err_text.empty());
+                told.push_back(error.code());
+            };
+            argv.insert(argv.begin(), "kmm-plan");
+            return run_main(program, static_cast<int>(argv.size()), argv.data(), console);
+        };
+        CHECK(exit_of({"show"}, nothing) == 0);
+        CHECK(exit_of({"show", "--bogus"}, nothing) == 64);
+        CHECK(exit_of({"show"}, [](const Args&, Context&) -> Exit { throw Error(Exit::data, "bad-value", "no"); }) == 65);
+        CHECK(exit_of({"show"}, [](const Args&, Context&) -> Exit { throw std::runtime_error("x"); }) == 70);
+        CHECK(told == std::vector<std::string>{"unknown-option", "bad-value", "bug"});
+    }
+
     TEST_CASE("what the verb is told") {
         (void)run({"show", "-vv", "-o", "wide", "--color", "always"}, [](const Args& args, Context& context) {
             CHECK(context.verb.name == "show");
