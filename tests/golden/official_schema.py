@@ -23,13 +23,13 @@ def _is_good(text):
     return hashlib.sha256(text.encode()).hexdigest() == SHA256
 
 
-def text():
-    """The schema. Errors: binaries.Unavailable."""
+def text(directory):
+    """The schema; Go may work in `directory`. Errors: binaries.Unavailable."""
     kept = binaries.cache() / "sarif-2.1.0.json"
     if kept.exists() and _is_good(kept.read_text(encoding="utf-8")):
         return kept.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
-        go = binaries.find_go(pathlib.Path(scratch))
+        go = binaries.find_go(directory)
         # Pinned below, so nobody else need vouch for it.
         environment = dict(os.environ, GOTOOLCHAIN="local", GOWORK="off", GOFLAGS="-mod=mod", GOSUMDB="off")
         command = [go, "mod", "download", "-json", MODULE]
@@ -46,13 +46,13 @@ def text():
     return found
 
 
-def validator():
-    """Of documents, by python3-jsonschema. Errors: binaries.Unavailable."""
+def validator(directory):
+    """Of documents, by python3-jsonschema; Go may work in `directory`. Errors: binaries.Unavailable."""
     try:
         import jsonschema
     except ImportError as error:
         raise binaries.Unavailable(f"no python3-jsonschema: {error}") from error
-    return jsonschema.Draft4Validator(json.loads(text()))
+    return jsonschema.Draft4Validator(json.loads(text(directory)))
 
 
 def faults(valid, log):

@@ -3,8 +3,8 @@
 """Validates the reports of kmm-plan over the inputs of all its golden cases: SARIF against the standard, JUnit as XML with
 right counts, Code Quality against what GitLab asks for; the places of SARIF are keys or values of the documents.
 
-Usage: run_reports.py BIN_DIR GOLDEN_DIR [--official]
-  --official: SARIF against the schema that OASIS publishes, too; it is fetched unless the cache has it
+Usage: run_reports.py BIN_DIR GOLDEN_DIR [DIR]
+  DIR: SARIF against the schema that OASIS publishes, too; it is fetched there unless the cache has it
 """
 
 import json
@@ -88,9 +88,9 @@ def check_page(path, findings):
 def main():
     bin_dir, golden = sys.argv[1], pathlib.Path(sys.argv[2])
     official, missing = None, ""
-    if sys.argv[3:] == ["--official"]:
+    if sys.argv[3:]:
         try:
-            official = official_schema.validator()
+            official = official_schema.validator(pathlib.Path(sys.argv[3]))
         except official_schema.binaries.Unavailable as error:
             missing = f"the official schema of SARIF is not here: {error}"
     faults, runs, results = [], 0, 0
