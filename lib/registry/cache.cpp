@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <set>
 
 #include "base/error.hpp"
@@ -91,11 +92,15 @@ image::Digest digest_of_file(int fd, image::DigestAlgorithm algorithm) {
 }  // namespace
 
 std::uint64_t CachedImage::size() const {
-    std::uint64_t total = 0;
+    std::uint64_t total = extracted;
     for (const Part& part : parts) {
         total += part.size;
     }
     return total;
+}
+
+bool CachedImage::needs(const KeptExtraction& list) const {
+    return std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return part.digest == list.manifest; });
 }
 
 Cache::Cache(std::string directory) : directory_(std::move(directory)) {
@@ -114,6 +119,7 @@ Cache::Cache(std::string directory) : directory_(std::move(directory)) {
     sys::make_directories(directory_ + "/blobs/sha256", 0700);
     sys::make_directories(directory_ + "/blobs/sha512", 0700);
     sys::make_directories(directory_ + "/images", 0700);
+    sys::make_directories(directory_ + "/extractions", 0700);
     lock_.reset(::open((directory_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock_ || ::flock(lock_.get(), LOCK_SH) != 0) {
         const int saved = errno;
@@ -182,6 +188,12 @@ void Cache::remember(const CachedImage& image) {
 }
 
 std::vector<CachedImage> Cache::images() const {
+    std::vector<CachedImage> result = records();
+    count_extracted(result);
+    return result;
+}
+
+std::vector<CachedImage> Cache::records() const {
     std::vector<CachedImage> result;
     for (const sys::DirectoryEntry& entry : sys::list_directory(directory_ + "/images")) {
         if (entry.type == sys::EntryType::file && !entry.name.starts_with('.')) {
@@ -219,6 +231,13 @@ CacheReport Cache::verify() const {
             report.damaged.push_back(blob.digest.to_string());
         }
     }
+    for (const KeptExtraction& list : extractions()) {
+        ++report.blobs;
+        report.bytes += list.size;
+        if (!list.manifest) {
+            report.damaged_lists.push_back(list.name);
+        }
+    }
     return report;
 }
 
@@ -228,26 +247,56 @@ std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::stri
         return std::nullopt;
     }
     PruneReport report;
-    std::vector<CachedImage> kept = images();
-    std::stable_partition(kept.begin(), kept.end(), [&](const CachedImage& image) { return image.reference != last; });
+    std::vector<CachedImage> kept = records();
+    const auto is_last = [&](const CachedImage& image) { return image.reference == last; };
+    std::stable_partition(kept.begin(), kept.end(), std::not_fn(is_last));
+    std::vector<KeptExtraction> lists = extractions();
+    std::stable_partition(lists.begin(), lists.end(), [&](const KeptExtraction& list) {
+        return std::none_of(kept.begin(), kept.end(), [&](const CachedImage& image) { return is_last(image) && image.needs(list); });
+    });
+    const auto drop = [&](const KeptExtraction& list) {
+        report.bytes += list.size;
+        remove_list(list.name);
+    };
+    std::erase_if(lists, [&](const KeptExtraction& list) {
+        const bool is_needed = std::any_of(kept.begin(), kept.end(), [&](const CachedImage& image) { return image.needs(list); });
+        if (!is_needed) {
+            drop(list);
+        }
+        return !is_needed;
+    });
     const auto needed = [&] {
         std::set<image::Digest> digests;
-        for (const CachedImage& image : kept) {
-            for (const CachedImage::Part& part : image.parts) {
+        const auto add = [&](const std::vector<CachedImage::Part>& parts) {
+            for (const CachedImage::Part& part : parts) {
                 digests.insert(part.digest);
             }
+        };
+        for (const CachedImage& image : kept) {
+            add(image.parts);
+        }
+        for (const KeptExtraction& list : lists) {
+            add(list.files);
         }
         return digests;
     };
     const std::vector<CachedImage::Part> all = blobs();
-    const auto bytes_of = [&](const std::set<image::Digest>& digests) {
+    const auto bytes = [&] {
+        const std::set<image::Digest> digests = needed();
         std::uint64_t total = 0;
         for (const CachedImage::Part& blob : all) {
             total += digests.contains(blob.digest) ? blob.size : 0;
         }
+        for (const KeptExtraction& list : lists) {
+            total += list.size;
+        }
         return total;
     };
-    while (!kept.empty() && bytes_of(needed()) > bytes_max) {
+    while (!lists.empty() && bytes() > bytes_max) {
+        drop(lists.front());
+        lists.erase(lists.begin());
+    }
+    while (!kept.empty() && bytes() > bytes_max) {
         report.images.push_back(kept.front().reference);
         ::unlink((directory_ + "/images/" + record_name(kept.front().reference, kept.front().platform)).c_str());
         kept.erase(kept.begin());
@@ -261,6 +310,7 @@ std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::stri
         }
     }
     static_cast<void>(sys::remove_temp_files(directory_ + "/images"));
+    static_cast<void>(sys::remove_temp_files(directory_ + "/extractions"));
     static_cast<void>(::flock(lock_.get(), LOCK_SH));
     return report;
 }

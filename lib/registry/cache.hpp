@@ -7,17 +7,21 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "image/digest.hpp"
 #include "image/platform.hpp"
 #include "registry/blob.hpp"
+#include "registry/extraction_record.hpp"
 #include "registry/hash.hpp"
 #include "registry/store.hpp"
 #include "sys/clock.hpp"
 #include "sys/fd.hpp"
 
 namespace kmm::registry {
+
+struct KeptExtraction;
 
 /// An image that was pulled whole.
 struct CachedImage {
@@ -30,14 +34,28 @@ struct CachedImage {
     };
     std::vector<Part> parts;     ///< manifests, configuration and layers
     std::int64_t last_used = 0;  ///< Unix seconds
+    std::uint64_t extracted = 0;  ///< bytes of extracted files and their lists, beside the parts; as Cache::images() counted them
+    /// Bytes of everything.
     [[nodiscard]] std::uint64_t size() const;
+    /// True if `list` is of this image.
+    [[nodiscard]] bool needs(const KeptExtraction& list) const;
+};
+
+/// A list of extracted files, in its file.
+struct KeptExtraction {
+    std::string name;                             ///< of its file
+    std::uint64_t size = 0;                       ///< of its file
+    std::pair<std::int64_t, std::int64_t> used;   ///< last, seconds and nanoseconds
+    std::optional<image::Digest> manifest;        ///< nullopt if the list is damaged
+    std::vector<CachedImage::Part> files;
 };
 
 /// What a look at every file of the cache found.
 struct CacheReport {
-    std::size_t blobs = 0;
+    std::size_t blobs = 0;  ///< and lists of extracted files
     std::uint64_t bytes = 0;
-    std::vector<std::string> damaged;  ///< digests whose files hold other bytes
+    std::vector<std::string> damaged;        ///< digests whose files hold other bytes
+    std::vector<std::string> damaged_lists;  ///< names of lists of extracted files that are not what was written
 };
 
 /// What prune() removed.
@@ -47,7 +65,7 @@ struct PruneReport {
     std::uint64_t bytes = 0;
 };
 
-/// DIR/blobs/ALGORITHM/HEX and DIR/images/HEX. Users hold a shared lock on DIR/lock, so that prune(), which takes it alone, never
+/// DIR/blobs/ALGORITHM/HEX, DIR/images/HEX and DIR/extractions/HEX. Users hold a shared lock on DIR/lock, so that prune(), which takes it alone, never
 /// takes away what somebody reads. A file appears under its digest by one link(2), complete; every reader hashes it again. So
 /// neither kills nor two runs at once can make the cache lie.
 class Cache {
@@ -70,18 +88,39 @@ public:
     /// What `reference` meant for `platform` when it was pulled last; nullopt if never, or if its record is damaged.
     [[nodiscard]] std::optional<CachedImage> recall(const std::string& reference, const image::Platform& platform) const;
     void remember(const CachedImage& image);
+
+    /// What the extraction `key` made when it was done last; nullopt if it never was. A record that is damaged is removed.
+    [[nodiscard]] std::optional<ExtractionRecord> extraction(const ExtractionKey& key, std::vector<std::string>& warnings);
+    /// Stores the files of an extraction, and last of all its record. Errors: from_errno.
+    void keep_extraction(const StagedRecord& staged, const Staging& staging);
+    /// True if `bytes` and a tenth more are free where the cache lies.
+    [[nodiscard]] bool has_space(std::uint64_t bytes) const;
+    /// Removes a record that is not right.
+    void forget(const ExtractionKey& key, std::vector<std::string>& warnings);
+    /// Removes the list of extracted files with this name.
+    void remove_list(const std::string& name) noexcept;
+    /// All lists of extracted files, the least recently used first.
+    [[nodiscard]] std::vector<KeptExtraction> extractions() const;
+    /// Bytes of the parts of all images, what is extracted not counted.
+    [[nodiscard]] std::uint64_t image_bytes() const;
+
     /// All images, the least recently used first.
     [[nodiscard]] std::vector<CachedImage> images() const;
 
     /// Reads and hashes every blob.
     [[nodiscard]] CacheReport verify() const;
-    /// Removes blobs that no image needs, and images, the least recently used first, until at most `bytes_max` are left.
-    /// Images called `last` go last. nullopt if somebody uses the cache right now: nothing is done then.
+    /// Removes blobs that no image needs and lists that are of none; then lists, and then images, the least recently used first, until at
+    /// most `bytes_max` are left: no image goes so that a list may stay. What is of images called `last` goes last. nullopt if
+    /// somebody uses the cache right now: nothing is done then.
     [[nodiscard]] std::optional<PruneReport> prune(std::uint64_t bytes_max, const std::string& last = {});
 
 private:
     [[nodiscard]] std::string path_of(const image::Digest& digest) const;
+    [[nodiscard]] std::string list_path(const std::string& name) const;
     [[nodiscard]] std::vector<CachedImage::Part> blobs() const;
+    [[nodiscard]] std::vector<CachedImage> records() const;
+    void count_extracted(std::vector<CachedImage>& images) const;
+    void take_in(int fd, const image::Digest& digest, std::uint64_t size);
 
     std::string directory_;
     sys::Fd lock_;
@@ -99,8 +138,12 @@ public:
     void blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& warnings,
               const ByteCount& on_bytes) override;
     void check_deadline() const override { inner_->check_deadline(); }
+    /// To be called in place of blob() for all layers when what was extracted of them is used, and they are not read.
+    void not_needed(const std::vector<image::Descriptor>& layers);
     /// To be called when every part of the image has been read. Keeps the cache within request.cache_bytes.
     void finished();
+    /// Keeps what was extracted, after finished(), if that fits beside the images.
+    void keep_extraction(const StagedRecord& staged, const Staging& staging);
     /// Bytes of blobs that did not come out of the cache.
     [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
 
@@ -108,6 +151,7 @@ private:
     void note(const image::Digest& digest, std::uint64_t size);
     void keep(const image::Digest& digest, std::string_view bytes);
     void not_written(const Error& error);
+    void prune();
     bool take_cached(const image::Descriptor& wanted, BlobTarget& target, const ByteCount& on_bytes);
     [[nodiscard]] Error not_cached() const;
 

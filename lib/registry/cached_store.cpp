@@ -176,6 +176,12 @@ void CachedStore::blob(const image::Descriptor& wanted, BlobTarget& target, std:
     }
 }
 
+void CachedStore::not_needed(const std::vector<image::Descriptor>& layers) {
+    for (const image::Descriptor& layer : layers) {
+        note(layer.digest, layer.size);
+    }
+}
+
 void CachedStore::finished() {
     if (!writable_ || image_.parts.empty()) {
         return;
@@ -183,12 +189,37 @@ void CachedStore::finished() {
     image_.last_used = clock_.now_unix();
     try {
         cache_.remember(image_);
-        const auto report = cache_.prune(request_.cache_bytes, image_.reference);
-        const bool gone = report && std::find(report->images.begin(), report->images.end(), image_.reference) != report->images.end();
-        if (gone) {
-            warnings_.push_back(fmt::format("cache-too-small: the image's {} do not fit into {}", base::format_bytes(image_.size()),
-                                            base::format_bytes(request_.cache_bytes)));
+        prune();
+    } catch (const Error& error) {
+        not_written(error);
+    }
+}
+
+void CachedStore::prune() {
+    const auto report = cache_.prune(request_.cache_bytes, image_.reference);
+    const bool gone = report && std::find(report->images.begin(), report->images.end(), image_.reference) != report->images.end();
+    if (gone) {
+        warnings_.push_back(fmt::format("cache-too-small: the image's {} do not fit into {}", base::format_bytes(image_.size()),
+                                        base::format_bytes(request_.cache_bytes)));
+    }
+}
+
+void CachedStore::keep_extraction(const StagedRecord& staged, const Staging& staging) {
+    if (!writable_ || image_.parts.empty()) {
+        return;
+    }
+    try {
+        const std::uint64_t images = cache_.image_bytes();
+        const std::uint64_t bytes = staged.record.bytes();
+        if (images > request_.cache_bytes || bytes > request_.cache_bytes - images || !cache_.has_space(bytes)) {
+            return;  // it would be removed at once, or fill the disk
         }
+        try {
+            cache_.keep_extraction(staged, staging);
+        } catch (const Error& error) {
+            not_written(error);
+        }
+        prune();  // also of files that have come to no list
     } catch (const Error& error) {
         not_written(error);
     }

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "registry/cache.hpp"
 #include "registry/extract.hpp"
+#include "registry/extraction_record.hpp"
 #include "registry/puller.hpp"
 #include "registry/hash.hpp"
 #include "registry/layer_feed.hpp"
@@ -43,10 +44,11 @@ public:
     PullResult run() {
         const auto local = parse_local_reference(request_.reference);
         result_.reference = request_.reference;
+        std::unique_ptr<ImageStore> store;  // as long as cached_ is used
         if (local && local->transport == Transport::directory) {
             take_directory(*local);
         } else {
-            const auto store = with_context([&] { return "image " + base::escape(request_.reference); }, [&] { return open(local); });
+            store = with_context([&] { return "image " + base::escape(request_.reference); }, [&] { return open(local); });
             take_image(*store);
             if (cached_ != nullptr) {
                 cached_->finished();
@@ -57,6 +59,9 @@ public:
         result_.kernels_found = view_.kernels();
         check_kernels(request_, result_.kernels_found, result_.reference);
         warnings_.insert(view_.warnings().begin(), view_.warnings().end());
+        if (to_keep_) {
+            keep_extraction();
+        }
         warnings_.insert(notes_.begin(), notes_.end());
         result_.warnings.assign(warnings_.begin(), warnings_.end());
         result_.files = staging_.publish(view_);
@@ -154,6 +159,9 @@ private:
         result_.index_digest = image.index_digest;
         const std::uint64_t total = check_layers(image.manifest, image.config, request_.limits);
         Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [&] { store.check_deadline(); }};
+        if (cached_ != nullptr && take_extracted(image, extraction)) {
+            return;
+        }
         const std::size_t count = image.manifest.layers.size();
         LayerFeed feed(count, [&](std::size_t index, BlobTarget& target) { fetch(store, image, index, target, total); },
                        [this] { stop_ = true; });
@@ -166,6 +174,42 @@ private:
         result_.bytes_downloaded = total;
     }
 
+    /// Takes the files from the cache, where an earlier pull of the same has left them: no layer is read. False if it did not, or if
+    /// something of that is no longer what it was; then nothing of it stays.
+    bool take_extracted(const ResolvedImage& image, Extraction& extraction) {
+        const ExtractionKey key = extraction_key(image.digest, view_.wanted(), {request_.os, request_.architecture, request_.variant}, request_.limits);
+        const auto record = cache_->extraction(key, notes_);
+        const ExtractionMark mark(extraction);
+        try {
+            if (record) {
+                add_recorded(*record, [this](const image::Digest& digest) { return cache_->open(digest); }, extraction);
+                cached_->not_needed(image.manifest.layers);
+                return true;
+            }
+        } catch (const LostContent& lost) {
+            mark.rewind(extraction);
+            if (lost.damaged) {
+                notes_.push_back("cache-damaged: " + lost.digest.to_string() + " was removed");
+                cache_->remove(lost.digest);
+            }
+        } catch (const Error& error) {
+            if (error.exit() != Exit::data && error.exit() != Exit::unsafe) {
+                throw;
+            }
+            mark.rewind(extraction);
+            cache_->forget(key, notes_);
+        }
+        to_keep_ = key;
+        return false;
+    }
+
+    /// Writes down what was extracted of the layers, for the next pull.
+    void keep_extraction() {
+        if (const auto staged = record_extraction(*to_keep_, view_, staging_, warnings_, request_.limits)) {
+            cached_->keep_extraction(*staged, staging_);
+        }
+    }
+
     std::atomic<bool> stop_{false};
     const PullRequest request_;
     net::HttpClient& http_;
@@ -175,6 +219,7 @@ private:
     Staging staging_;
     std::optional<Cache> cache_;
     CachedStore* cached_ = nullptr;  ///< the store that is open, if it has a cache
+    std::optional<ExtractionKey> to_keep_;  ///< what the layers are extracted by, if there is a cache
     InflateBudget budget_;
     PullResult result_;
     std::set<std::string> warnings_;

@@ -180,6 +180,15 @@ void Staging::forget_after(std::size_t count) {
     stored_.resize(count);
 }
 
+sys::Fd Staging::open_content(ContentId id) const {
+    sys::Fd fd(::openat(work_.get(), work_name(id).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!fd) {
+        const int saved = errno;
+        throw from_errno(saved, "reading a file of the image in " + out_dir_);
+    }
+    return fd;
+}
+
 sys::Fd Staging::open_directory(const std::string& path, bool create) const {
     if (path.empty()) {
         return sys::Fd(::openat(tree_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -43,6 +43,9 @@ public:
     /// How many contents are complete, and the return to that: later ones, and one that was begun, are removed. Errors: io.
     [[nodiscard]] std::size_t count() const noexcept { return stored_.size(); }
     void forget_after(std::size_t count);
+    /// A complete content, before publish(). Errors: io.
+    [[nodiscard]] const StoredFile& stored(ContentId id) const { return stored_.at(id); }
+    [[nodiscard]] sys::Fd open_content(ContentId id) const;
 
     /// Moves the files of `view` to their paths, makes its links and directories, removes what is left over. Returns the
     /// files, sorted by path. Errors: io; everything is removed then.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real kmm-worker killed at every call that changes a file: the next run is clean, and unload puts everything back."""
+"""The real kmm-worker killed at every call that changes a file: the next run is clean, and unload puts everything back; the cache
+holds what it says."""
 import json
 import os
 import pathlib
@@ -50,6 +51,137 @@ def inside(call, point):
     return 1 if faults else 0
 
 
+PULL_CALLS = (*CALLS, "link,linkat", "copy_file_range", "utimensat", "flock", "chmod,fchmodat", "symlinkat")
+PULL = ["kmm-worker", "pull", "--insecure", "--cache-dir", "cache", "-q", "-o", "name"]
+# What the killed pull finds: an empty cache, a good one, one whose list and one of whose files are damaged.
+FOUND = ("empty", "good", "damaged")
+
+
+def quiet(command):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+
+
+def tree(directory):
+    return {str(path.relative_to(directory)): os.readlink(path) if path.is_symlink() else path.read_bytes()
+            for path in sorted(pathlib.Path(directory).rglob("*")) if path.is_symlink() or path.is_file()}
+
+
+def remove_layers():
+    """Takes every layer out of the cache."""
+    for blob in list(pathlib.Path("cache/blobs/sha256").iterdir()):
+        if blob.exists() and blob.read_bytes().startswith(b"{"):
+            for layer in json.loads(blob.read_text()).get("layers", []):
+                pathlib.Path("cache/blobs/sha256", layer["digest"].split(":")[1]).unlink(missing_ok=True)
+
+
+def pull_then_look(call, point, found, reference):
+    """None: there is no such point; else what was wrong after a pull that was killed at it."""
+    shutil.rmtree("cache", ignore_errors=True)
+    for name in ("out", "again", "last"):
+        shutil.rmtree(name, ignore_errors=True)
+    if found != "empty":
+        shutil.copytree("full", "cache")
+    if found == "damaged":
+        for path in pathlib.Path("cache/extractions").iterdir():
+            path.write_text(path.read_text()[:-9])
+        for blob in pathlib.Path("cache/blobs/sha256").iterdir():
+            if blob.read_bytes().startswith(b"\x7fELF"):
+                blob.chmod(0o600)
+                blob.write_bytes(b"\x7fELF")
+    kill = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={point}"]
+    if quiet([*kill, *PULL, reference, "--out", "out"]).returncode == 0:
+        return None
+    if found != "damaged":
+        looked = quiet(["kmm-worker", "cache", "verify", "--cache-dir", "cache"])
+        if looked.returncode not in (0, 66):  # 66: killed before there was one
+            return f"verify: {looked.stdout}"
+    for name in ("again", "last"):
+        done = quiet([*PULL, reference, "--out", name])
+        if done.returncode != 0 or tree(name) != tree("good"):
+            return f"{name}: exit {done.returncode}, {sorted(tree(name))}\n{done.stdout}"
+        remove_layers()
+    left = [path for path in pathlib.Path("cache").rglob("*") if ".kmm-tmp" in path.name]
+    return f"left: {left}" if left else ""
+
+
+def inside_pulls(reference):
+    """Runs beside a registry: pulls killed everywhere. Prints the faults, or how many points there were."""
+    for _ in range(2):
+        shutil.rmtree("good", ignore_errors=True)
+        done = quiet([*PULL, reference, "--out", "good"])
+        if done.returncode != 0:
+            print(done.stdout)
+            return 1
+    shutil.copytree("cache", "full")
+    tried = 0
+    for found in FOUND:
+        for call in PULL_CALLS:
+            for point in range(1, POINTS_MAX + 1):
+                fault = pull_then_look(call, point, found, reference)
+                if fault is None:
+                    break
+                tried += 1
+                if fault:
+                    print(f"{found} cache, killed at {call} {point}: {fault}")
+                    return 1
+            else:
+                print(f"more than {POINTS_MAX} calls of {call}")
+                return 1
+    print(tried)
+    return 0
+
+
+def inside_faults(reference):
+    """Pulls into a cache that cannot be written at some point: they succeed, the cache holds what it says, and the next one as well."""
+    done = quiet([*PULL, reference, "--out", "good"])
+    if done.returncode != 0:
+        print(done.stdout)
+        return 1
+    faults = [("copy_file_range", "error=EXDEV"), ("utimensat", "error=EROFS")]
+    faults += [("link,linkat", f"error=ENOSPC:when={point}+") for point in range(1, 7)]
+    faults += [("fsync", f"error=EIO:when={point}+") for point in range(1, 5)]
+    for call, what in faults:
+        for name in ("cache", "out", "again"):
+            shutil.rmtree(name, ignore_errors=True)
+        strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:{what}"]
+        for name, command in (("out", [*strace, *PULL]), ("again", PULL)):
+            done = quiet([*command, reference, "--out", name])
+            looked = quiet(["kmm-worker", "cache", "verify", "--cache-dir", "cache"])
+            if done.returncode != 0 or tree(name) != tree("good") or looked.returncode != 0:
+                print(f"{call} {what}, {name}: exit {done.returncode}\n{done.stdout}{looked.stdout}")
+                return 1
+    print(len(faults))
+    return 0
+
+
+class KilledPull(unittest.TestCase):
+    """A pull with a cache killed anywhere: the cache never lies, and the next pulls make the same files, at last without layers."""
+
+    def test_pull_after_a_kill_anywhere(self):
+        self.assertGreater(self.inside("pulls"), 40)
+
+    def test_pull_with_a_cache_that_cannot_be_written(self):
+        self.assertGreater(self.inside("faults"), 10)
+
+    def inside(self, what):
+        """How many points inside_pulls() or inside_faults() tried."""
+        from injection import usable
+        if not usable():
+            raise unittest.SkipTest("strace cannot trace here")
+        import case
+        environment = dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}")
+        where = tempfile.mkdtemp(prefix="kmm-kill-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        self.addCleanup(shutil.rmtree, where, ignore_errors=True)
+        image = {"modules": [{"name": "demo", "depends": "dep"}, {"name": "dep", "file": "extra/dep.ko"}],
+                 "links": {"opt/lib/modules/6.1.0-99-demo/link.ko": "demo.ko"}}
+        pathlib.Path(where, "case.json").write_text(json.dumps({"image": image}))
+        done = subprocess.run(["python3", SUPPORT / "worker_case.py", "case.json", "python3", __file__, what, "@REGISTRY@/drivers/demo:v2"],
+                              cwd=where, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        print(f"{done.stdout.strip()} points", file=sys.stderr)
+        return int(done.stdout)
+
+
 class Killed(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -82,4 +214,5 @@ class Killed(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.exit(inside(sys.argv[1], int(sys.argv[2])))
+    INSIDE = {"pulls": inside_pulls, "faults": inside_faults}
+    sys.exit(INSIDE[sys.argv[1]](sys.argv[2]) if sys.argv[1] in INSIDE else inside(sys.argv[1], int(sys.argv[2])))

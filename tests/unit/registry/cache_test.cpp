@@ -104,6 +104,7 @@ TEST_CASE("damage in the cache is found on use and repaired") {
         }
         fs::permissions(scene.blob(layer), fs::perms::owner_all);
         std::ofstream(scene.blob(layer), std::ios::binary | std::ios::trunc) << bytes;
+        fs::remove_all(scene.directory + "/extractions");  // with what was extracted of it, the layer would not be read
         CHECK(registry::Cache(scene.directory).verify().damaged == std::vector<std::string>{sha256(layer.bytes)});
         const Outcome outcome = scene.pull(registry::PullPolicy::if_not_present);
         CHECK(outcome.code() == "ok");
