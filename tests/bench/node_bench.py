@@ -12,6 +12,7 @@ not count. Everything lies on a tmpfs; each row is the best of five runs, proces
 import json
 import os
 import pathlib
+import random
 import re
 import resource
 import subprocess
@@ -73,10 +74,13 @@ def check_row(worker, module, count, top):
     return best([worker, "check", "--image", f"dir:{tree}", "--module", name, "-o", "json"], environment)
 
 
-def load_rows(build, worker, top):
-    case = {"image": {"modules": [{"name": "demo", "undefined": ["_printk"]}]}}
+def load_rows(build, worker, top, beside):
+    """The load of a small module out of a layer that holds `beside` MB of another kernel as well."""
+    other = random.Random(1).randbytes(beside * 1_000_000).decode("latin-1")
+    case = {"image": {"modules": [{"name": "demo", "undefined": ["_printk"]}], "files": {"opt/lib/modules/other/big.ko": other}}}
+    top = top / f"load-{beside}"
     host, scratch, cache = (top / name for name in ("load-host", "load-scratch", "cache"))
-    scratch.mkdir()
+    scratch.mkdir(parents=True)
     worker_case.make_host(host, {})
     address = worker_case.registry(worker_case.make_image(case["image"]))
     (top / "script").write_text("")
@@ -108,9 +112,11 @@ def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         top = pathlib.Path(directory)
         checked = check_row(worker, module, count, top)
-        loaded, calls = load_rows(build, worker, top)
+        loads = [(beside, *load_rows(build, worker, top, beside)) for beside in (0, 100)]
     print("| what | seconds | processor seconds | phases in ms |\n| --- | --- | --- | --- |")
-    for what, (seconds, cpu, document) in ((f"check of {count} modules", checked), (f"load of a cached module, {calls} system calls", loaded)):
+    rows = [(f"check of {count} modules", checked)]
+    rows += [(f"load of a cached module, {beside} MB beside it in the layer, {calls} system calls", loaded) for beside, loaded, calls in loads]
+    for what, (seconds, cpu, document) in rows:
         phases = json.loads(document)["durationsMs"]
         print(f"| {what} | {seconds:.3f} | {cpu:.3f} | {', '.join(f'{name} {phases[name]}' for name in sorted(phases))} |")
 
