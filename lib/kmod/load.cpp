@@ -75,7 +75,9 @@ private:
             const IdentityVerdict verdict = compare_identity(index_.find(name)->file, *live);
             if (verdict.identity == Identity::different) {
                 const bool in_tree = live->taint.find('O') == std::string::npos;
-                if (!in_tree || !listed_for_removal(name)) throw differs_error(name, verdict);
+                if (in_tree && listed_for_removal(name)) continue;
+                if (!goes_without(name, differs_error(name, verdict))) throw differs_error(name, verdict);
+                others_.insert(name);
                 continue;
             }
             if (verdict.identity == Identity::unknown) {
@@ -203,13 +205,13 @@ private:
         }
         for (const auto& name : checked_.order.names) {
             // what somebody else loaded with the main module came with it, as far as one can tell
-            const bool ours = !same_.contains(name) || known(name) || (live_already && !earlier_);
+            const bool ours = (!same_.contains(name) && !others_.contains(name)) || known(name) || (live_already && !earlier_);
             if (name != main_ && ours) record_.dependencies.push_back(name);
         }
         for (const auto& name : checked_.order.soft_post) {
             if (known(name) || !live_module(machine_.host, name)) record_.dependencies.push_back(name);
         }
-        const bool all_live = std::all_of(checked_.order.names.begin(), checked_.order.names.end(), [&](const auto& name) { return same_.contains(name); });
+        const bool all_live = std::all_of(checked_.order.names.begin(), checked_.order.names.end(), [&](const auto& name) { return same_.contains(name) || others_.contains(name); });
         const bool firmware = record_.new_firmware_path || !record_.firmware_directory.empty();
         if (live_already && all_live && !earlier_ && removal.empty() && !firmware) return;  // nothing of this will be ours
         try {
@@ -219,11 +221,17 @@ private:
         }
     }
 
+    /// True if modprobe goes on without `name` although it fails with `error`; then that is told, as the reason why it is not there.
+    bool goes_without(const std::string& name, const Error& error) {
+        if (!checked_.order.optional.contains(name) || error.exit() == Exit::hung || error.exit() == Exit::unhealthy || error.exit() == Exit::integrity) return false;
+        report_.warnings.push_back(fmt::format("soft-dependency-failed: module {} is wished for by a softdep and not loaded: {}", name, error.message()));
+        return true;
+    }
+
     void load_host_modules() {
         for (const auto& module : checked_.host_modules) {
             if (settled_module(machine_, module.name)) continue;
             const auto start = machine_.clock.monotonic();
-            const bool soft = contains(checked_.order.soft, module.name);
             try {
                 with_context([&] { return fmt::format("dependency {} of the host", module.name); }, [&] {
                     const std::string bytes = plain_module(read_module_bytes(module.path), module.path);
@@ -232,8 +240,7 @@ private:
                     if (load_one(machine_, candidate, report_.warnings) == Action::loaded) loaded_.push_back(module.name);
                 });
             } catch (const Error& error) {
-                if (!soft || error.exit() == Exit::hung || error.exit() == Exit::unhealthy) throw;
-                report_.warnings.push_back(fmt::format("soft-dependency-missing: {}", error.message()));
+                if (!goes_without(module.name, error)) throw;
                 continue;
             }
             report_.modules.push_back(report_of(module));
@@ -243,23 +250,32 @@ private:
 
     void load_image_modules() {
         for (const auto& name : checked_.order.names) {
-            const IndexedModule& module = *index_.find(name);
-            if (same_.contains(name)) {
-                report_.modules.push_back(report_of(module, Action::already_loaded));
-                continue;
+            if (others_.contains(name)) continue;
+            try {
+                load_image_module(name);
+            } catch (const Error& error) {
+                if (!goes_without(name, error)) throw;
             }
-            const auto start = machine_.clock.monotonic();
-            std::string bytes = read_module_bytes(module.path);
-            if (sha256_hex(bytes) != module.sha256) {
-                throw Error(Exit::integrity, "digest-mismatch", fmt::format("{} changed after it was checked", base::escape(module.image_path)));
-            }
-            bytes = plain_module(std::move(bytes), module.image_path);
-            const auto own = name == main_ ? wish_.parameters : std::vector<std::string>{};
-            const Action action = load_one(machine_, {module.file, bytes, effective_parameters(checked_.config, name, own), wish_.force}, report_.warnings);
-            if (action == Action::loaded) loaded_.push_back(name);
-            report_.modules.push_back(report_of(module, action));
-            report_.modules.back().took = machine_.clock.monotonic() - start;
         }
+    }
+
+    void load_image_module(const std::string& name) {
+        const IndexedModule& module = *index_.find(name);
+        if (same_.contains(name)) {
+            report_.modules.push_back(report_of(module, Action::already_loaded));
+            return;
+        }
+        const auto start = machine_.clock.monotonic();
+        std::string bytes = read_module_bytes(module.path);
+        if (sha256_hex(bytes) != module.sha256) {
+            throw Error(Exit::integrity, "digest-mismatch", fmt::format("{} changed after it was checked", base::escape(module.image_path)));
+        }
+        bytes = plain_module(std::move(bytes), module.image_path);
+        const auto own = name == main_ ? wish_.parameters : std::vector<std::string>{};
+        const Action action = load_one(machine_, {module.file, bytes, effective_parameters(checked_.config, name, own), wish_.force}, report_.warnings);
+        if (action == Action::loaded) loaded_.push_back(name);
+        report_.modules.push_back(report_of(module, action));
+        report_.modules.back().took = machine_.clock.monotonic() - start;
     }
 
     /// Best effort: the error that led here is what the user must see.
@@ -351,6 +367,7 @@ private:
     const Machine& machine_;
     std::string main_;
     std::set<std::string> same_;        // live with the identity of the image's file
+    std::set<std::string> others_;      // live as another build, and only wished for: they stay
     std::vector<std::string> loaded_;   // by this call, in order
     std::vector<std::string> removed_now_;  // in-tree modules, by this call
     std::optional<LoadRecord> earlier_;     // of a run before this one

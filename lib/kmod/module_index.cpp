@@ -5,6 +5,7 @@
 #include <atomic>
 #include <exception>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -122,21 +123,34 @@ public:
         if (module != nullptr) result_.names.push_back(name);
     }
 
-    LoadOrder take() {
+    LoadOrder take(const std::vector<std::string>& wanted) {
+        std::set<std::string> required;
+        std::vector<std::string> open(wanted.size());
+        std::transform(wanted.begin(), wanted.end(), open.begin(), [](const std::string& raw) { return normalise_name(raw); });
+        while (!open.empty()) {
+            const std::string name = open.back();
+            open.pop_back();
+            if (!required.insert(name).second) continue;
+            for (auto& need : hard_needs(name)) open.push_back(std::move(need));
+        }
+        for (const auto* list : {&result_.names, &result_.external}) {
+            std::copy_if(list->begin(), list->end(), std::inserter(result_.optional, result_.optional.end()), [&](const std::string& name) { return !required.contains(name); });
+        }
         std::erase_if(result_.soft, [&](const std::string& name) { return seen_external_.contains(name); });
         return std::move(result_);
     }
 
 private:
-    std::vector<std::string> needs(const std::string& name, const IndexedModule* module) {
-        std::vector<std::string> list;
-        if (module != nullptr) {
-            list = module->file.depends();
-            for (const auto& symbol : module->file.undefined) {
-                if (auto exporter = index_.exporter_of(symbol.name); !exporter.empty()) list.push_back(std::move(exporter));
-            }
-        }
+    /// Without softdeps.
+    std::vector<std::string> hard_needs(const std::string& name) const {
+        const IndexedModule* module = index_.find(name);
+        std::vector<std::string> list = module == nullptr ? std::vector<std::string>() : index_.hard_needs(*module);
         if (const auto it = wanted_.find(name); it != wanted_.end()) list.insert(list.end(), it->second.begin(), it->second.end());
+        return list;
+    }
+
+    std::vector<std::string> needs(const std::string& name, const IndexedModule* module) {
+        std::vector<std::string> list = hard_needs(name);
         if (module != nullptr) {
             for (const auto& value : module->file.info_all("softdep")) {
                 for (const auto& pre : soft_names(value, "pre:")) add_soft(name, pre, list);
@@ -165,13 +179,8 @@ private:
             const std::string name = open.back();
             open.pop_back();
             if (name == to) return true;
-            const IndexedModule* module = seen.insert(name).second ? index_.find(name) : nullptr;
-            if (module == nullptr) continue;
-            for (auto& need : module->file.depends()) open.push_back(std::move(need));
-            for (const auto& symbol : module->file.undefined) {
-                if (auto exporter = index_.exporter_of(symbol.name); !exporter.empty()) open.push_back(std::move(exporter));
-            }
-            if (const auto it = wanted_.find(name); it != wanted_.end()) open.insert(open.end(), it->second.begin(), it->second.end());
+            if (!seen.insert(name).second) continue;
+            for (auto& need : hard_needs(name)) open.push_back(std::move(need));
         }
         return false;
     }
@@ -298,6 +307,14 @@ const IndexedModule* ModuleIndex::find(std::string_view name) const {
     return it == modules_.end() ? nullptr : &it->second;
 }
 
+std::vector<std::string> ModuleIndex::hard_needs(const IndexedModule& module) const {
+    std::vector<std::string> needs = module.file.depends();
+    for (const auto& symbol : module.file.undefined) {
+        if (auto exporter = exporter_of(symbol.name); !exporter.empty()) needs.push_back(std::move(exporter));
+    }
+    return needs;
+}
+
 std::string ModuleIndex::exporter_of(const std::string& symbol) const {
     const auto it = exporters_.find(symbol);
     return it == exporters_.end() ? std::string() : it->second;
@@ -329,7 +346,7 @@ LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::str
             of_host.push_back(post);
         }
     }
-    LoadOrder order = orderer.take();
+    LoadOrder order = orderer.take(wanted);
     order.soft_post = std::move(of_host);
     return order;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct LoadOrder {
     std::vector<std::string> external;  ///< named by depends= or the loading order but not in the image, in need order
     std::vector<std::string> soft;      ///< named by a softdep only and not in the image: wished for, not required
     std::vector<std::string> soft_post; ///< the same, after the main module
+    std::set<std::string> optional;     ///< of `names` and `external`: nothing but a softdep, as modprobe sees it, leads to them
 };
 
 /// What is to be ordered besides the image's own statements.
@@ -50,6 +52,8 @@ public:
     /// The module of that name in either spelling, nullptr if the image has none.
     [[nodiscard]] const IndexedModule* find(std::string_view name) const;
     [[nodiscard]] const std::map<std::string, IndexedModule>& modules() const noexcept { return modules_; }
+    /// What `module` cannot be loaded without: `depends=`, then exporters of its symbols in the image. May name one twice.
+    [[nodiscard]] std::vector<std::string> hard_needs(const IndexedModule& module) const;
     /// The module of the image that exports `symbol`, "" if none; ties: first name.
     [[nodiscard]] std::string exporter_of(const std::string& symbol) const;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -38,18 +39,10 @@ public:
         resolve_external();
         reference_ = reference_module(directory_);
         if (reference_) out_.vermagic_source = VermagicSource::module_of_the_kernel;
-        for (const auto& name : out_.order.names) check_file(*index_.find(name));
-        check_symbols();
+        leave_out();
+        check_modules();
         check_parameters(index_.find(wish_.module)->file, wish_.parameters, out_.findings);
-        const CheckInput input{index_, wish_, host_, facts_, state_, directory_, out_};
-        check_exports(input, more_);
-        check_configuration(input, more_);
-        check_firmware_files(input, more_);
-        check_signatures(input, more_);
-        check_conflicts(input, more_);
-        check_process(input, more_);
-        out_.findings.insert(out_.findings.end(), more_.begin(), more_.end());
-        if (wish_.force.any()) pardon();
+        check_process(CheckInput{index_, wish_, host_, facts_, state_, directory_, out_}, out_.findings);
         sort_and_merge(out_.findings);
         return std::move(out_);
     }
@@ -57,6 +50,65 @@ public:
 private:
     void find(Severity severity, std::string code, std::string message, std::string hint = {}) {
         out_.findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
+    }
+
+    /// All that is checked of each module in the order by itself.
+    void check_modules() {
+        for (const auto& name : out_.order.names) check_file(*index_.find(name));
+        check_symbols();
+        const CheckInput input{index_, wish_, host_, facts_, state_, directory_, out_};
+        Diagnostics found;
+        check_exports(input, found);
+        check_configuration(input, found);
+        check_firmware_files(input, found);
+        check_signatures(input, found);
+        check_conflicts(input, found);
+        out_.findings.insert(out_.findings.end(), found.begin(), found.end());
+        if (wish_.force.any()) pardon();
+    }
+
+    /// The errors that the order `names` and `host_modules` would have; the result so far stays as it is.
+    Diagnostics trial(std::vector<std::string> names, std::vector<HostModule> host_modules) {
+        Diagnostics findings;
+        std::swap(findings, out_.findings);
+        std::swap(names, out_.order.names);
+        std::swap(host_modules, out_.host_modules);
+        const bool warned = std::exchange(vermagic_warned_, true);
+        check_modules();
+        vermagic_warned_ = warned;
+        std::swap(host_modules, out_.host_modules);
+        std::swap(names, out_.order.names);
+        std::swap(findings, out_.findings);
+        std::erase_if(findings, [](const Diagnostic& finding) { return finding.severity != Severity::error; });
+        return findings;
+    }
+
+    /// Takes what only softdeps wish for, and cannot be loaded here, out of the order: modprobe goes on without, and so does this.
+    void leave_out() {
+        if (out_.order.optional.empty()) return;
+        std::set<std::string> left_out;
+        const auto note = [&](const std::string& name, const std::string& why) {
+            left_out.insert(name);
+            find(Severity::warning, "soft-dependency-failed", fmt::format("module {} is wished for by a softdep and left out: {}", name, why));
+        };
+        const auto missing = [&](const std::string& need) { return left_out.contains(need) || missing_.contains(need); };
+        for (auto& module : std::exchange(out_.host_modules, {})) {
+            const Diagnostics errors = out_.order.optional.contains(module.name) ? trial({}, {module}) : Diagnostics{};
+            if (!errors.empty()) note(module.name, errors.front().message);
+            if (errors.empty()) out_.host_modules.push_back(std::move(module));
+        }
+        for (const auto& name : std::exchange(out_.order.names, {})) {
+            const auto needs = index_.hard_needs(*index_.find(name));
+            if (!out_.order.optional.contains(name)) {
+                out_.order.names.push_back(name);
+            } else if (const auto need = std::find_if(needs.begin(), needs.end(), missing); need != needs.end()) {
+                note(name, fmt::format("it needs module {}, which is not there", *need));
+            } else if (const Diagnostics errors = trial({name}, out_.host_modules); !errors.empty()) {
+                note(name, errors.front().message);
+            } else {
+                out_.order.names.push_back(name);
+            }
+        }
     }
 
     /// What the kernel is told to overlook is not an error any more.
@@ -78,9 +130,15 @@ private:
 
     void resolve_external() {
         std::set<std::string> seen;
-        for (const auto& name : out_.order.external) {
+        auto& names = out_.order.external;  // what is required comes first, so that it is not taken for optional
+        std::stable_partition(names.begin(), names.end(), [&](const std::string& name) { return !out_.order.optional.contains(name); });
+        for (const auto& name : names) {
             if (const auto live = live_module(host_, name); live && (live->state == "live" || live->state == "builtin")) continue;
             const auto need = find_host_module(directory_, name);
+            if (!need && out_.order.optional.contains(name)) {
+                missing_.insert(name);
+                continue;
+            }
             if (!need) {
                 find(Severity::error, "dependency-missing",
                      fmt::format("module {} is needed but is neither in the image nor below {}", name, directory_.empty() ? host_.lib_modules + "/" + facts_.kernel : directory_),
@@ -89,6 +147,7 @@ private:
             }
             for (const auto& module : need->modules) {
                 if (index_.find(module.name) != nullptr || !seen.insert(module.name).second) continue;
+                if (out_.order.optional.contains(name)) out_.order.optional.insert(module.name);
                 out_.host_modules.push_back(module);
             }
         }
@@ -100,7 +159,9 @@ private:
                 continue;
             }
             for (const auto& module : need->modules) {
-                if (index_.find(module.name) == nullptr && seen.insert(module.name).second) out_.host_modules.push_back(module);
+                if (index_.find(module.name) != nullptr || !seen.insert(module.name).second) continue;
+                out_.order.optional.insert(module.name);
+                out_.host_modules.push_back(module);
             }
         }
     }
@@ -227,7 +288,7 @@ private:
     std::map<std::string, std::uint32_t> expected_crcs_;
     bool headers_read_ = false;
     bool vermagic_warned_ = false;
-    Diagnostics more_;
+    std::set<std::string> missing_;  // optional, and nowhere
     Preflight out_;
 };
 

@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 135> k_codes{{
+constexpr std::array<CodeRow, 136> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -125,6 +125,7 @@ constexpr std::array<CodeRow, 135> k_codes{{
     {"remove-command", std::nullopt, "modprobe.d of the host runs a command instead of unloading the module", "it was unloaded without; commands are never run"},
     {"selinux", std::nullopt, "SELinux may forbid the load", "look at the audit log; in a Pod use a type that may load modules"},
     {"size-mismatch", Exit::integrity, "a blob has another size than its manifest says", "push the image again"},
+    {"soft-dependency-failed", std::nullopt, "a module that is only wished for cannot be loaded", "nothing, if the module works without; else the reason is in the message"},
     {"soft-dependency-missing", std::nullopt, "a module that is wished for is nowhere", "nothing, the module works without"},
     {"symbol-version-differs", Exit::checks_failed, "the kernel interface has changed since the build", "rebuild it against the headers of the running kernel"},
     {"symbols-not-checked", std::nullopt, "the kernel's symbols cannot be read", "run as root"},

@@ -118,6 +118,58 @@ TEST_CASE("what else a load consists of is done for a module that is live alread
     }
 }
 
+TEST_CASE("a softdep of the image that fails is told, and the module is loaded without it, as modprobe does") {
+    Rig rig;
+    KoSpec spec;
+    spec.modinfo = {"softdep=pre: wish post: after"};
+    put(rig.out.path() + "/soft/demo.ko", make_ko(spec));
+    KoSpec wish;
+    wish.name = "wish";
+    KoSpec after;
+    after.name = "after";
+    const auto index = [&] {
+        put(rig.out.path() + "/soft/wish.ko", make_ko(wish));
+        put(rig.out.path() + "/soft/after.ko", make_ko(after));
+        rig.index = kmod::ModuleIndex::build(rig.out.path() + "/soft", rig.out.path());
+    };
+    SUBCASE("refused by the kernel") {
+        index();
+        rig.kernel.load_answers["wish"].error = ENODEV;
+        rig.kernel.load_answers["after"].error = EIO;
+        const auto report = rig.load();
+        CHECK(rig.kernel.calls == Calls{"load wish", "load demo", "load after"});
+        REQUIRE(report.modules.size() == 1);
+        CHECK(report.modules.back().role == kmod::Role::main);
+        REQUIRE(report.warnings.size() == 2);
+        CHECK(report.warnings[0].starts_with("soft-dependency-failed: module wish is wished for by a softdep and not loaded: "));
+        CHECK(report.warnings[1].find("module after") != std::string::npos);
+        CHECK(rig.host.is_live("demo"));
+    }
+    SUBCASE("foreseen by the checks, for itself or for what it needs") {
+        wish.vermagic = "5.10.0 SMP mod_unload ";
+        after.depends = "nowhere";
+        index();
+        const auto report = rig.load();
+        CHECK(rig.kernel.calls == Calls{"load demo"});
+        REQUIRE(report.warnings.size() == 2);
+        CHECK(report.warnings[0] == "soft-dependency-failed: module after is wished for by a softdep and left out: it needs module nowhere, which is not there");
+        CHECK(report.warnings[1].starts_with("soft-dependency-failed: module wish is wished for by a softdep and left out: module wish was built for another kernel"));
+    }
+    SUBCASE("another build of it is live") {
+        index();
+        rig.host.make_live("wish", "OTHER");
+        const auto report = rig.load();
+        CHECK(rig.kernel.calls == Calls{"load demo", "load after"});
+        CHECK(kmod::read_record(rig.host.paths, "demo")->dependencies == Calls{"after"});
+        CHECK(std::count_if(report.warnings.begin(), report.warnings.end(), [](const auto& text) { return text.starts_with("soft-dependency-failed: module wish"); }) == 1);
+    }
+    SUBCASE("a module that hangs or breaks the kernel ends it all the same") {
+        index();
+        rig.kernel.load_answers["wish"].hung = true;
+        CHECK(rig.refused().exit() == Exit::hung);
+    }
+}
+
 TEST_CASE("softdeps that only the host has follow the main module") {
     Rig rig;
     KoSpec spec;

@@ -162,6 +162,23 @@ TEST_CASE("load order") {
         CHECK(order.names == Names{"helper", "soft", "later"});
         CHECK(order.external.empty());
         CHECK(order.soft == Names{"missing"});
+        CHECK(order.optional == std::set<std::string>{"helper", "later"});
+    }
+    SUBCASE("what a softdep wishes for and something needs is required") {
+        Image other;
+        KoSpec spec;
+        spec.name = "soft";
+        spec.depends = "hard";
+        spec.modinfo = {"softdep=pre: hard wish"};
+        other.add("soft.ko", spec);
+        other.add("hard");
+        other.add("wish", "below,elsewhere");
+        other.add("below");
+        const auto order = other.index().order("soft", {});
+        CHECK(order.names == Names{"hard", "below", "wish", "soft"});
+        CHECK(order.external == Names{"elsewhere"});
+        CHECK(order.optional == std::set<std::string>{"below", "wish", "elsewhere"});
+        CHECK(other.index().order("soft", {"soft", "wish"}).optional.empty());
     }
     SUBCASE("softdep, depends= and loading order count together") {
         Image other;
