@@ -10,10 +10,12 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-/// A run that has ended needs neither lock nor cluster: it is shown, and that is all.
+/// A run that has ended needs neither lock nor cluster: it is shown. Only what a process left there that was killed at the very end is
+/// taken away.
 std::optional<Exit> already_ended(Session& session) {
     const auto run = session.must_load();
     if (!upgrade::is_final_run_state(run.state)) return std::nullopt;
+    session.free_ended_lease(run);
     print_summary(session.context(), run, false);
     return Exit::ok;
 }

@@ -71,6 +71,9 @@ public:
     /// Errors: those of KubeStore::require_rights, require_operator and LeaseKeeper::acquire.
     enum class Purpose { look, change };
     void secure(const upgrade::Options& options, cluster::ClusterStore& store, const Errand& errand, Purpose purpose);
+    /// Removes the Lease that a process of `run`, which has ended, left on an API server when it was killed. Nothing needs that, so
+    /// faults are no faults.
+    void free_ended_lease(const upgrade::Run& run);
     /// Beside an operator: every image that nodes of `run` are to load is one that KMM has found. Waits a while for KMM to look.
     /// Errors: checks_failed "image-not-found-by-kmm".
     static void require_images(const upgrade::Run& run, cluster::ClusterStore& store);
@@ -107,6 +110,8 @@ private:
     /// person has said how it is.
     static void require_operator(const upgrade::Options& options, cluster::KubeStore& server, const Errand& errand);
     [[nodiscard]] Exit exit_of(drive::Ended ended, const upgrade::Run& run) const;
+    /// Of its own, and impatient.
+    [[nodiscard]] std::unique_ptr<kube::Client> lease_client(cluster::KubeStore& server);
     /// As LeaseKeeper::require, for as long as --api-timeout says, unless somebody asks to stop.
     void require_lease() const;
     const cli::Args& args_;

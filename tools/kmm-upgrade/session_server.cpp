@@ -36,6 +36,14 @@ std::pair<std::string, std::string> origin_of(const std::string& holder) {
     return {holder.substr(at == std::string::npos ? 0 : at + 1, end - (at == std::string::npos ? 0 : at + 1)), holder.substr(lineage + 1)};
 }
 
+kube::LeaseOptions lease_options(const upgrade::Options& options, const std::string& ns, const std::string& module, const std::string& lineage) {
+    kube::LeaseOptions lease;
+    lease.namespace_ = options.lease_namespace.empty() ? ns : options.lease_namespace;
+    lease.name = lease_name(ns, module);
+    lease.holder = lease_holder(lineage);
+    return lease;
+}
+
 /// Beside an operator nobody asks a node.
 class NoRunner final : public cluster::NodeRunner {
 public:
@@ -69,10 +77,7 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
         if (purpose == Purpose::change) lock_directory(store, operation_);
         return;
     }
-    kube::LeaseOptions lease;
-    lease.namespace_ = options.lease_namespace.empty() ? errand.ns : options.lease_namespace;
-    lease.name = lease_name(errand.ns, errand.module);
-    lease.holder = lease_holder(errand.lineage);
+    const auto lease = lease_options(options, errand.ns, errand.module, errand.lineage);
     std::vector<kube::Rule> rules;
     for (const char* verb : {"get", "create", "update", "delete"})
         rules.push_back({verb, "coordination.k8s.io", "leases", "", lease.namespace_, ""});
@@ -88,11 +93,7 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
     server->require_rights(rules);
     require_operator(options, *server, errand);
     if (purpose == Purpose::look) return;
-    kube::ClientOptions quiet;
-    quiet.request_timeout = std::chrono::seconds(5);
-    quiet.api_timeout = std::min<std::chrono::milliseconds>(quiet.request_timeout, api_timeout_);
-    auto keeper = std::make_unique<kube::LeaseKeeper>(
-        kube::make_client(server->client().connection(), clock_, random_, std::move(quiet)), lease);
+    auto keeper = std::make_unique<kube::LeaseKeeper>(lease_client(*server), lease);
     if (const auto holder = args_.get("break-lock")) keeper->break_holder(*holder);
     const auto mine = origin_of(lease.holder);
     // The record's lock is ours: an earlier process of this very run on this host is gone.
@@ -103,6 +104,31 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
                                                          lease.namespace_, lease.name, base::escape(other.holder)));
                     });
     lease_ = std::move(keeper);
+}
+
+std::unique_ptr<kube::Client> Session::lease_client(cluster::KubeStore& server) {
+    kube::ClientOptions quiet;
+    quiet.request_timeout = std::chrono::seconds(5);
+    quiet.api_timeout = std::min<std::chrono::milliseconds>(quiet.request_timeout, api_timeout_);
+    return kube::make_client(server.client().connection(), clock_, random_, std::move(quiet));
+}
+
+void Session::free_ended_lease(const upgrade::Run& run) {
+    try {
+        if (directory_.holder()) return;  // who is at work on this record frees it
+        const auto store = open_cluster(cluster_place(run.cluster_place));
+        auto* server = dynamic_cast<cluster::KubeStore*>(store.get());
+        if (server == nullptr) return;
+        const auto options = lease_options(run.options, run.module_namespace, run.module_name, run.lineage);
+        const auto client = lease_client(*server);
+        kube::Lease lease(*client, options);
+        const auto left = lease.look();
+        if (!left || origin_of(left->holder) != origin_of(options.holder)) return;
+        lease.break_holder(left->holder);
+        if (!lease.try_acquire()) lease.remove();
+    } catch (const Error&) {
+        return;  // nobody needs it, and it runs out by itself
+    }
 }
 
 void Session::limit_writes(const upgrade::Options& options, cluster::ClusterStore& store) {
