@@ -249,8 +249,7 @@ value::Node Client::parse(const Reply& reply, const Action& action) {
     Diagnostics faults;
     auto documents = value::read_json(reply.body, "answer", faults);
     if (documents.size() != 1 || has_errors(faults) || !documents.front().root.is_mapping()) {
-        const std::string what = faults.empty() ? "something else" : faults.front().message;
-        throw bad_answer(action, "expected an object as JSON, found " + what);
+        throw bad_answer(action, faults.empty() ? "expected a JSON object, found something else" : "the answer is no JSON: " + faults.front().message);
     }
     return std::move(documents.front().root);
 }

@@ -163,6 +163,12 @@ bool is_server_trouble(const Error& error) {
     return code == "api-error" && (*status == 429 || *status == 502 || *status == 503 || *status == 504);
 }
 
+bool is_right_missing(const Error& error) {
+    if (error.code() != "forbidden") { return false; }
+    const bool is_named = std::any_of(error.details().begin(), error.details().end(), [](const auto& detail) { return detail.first == "right"; });
+    return is_named || (error.http_cause() == 403 && !is_refused_by_admission(403, error.message()));
+}
+
 bool is_failed_test(const Failure& failure) {
     return failure.code == 422 && failure.causes.empty() &&
            (failure.message.find("rejected our request due to an error in our request") != std::string::npos ||

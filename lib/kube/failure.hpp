@@ -60,6 +60,9 @@ struct Action {
 /// can be concluded from it, and the same request may succeed later.
 [[nodiscard]] bool is_server_trouble(const Error& error);
 
+/// True if `error`, of a Client, says that our account lacks a right. What admission refuses is no such error.
+[[nodiscard]] bool is_right_missing(const Error& error);
+
 /// True for a JSON patch whose `test` found something else: the server says no more than that the patch cannot be applied.
 [[nodiscard]] bool is_failed_test(const Failure& failure);
 

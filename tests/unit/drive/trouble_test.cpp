@@ -46,6 +46,27 @@ TEST_CASE("a server that is away for too long fails no node: the step stays open
     }
 }
 
+TEST_CASE("a right that is taken away in the middle fails no node, what admission refuses does") {
+    const auto refuse = [](const char* message) { return Error(Exit::no_permission, "forbidden", message).cause_http(403); };
+    World world(2);
+    Drive drive(world, world.prepare());
+    world.store.on_write = [&] { throw refuse(R"(patch nodes node-a: nodes "node-a" is forbidden: User "u" cannot patch resource "nodes")"); };
+    try {
+        static_cast<void>(drive.driver.walk());
+        FAIL("expected an error");
+    } catch (const Error& error) {
+        CHECK(error.code() == "forbidden");
+    }
+    CHECK(drive.state("node-a") == "unloading");
+    world.store.on_write = [&] { throw refuse(R"(patch nodes node-a: admission webhook "no.example" denied the request: not now)"); };
+    drive.driver.resume();
+    CHECK(drive.driver.walk() == Ended::paused);
+    CHECK(drive.state("node-a") == "unloading-failed");
+    world.store.on_write = nullptr;
+    drive.driver.resume();
+    CHECK(drive.driver.walk() == Ended::complete);
+}
+
 TEST_CASE("a survey, like all preparations, ends with a server that is away or a Lease that is lost, and blames no node") {
     for (const std::string code : {"api-unreachable", "lease-lost", "interrupted"}) {
         CAPTURE(code);

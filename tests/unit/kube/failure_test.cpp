@@ -2,6 +2,8 @@
 // What becomes of answers that are no success.
 #include "fixture.hpp"
 
+#include "kube/access.hpp"
+
 using namespace kmm;
 using namespace kmm::kube;
 using namespace kmm::kube::test;
@@ -9,13 +11,14 @@ using namespace kmm::kube::test;
 TEST_SUITE("kube::unit") {
 
 TEST_CASE("what is about the server and not about the object") {
-    struct Row { FakeReply answer; bool is_trouble; };
+    struct Row { FakeReply answer; bool is_trouble; bool is_right = false; };
     const std::vector<Row> rows{
         {reply(503, "no backend"), true},
         {status_reply(401, "Unauthorized", "Unauthorized"), true},
         {reply(302, ""), true},
         {status_reply(500, "InternalError", "failed calling webhook"), false},
-        {status_reply(403, "Forbidden", "no"), false},
+        {status_reply(403, "Forbidden", R"(nodes \"a\" is forbidden: User \"u\" cannot get resource \"nodes\")"), false, true},
+        {status_reply(403, "Forbidden", R"(pods \"p\" is forbidden: exceeded quota: small)"), false},
         {status_reply(404, "NotFound", "no"), false},
         {status_reply(409, "Conflict", "modified"), false},
         {status_reply(422, "Invalid", "bad"), false},
@@ -25,11 +28,15 @@ TEST_CASE("what is about the server and not about the object") {
         const Error error = error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
         CAPTURE(error.message());
         CHECK(is_server_trouble(error) == row.is_trouble);
+        CHECK(is_right_missing(error) == row.is_right);
     }
     // What a worker says of a registry.
     CHECK_FALSE(is_server_trouble(Error(Exit::no_permission, "unauthorized", "registry: 401")));
     CHECK(is_server_trouble(Error(Exit::unavailable, "api-unreachable", "no answer")));
     CHECK(is_server_trouble(Error(Exit::no_permission, "exec-plugin", "no login")));
+    Scripted asked({reply(201, R"({"status":{"userInfo":{"username":"u"}}})")});
+    CHECK(is_right_missing(missing_error(*asked.client, {{"get", "", "nodes", "", "", ""}}, "r")));
+    CHECK_FALSE(is_right_missing(Error(Exit::no_permission, "forbidden", "a registry says no")));
 }
 
 TEST_CASE("what admission forbids is no missing right") {
