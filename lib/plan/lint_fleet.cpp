@@ -169,7 +169,7 @@ void FleetLint::report(Diagnostics& diagnostics) const {
         warn(diagnostics, "label-key-leftover",
              fmt::format("label {} on {} is of KMM up to v2.6.0: this KMM ignores it, and the old DaemonSet keeps running there",
                          label, first_of(where)),
-             fmt::format("kubectl label node NODE {}-, or --kmm-version v2.6.0 if that is what runs", label));
+             "kmm-upgrade migrate renames it; kmm-plan --kmm-version v2.6.0 if that is what runs");
     }
     report_collisions(objects_, diagnostics);
     diagnostics.insert(diagnostics.end(), loses_version_.begin(), loses_version_.end());

@@ -155,7 +155,7 @@ Repair repair_of(plan::Finding finding, cluster::ClusterStore& store, cluster::W
         repair.named = mend.node;
         repair.act = [&workloads, node = mend.node, owner = mend.owner] {
             const auto there = workloads.uncordon(node, owner);
-            if (there.unschedulable) throw Error(Exit::locked, "conflict", "it is cordoned by " + base::escape(there.owner) + " now");
+            if (there.unschedulable) throw Error(Exit::locked, "conflict", fmt::format("it is cordoned by {} now", there.owner.empty() ? "somebody else" : base::escape(there.owner)));
         };
     }
     // Without a kubelet nobody else ends it. In a directory it is a file of its owner's.

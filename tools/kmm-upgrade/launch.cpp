@@ -72,6 +72,7 @@ void take_pace_options(const cli::Args& args, upgrade::Options& options) {
     options.check = command_option(args, "check");
     if (!options.check.empty()) sys::require_program(upgrade::command_words(options.check)->front());
     options.on_event = command_option(args, "on-event");
+    if (!options.on_event.empty()) sys::require_program(upgrade::command_words(options.on_event)->front());
 }
 
 void take_drain_options(const cli::Args& args, upgrade::Options& options) {
