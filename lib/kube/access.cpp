@@ -86,9 +86,8 @@ std::string role_name_for(const std::string& prefix, const std::vector<Rule>& ru
     return fmt::format("{}-{:08x}", prefix, hash);
 }
 
-}  // namespace
-
-std::vector<Rule> missing_rules(Client& client, const std::vector<Rule>& rules) {
+/// Those of `rules` that the server says no to now.
+std::vector<Rule> refused_rules(Client& client, const std::vector<Rule>& rules) {
     std::vector<Rule> missing;
     for (const auto& rule : rules) {
         Node attributes = Node::mapping({{"verb", rule.verb}, {"group", rule.group}, {"resource", rule.resource}});
@@ -101,6 +100,16 @@ std::vector<Rule> missing_rules(Client& client, const std::vector<Rule>& rules) 
         const Node answer = client.ask(resources::k_access_reviews, review);
         const Node* allowed = answer.find_path({"status", "allowed"});
         if (allowed == nullptr || !allowed->as_bool().value_or(false)) { missing.push_back(rule); }
+    }
+    return missing;
+}
+
+}  // namespace
+
+std::vector<Rule> missing_rules(Client& client, const std::vector<Rule>& rules) {
+    std::vector<Rule> missing = refused_rules(client, rules);
+    while (!missing.empty() && client.may_lack_roles() && client.clock().sleep_for(std::chrono::seconds(1))) {
+        missing = refused_rules(client, missing);
     }
     return missing;
 }

@@ -187,6 +187,12 @@ void Client::pause(milliseconds wait, const Outage& outage) {
     }
 }
 
+bool Client::may_lack_roles() const {
+    constexpr milliseconds k_roles_are_read_within{30'000};
+    const std::int64_t away = away_ms_;
+    return away >= 0 && seams_.clock.monotonic() - milliseconds(away) < k_roles_are_read_within;
+}
+
 Reply Client::exchange(const Call& call) {
     const milliseconds start = seams_.clock.monotonic();
     int failures = 0;
@@ -219,11 +225,15 @@ Reply Client::exchange(const Call& call) {
                 return reply;
             }
             error = to_error(*reply.failure, call.action);
-            if (!is_busy || (!is_away(response.status) && ++refusals >= options_.attempts)) { throw std::move(*error); }
+            const bool may_be_allowed = is_right_missing(*error) && may_lack_roles();
+            const bool is_last = !is_busy || (!is_away(response.status) && ++refusals >= options_.attempts);
+            if (is_last && !may_be_allowed) { throw std::move(*error); }
+            if (is_busy) { away_ms_ = seams_.clock.monotonic().count(); }
             uncertain = uncertain || response.status >= 500;
         } catch (const Error& thrown) {
             const bool is_dead_stream = call.on_piece && thrown.code() == "network-timeout";
             if (thrown.code() == "tls" && !is_broken_handshake(thrown)) { throw untrusted(thrown); }
+            if (is_lost_connection(thrown)) { away_ms_ = seams_.clock.monotonic().count(); }
             if (!is_lost_connection(thrown) || is_dead_stream || (call.one_try_after_data && call.one_try_after_data())) { throw; }
             uncertain = true;
             error = thrown;

@@ -129,6 +129,7 @@ struct Eviction {
 ///   is sent again when the server cannot be reached, closes the connection or breaks TLS off, for `api_timeout`;
 ///   waits for Retry-After (or longer each time) after 429 and 5xx, `attempts` times at most, for `api_timeout` after 502, 503 and 504;
 ///   reads the token again, or runs the login program again, once after 401;
+///   asks again after a missing right for as long as the server may just have been started (may_lack_roles);
 ///   never follows a redirect.
 /// Errors: those of to_error; unavailable 69 "api-unreachable", "bad-answer"; integrity "tls"; those of Credentials;
 /// interrupted 130 "interrupted".
@@ -196,6 +197,9 @@ public:
     /// POSTs a question that changes nothing (access reviews) and returns the answer.
     value::Node ask(const Resource& resource, const value::Node& question);
 
+    /// True for 30 s after the server was away: one that has just been started knows no role yet, and says no to everybody.
+    [[nodiscard]] bool may_lack_roles() const;
+
     /// Ends requests that are under way, from any thread, and refuses all later ones: "interrupted".
     void stop() noexcept { stopped_ = true; }
 
@@ -220,6 +224,7 @@ private:
     Credentials credentials_;
     std::mutex mutex_;
     std::atomic<bool> stopped_{false};
+    std::atomic<std::int64_t> away_ms_{-1};  ///< when the server was away last, on the monotonic clock
     mutable std::mutex count_mutex_;
     std::uint64_t requests_ = 0;
     std::vector<std::unique_ptr<net::HttpClient>> idle_;

@@ -7,10 +7,10 @@ import signal
 import statistics
 import time
 
-from testbed import etcd, nodes
+from testbed import etcd, manifests, nodes
 from testbed.fleet import KMM, Fleet
 from testbed.proxy import Proxy
-from testbed.testing import ClusterCase
+from testbed.testing import ROOT, ClusterCase
 
 FULL = bool(os.environ.get("KMM_FULL"))
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
@@ -170,7 +170,7 @@ class Killer:
         self.saved = self.fleet.save()
         self.proxy = Proxy(self.cluster)
         self.addCleanup(self.proxy.close)
-        self.access = self.fleet.access(self.proxy.port)
+        self.access = self.fleet.access(self.proxy.port, self.token())
         begun = time.monotonic()
         self.fleet.run(*self.fleet.start("v2"), "--kubeconfig", self.access)
         self.took = time.monotonic() - begun
@@ -178,6 +178,15 @@ class Killer:
         check_requests(self.fleet, records)
         self.requests = len(records)
         self.expected = self.fleet.outcome()
+
+    def token(self):
+        """Of an account that has its rights by a role: a server that was just started knows no roles for a moment."""
+        self.namespace("kmm-tools")
+        for thing in manifests.apply(self.api, ROOT / "manifests/rbac/upgrade.yaml"):
+            self.addCleanup(self.api.delete, self.api.path_of(thing))
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+        path = "/api/v1/namespaces/kmm-tools/serviceaccounts/kmm-upgrade/token"
+        return self.api.request("POST", path, request)["status"]["token"]
 
     def go_on(self):
         """What a person does after a crash: resume, or start again when nothing was recorded."""
