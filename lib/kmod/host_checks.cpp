@@ -110,6 +110,13 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
                         fmt::format("module {} is blacklisted in {}{}", name, base::escape(it->second.where),
                                     counts ? "" : "; that keeps udev from loading it, and is no hindrance here"));
         }
+        if (const auto it = std::find_if(config.aliases.begin(), config.aliases.end(), [&](const auto& row) { return row.second.text != name && alias_fits(row.first, name); });
+            it != config.aliases.end()) {
+            add_finding(findings, Severity::warning, "host-alias",
+                        fmt::format("{} makes {} an alias of module {}, which modprobe would load; here it is the module of that name", base::escape(it->second.where), name,
+                                    base::escape(it->second.text)),
+                        "remove that line on the node if it is not meant");
+        }
         if (const auto it = config.install.find(name); it != config.install.end()) {
             const bool ignored = input.wish.install_commands == InstallCommands::ignore;
             add_finding(findings, ignored ? Severity::warning : Severity::error, "install-command",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmod/modprobe_config.hpp"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -41,6 +43,8 @@ void take_line(const std::vector<std::string>& words, const std::string& where, 
     const std::string name = normalise_name(words[1]);
     if (words[0] == "blacklist") {
         config.blacklist.emplace(name, HostOption{name, where});
+    } else if (words[0] == "alias") {
+        if (words.size() > 2) config.aliases.emplace(words[1], HostOption{normalise_name(words[2]), where});
     } else if (words[0] == "options") {
         for (std::size_t i = 2; i < words.size(); ++i) config.options[name].push_back({words[i], where});
     } else if (words[0] == "install") {
@@ -109,6 +113,8 @@ void take_command_line(const HostPaths& host, ModprobeConfig& config) {
 }
 
 }  // namespace
+
+bool alias_fits(const std::string& alias, const std::string& name) { return ::fnmatch(normalise_name(alias).c_str(), normalise_name(name).c_str(), 0) == 0; }
 
 ModprobeConfig read_modprobe_config(const HostPaths& host) {
     const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();

@@ -22,11 +22,15 @@ struct HostOption {
 struct ModprobeConfig {
     std::map<std::string, std::vector<HostOption>> options;   ///< module -> KEY=VALUE entries, in effective order
     std::map<std::string, HostOption> blacklist;              ///< module -> where; concerns aliases, and -b
+    std::map<std::string, HostOption> aliases;                ///< alias, may be a pattern -> module
     std::set<std::string> kernel_blacklist;                   ///< module_blacklist=: the kernel itself refuses these
     std::map<std::string, HostOption> install, remove;        ///< module -> command, never run
     std::map<std::string, std::vector<std::string>> soft_pre;   ///< module -> modules to load before
     std::map<std::string, std::vector<std::string>> soft_post;  ///< module -> modules to load after
 };
+
+/// Whether `name` is what `alias`, a pattern of fnmatch as modules and modprobe.d have them, stands for. `-` and `_` are the same.
+[[nodiscard]] bool alias_fits(const std::string& alias, const std::string& name);
 
 /// Reads the directories in modprobe's order (etc, run, usr/local/lib, usr/lib, lib); a file hides those of the same name in
 /// later ones. Unreadable files and unknown lines are skipped, as modprobe does.

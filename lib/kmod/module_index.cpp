@@ -17,6 +17,7 @@
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/inflate.hpp"
+#include "kmod/modprobe_config.hpp"
 
 namespace kmm::kmod {
 
@@ -307,6 +308,15 @@ const IndexedModule* ModuleIndex::find(std::string_view name) const {
     return it == modules_.end() ? nullptr : &it->second;
 }
 
+std::vector<std::string> ModuleIndex::with_alias(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& [key, module] : modules_) {
+        const auto aliases = module.file.info_all("alias");
+        if (std::any_of(aliases.begin(), aliases.end(), [&](const std::string& alias) { return alias_fits(alias, name); })) names.push_back(key);
+    }
+    return names;
+}
+
 std::vector<std::string> ModuleIndex::hard_needs(const IndexedModule& module) const {
     std::vector<std::string> needs = module.file.depends();
     for (const auto& symbol : module.file.undefined) {
@@ -328,7 +338,12 @@ LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::str
         std::vector<std::string> names;
         for (const auto& [key, module] : modules_) names.push_back(key);
         Error error(Exit::not_found, "module-not-in-image", fmt::format("the image has no module {}, found {}", base::escape(raw), some_of(names)));
-        if (const auto near = base::nearest(normalise_name(raw), names)) error.hint(fmt::format("did you mean {}?", *near));
+        if (const auto having = with_alias(raw); !having.empty()) {
+            error = Error(Exit::not_found, "module-not-in-image", fmt::format("the image has no module {}; that is an alias of {}", base::escape(raw), some_of(having)));
+            error.hint(fmt::format("name the module itself, {}: it is live, and unloaded, by its own name", having.front()));
+        } else if (const auto near = base::nearest(normalise_name(raw), names)) {
+            error.hint(fmt::format("did you mean {}?", *near));
+        }
         throw error;
     }
     Orderer orderer(*this, loading_order, extras);

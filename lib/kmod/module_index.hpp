@@ -52,6 +52,8 @@ public:
     /// The module of that name in either spelling, nullptr if the image has none.
     [[nodiscard]] const IndexedModule* find(std::string_view name) const;
     [[nodiscard]] const std::map<std::string, IndexedModule>& modules() const noexcept { return modules_; }
+    /// Modules that have `name` as alias (`alias=`), sorted.
+    [[nodiscard]] std::vector<std::string> with_alias(const std::string& name) const;
     /// What `module` cannot be loaded without: `depends=`, then exporters of its symbols in the image. May name one twice.
     [[nodiscard]] std::vector<std::string> hard_needs(const IndexedModule& module) const;
     /// The module of the image that exports `symbol`, "" if none; ties: first name.

@@ -100,16 +100,27 @@ void require_own_directories(const std::string& root, const std::string& directo
     }
 }
 
+/// Where the init container of a worker Pod of KMM copies images to.
+std::string copies_root(const Job& job) { return job.host.etc.substr(0, job.host.etc.rfind('/')) + "/tmp"; }
+
+/// The directory below it that has the modules for this kernel, "" without one.
+std::string copied_modules(const Job& job) {
+    const std::string below = std::filesystem::path(copies_root(job) + "/" + job.config.modprobe.dir_name + "/lib/modules/").lexically_normal().native();
+    for (const std::string& kernel : {job.node.kernel, api::trim_kernel(job.node.kernel)}) {
+        std::error_code error;
+        if (std::filesystem::is_directory(below + kernel, error)) return below + kernel;
+    }
+    return "";
+}
+
 /// In a worker Pod of KMM an init container has copied the image's modules to /tmp; then nothing is pulled. False if not.
 bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
-    const std::string root = job.host.etc.substr(0, job.host.etc.rfind('/')) + "/tmp";
-    const std::string below = std::filesystem::path(root + "/" + job.config.modprobe.dir_name + "/lib/modules/").lexically_normal().native();
+    const std::string root = copies_root(job);
+    const std::string directory = copied_modules(job);
+    if (directory.empty()) return false;
     std::error_code error;
-    std::string kernel = job.node.kernel;
-    if (!std::filesystem::is_directory(below + kernel, error)) kernel = api::trim_kernel(kernel);
-    if (!std::filesystem::is_directory(below + kernel, error)) return false;
-    require_own_directories(root, below + kernel);
-    modules.of_host = kmod::ModuleIndex::build(below + kernel, root);
+    require_own_directories(root, directory);
+    modules.of_host = kmod::ModuleIndex::build(directory, root);
     if (const std::string& firmware = job.config.modprobe.firmware_path; !firmware.empty()) {
         modules.firmware = std::filesystem::path(root + "/" + firmware).lexically_normal().native();
         if (!std::filesystem::is_directory(modules.firmware, error)) {
@@ -233,6 +244,28 @@ WorkerResult check(const cli::Args& args, cli::Context& context) {
     return result;
 }
 
+/// "not-loaded" of an alias would be a lie while the module that has it is live. What is known of aliases without an image: the
+/// host's own configuration, and in a Pod of KMM the copied modules. Errors: data (65) "module-alias".
+void refuse_alias(const Job& job) {
+    const std::string& name = job.config.modprobe.module_name;
+    if (kmod::live_module(job.host, name)) return;
+    std::vector<std::string> having;
+    for (const auto& [alias, module] : kmod::read_modprobe_config(job.host).aliases) {
+        if (kmod::alias_fits(alias, name)) having.push_back(module.text);
+    }
+    try {
+        const std::string copied = std::getenv("KUBERNETES_SERVICE_HOST") == nullptr ? std::string() : copied_modules(job);
+        if (!copied.empty()) for (auto& module : kmod::ModuleIndex::build(copied, copies_root(job)).with_alias(name)) having.push_back(std::move(module));
+    } catch (const Error&) {
+        // Modules that cannot be read are no hindrance to an unload by name.
+    }
+    for (const auto& module : having) {
+        if (!kmod::live_module(job.host, module)) continue;
+        throw Error(Exit::data, "module-alias", fmt::format("no module {} is live, but {} is, which has that alias", base::escape(name), base::escape(module)))
+            .hint(fmt::format("name the module itself, {}: modules are unloaded by their own name", base::escape(module)));
+    }
+}
+
 kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
     kmod::UnloadWish wish;
     const std::string main = kmod::normalise_name(job.config.modprobe.module_name);
@@ -257,6 +290,7 @@ WorkerResult unload_job(const Job& job, const cli::Args& args) {
     const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock);
     WorkerResult result = start_result("unload", job);
     add_config_warnings(job, result);
+    refuse_alias(job);
     const kmod::UnloadWish wish = unload_wish(job, args);
     kmod::LinuxModuleLoader loader;
     kmod::Patience patience;

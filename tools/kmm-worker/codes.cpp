@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 136> k_codes{{
+constexpr std::array<CodeRow, 138> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -62,6 +62,7 @@ constexpr std::array<CodeRow, 136> k_codes{{
     {"gpl-only", Exit::checks_failed, "a module of another license needs symbols for GPL modules", "the kernel treats these symbols as absent for it"},
     {"host-link", std::nullopt, "a link to the host's own modules was taken as such", "nothing"},
     {"host-not-mounted", Exit::io, "there is neither /proc nor /sys of the node to look at", "mount it, or correct --host-root"},
+    {"host-alias", std::nullopt, "modprobe.d of the host gives the module's name to another one", "the module of that name is loaded; remove the line if it is not meant"},
     {"host-options", std::nullopt, "modprobe.d of the host adds options", "they are given to the module as modprobe would"},
     {"identity-unknown", std::nullopt, "module and file have no srcversion or build id to compare", "build it with CONFIG_MODULE_SRCVERSION_ALL or build ids"},
     {"image-command-ignored", std::nullopt, "a modprobe file in the image was left out", "nothing of an image is read as configuration"},
@@ -84,6 +85,7 @@ constexpr std::array<CodeRow, 136> k_codes{{
     {"mirror-failed", std::nullopt, "a mirror could not give the image, the next place was asked", "look at the mirror"},
     {"missing-argument", Exit::usage, "an argument is missing", "see --help of the verb"},
     {"missing-field", Exit::data, "a field or option that is needed is not set", "see the message for its name"},
+    {"module-alias", Exit::data, "the name is an alias of a module that is live", "name the module itself"},
     {"module-differs", Exit::refused, "another build of the module is live", "unload it first; kmm-worker status shows which build it is"},
     {"module-format", Exit::data, "a .ko file is no loadable module", "build the module and the image again"},
     {"module-in-use", Exit::busy, "the module has users or holders", "stop the processes, mounts or modules that use it"},

@@ -211,6 +211,18 @@ TEST_CASE("load order") {
         CHECK(error.code() == "dependency-cycle");
         CHECK(error.message().find("a -> b -> c -> a") != std::string::npos);
     }
+    SUBCASE("an alias, with the module that has it") {
+        Image other;
+        KoSpec spec;
+        spec.name = "real";
+        spec.modinfo = {"alias=nick-name", "alias=pci:v*sv*"};
+        other.add("real.ko", spec);
+        const Error error = caught([&] { (void)other.index().order("nick_name", {}); });
+        CHECK(error.exit() == Exit::not_found);
+        CHECK(error.message() == "the image has no module nick_name; that is an alias of real");
+        CHECK(other.index().with_alias("pci:v1sv2") == Names{"real"});
+        CHECK(other.index().with_alias("real").empty());
+    }
     SUBCASE("an absent module, with the nearest name") {
         const Error error = caught([&] { (void)image.index().order("midle", {}); });
         CHECK(error.exit() == Exit::not_found);
