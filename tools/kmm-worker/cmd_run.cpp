@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@
 #include "kmm-worker/result.hpp"
 #include "sys/clock.hpp"
 #include "sys/process.hpp"
+#include "sys/signals.hpp"
 
 namespace kmm::tool_worker {
 
@@ -27,7 +29,11 @@ class Instance {
 public:
     Instance(const cli::Args& args, cli::Context& context)
         : args_(args), context_(context), host_(host_paths(args)), node_(this_node(host_)), config_(read_kvc_config(host_, args.positional("NAME"))),
-          kernel_(args.get("kernel").value_or(node_.kernel)), image_(kvc_image(config_, kernel_)) {}
+          kernel_(args.get("kernel").value_or(node_.kernel)), image_(kvc_image(config_, kernel_)) {
+        const bool release = !kernel_.empty() && kernel_.front() != '.' && kernel_.front() != '-' &&
+                             kernel_.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+~-") == std::string::npos;
+        if (!release) throw Error(Exit::usage, "usage", fmt::format("--kernel: expected a kernel release as uname -r says it, found '{}'", base::escape(kernel_)));
+    }
 
     WorkerResult build() {
         WorkerResult result = start("run build");
@@ -57,12 +63,15 @@ public:
         require_running_kernel();
         require_capability(host_, "load");
         for (const auto& module : config_.modules) {
-            if (config_.image.empty()) {
-                load_with_runtime(kmod::normalise_name(module), result);
-            } else {
-                Job job = job_for(module);
-                job.config.container_image = config_.image;
-                add(load_job(job, args_, context_), result);
+            try {
+                load_one_of_names(module, result);
+            } catch (Error& error) {
+                std::vector<std::string> loaded;
+                for (const auto& report : result.modules) {
+                    if (report.action == kmod::Action::loaded) loaded.push_back(report.name);
+                }
+                if (!loaded.empty()) error.detail("stay-loaded", base::join(loaded, ", "));
+                throw;
             }
         }
         const bool all_live = std::all_of(result.modules.begin(), result.modules.end(), [](const auto& m) { return m.action == kmod::Action::already_loaded; });
@@ -81,6 +90,7 @@ public:
     }
 
     WorkerResult reload() {
+        require_running_kernel();  // before anything is unloaded that could not be loaded again
         (void)build();  // a build that fails leaves the old modules as they are
         const WorkerResult gone = unload();
         WorkerResult result = load();
@@ -101,11 +111,22 @@ public:
         std::vector<char*> argv;
         for (auto& word : words) argv.push_back(word.data());
         argv.push_back(nullptr);
+        for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_DFL);  // ignored here, which the tool would inherit
         (void)::execvp(argv.front(), argv.data());
         throw from_errno(errno, fmt::format("cannot run {}", base::escape(config_.runtime)));
     }
 
 private:
+    void load_one_of_names(const std::string& module, WorkerResult& result) {
+        if (config_.image.empty()) {
+            load_with_runtime(kmod::normalise_name(module), result);
+            return;
+        }
+        Job job = job_for(module);
+        job.config.container_image = config_.image;
+        add(load_job(job, args_, context_), result);
+    }
+
     WorkerResult start(const std::string& verb) {
         WorkerResult result;
         result.verb = verb;
@@ -125,7 +146,15 @@ private:
         sys::ProcessSpec spec;
         spec.argv = std::move(words);
         if (const auto timeout = timeout_of(args_); timeout.count() > 0) spec.timeout = timeout;
-        return sys::run_process(spec);
+        spec.cancelled = [] { return sys::interrupt_requested(); };
+        sys::ProcessResult done = sys::run_process(spec);
+        const std::string what = fmt::format("{} {}", config_.runtime, spec.argv[1]);
+        if (done.cancelled) throw Error(Exit::interrupted, "interrupted", fmt::format("interrupted while {} ran; it was ended", what)).hint("run the same command again");
+        if (done.timed_out) {
+            throw Error(Exit::timeout, "timeout", fmt::format("{} took longer than --timeout {} and was ended", what, base::format_duration(timeout_of(args_))))
+                .hint("run the same command again with a longer --timeout");
+        }
+        return done;
     }
 
     void require_success(const sys::ProcessResult& done, const std::string& what) const {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-worker/kvc_config.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "sys/file_ops.hpp"
 
 namespace kmm::tool_worker {
 
@@ -69,10 +73,9 @@ std::string assigned_value(std::string_view text, const std::string& file, std::
 }
 
 void read_kvc_file(const std::string& path, KvcConfig& config) {
-    const auto text = kmod::read_raw(path, k_kvc_bytes);
-    if (!text) return;
+    const std::string text = sys::read_file(path, k_kvc_bytes);
     std::size_t number = 0;
-    for (const auto raw : base::split(*text, '\n')) {
+    for (const auto raw : base::split(text, '\n')) {
         ++number;
         std::string_view line = base::trim(raw);
         if (line.empty() || line.front() == '#') continue;
@@ -90,7 +93,9 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
             config.*row->field = value;
         } else if (key == "KMOD_NAMES") {
             config.modules.clear();
-            for (const auto name : base::split(value, ' ')) {
+            std::string names = value;
+            std::replace(names.begin(), names.end(), '\t', ' ');
+            for (const auto name : base::split(names, ' ')) {
                 if (name.empty()) continue;
                 if (!kmod::is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("KMOD_NAMES: '{}' is no module name", base::escape(name))).at(Position{path, number, column});
                 config.modules.emplace_back(name);
@@ -107,10 +112,11 @@ KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name) 
     config.name = name;
     const std::string directory = host.etc + "/kvc/";
     const std::string own = directory + name + ".conf";
-    if (!kmod::read_raw(own, k_kvc_bytes)) {
+    const std::string common = directory + "kmods-via-containers.conf";
+    if (::access(own.c_str(), F_OK) != 0 && errno == ENOENT) {
         throw Error(Exit::not_found, "config-not-found", fmt::format("cannot read {}", base::escape(own))).hint("write it with KMOD_NAMES, KMOD_SOFTWARE_VERSION and KMOD_CONTAINER_BUILD_CONTEXT");
     }
-    read_kvc_file(directory + "kmods-via-containers.conf", config);
+    if (::access(common.c_str(), F_OK) == 0 || errno != ENOENT) read_kvc_file(common, config);
     read_kvc_file(own, config);
     if (config.modules.empty()) throw Error(Exit::data, "missing-field", fmt::format("{}: expected KMOD_NAMES, found none", base::escape(own))).hint("KMOD_NAMES=\"first second\"");
     if (config.runtime.empty()) throw Error(Exit::data, "missing-field", "KVC_CONTAINER_RUNTIME is empty, expected a program").hint("KVC_CONTAINER_RUNTIME=podman");
