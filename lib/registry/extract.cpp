@@ -44,24 +44,29 @@ std::size_t command_lines(std::string_view text) {
     return count;
 }
 
-/// Reads the current entry, up to a cap, only to tell the user what is ignored.
-void scan_for_commands(EntryReader& tar, const std::string& path, Extraction& into) {
+/// Reads the beginning of the current entry to tell the user what is ignored; returns what was read.
+std::string scan_for_commands(EntryReader& tar, const std::string& path, Extraction& into) {
     std::string text;
-    for (std::string_view piece = tar.content(); !piece.empty() && text.size() < k_config_scan_max;
-         piece = tar.content()) {
+    while (text.size() < k_config_scan_max) {
+        const std::string_view piece = tar.content();
+        if (piece.empty()) {
+            break;
+        }
         text += piece;
     }
     if (const std::size_t count = command_lines(text); count != 0) {
         into.warnings.insert(fmt::format("image-command-ignored: /{}: {} install or remove line{}", base::escape(path),
                                          count, count == 1 ? "" : "s"));
     }
+    return text;
 }
 
-void store(EntryReader& tar, ContentId id, const LayerEntry& entry, Extraction& into) {
+/// Stores the content of the current entry, the beginning of which has been read.
+void store(EntryReader& tar, std::string_view beginning, ContentId id, const LayerEntry& entry, Extraction& into) {
     Hasher hasher;
     StoredFile stored;
     into.staging.begin_file(id);
-    for (std::string_view piece = tar.content(); !piece.empty(); piece = tar.content()) {
+    for (std::string_view piece = beginning.empty() ? tar.content() : beginning; !piece.empty(); piece = tar.content()) {
         stored.size += piece.size();
         if (stored.size > entry.size) {
             break;
@@ -90,19 +95,20 @@ void store(EntryReader& tar, ContentId id, const LayerEntry& entry, Extraction& 
 void add_entries(EntryReader& reader, Extraction& into) {
     LayerEntry entry;
     while (reader.next(entry)) {
+        std::string beginning;
         const bool maybe_config = entry.kind == EntryKind::file && entry.name.find("mod") != std::string::npos;
         if (maybe_config) {
             const std::string path = normalise_entry(entry.name, into.limits);
             const bool metadata = is_module_metadata(path, into.view.wanted());
             if (metadata || is_modprobe_config(path)) {
-                scan_for_commands(reader, path, into);
+                beginning = scan_for_commands(reader, path, into);
             }
             if (metadata) {
                 continue;
             }
         }
         if (const auto id = into.view.add(entry)) {
-            store(reader, *id, entry, into);
+            store(reader, beginning, *id, entry, into);
         }
     }
 }

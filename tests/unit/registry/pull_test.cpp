@@ -37,6 +37,17 @@ TEST_CASE("a good image is pulled, plain, gzip and zstd") {
     CHECK(outcome.result.index_digest.empty());
 }
 
+TEST_CASE("a modprobe.d among the wanted files is reported, and extracted like any other file") {
+    const std::string text = "options a x=1\ninstall a /bin/sh\n" + std::string(3U << 20U, '#');
+    const Outcome outcome = pull_tar(TarBuilder().file(k_modules + "/modprobe.d/a.conf", text).file(k_modules + "/a.ko", "a").file("etc/modprobe.d/b.conf", text).finish(),
+                                     [](auto& request) { request.limits.ratio = 1'000'000; });
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files == std::map<std::string, std::string>{{k_modules + "/a.ko", "a"}, {k_modules + "/modprobe.d/a.conf", text}});
+    CHECK(outcome.result.files[1].size == text.size());
+    CHECK(outcome.warned("image-command-ignored: /" + k_modules + "/modprobe.d/a.conf: 1 install or remove line"));
+    CHECK(outcome.warned("image-command-ignored: /etc/modprobe.d/b.conf"));
+}
+
 TEST_CASE("a kernel that the image does not have is named, with those it has") {
     const Outcome outcome = pull_tar(TarBuilder().file("opt/lib/modules/5.10/x.ko", "x").finish());
     CHECK(outcome.exit() == Exit::not_found);
