@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <iterator>
-#include <iostream>
 
 #include <fmt/format.h>
 
@@ -46,16 +45,6 @@ cli::Option environment(cli::Option made, std::string variable) {
     return made;
 }
 
-std::string read_standard_input() {
-    std::string text;
-    char buffer[65536];
-    while (std::cin.read(buffer, sizeof buffer) || std::cin.gcount() > 0) {
-        text.append(buffer, static_cast<std::size_t>(std::cin.gcount()));
-        if (text.size() > k_config_bytes) throw Error(Exit::data, "file-too-large", fmt::format("standard input is more than {}", base::format_bytes(k_config_bytes)));
-    }
-    return text;
-}
-
 /// The credentials of all Secrets.
 void add_secrets(const api::Objects& objects, const std::string& file, std::vector<registry::Credential>& credentials) {
     for (const auto& secret : objects.secrets) {
@@ -70,8 +59,23 @@ void require_size(const std::string& text, const std::string& expected) {
         .hint("the connection was lost; nothing was done");
 }
 
+/// A value that CONFIG cannot have is a fault of the configuration, as its form is. A flag that is understood and refused, or that is
+/// modprobe's but not ours, is none.
+Error as_configuration_fault(const Error& error) {
+    if (error.exit() != Exit::data || error.code() == "force-refused" || error.code() == "unsupported") return error;
+    Error fault(Exit::config, error.code(), error.message());
+    fault.hint(error.hint());
+    for (const auto& [key, value] : error.details()) fault.detail(key, value);
+    return fault;
+}
+
 void read_config(const std::string& name, const std::string& expected_size, Job& job) {
-    const std::string text = name == "-" ? read_standard_input() : sys::read_file(name, k_config_bytes);
+    std::string text;
+    try {
+        text = name == "-" ? sys::read_fd(STDIN_FILENO, "standard input", k_config_bytes) : sys::read_file(name, k_config_bytes);
+    } catch (const Error& error) {
+        throw as_configuration_fault(error);
+    }
     require_size(text, expected_size);
     Diagnostics faults;
     const auto documents = value::read_any(text, name, faults);
@@ -175,17 +179,11 @@ void check_config(const Job& job, const std::string& input, Needs needs) {
     if (!kmod::is_module_name(modprobe.module_name)) {
         throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(modprobe.module_name)));
     }
+    for (const auto& [field, path] : {std::pair("modprobe.dirName", &modprobe.dir_name), std::pair("modprobe.firmwarePath", &modprobe.firmware_path)}) {
+        if (("/" + *path + "/").find("/../") == std::string::npos) continue;
+        throw Error(Exit::data, "bad-path", fmt::format("{}: {}: expected a path without \"..\", found '{}'", input, field, base::escape(*path)));
+    }
     if (needs == Needs::image && job.config.container_image.empty() && job.modules == Job::Modules::of_image) throw missing("containerImage", "--image");
-}
-
-/// A value that CONFIG cannot have is a fault of the configuration, as its form is. A flag that is understood and refused, or that is
-/// modprobe's but not ours, is none.
-Error as_configuration_fault(const Error& error) {
-    if (error.exit() != Exit::data || error.code() == "force-refused" || error.code() == "unsupported") return error;
-    Error fault(Exit::config, error.code(), error.message());
-    fault.hint(error.hint());
-    for (const auto& [key, value] : error.details()) fault.detail(key, value);
-    return fault;
 }
 
 struct LimitName {
