@@ -39,7 +39,7 @@ def make_layer(mebibytes):
     with tarfile.open(fileobj=out, mode="w") as tar:
         for kernel in KERNELS:
             for number in range(20):
-                words = [noise.randbytes(9) for _ in range(3000)]
+                words = [noise.randbytes(9) for _ in range(1500)]
                 body = b"".join(noise.choice(words) + bytes(7) for _ in range(size // 16))
                 info = tarfile.TarInfo(f"opt/lib/modules/{kernel}/m{number}.ko")
                 info.size = len(body)
