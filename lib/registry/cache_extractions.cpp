@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -77,11 +76,8 @@ void Cache::forget(const ExtractionKey& key, std::vector<std::string>& warnings)
 void Cache::remove_list(const std::string& name) noexcept { ::unlink(list_path(name).c_str()); }
 
 bool Cache::has_space(std::uint64_t bytes) const {
-    struct statvfs facts {};
-    if (::statvfs(directory_.c_str(), &facts) != 0) {
-        return true;  // a file system that does not tell: writing will
-    }
-    return static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize >= bytes + bytes / 10;
+    const auto free_bytes = sys::free_bytes(lock_.get());  // where it does not tell, writing will
+    return !free_bytes || *free_bytes >= bytes + bytes / 10;
 }
 
 void Cache::take_in(int fd, const image::Digest& digest, std::uint64_t size) {

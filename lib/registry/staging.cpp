@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -121,16 +120,12 @@ sys::Fd Staging::unnamed_file() const {
 }
 
 void Staging::need_space(std::uint64_t bytes) const {
-    struct statvfs facts {};
-    if (::fstatvfs(root_.get(), &facts) != 0) {
-        return;  // a file system that does not tell: writing will
-    }
-    const std::uint64_t free_bytes = static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
+    const auto free_bytes = sys::free_bytes(root_.get());  // where it does not tell, writing will
     const std::uint64_t needed = bytes + bytes / 10;
-    if (free_bytes < needed) {
+    if (free_bytes && *free_bytes < needed) {
         throw Error(Exit::io, "no-space",
                     fmt::format("expected {} free in {}, found {}", base::format_bytes(needed), out_dir_,
-                                base::format_bytes(free_bytes)));
+                                base::format_bytes(*free_bytes)));
     }
 }
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -121,6 +122,14 @@ void remove_tree(const std::string& path) {
     if (code) {
         throw from_errno(code.value(), "cannot remove " + path);
     }
+}
+
+std::optional<std::uint64_t> free_bytes(int fd) {
+    struct statvfs facts {};
+    if (::fstatvfs(fd, &facts) != 0) {
+        return std::nullopt;
+    }
+    return static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
 }
 
 std::string parent_of(const std::string& path) {

@@ -2,6 +2,8 @@
 // Looking into directories without following links.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,9 @@ void make_directories(const std::string& path, unsigned mode);
 
 /// Removes `path` with everything below it; links are removed, not followed; an absent path is fine. Errors: from_errno.
 void remove_tree(const std::string& path);
+
+/// Bytes that this user may still write to the file system of `fd`; nullopt if it does not tell.
+[[nodiscard]] std::optional<std::uint64_t> free_bytes(int fd);
 
 /// The part before the last slash, "." if there is none, "/" for the root's children.
 [[nodiscard]] std::string parent_of(const std::string& path);

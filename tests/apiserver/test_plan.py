@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kmm-plan on a live cluster: the same as from a dump of it, and what diff finds before and after."""
 import json
-import pathlib
 import tempfile
 
 from testbed import manifests

@@ -129,7 +129,8 @@ cli::Verb verb_cache_verify() {
 
 cli::Verb verb_cache_prune() {
     cli::Verb verb = cache_verb("cache prune", "make the cache smaller",
-                                "Removes what no image needs, and the least recently used images until --cache-size is kept. Every pull does the same at its end.", run_prune);
+                                "Removes what no image needs; then, the least recently used first, extracted files, which the next pull extracts again, and images, until --cache-size is kept. "
+                                "Every pull does the same at its end.", run_prune);
     verb.options.insert(verb.options.begin(), flag("all", "remove everything"));
     return verb;
 }
