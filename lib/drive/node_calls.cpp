@@ -9,6 +9,14 @@ namespace kmm::drive {
 
 using upgrade::EventKind;
 
+namespace {
+
+/// How often a node is asked to check an image whose answers get lost.
+constexpr int k_checks = 3;
+constexpr std::chrono::milliseconds k_before_next_check{1000};
+
+}  // namespace
+
 LateWords::Watch NodeSteps::watch(const std::string& name, const std::string& what, std::chrono::milliseconds patience,
                                   const Deadline& deadline) {
     const auto silence = silence_from_now(tools_.clock, what, deadline.left());
@@ -34,6 +42,17 @@ Reply<WorkerResult> NodeSteps::call(const std::string& verb, const std::string& 
     auto reply = tools_.worker.run(verb, name, text, deadline.left());
     if (reply.settled()) end_watch(watched, name, begin);
     return reply;
+}
+
+Reply<WorkerResult> NodeSteps::check_again(const std::string& name, const std::string& text, const Deadline& deadline) {
+    for (int tries = 1;; ++tries) {
+        auto reply = call("check", name, text, deadline);
+        if (reply.settled() || tries == k_checks || deadline.passed()) return reply;
+        if (tools_.interrupted() || !tools_.clock.sleep_for(k_before_next_check) || tools_.interrupted()) throw Leave{StepEnd::left};
+        // Checked is a kernel: it may be another one when the node is back.
+        const auto seen = must_look(name, deadline);
+        if (!same_boot(name, seen.facts)) throw Leave{StepEnd::again};
+    }
 }
 
 }  // namespace kmm::drive

@@ -302,7 +302,7 @@ NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, con
     const auto module = tools_.fleet.module();
     require_version(module, run.to_version);
     const auto entry = resolve_entry(module, seen.facts.kernel);
-    const auto checked = call("check", name, input(entry), deadline);
+    const auto checked = check_again(name, input(entry), deadline);
     if (checked.error) throw *checked.error;
     require_same_image(run, name, seen.facts, entry.config.container_image, checked.value->digest);
     const auto& target = checked.value->identity;

@@ -117,6 +117,9 @@ private:
     /// Worker::run, watched.
     [[nodiscard]] Reply<WorkerResult> call(const std::string& verb, const std::string& name, const std::string& text,
                                            const Deadline& deadline);
+    /// call of `check`, which changes nothing: asked again, twice at most, once a node whose connection was lost answers. Throws Leave when
+    /// that node has rebooted or a person asked to stop.
+    [[nodiscard]] Reply<WorkerResult> check_again(const std::string& name, const std::string& text, const Deadline& deadline);
     /// Throws checks_failed "image-changed" if a node of this run with the same kernel or image has got another digest: one version would
     /// be two builds.
     void require_same_image(const upgrade::Run& run, const std::string& name, const NodeFacts& facts, const std::string& image,

@@ -16,7 +16,7 @@ upgrade::Identity NodeSteps::former_identity(const std::string& name, const Look
     const auto status = tools_.fleet.view(name).status;
     if (status && status->boot_id == seen.facts.boot_id && status->version == former.version && status->config == former.config)
         return seen.module.identity;
-    const auto checked = call("check", name, input(former), deadline);
+    const auto checked = check_again(name, input(former), deadline);
     if (checked.error) throw *checked.error;
     return checked.value->identity;
 }
@@ -28,7 +28,7 @@ void NodeSteps::learn(const std::string& name, const Look& seen, const Deadline&
     if (node.from_identity.empty() && !node.from_entry.is_null())
         observed.facts.set("fromIdentity", upgrade::encode(former_identity(name, seen, deadline)));
     if (node.target_identity.empty() && !node.target_entry.is_null()) {
-        const auto checked = call("check", name, input(api::decode_node_module(node.target_entry)), deadline);
+        const auto checked = check_again(name, input(api::decode_node_module(node.target_entry)), deadline);
         // A target that cannot be had any more is no reason not to go back from it, as long as it is not what is live.
         if (checked.value) observed.facts.set("targetIdentity", upgrade::encode(checked.value->identity));
     }

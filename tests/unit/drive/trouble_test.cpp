@@ -202,4 +202,39 @@ TEST_CASE("what others change while a node is brought to its version is no succe
     }
 }
 
+TEST_CASE("a check whose connection is lost is asked again, twice at most") {
+    for (const int lost : {1, 2, 3}) {
+        CAPTURE(lost);
+        World world(1);
+        auto run = world.prepare();
+        int checks = 0;
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
+            if (call.args.front() != "check" || ++checks > lost) return std::nullopt;
+            return FakeNodes::lost(cluster::CallEnd::unknown);
+        };
+        Drive drive(world, run);
+        CHECK(drive.driver.walk() == (lost < 3 ? Ended::complete : Ended::paused));
+        CHECK(checks == std::min(lost + 1, 3));
+        CHECK(world.nodes.nodes.at("node-a").live == (lost < 3 ? "BBBB2222" : "AAAA1111"));
+    }
+}
+
+TEST_CASE("a node that reboots while its check is asked again is planned anew") {
+    World world(1);
+    auto run = world.prepare();
+    int checks = 0;
+    world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
+        if (call.args.front() != "check" || ++checks > 1) return std::nullopt;
+        auto& node = world.nodes.nodes.at(call.node);
+        node.boot = "boot-2";
+        node.live.clear();
+        return FakeNodes::lost(cluster::CallEnd::unknown);
+    };
+    Drive drive(world, run);
+    CHECK(drive.driver.walk() == Ended::complete);
+    CHECK(checks == 2);
+    CHECK(drive.recorder.node("node-a").boot_id == "boot-2");
+    CHECK(world.nodes.nodes.at("node-a").live == "BBBB2222");
+}
+
 }  // TEST_SUITE
