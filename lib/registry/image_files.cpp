@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <map>
@@ -13,6 +14,7 @@
 #include "base/text.hpp"
 #include "registry/beneath.hpp"
 #include "registry/local.hpp"
+#include "registry/source.hpp"
 #include "registry/tar_reader.hpp"
 #include "sys/fd.hpp"
 
@@ -108,13 +110,9 @@ public:
         if (::fstat(fd_.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
             throw bad_archive("expected a regular file as the image's archive, found another kind: " + base::escape(file));
         }
-        unsigned char head[4] = {};
+        char head[k_magic_bytes] = {};
         const ssize_t got = ::pread(fd_.get(), head, sizeof head, 0);
-        if (got >= 2 && head[0] == 0x1F && head[1] == 0x8B) {
-            compression_ = image::Compression::gzip;
-        } else if (got == 4 && head[0] == 0x28 && head[1] == 0xB5 && head[2] == 0x2F && head[3] == 0xFD) {
-            compression_ = image::Compression::zstd;
-        }
+        compression_ = compression_of({head, static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
         read_names();
     }
 

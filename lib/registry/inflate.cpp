@@ -24,8 +24,9 @@ Error bad_layer(std::string what) { return Error(Exit::data, "bad-layer", std::m
 
 /// What the first bytes of a stream look like.
 std::string_view guess(std::string_view head) {
-    if (head.starts_with("\x1f\x8b")) return "gzip";
-    if (head.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
+    const auto compression = compression_of(head);
+    if (compression == image::Compression::gzip) return "gzip";
+    if (compression == image::Compression::zstd) return "zstd";
     if (head.starts_with("BZh")) return "bzip2";
     if (head.starts_with("\xfd" "7zXZ")) return "xz";
     if (head.size() > 262 && head.substr(257, 5) == "ustar") return "a plain tar";
@@ -202,6 +203,14 @@ private:
 };
 
 }  // namespace
+
+image::Compression compression_of(std::string_view head) {
+    if (head.starts_with("\x1f\x8b")) return image::Compression::gzip;
+    if (head.starts_with("\x28\xb5\x2f\xfd")) return image::Compression::zstd;
+    // A frame to be skipped, as pzstd begins with: 0x184D2A50 to 0x184D2A5F, little-endian.
+    const bool skipped = head.size() >= k_magic_bytes && (static_cast<unsigned char>(head[0]) & 0xf0U) == 0x50U && head.substr(1, 3) == "\x2a\x4d\x18";
+    return skipped ? image::Compression::zstd : image::Compression::none;
+}
 
 std::unique_ptr<ByteSource> make_inflater(image::Compression compression, ByteSource& input) {
     switch (compression) {

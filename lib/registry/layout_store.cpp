@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "registry/hash.hpp"
 #include "registry/local.hpp"
+#include "registry/source.hpp"
 
 namespace kmm::registry {
 
@@ -260,22 +261,19 @@ private:
         }
         Hasher hasher;
         std::uint64_t size = 0;
-        std::string_view type = "application/vnd.oci.image.layer.v1.tar";
+        auto compression = image::Compression::none;
         for (std::string_view piece = source->next(); !piece.empty(); piece = source->next()) {
-            if (size == 0 && piece.starts_with("\x1f\x8b")) {
-                type = "application/vnd.oci.image.layer.v1.tar+gzip";
-            } else if (size == 0 && piece.starts_with("\x28\xb5\x2f\xfd")) {
-                type = "application/vnd.oci.image.layer.v1.tar+zstd";
-            }
+            if (size == 0) compression = compression_of(piece);
             hasher.update(piece);
             size += piece.size();
             if (size > limits.blob_bytes) {
                 throw limit_error("the size of the layer " + base::escape(name), "blob_bytes", limits.blob_bytes);
             }
         }
+        const std::string_view suffix = compression == image::Compression::gzip ? "+gzip" : compression == image::Compression::zstd ? "+zstd" : "";
         const std::string digest = hasher.finish().to_string();
         names_[digest] = name;
-        return fmt::format(R"({{"mediaType":"{}","digest":"{}","size":{}}})", type, digest, size);
+        return fmt::format(R"({{"mediaType":"application/vnd.oci.image.layer.v1.tar{}","digest":"{}","size":{}}})", suffix, digest, size);
     }
 
     std::unique_ptr<FileSet> files_;

@@ -40,8 +40,14 @@ private:
     std::unique_ptr<char[]> buffer_;
 };
 
+/// So many bytes at the beginning tell how a stream is compressed.
+inline constexpr std::size_t k_magic_bytes = 4;
+
+/// How a stream that begins with `head` is compressed; none if with something else, also fewer than k_magic_bytes.
+[[nodiscard]] image::Compression compression_of(std::string_view head);
+
 /// The plain bytes of a stream compressed as said: gzip with any number of members, each with its checksum verified;
-/// zstd with any number of frames and windows up to 128 MiB; or as it is. `input` must outlive the result.
+/// zstd with any number of frames, also such that are to be skipped, and windows up to 128 MiB; or as it is. `input` must outlive the result.
 /// Errors on next(): data "bad-layer" for bytes of another format (named), damage, truncation and trailing garbage;
 /// unsafe "image-limit" for a zstd window above the cap.
 [[nodiscard]] std::unique_ptr<ByteSource> make_inflater(image::Compression compression, ByteSource& input);

@@ -54,6 +54,11 @@ TEST_CASE("M26 gzip members, garbage, checksums and truncation") {
     CHECK(pull_bytes(framed, k_zstd, tar).code() == "ok");
     CHECK(pull_bytes(framed.substr(0, framed.size() - 3), k_zstd, tar).code() == "bad-layer");
     CHECK(pull_bytes(framed + "garbage", k_zstd, tar).code() == "bad-layer");
+    const std::string skipped("\x5a\x2a\x4d\x18\x03\0\0\0abc", 11);  // as pzstd puts before, and zstd:chunked behind, what counts
+    CHECK(pull_bytes(skipped + framed + skipped, k_zstd, tar).code() == "ok");
+    CHECK(pull_bytes(framed + skipped.substr(0, 9), k_zstd, tar).code() == "bad-layer");
+    CHECK(pull_bytes(skipped + whole, k_zstd, tar).code() == "bad-layer");
+    CHECK(pull_bytes(skipped + framed, k_gzip, tar).message() == "expected gzip as the media type says, found zstd");
 }
 
 TEST_CASE("an archive that ends with its last file, as umoci insert writes it, is whole; one that ends elsewhere is not") {
