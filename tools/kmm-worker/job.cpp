@@ -69,12 +69,16 @@ Error as_configuration_fault(const Error& error) {
     return fault;
 }
 
-void read_config(const std::string& name, const std::string& expected_size, Job& job) {
+void read_config(const std::string& name, const std::string& expected_size, Needs needs, Job& job) {
     std::string text;
     try {
         text = name == "-" ? sys::read_fd(STDIN_FILENO, "standard input", k_config_bytes) : sys::read_file(name, k_config_bytes);
     } catch (const Error& error) {
-        throw as_configuration_fault(error);
+        auto fault = as_configuration_fault(error);
+        // As modprobe and rmmod take it.
+        if (error.exit() == Exit::not_found && kmod::is_module_name(name) && name.find('.') == std::string::npos)
+            fault.hint(fmt::format("for a module of that name: {}--module {}", needs == Needs::image ? "--image REF " : "", name));
+        throw fault;
     }
     require_size(text, expected_size);
     Diagnostics faults;
@@ -324,7 +328,7 @@ Job read_job(const cli::Args& args, Needs needs) {
     if (file.empty()) {
         config_from_flags(args, job.config);
     } else {
-        read_config(file, args.get("input-size").value_or(""), job);
+        read_config(file, args.get("input-size").value_or(""), needs, job);
     }
     try {
         take_arguments(needs, args.flag("i-understand-this-taints"), job);
