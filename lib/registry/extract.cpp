@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "registry/hash.hpp"
 #include "registry/tar_reader.hpp"
 #include "registry/tar_scan.hpp"
 #include "registry/threaded_source.hpp"
@@ -130,8 +131,9 @@ void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& 
 
 void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into) {
     const auto inflater = make_inflater(image::layer_compression(layer), blob);
-    ThreadedSource ahead(*inflater);
-    CheckedSource checked(ahead, layer.size, into.limits, into.budget, diff_id.algorithm, into.on_piece);
+    Hasher hasher(diff_id.algorithm);
+    ThreadedSource ahead(*inflater, [&hasher](std::string_view piece) { hasher.update(piece); });
+    CheckedSource checked(ahead, layer.size, into.limits, into.budget, into.on_piece);
     into.view.begin_layer();
     {
         TarScan scan(checked);
@@ -141,7 +143,8 @@ void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image
             into.warnings.insert(fmt::format("tar-without-end: the layer {} ends without the blocks that end a tar: was it cut off when it was made?", layer.digest.short_text()));
         }
     }
-    const image::Digest found = checked.drain();
+    checked.drain();
+    const image::Digest found = hasher.finish();
     if (found != diff_id) {
         throw Error(Exit::integrity, "digest-mismatch",
                     "the inflated layer is not what the image configuration says")

@@ -44,9 +44,8 @@ std::string_view FileSource::next() {
 }
 
 CheckedSource::CheckedSource(ByteSource& input, std::uint64_t compressed_bytes, const Limits& limits,
-                             InflateBudget& budget, image::DigestAlgorithm algorithm, std::function<void()> on_piece)
-    : input_(input), compressed_bytes_(compressed_bytes), limits_(limits), budget_(budget), hasher_(algorithm),
-      on_piece_(std::move(on_piece)) {}
+                             InflateBudget& budget, std::function<void()> on_piece)
+    : input_(input), compressed_bytes_(compressed_bytes), limits_(limits), budget_(budget), on_piece_(std::move(on_piece)) {}
 
 std::string_view CheckedSource::next() {
     const std::string_view piece = input_.next();
@@ -64,14 +63,12 @@ std::string_view CheckedSource::next() {
     if (bytes_ > k_ratio_free_bytes && bytes_ / std::max<std::uint64_t>(1, limits_.ratio) > compressed_bytes_) {
         throw limit_error("the ratio of inflated to compressed bytes of the layer", "ratio", limits_.ratio);
     }
-    hasher_.update(piece);
     return piece;
 }
 
-image::Digest CheckedSource::drain() {
+void CheckedSource::drain() {
     while (!next().empty()) {
     }
-    return hasher_.finish();
 }
 
 }  // namespace kmm::registry

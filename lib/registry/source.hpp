@@ -10,7 +10,6 @@
 
 #include "base/error.hpp"
 #include "image/manifest.hpp"
-#include "registry/hash.hpp"
 #include "registry/puller.hpp"
 
 namespace kmm::registry {
@@ -57,21 +56,20 @@ struct InflateBudget {
     std::uint64_t image_bytes = 0;
 };
 
-/// Passes bytes on while hashing them and holding them to the limits. Errors on next(): unsafe "image-limit".
+/// Passes bytes on while holding them to the limits. Errors on next(): unsafe "image-limit".
 class CheckedSource final : public ByteSource {
 public:
     CheckedSource(ByteSource& input, std::uint64_t compressed_bytes, const Limits& limits, InflateBudget& budget,
-                  image::DigestAlgorithm algorithm, std::function<void()> on_piece);
+                  std::function<void()> on_piece);
     [[nodiscard]] std::string_view next() override;
-    /// Reads to the end and returns the digest of everything.
-    [[nodiscard]] image::Digest drain();
+    /// Reads to the end.
+    void drain();
 
 private:
     ByteSource& input_;
     std::uint64_t compressed_bytes_;
     const Limits& limits_;
     InflateBudget& budget_;
-    Hasher hasher_;
     std::function<void()> on_piece_;
     std::uint64_t bytes_ = 0;
 };

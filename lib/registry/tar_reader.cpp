@@ -20,9 +20,9 @@ namespace kmm::registry {
 
 namespace {
 
-constexpr std::size_t k_piece = 256U << 10U;
 constexpr std::size_t k_block = 512;
 constexpr std::array<char, k_block> k_padding{};
+constexpr std::array<char, 64U << 10U> k_hole{};
 
 /// libarchive's tar, handed on piece by piece. Exceptions do not pass through C: they wait in `failure`.
 struct TarOutput {
@@ -64,10 +64,12 @@ struct TarReader::Impl {
     std::uint64_t total = 0;   ///< bytes of the stream so far
     std::uint64_t size = 0;    ///< of the current entry's content
     bool sparse = false;       ///< the entry's content is stored with holes left out
+    std::uint64_t position = 0;  ///< of the current entry's content: what was handed on
+    std::uint64_t hole_end = 0;  ///< where `block` begins
+    std::string_view block;      ///< content that comes after a hole
     std::exception_ptr failure;
-    std::vector<char> buffer;
 
-    explicit Impl(ByteSource& source) : input(source), buffer(k_piece) {}
+    explicit Impl(ByteSource& source) : input(source) {}
     ~Impl() {
         if (reader != nullptr) {
             archive_read_free(reader);
@@ -148,6 +150,9 @@ bool TarReader::next(LayerEntry& entry) {
     entry = LayerEntry{};
     impl_->size = 0;
     impl_->sparse = false;
+    impl_->position = 0;
+    impl_->hole_end = 0;
+    impl_->block = {};
     const char* name = archive_entry_pathname(header);
     const char* hardlink = archive_entry_hardlink(header);
     if (name == nullptr) {
@@ -183,10 +188,31 @@ bool TarReader::next(LayerEntry& entry) {
 }
 
 std::string_view TarReader::content() {
-    const la_ssize_t got = archive_read_data(impl_->reader, impl_->buffer.data(), impl_->buffer.size());
-    impl_->check(got < 0 ? ARCHIVE_FATAL : ARCHIVE_OK, "reading a file");
-    impl_->check_tail();
-    return {impl_->buffer.data(), static_cast<std::size_t>(got)};
+    Impl& at = *impl_;
+    while (at.block.empty()) {
+        const void* data = nullptr;
+        std::size_t size = 0;
+        la_int64_t offset = 0;
+        const int code = archive_read_data_block(at.reader, &data, &size, &offset);
+        at.check(code < ARCHIVE_OK ? ARCHIVE_FATAL : ARCHIVE_OK, "reading a file");
+        at.check_tail();
+        if (code == ARCHIVE_EOF) {
+            return {};
+        }
+        if (static_cast<std::uint64_t>(offset) < at.position) {
+            throw Error(Exit::data, "bad-layer", "expected a tar archive in the layer, reading a file: its pieces are out of order");
+        }
+        at.block = {static_cast<const char*>(data), size};
+        at.hole_end = static_cast<std::uint64_t>(offset);
+    }
+    std::string_view piece;
+    if (at.position < at.hole_end) {
+        piece = std::string_view(k_hole.data(), k_hole.size()).substr(0, at.hole_end - at.position);
+    } else {
+        std::swap(piece, at.block);
+    }
+    at.position += piece.size();
+    return piece;
 }
 
 struct TarWriter::Impl {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/threaded_source.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace kmm::registry {
 
-ThreadedSource::ThreadedSource(ByteSource& input) : input_(input), thread_([this] { work(); }) {}
+ThreadedSource::ThreadedSource(ByteSource& input, std::function<void(std::string_view)> also)
+    : input_(input), also_(std::move(also)), thread_([this] { work(); }) {}
 
 ThreadedSource::~ThreadedSource() {
     {
@@ -14,18 +18,37 @@ ThreadedSource::~ThreadedSource() {
     thread_.join();
 }
 
+bool ThreadedSource::full() const { return filled_ - (also_ ? std::min(taken_, done_) : taken_) == k_slots; }
+
+/// What a thread does that cannot go on: the next part of the work beside, if nobody is at it.
+void ThreadedSource::wait_or_do(std::unique_lock<std::mutex>& lock) {
+    if (!behind() || doing_) {
+        changed_.wait(lock);
+        return;
+    }
+    const Slot& slot = slots_[done_ % k_slots];
+    doing_ = true;
+    lock.unlock();  // nobody fills a slot again before this is done
+    also_({slot.bytes.data(), slot.size});
+    lock.lock();
+    doing_ = false;
+    ++done_;
+    changed_.notify_all();
+}
+
 void ThreadedSource::work() {
     try {
         while (true) {
             const std::string_view piece = input_.next();
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] { return stopping_ || filled_ - taken_ < k_slots; });
-            if (stopping_) {
-                return;
-            }
-            if (piece.empty()) {
-                ended_ = true;
+            ended_ = piece.empty();
+            if (ended_) {
                 changed_.notify_all();
+            }
+            while (!stopping_ && (ended_ ? behind() : full())) {
+                wait_or_do(lock);
+            }
+            if (stopping_ || ended_) {
                 return;
             }
             Slot& slot = slots_[filled_ % k_slots];
@@ -53,7 +76,9 @@ std::string_view ThreadedSource::next() {
         ++taken_;
         changed_.notify_all();
     }
-    changed_.wait(lock, [&] { return ended_ || filled_ != taken_; });
+    while (filled_ == taken_ && (!ended_ || (behind() && !failure_))) {
+        wait_or_do(lock);
+    }
     if (filled_ == taken_) {
         if (failure_) {
             std::rethrow_exception(failure_);

@@ -133,21 +133,33 @@ TarBuilder& TarBuilder::pax(const std::string& key, const std::string& value) {
 
 std::string TarBuilder::finish() const { return bytes_ + std::string(2 * k_block, '\0'); }
 
-std::string sparse_entry(const std::string& name, std::uint64_t real_size) {
+std::string sparse_entry(const std::string& name, std::uint64_t real_size) { return sparse_entry(name, real_size, {}); }
+
+std::string sparse_entry(const std::string& name, std::uint64_t real_size,
+                         const std::vector<std::pair<std::uint64_t, std::string>>& texts) {
     std::string block(k_block, '\0');
+    std::string content;
+    std::size_t field = 386;
+    for (const auto& [offset, text] : texts) {
+        put(block, field, base256(offset, 12), 12);
+        put(block, field + 12, base256(text.size(), 12), 12);
+        field += 24;
+        content += text;
+    }
     put(block, 0, name, 100);
     put(block, 100, octal(0644, 8), 8);
     put(block, 108, octal(0, 8), 8);
     put(block, 116, octal(0, 8), 8);
-    put(block, 124, octal(0, 12), 12);
+    put(block, 124, octal(content.size(), 12), 12);
     put(block, 136, octal(0, 12), 12);
     block[156] = 'S';
     put(block, 257, std::string_view("ustar  \0", 8), 8);
-    put(block, 386, base256(real_size, 12), 12);  // one hole up to the end: offset, length 0
-    put(block, 398, octal(0, 12), 12);
+    put(block, field, base256(real_size, 12), 12);  // a hole up to the end: offset, length 0
+    put(block, field + 12, octal(0, 12), 12);
     put(block, 483, base256(real_size, 12), 12);
     seal(block);
-    return block;
+    content.resize((content.size() + k_block - 1) / k_block * k_block);
+    return block + content;
 }
 
 std::string gzip(std::string_view bytes) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace kmm::test {
 
@@ -41,6 +43,9 @@ private:
 
 /// A GNU sparse file (old format) that claims `real_size` bytes, all of them holes, in 512 bytes.
 [[nodiscard]] std::string sparse_entry(const std::string& name, std::uint64_t real_size);
+/// The same with bytes in it, each text at its offset, in order, at most three.
+[[nodiscard]] std::string sparse_entry(const std::string& name, std::uint64_t real_size,
+                                       const std::vector<std::pair<std::uint64_t, std::string>>& texts);
 
 [[nodiscard]] std::string gzip(std::string_view bytes);
 [[nodiscard]] std::string zstd(std::string_view bytes);

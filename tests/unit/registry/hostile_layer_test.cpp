@@ -111,6 +111,21 @@ TEST_CASE("M29 eight tebibytes of hole in one block") {
     CHECK(small.files.at(k_modules + "/hole.ko") == std::string(5000, '\0'));
 }
 
+TEST_CASE("holes in a file are zeros, before, between and after its bytes") {
+    const std::string first(512, 'a');
+    const std::string second(1000, 'b');
+    std::string expected(300'000, '\0');
+    expected.replace(70'000, first.size(), first);
+    expected.replace(200'000, second.size(), second);
+    const Outcome outcome = pull_tar(sparse_entry(k_modules + "/s.ko", expected.size(), {{70'000, first}, {200'000, second}}) +
+                                     TarBuilder().file(k_modules + "/t.ko", "whole").finish());
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files.at(k_modules + "/s.ko") == expected);
+    CHECK(outcome.files.at(k_modules + "/t.ko") == "whole");
+    // Pieces that go backwards are refused, whatever the second would overwrite.
+    CHECK(pull_tar(sparse_entry(k_modules + "/s.ko", expected.size(), {{200'000, first}, {70'000, second}}) + std::string(1024, '\0')).code() == "bad-layer");
+}
+
 TEST_CASE("M30 too many entries") {
     TarBuilder tar;
     for (int i = 0; i < 101; ++i) {
