@@ -261,15 +261,16 @@ private:
         }
         Hasher hasher;
         std::uint64_t size = 0;
-        auto compression = image::Compression::none;
+        std::string head;  // the first piece may be a single byte
         for (std::string_view piece = source->next(); !piece.empty(); piece = source->next()) {
-            if (size == 0) compression = compression_of(piece);
+            if (head.size() < k_magic_bytes) head += piece.substr(0, k_magic_bytes - head.size());
             hasher.update(piece);
             size += piece.size();
             if (size > limits.blob_bytes) {
                 throw limit_error("the size of the layer " + base::escape(name), "blob_bytes", limits.blob_bytes);
             }
         }
+        const auto compression = compression_of(head);
         const std::string_view suffix = compression == image::Compression::gzip ? "+gzip" : compression == image::Compression::zstd ? "+zstd" : "";
         const std::string digest = hasher.finish().to_string();
         names_[digest] = name;

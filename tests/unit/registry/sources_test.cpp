@@ -235,6 +235,21 @@ TEST_CASE("what docker save writes, old and new") {
     }
 }
 
+TEST_CASE("a layer in an archive that is itself compressed, however its first bytes are cut") {
+    const sys::TempDir top("kmm-test-");
+    const std::string file = top.path() + "/saved.tar.gz";
+    const std::string tar = TarBuilder().file(k_modules + "/a.ko", "module").finish();
+    for (const TestLayer& layer : {gzip_layer(tar), zstd_layer(tar), plain_layer(tar)}) {
+        const std::string archive = docker_archive({layer}, "a:1", false);
+        for (std::size_t cut = 510; cut < 518; ++cut) {
+            CAPTURE(cut);
+            put_file(file, gzip(archive.substr(0, cut)) + gzip(archive.substr(cut)));
+            const Outcome outcome = pull_local("docker-archive:" + file);
+            CHECK_MESSAGE(!outcome.error, outcome.message());
+        }
+    }
+}
+
 TEST_CASE("hostile layers are refused wherever they come from") {
     const sys::TempDir top("kmm-test-");
     const struct {
