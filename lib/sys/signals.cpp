@@ -49,13 +49,17 @@ void handle(int signal) {
 
 }  // namespace
 
-void install_signal_handlers() {
+void open_standard_descriptors() {
     for (int fd = 0; fd <= 2; ++fd) {
         if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
-            // The lowest free number is `fd` itself, because those below are open by now.
-            [[maybe_unused]] const int opened = ::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
+            // The lowest free number is `fd` itself, because those below are open by now. Read-only: what is written there fails as before.
+            [[maybe_unused]] const int opened = ::open("/dev/null", O_RDONLY);
         }
     }
+}
+
+void install_signal_handlers() {
+    open_standard_descriptors();
     if (g_event_fd.load() < 0) {
         g_event_fd.store(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     }

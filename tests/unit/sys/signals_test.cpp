@@ -97,13 +97,22 @@ TEST_SUITE("sys::unit") {
         CHECK(clock.monotonic() - start >= std::chrono::milliseconds(29));
     }
 
-    TEST_CASE("closed standard descriptors are replaced") {
+    TEST_CASE("closed standard descriptors are replaced, and writing to them fails still") {
         const int status = in_child([] {
             ::close(0);
             ::close(1);
             ::close(2);
             sys::install_signal_handlers();
-            return ::write(1, "x", 1) == 1 && ::write(2, "x", 1) == 1 && ::dup(0) > 2 ? 0 : 1;
+            char byte = 0;
+            if (::read(0, &byte, 1) != 0) {
+                return 1;
+            }
+            for (const int fd : {1, 2}) {
+                if (::write(fd, "x", 1) != -1 || errno != EBADF) {
+                    return 2;
+                }
+            }
+            return ::dup(0) > 2 ? 0 : 3;
         });
         CHECK(WEXITSTATUS(status) == 0);
     }
