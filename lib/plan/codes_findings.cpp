@@ -112,6 +112,8 @@ constexpr std::array k_finding_texts{
     CodeText{"regexp-unanchored", "finding", "a regexp of a kernel mapping matches more than it seems", "KMM searches for it anywhere in the "
              "kernel version: 6.1 is found in 5.16.1, and ^6.1.0-5 in 6.1.0-56.", "write '^' before and '$' after it, or what follows the number"},
     CodeText{"regexp-bare-dot", "finding", "a '.' between digits of a regexp stands for any character", "", "write [.] for a dot"},
+    CodeText{"bad-reference", "finding", "an image's name is none that a registry can have", "KMM takes any text; the container runtime refuses "
+             "it (InvalidImageName), so nothing is ever loaded.", "write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST; repositories are lower case"},
     CodeText{"image-port-tag", "finding", "an image without tag, hidden by a registry's port", "KMM's webhook looks for ':' or '@' anywhere in the "
              "name, so host:5000/image passes, and the registry's default tag is pulled.", "add a tag or a digest"},
     CodeText{"image-by-tag", "finding", "an image is named by a tag", "A tag can come to mean another image; nodes then run different builds under one "

@@ -7,6 +7,7 @@
 #include "api/names.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "image/reference.hpp"
 #include "plan/findings.hpp"
 #include "plan/regexp.hpp"
 #include "plan/template.hpp"
@@ -35,8 +36,24 @@ void check_version(Findings& findings, const api::ModuleLoaderContainer& contain
     }
 }
 
+/// An image's name once its template is expanded for some kernel: no Pod starts with one that the runtime cannot read.
+void check_reference(Findings& findings, const std::string& path, const std::string& text) {
+    try {
+        static_cast<void>(image::parse_reference(text));
+    } catch (const Error& error) {
+        std::string shown = base::escape(text);
+        for (const auto& [name, value] : error.details()) {
+            if (name == "text") { shown = value; }  // without a password that stands in it
+        }
+        findings.warning(path, "bad-reference", fmt::format("image \"{}\" cannot be pulled: {}", shown, error.message()),
+                         error.hint().empty() || error.hint().starts_with("a template") ? "write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST" : error.hint());
+    }
+}
+
 void check_template(Findings& findings, const std::string& path, const std::string& text) {
-    const auto variables = template_variables("0.0.0", findings.module().meta.name, findings.module().meta.namespace_);
+    // A kernel and names as they could be: a ManagedClusterModule does not know those of its Modules.
+    const auto or_some = [](const std::string& name) { return name.empty() ? std::string("some") : name; };
+    const auto variables = template_variables("6.1.0", or_some(findings.module().meta.name), or_some(findings.module().meta.namespace_));
     const Expansion expansion = expand(text, *variables);
     if (!expansion.error.empty()) {
         findings.error(path, "bad-template",
@@ -44,12 +61,15 @@ void check_template(Findings& findings, const std::string& path, const std::stri
                                    expansion.error_offset + 1),
                        "a variable is $NAME, ${NAME} or ${NAME:-default}; $$ is a dollar sign");
     }
+    bool is_whole = expansion.error.empty();
     for (const auto& use : expansion.uses) {
         if (use.value || use.has_default) { continue; }
         Diagnostic diagnostic = unknown_variable(use, text, findings.place(path));
         diagnostic.message = fmt::format("{}: {}", findings.subject(), diagnostic.message);
         findings.add(std::move(diagnostic));
+        is_whole = false;
     }
+    if (is_whole) { check_reference(findings, path, expansion.text); }
 }
 
 void check_image(Findings& findings, const std::string& path, const std::string& text) {

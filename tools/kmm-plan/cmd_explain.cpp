@@ -41,7 +41,7 @@ std::string heading(const std::string& kind) {
 
 /// Codes and verdicts under the heading of their kind, at most 80 columns wide.
 std::string list_text() {
-    constexpr std::size_t column = 28;
+    constexpr std::size_t column = 30;  // the longest code has 26 characters
     std::string text;
     for (const std::string kind : {"reason", "reason, finding", "finding", "error"}) {
         text += fmt::format("{}{}\n", text.empty() ? "" : "\n", heading(kind));
