@@ -67,6 +67,11 @@ bool StdConsole::out_is_terminal() const { return ::isatty(STDOUT_FILENO) == 1 &
 
 bool StdConsole::err_is_terminal() const { return ::isatty(STDERR_FILENO) == 1 && !is_dumb(); }
 
+bool StdConsole::out_is_gone() const {
+    pollfd out{STDOUT_FILENO, 0, 0};
+    return out_errno_ != 0 || (::poll(&out, 1, 0) > 0 && (out.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0);
+}
+
 bool StdConsole::in_is_terminal() const { return ::isatty(STDIN_FILENO) == 1; }
 
 std::optional<std::string> StdConsole::ask(std::string_view question) {

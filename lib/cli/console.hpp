@@ -26,6 +26,8 @@ public:
     [[nodiscard]] virtual bool out_ok() const = 0;
     /// The errno of the first failed write to stdout, 0 if there was none.
     [[nodiscard]] virtual int out_errno() const { return 0; }
+    /// True if what is written to stdout from now on reaches nobody: a write has failed, or the reader of the pipe went away.
+    [[nodiscard]] virtual bool out_is_gone() const { return false; }
     /// True if somebody can be asked: standard input is a terminal.
     [[nodiscard]] virtual bool in_is_terminal() const { return false; }
     /// Writes the question to standard error and reads one line; nullopt at the end of the input or when a signal came.
@@ -48,6 +50,7 @@ public:
     [[nodiscard]] std::size_t height() const override;
     [[nodiscard]] bool out_ok() const override;
     [[nodiscard]] int out_errno() const override { return out_errno_; }
+    [[nodiscard]] bool out_is_gone() const override;
     [[nodiscard]] bool in_is_terminal() const override;
     [[nodiscard]] std::optional<std::string> ask(std::string_view question) override;
 

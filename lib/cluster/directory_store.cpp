@@ -182,6 +182,11 @@ Snapshot DirectoryStore::read_locked() {
     const std::set<std::string_view> present(files.begin(), files.end());
     std::erase_if(decoded_, [&](const auto& known) { return !present.contains(known.first); });
     for (const auto& file : files) read_object(file, snapshot);
+    if (files.empty() && snapshot.diagnostics.empty()) {
+        auto none = fault_at("no-documents", "no *.yaml, *.yml or *.json file in this directory", Position{path_, 0, 0}, "", Exit::data);
+        none.severity = Severity::warning;
+        snapshot.diagnostics.push_back(std::move(none));
+    }
     api::finish(snapshot.objects, snapshot.diagnostics);
     sort_and_merge(snapshot.diagnostics);
     files_.clear();
@@ -387,7 +392,7 @@ void DirectoryStore::check_writable() {
     }
 }
 
-void DirectoryStore::check_editable(const std::vector<std::string>& nodes) {
+void DirectoryStore::check_editable(const std::vector<std::string>& nodes, const std::string& label) {
     const std::lock_guard lock(mutex_);
     const auto attempt = [&](const char* kind, const std::string& name, const std::vector<value::Edit>& edits) {
         const auto file = locate(kind, name);
@@ -397,7 +402,6 @@ void DirectoryStore::check_editable(const std::vector<std::string>& nodes) {
     };
     const value::Node text("v1");
     const auto list = value::Node::sequence({value::Node::mapping({{"name", text}})});
-    const std::string label = "kmm.node.kubernetes.io/version-module";
     for (const auto& node : nodes) {
         attempt("Node", node, {{{"metadata", "labels", label}, text}, {{"status", "nodeInfo", "bootID"}, text}});
         attempt("NodeModulesConfig", node,

@@ -50,9 +50,9 @@ public:
     /// Fails now rather than in the middle of a run: every directory that holds a Node or a NodeModulesConfig, and the
     /// top, must accept new files. Removes temporary files of killed writers. Errors: from_errno (77 or 74) with a hint.
     void check_writable();
-    /// Tries, in memory, the changes that an upgrade makes to the documents of these nodes. Errors: data "cannot-edit" with
+    /// Tries, in memory, the changes that an upgrade makes to the documents of these nodes; `label` is one that it sets. Errors: data "cannot-edit" with
     /// position and hint; those of patch_node_labels.
-    void check_editable(const std::vector<std::string>& nodes);
+    void check_editable(const std::vector<std::string>& nodes, const std::string& label);
 
 private:
     using Key = std::pair<std::string, std::string>;  ///< kind, name; only cluster-scoped kinds are written

@@ -93,11 +93,13 @@ std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Mo
     const auto tolerations = plan::loader_tolerations(module);
     std::vector<std::string> chosen;
     std::vector<std::string> refused;
+    bool any_matches = false;
     for (const auto& node : objects.nodes) {
         const auto& name = node.meta.name;
         const bool named = std::find(request.nodes.begin(), request.nodes.end(), name) != request.nodes.end();
         if (!request.nodes.empty() && !named) continue;
         if (!request.selector.matches(node.meta.labels)) continue;
+        any_matches = true;
         api::Taint blocking;
         std::string why;
         if (!plan::selects(module.selector, node.meta.labels)) why = "the Module's selector does not match its labels";
@@ -113,7 +115,7 @@ std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Mo
     if (chosen.empty())
         throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected for Module {}", module.full_name()))
             .at(module.meta.origin)
-            .hint("kmm-plan show says why");
+            .hint(any_matches || objects.nodes.empty() ? "kmm-plan show says why" : "--selector leaves no node over");
     return walk_order(objects, request, std::move(chosen), notes);
 }
 

@@ -6,6 +6,18 @@
 #include "drive/node_steps.hpp"
 
 namespace kmm::drive {
+namespace {
+
+/// The first taint that the Module does not tolerate, as KEY:EFFECT. Kubernetes' own come and go: a cordon, which may be ours, a node that is
+/// not ready.
+std::string refusing_taint(const api::Module& module, const api::Node& node) {
+    auto taints = node.taints;
+    std::erase_if(taints, [](const api::Taint& taint) { return taint.key.starts_with("node.kubernetes.io/"); });
+    api::Taint blocking;
+    return plan::tolerates(plan::loader_tolerations(module), taints, &blocking) ? "" : fmt::format("{}:{}", blocking.key, blocking.effect);
+}
+
+}  // namespace
 
 void NodeSteps::require_goal(const std::string& name) {
     const auto run = tools_.recorder.run();
@@ -16,6 +28,9 @@ void NodeSteps::require_goal(const std::string& name) {
             throw Error(Exit::checks_failed, "node-not-eligible",
                         fmt::format("the selector of Module {} does not match the node's labels any more", run.module()))
                 .hint(fmt::format("give the node its labels back and retry it, or: kmm-upgrade skip {} --reason TEXT", name));
+        if (const auto taint = module ? refusing_taint(*module, node) : ""; !taint.empty())
+            throw Error(Exit::checks_failed, "node-not-eligible", fmt::format("Module {} does not tolerate the node's taint {}", run.module(), taint))
+                .hint(fmt::format("take the taint away and retry it, or: kmm-upgrade skip {} --reason TEXT", name));
         return;
     }
     const bool is_selected = module && module->module_loader && !module->meta.deleting && plan::selects(module->selector, node.meta.labels);
@@ -24,7 +39,7 @@ void NodeSteps::require_goal(const std::string& name) {
             .hint("kmm-upgrade abort, then kmm-upgrade apply " + run.module());
     };
     if (tools_.recorder.node(name).goal != upgrade::k_goal_absent) {
-        if (!is_selected) refuse(fmt::format("Module {} does not want the node any more", run.module()));
+        if (!is_selected || !refusing_taint(*module, node).empty()) refuse(fmt::format("Module {} does not want the node any more", run.module()));
     } else if (is_selected && plan::tolerates(plan::loader_tolerations(*module), node.taints) &&
                std::holds_alternative<plan::Resolved>(plan::resolve(*module, node.kernel_version))) {
         // A cordon of this run is a taint as well: it never makes a node wanted.

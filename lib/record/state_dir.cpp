@@ -262,7 +262,9 @@ void StateDir::open(bool create) {
     with_context([&] { return "state directory " + path_; }, [&] {
         if (create) {
             const bool is_new = !stamp_of(path_).inode;
-            sys::make_directories(path_, 0700);
+            if (is_new) {
+                sys::make_directories(path_, 0700);
+            }
             check_own_directory(path_);  // nothing is put into a directory that others may change
             sys::make_directories(backup_dir(path_), 0700);
             sys::make_directories(history_dir(path_), 0700);

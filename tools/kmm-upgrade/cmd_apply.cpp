@@ -109,6 +109,7 @@ private:
     std::optional<upgrade::Run> before_;  ///< the run that is continued
     std::unique_ptr<cluster::ClusterStore> store_;
     std::unique_ptr<cluster::Workloads> workloads_;
+    Rehearsal rehearsal_;
     std::optional<drive::DryStore> dry_store_;
     std::vector<ApplyWork> todo_;
     std::vector<std::optional<drive::Prepared>> prepared_;
@@ -119,7 +120,7 @@ private:
     bool is_left_ = false;     ///< a node is left as it is, for this or another reason
 };
 
-Apply::Apply(Session& session) : session_(session), console_(session.context().console) {
+Apply::Apply(Session& session) : session_(session), console_(session.context().console), rehearsal_(session.context()) {
     const auto& args = session.args();
     names_ = args.positionals("MODULE");
     ns_ = args.get("namespace").value_or("");
@@ -135,7 +136,7 @@ Apply::Apply(Session& session) : session_(session), console_(session.context().c
             .hint("kmm-upgrade start module MODULE --to VERSION --via operator, for one with versions");
 }
 
-Apply::Apply(Session& session, const upgrade::Run& run) : session_(session), console_(session.context().console) {
+Apply::Apply(Session& session, const upgrade::Run& run) : session_(session), console_(session.context().console), rehearsal_(session.context()) {
     const auto words = [](const std::string& text, char separator) {
         std::vector<std::string> parts;
         for (const auto part : base::split(text, separator))
@@ -167,11 +168,11 @@ void Apply::open() {
     store_ = session_.open_cluster(place_);
     if (before_) drive::require_cluster_of(*before_, *store_);
     definitions_ = Session::kinds_to_create(request_.options, *store_, Session::Definitions::all);
-    if (dry_) say_definitions(session_, definitions_);
+    if (dry_) say_definitions(rehearsal_, definitions_);
     workloads_ = Session::workloads_on(*store_);
     using Leaving = cluster::Workloads::Leaving;
     if (request_.options.drain) workloads_->require_rights(request_.options.evict_users ? Leaving::users : Leaving::all);
-    if (dry_) dry_store_.emplace(*store_, dry_sink(session_));
+    if (dry_) dry_store_.emplace(*store_, rehearsal_.sink());
 }
 
 std::vector<ApplyWork> Apply::works(const cluster::Snapshot& snapshot) const {
@@ -212,6 +213,10 @@ void Apply::review(const std::vector<ApplyWork>& all) {
 Exit Apply::say_nothing() {
     auto& context = session_.context();
     if (!dry_) session_.create_kinds(definitions_, *store_);
+    if (dry_ && !rehearsal_.is_empty() && context.output != "table" && context.output != "wide") {
+        rehearsal_.finish(true);
+        return is_blocked_ ? Exit::partial : Exit::ok;
+    }
     const auto document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "nothing-to-do"}});
     if (!print_document(context, document) && context.output != "name")
         console_.out(is_left_              ? "nothing else to do\n"
@@ -241,7 +246,7 @@ void Apply::apply_plugins(const cluster::Snapshot& snapshot, const std::vector<A
         reached_.clear();
         if (dry_) {
             is_left_ = true;
-            console_.out(fmt::format("cluster  apply the DaemonSets of Module {}\n", name));
+            rehearsal_.action("cluster", fmt::format("apply the DaemonSets of Module {}", name));
             continue;
         }
         cluster::PluginStore plugins(*server, errand.ns, errand.module, std::chrono::milliseconds(request_.options.node_timeout_ms));
@@ -317,9 +322,9 @@ std::optional<Exit> Apply::walk(std::size_t index) {
     reach(snapshot, work);
     auto& run = prepared->run;
     if (dry_) {
-        console_.out(fmt::format("Module {}: {} -> {}\n", work.full_name(), run.from_text(), run.to_text()));
-        if (dry_walk(session_, run, *dry_store_, *workloads_, *runner_) == drive::Ended::complete) return std::nullopt;
-        console_.out("nothing was done; the walk would stop here\n");
+        rehearsal_.module(work.full_name(), run.from_text(), run.to_text(), true);
+        if (dry_walk(session_, rehearsal_, run, *dry_store_, *workloads_, *runner_) == drive::Ended::complete) return std::nullopt;
+        rehearsal_.finish(false);
         return Exit::checks_failed;
     }
     run.rest = rest_after(index);
@@ -351,7 +356,7 @@ Exit Apply::run() {
     }
     for (std::size_t i = 0; i < todo_.size(); ++i)
         if (const auto exit = walk(i)) return *exit;
-    console_.out("nothing was done; next: the same command without --dry-run\n");
+    rehearsal_.finish(true);
     return is_blocked_ ? Exit::partial : Exit::ok;
 }
 

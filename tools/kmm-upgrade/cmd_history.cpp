@@ -148,6 +148,11 @@ Exit run_delete(const cli::Args& args, cli::Context& context) {
         throw Error(Exit::paused, "run-active", fmt::format("the upgrade is in state {}, only an ended one can be deleted", run.state))
             .hint(upgrade::next_commands(run).front() + ", or: kmm-upgrade abort");
     session.directory().archive(run.module_name + "-" + run.to_text());
+    if (print_document(context, document(run))) return Exit::ok;
+    if (context.output == "name") {
+        context.console.out("upgrade/" + run.module() + "\n");
+        return Exit::ok;
+    }
     context.console.out(fmt::format("deleted the record of {} {}; it stays in the history\nnext       kmm-upgrade history\n",
                                     base::escape(run.module()), run.is_apply() ? run.from_text() + " -> " + run.to_text() : "to " + run.to_text()));
     return Exit::ok;

@@ -44,7 +44,8 @@ Exit watch_documents(Session& session) {
         const auto now = document(*run);
         auto text = value::to_json(now);
         if (text != last) static_cast<void>(print_document(context, now));
-        if (upgrade::is_final_run_state(run->state) || session.stopped()) return Exit::ok;
+        if (upgrade::is_final_run_state(run->state) || context.console.out_is_gone()) return Exit::ok;
+        if (session.stopped()) return session.stop_exit();
         last = std::move(text);
         session.clock().sleep_for(std::chrono::seconds(1));
     }
@@ -66,7 +67,7 @@ Exit watch(Session& session) {
         if (ended || session.stopped()) {
             area.clear();
             if (context.console.err_is_terminal() || text != last) context.console.out(text);
-            return Exit::ok;
+            return ended ? Exit::ok : session.stop_exit();
         }
         if (context.console.err_is_terminal()) {
             std::vector<std::string> lines;
@@ -74,6 +75,10 @@ Exit watch(Session& session) {
             area.draw(lines);
         } else if (text != last) {
             context.console.out(text + "\n");
+        }
+        if (context.console.out_is_gone()) {
+            area.clear();
+            return Exit::ok;
         }
         last = text;
         session.clock().sleep_for(std::chrono::seconds(1));

@@ -82,22 +82,23 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     finish_preparing(session, prepared, share, place, *workloads, drive::find_module(snapshot.objects, errand.ns, errand.module));
     Session::require_images(prepared.run, *store);
     prepared.run.created_definitions = definitions;
+    Rehearsal rehearsal(context);
+    if (dry) rehearsal.module(prepared.run.module(), prepared.run.from_text(), prepared.run.to_text(), false);
     if (dry && prepared.run.options.runner == upgrade::k_runner_operator) {
         const auto& run = prepared.run;
         for (const auto& node : run.nodes) {
             const auto view = drive::operator_view(snapshot.objects, node.name, run.module_namespace, run.module_name);
             for (const auto& action : drive::operator_actions(view, run.to_version, run.options))
-                context.console.out(fmt::format("{}  {}\n", node.name, action));
+                rehearsal.action(node.name, action);
         }
-        context.console.out("nothing was done; next: the same command without --dry-run\n");
+        rehearsal.finish(true);
         return Exit::ok;
     }
     if (dry) {
-        say_definitions(session, definitions);
-        drive::DryStore dry_store(*store, dry_sink(session));
-        const auto ended = dry_walk(session, prepared.run, dry_store, *workloads, *runner);
-        context.console.out(ended == drive::Ended::complete ? "nothing was done; next: the same command without --dry-run\n"
-                                                            : "nothing was done; the walk would stop here\n");
+        say_definitions(rehearsal, definitions);
+        drive::DryStore dry_store(*store, rehearsal.sink());
+        const auto ended = dry_walk(session, rehearsal, prepared.run, dry_store, *workloads, *runner);
+        rehearsal.finish(ended == drive::Ended::complete);
         return ended == drive::Ended::complete ? Exit::ok : Exit::checks_failed;
     }
     const auto launched = launch(session, std::move(prepared.run), *store, *workloads, *runner);

@@ -190,16 +190,18 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
     request.nodes.clear();
     request.order.reset();
     bool is_left = false;
+    Rehearsal rehearsal(context);
+    if (dry) rehearsal.module(module.full_name(), "", request.to_version, false);
     for (const auto& node : held) {
         if (node.holding == Holding::right) request.nodes.push_back(node.name);
         else if (node.holding != Holding::managed) is_left = true;
-        const auto line = fmt::format("{}  {}: {}\n", node.name, holding_text(node.holding), base::escape(node.message));
-        if (dry) context.console.out(line);
-        else if (context.verbosity >= 0) context.console.err(line);
+        const auto found = fmt::format("{}: {}", holding_text(node.holding), base::escape(node.message));
+        if (dry) rehearsal.action(node.name, found);
+        else if (context.verbosity >= 0) context.console.err(fmt::format("{}  {}\n", node.name, found));
     }
     const Farewell farewell(session, *server, module);
     if (dry) {
-        context.console.out("nothing was done; next: the same command without --dry-run\n");
+        rehearsal.finish(true);
         return is_left ? Exit::checks_failed : Exit::ok;
     }
     if (!request.nodes.empty()) {

@@ -59,6 +59,9 @@ Exit run_resume(const cli::Args& args, cli::Context& context) {
 }
 
 Exit run_step(const cli::Args& args, cli::Context& context) {
+    // Else an empty variable of a script would mean any node.
+    if (args.get("node") == "")
+        throw Error(Exit::usage, "bad-value", "--node is empty, expected a node of the upgrade").hint("leave the option out for the next step");
     Session session(args, context);
     require_running(session, "step");
     Walk walk(session, "step");
@@ -76,6 +79,14 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
     if (!policy) throw Error(Exit::usage, "bad-value", "--rollback takes none, current or all");
     const auto before = session.must_load();
     if (before.state == "upgrade-complete") refuse_ended(before, "abort");
+    // Asking twice for the same is no fault; a rollback that the ended abort has not done is not done now either.
+    if (upgrade::is_final_run_state(before.state) && !upgrade::rollback_nodes(before, *policy).empty()) {
+        throw Error(Exit::paused, "run-ended",
+                    fmt::format("the upgrade is in state {}, abort --rollback {} is not possible", before.state,
+                                upgrade::to_string(*policy)))
+            .hint(fmt::format("kmm-upgrade delete, then kmm-upgrade start module {} --to VERSION with the Module at the version wanted",
+                              before.module()));
+    }
     if (const auto exit = already_ended(session)) return *exit;
     Walk walk(session, "abort");
     if (walk.found.state == "upgrade-aborting" && walk.found.rollback && walk.found.rollback != policy)

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "api/labels.hpp"
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/workloads.hpp"
@@ -251,23 +252,14 @@ void finish_preparing(Session& session, drive::Prepared& prepared, const Share& 
     throw Error(exit, "interrupted", "interrupted before anything was changed").hint("start again");
 }
 
-drive::ActionSink dry_sink(Session& session) {
-    auto mutex = std::make_shared<std::mutex>();
-    return [&session, mutex](const std::string& node, const std::string& action) {
-        const std::lock_guard guard(*mutex);
-        session.context().console.out(fmt::format("{}  {}\n", node, action));
-    };
-}
-
-void say_definitions(Session& session, const std::string& names) {
+void say_definitions(Rehearsal& rehearsal, const std::string& names) {
     for (const auto name : base::split(names, ','))
-        if (!name.empty()) dry_sink(session)("cluster", fmt::format("create CustomResourceDefinition {}", name));
+        if (!name.empty()) rehearsal.action("cluster", fmt::format("create CustomResourceDefinition {}", name));
 }
 
-drive::Ended dry_walk(Session& session, const upgrade::Run& prepared, drive::DryStore& dry_store, cluster::Workloads& workloads,
-                      cluster::NodeRunner& runner) {
-    auto& console = session.context().console;
-    const auto sink = dry_sink(session);
+drive::Ended dry_walk(Session& session, Rehearsal& rehearsal, const upgrade::Run& prepared, drive::DryStore& dry_store,
+                      cluster::Workloads& workloads, cluster::NodeRunner& runner) {
+    const auto sink = rehearsal.sink();
     drive::DryWorkloads dry_workloads(workloads, sink);
     drive::DryRunner dry_runner(runner, sink);
     drive::MemoryJournal journal;
@@ -281,7 +273,7 @@ drive::Ended dry_walk(Session& session, const upgrade::Run& prepared, drive::Dry
     drive::Recorder recorder(run, journal, session.clock(),
                              [&](const upgrade::Event& event, const upgrade::Run&, const std::string&) {
                                  if (event.kind == upgrade::EventKind::intent && !event.node.empty())
-                                     console.out(fmt::format("{}  -- {}\n", event.node, event.to));
+                                     rehearsal.step(event.node, event.to);
                              });
     drive::Driver driver(dry_store, dry_workloads, dry_runner, recorder, session.clock(), [&] { return session.stopped(); });
     return driver.walk();
@@ -292,7 +284,7 @@ Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store
     if (auto* directory = dynamic_cast<cluster::DirectoryStore*>(&store)) {
         std::vector<std::string> names;
         for (const auto& node : run.nodes) names.push_back(node.name);
-        directory->check_editable(names);
+        directory->check_editable(names, api::label_version_module(run.module_namespace, run.module_name));
     }
     run.cluster_identity = store.identity(true);
     // Not archived first: a run of `apply` says what is left to do after it until the next one does.

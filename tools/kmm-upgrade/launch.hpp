@@ -11,6 +11,7 @@
 #include "cluster/workloads.hpp"
 #include "drive/dry_run.hpp"
 #include "drive/prepare.hpp"
+#include "kmm-upgrade/rehearsal.hpp"
 #include "kmm-upgrade/session.hpp"
 
 namespace kmm::tool_upgrade {
@@ -58,13 +59,11 @@ void tell_warnings(Session& session, const Diagnostics& diagnostics);
 void finish_preparing(Session& session, drive::Prepared& prepared, const Share& share, const std::string& place,
                       cluster::Workloads& workloads, const api::Module& module);
 
-/// Prints what would be done. Thread safe; `session` must outlive it.
-[[nodiscard]] drive::ActionSink dry_sink(Session& session);
-/// Prints which of Run::created_definitions would be created.
-void say_definitions(Session& session, const std::string& names);
+/// Tells which of Run::created_definitions would be created.
+void say_definitions(Rehearsal& rehearsal, const std::string& names);
 /// Walks a run that does nothing, with a runner of its own over `runner`.
-[[nodiscard]] drive::Ended dry_walk(Session& session, const upgrade::Run& prepared, drive::DryStore& store, cluster::Workloads& workloads,
-                                    cluster::NodeRunner& runner);
+[[nodiscard]] drive::Ended dry_walk(Session& session, Rehearsal& rehearsal, const upgrade::Run& prepared, drive::DryStore& store,
+                                    cluster::Workloads& workloads, cluster::NodeRunner& runner);
 
 struct Launched {
     drive::Ended ended = drive::Ended::paused;

@@ -233,8 +233,8 @@ TEST_SUITE("cluster::directory_write") {
         const auto before = tree.get("nodes/a.yaml") + tree.get("nodes/b.yaml");
         sys::LinuxFileOps ops;
         DirectoryStore store(tree.path(), ops);
-        CHECK(code_of([&] { store.check_editable({"b", "unknown"}); }) == "done");
-        CHECK(code_of([&] { store.check_editable({"b", "a"}); }) == "cannot-edit 65");
+        CHECK(code_of([&] { store.check_editable({"b", "unknown"}, "l/v"); }) == "done");
+        CHECK(code_of([&] { store.check_editable({"b", "a"}, "l/v"); }) == "cannot-edit 65");
         CHECK(tree.get("nodes/a.yaml") + tree.get("nodes/b.yaml") == before);
     }
 
