@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "registry/layer_writer.hpp"
 #include "registry/tar_reader.hpp"
+#include "sys/shared_library.hpp"
 
 namespace kmm::registry {
 
@@ -23,6 +24,52 @@ namespace {
 constexpr std::size_t k_block = 512;
 constexpr std::array<char, k_block> k_padding{};
 constexpr std::array<char, 64U << 10U> k_hole{};
+
+/// What is called of libarchive. With an XML parser, its tables of all the world's characters and five compressions it takes a third
+/// of the start of a process, and of the commands only those that read a layer need it.
+class LibArchive {
+    sys::SharedLibrary library_{"libarchive.so.13", "libarchive13"};
+
+public:
+    decltype(&archive_entry_clear) entry_clear = library_.function<decltype(archive_entry_clear)>("archive_entry_clear");
+    decltype(&archive_entry_filetype) entry_filetype = library_.function<decltype(archive_entry_filetype)>("archive_entry_filetype");
+    decltype(&archive_entry_free) entry_free = library_.function<decltype(archive_entry_free)>("archive_entry_free");
+    decltype(&archive_entry_hardlink) entry_hardlink = library_.function<decltype(archive_entry_hardlink)>("archive_entry_hardlink");
+    decltype(&archive_entry_mode) entry_mode = library_.function<decltype(archive_entry_mode)>("archive_entry_mode");
+    decltype(&archive_entry_new) entry_new = library_.function<decltype(archive_entry_new)>("archive_entry_new");
+    decltype(&archive_entry_pathname) entry_pathname = library_.function<decltype(archive_entry_pathname)>("archive_entry_pathname");
+    decltype(&archive_entry_set_filetype) entry_set_filetype = library_.function<decltype(archive_entry_set_filetype)>("archive_entry_set_filetype");
+    decltype(&archive_entry_set_gid) entry_set_gid = library_.function<decltype(archive_entry_set_gid)>("archive_entry_set_gid");
+    decltype(&archive_entry_set_mtime) entry_set_mtime = library_.function<decltype(archive_entry_set_mtime)>("archive_entry_set_mtime");
+    decltype(&archive_entry_set_pathname) entry_set_pathname = library_.function<decltype(archive_entry_set_pathname)>("archive_entry_set_pathname");
+    decltype(&archive_entry_set_perm) entry_set_perm = library_.function<decltype(archive_entry_set_perm)>("archive_entry_set_perm");
+    decltype(&archive_entry_set_size) entry_set_size = library_.function<decltype(archive_entry_set_size)>("archive_entry_set_size");
+    decltype(&archive_entry_set_uid) entry_set_uid = library_.function<decltype(archive_entry_set_uid)>("archive_entry_set_uid");
+    decltype(&archive_entry_size) entry_size = library_.function<decltype(archive_entry_size)>("archive_entry_size");
+    decltype(&archive_entry_sparse_count) entry_sparse_count = library_.function<decltype(archive_entry_sparse_count)>("archive_entry_sparse_count");
+    decltype(&archive_entry_symlink) entry_symlink = library_.function<decltype(archive_entry_symlink)>("archive_entry_symlink");
+    decltype(&archive_error_string) error_string = library_.function<decltype(archive_error_string)>("archive_error_string");
+    decltype(&archive_read_data_block) read_data_block = library_.function<decltype(archive_read_data_block)>("archive_read_data_block");
+    decltype(&archive_read_free) read_free = library_.function<decltype(archive_read_free)>("archive_read_free");
+    decltype(&archive_read_new) read_new = library_.function<decltype(archive_read_new)>("archive_read_new");
+    decltype(&archive_read_next_header) read_next_header = library_.function<decltype(archive_read_next_header)>("archive_read_next_header");
+    decltype(&archive_read_open) read_open = library_.function<decltype(archive_read_open)>("archive_read_open");
+    decltype(&archive_read_support_format_tar) read_support_format_tar = library_.function<decltype(archive_read_support_format_tar)>("archive_read_support_format_tar");
+    decltype(&archive_set_error) set_error = library_.function<decltype(archive_set_error)>("archive_set_error");
+    decltype(&archive_write_close) write_close = library_.function<decltype(archive_write_close)>("archive_write_close");
+    decltype(&archive_write_data) write_data = library_.function<decltype(archive_write_data)>("archive_write_data");
+    decltype(&archive_write_free) write_free = library_.function<decltype(archive_write_free)>("archive_write_free");
+    decltype(&archive_write_header) write_header = library_.function<decltype(archive_write_header)>("archive_write_header");
+    decltype(&archive_write_new) write_new = library_.function<decltype(archive_write_new)>("archive_write_new");
+    decltype(&archive_write_open) write_open = library_.function<decltype(archive_write_open)>("archive_write_open");
+    decltype(&archive_write_set_bytes_in_last_block) write_set_bytes_in_last_block = library_.function<decltype(archive_write_set_bytes_in_last_block)>("archive_write_set_bytes_in_last_block");
+    decltype(&archive_write_set_format_pax_restricted) write_set_format_pax_restricted = library_.function<decltype(archive_write_set_format_pax_restricted)>("archive_write_set_format_pax_restricted");
+};
+
+const LibArchive& la() {
+    static const LibArchive loaded;
+    return loaded;
+}
 
 /// libarchive's tar, handed on piece by piece. Exceptions do not pass through C: they wait in `failure`.
 struct TarOutput {
@@ -45,7 +92,7 @@ struct TarOutput {
             std::rethrow_exception(failure);
         }
         if (code < ARCHIVE_WARN) {
-            const char* text = archive_error_string(handle);
+            const char* text = la().error_string(handle);
             throw bug(std::string("libarchive could not write a tar: ") + (text == nullptr ? "?" : text));
         }
     }
@@ -72,7 +119,7 @@ struct TarReader::Impl {
     explicit Impl(ByteSource& source) : input(source) {}
     ~Impl() {
         if (reader != nullptr) {
-            archive_read_free(reader);
+            la().read_free(reader);
         }
     }
     Impl(const Impl&) = delete;
@@ -96,7 +143,7 @@ struct TarReader::Impl {
             return static_cast<la_ssize_t>(piece.size());
         } catch (...) {
             self.failure = std::current_exception();
-            archive_set_error(handle, EIO, "the layer's bytes could not be read");
+            la().set_error(handle, EIO, "the layer's bytes could not be read");
             return -1;
         }
     }
@@ -113,7 +160,7 @@ struct TarReader::Impl {
             std::rethrow_exception(failure);
         }
         if (code < ARCHIVE_WARN) {
-            const char* text = archive_error_string(reader);
+            const char* text = la().error_string(reader);
             throw Error(Exit::data, "bad-layer",
                         fmt::format("expected a tar archive in the layer, {}: {}", doing,
                                     base::escape(text == nullptr ? "unreadable" : text)));
@@ -121,7 +168,8 @@ struct TarReader::Impl {
     }
 };
 
-TarReader::TarReader(ByteSource& input) : impl_(std::make_unique<Impl>(input)) {}
+/// The library is loaded here, while the first bytes are still on their way.
+TarReader::TarReader(ByteSource& input) : impl_(std::make_unique<Impl>(input)) { static_cast<void>(la()); }
 TarReader::~TarReader() = default;
 
 bool TarReader::next(LayerEntry& entry) {
@@ -131,17 +179,17 @@ bool TarReader::next(LayerEntry& entry) {
         if (impl_->first.empty()) {
             return false;
         }
-        impl_->reader = archive_read_new();
-        if (impl_->reader == nullptr || archive_read_support_format_tar(impl_->reader) != ARCHIVE_OK) {
+        impl_->reader = la().read_new();
+        if (impl_->reader == nullptr || la().read_support_format_tar(impl_->reader) != ARCHIVE_OK) {
             throw bug("libarchive gave no tar reader");
         }
-        impl_->check(archive_read_open(impl_->reader, impl_.get(), nullptr, &Impl::read, nullptr), "opening it");
+        impl_->check(la().read_open(impl_->reader, impl_.get(), nullptr, &Impl::read, nullptr), "opening it");
     }
     if (impl_->reader == nullptr) {
         return false;
     }
     archive_entry* header = nullptr;
-    const int code = archive_read_next_header(impl_->reader, &header);
+    const int code = la().read_next_header(impl_->reader, &header);
     if (code == ARCHIVE_EOF && !impl_->failure) {
         impl_->check_tail();
         return false;
@@ -153,8 +201,8 @@ bool TarReader::next(LayerEntry& entry) {
     impl_->position = 0;
     impl_->hole_end = 0;
     impl_->block = {};
-    const char* name = archive_entry_pathname(header);
-    const char* hardlink = archive_entry_hardlink(header);
+    const char* name = la().entry_pathname(header);
+    const char* hardlink = la().entry_hardlink(header);
     if (name == nullptr) {
         throw Error(Exit::data, "bad-layer", "expected a readable name for every entry of the layer, found none");
     }
@@ -164,26 +212,26 @@ bool TarReader::next(LayerEntry& entry) {
         entry.target = hardlink;
         return true;
     }
-    switch (archive_entry_filetype(header)) {
+    switch (la().entry_filetype(header)) {
         case AE_IFREG: entry.kind = EntryKind::file; break;
         case AE_IFDIR: entry.kind = EntryKind::directory; break;
         case AE_IFLNK: {
             entry.kind = EntryKind::symlink;
-            const char* target = archive_entry_symlink(header);
+            const char* target = la().entry_symlink(header);
             entry.target = target == nullptr ? "" : target;
             break;
         }
         default: entry.kind = EntryKind::special; break;
     }
-    const la_int64_t size = archive_entry_size(header);
+    const la_int64_t size = la().entry_size(header);
     if (size < 0) {
         throw Error(Exit::data, "bad-layer", "expected a size that is not negative, found " + std::to_string(size));
     }
     entry.size = static_cast<std::uint64_t>(size);
-    entry.sparse = archive_entry_sparse_count(header) > 0;
+    entry.sparse = la().entry_sparse_count(header) > 0;
     impl_->size = entry.size;
     impl_->sparse = entry.sparse;
-    entry.executable = (archive_entry_mode(header) & 0111U) != 0;
+    entry.executable = (la().entry_mode(header) & 0111U) != 0;
     return true;
 }
 
@@ -193,7 +241,7 @@ std::string_view TarReader::content() {
         const void* data = nullptr;
         std::size_t size = 0;
         la_int64_t offset = 0;
-        const int code = archive_read_data_block(at.reader, &data, &size, &offset);
+        const int code = la().read_data_block(at.reader, &data, &size, &offset);
         at.check(code < ARCHIVE_OK ? ARCHIVE_FATAL : ARCHIVE_OK, "reading a file");
         at.check_tail();
         if (code == ARCHIVE_EOF) {
@@ -217,16 +265,16 @@ std::string_view TarReader::content() {
 
 struct TarWriter::Impl {
     explicit Impl(std::function<void(std::string_view)> target) : sink(std::move(target)) {
-        if (!writer || !entry || archive_write_set_format_pax_restricted(writer.get()) != ARCHIVE_OK ||
-            archive_write_set_bytes_in_last_block(writer.get(), 1) != ARCHIVE_OK) {
+        if (!writer || !entry || la().write_set_format_pax_restricted(writer.get()) != ARCHIVE_OK ||
+            la().write_set_bytes_in_last_block(writer.get(), 1) != ARCHIVE_OK) {
             throw bug("libarchive gave no tar writer");
         }
     }
 
     std::function<void(std::string_view)> sink;
     TarOutput tar{sink, nullptr};
-    std::unique_ptr<archive_entry, decltype(&archive_entry_free)> entry{archive_entry_new(), archive_entry_free};
-    std::unique_ptr<archive, decltype(&archive_write_free)> writer{archive_write_new(), archive_write_free};  // last: its end may write
+    std::unique_ptr<archive_entry, decltype(&archive_entry_free)> entry{la().entry_new(), la().entry_free};
+    std::unique_ptr<archive, decltype(&archive_write_free)> writer{la().write_new(), la().write_free};  // last: its end may write
     bool open = false;
 };
 
@@ -240,25 +288,25 @@ TarWriter::~TarWriter() {
 
 void TarWriter::begin(const std::string& path, std::uint64_t size, bool executable) {
     if (!impl_->open) {
-        impl_->tar.check(archive_write_open(impl_->writer.get(), &impl_->tar, nullptr, &TarOutput::write, nullptr), impl_->writer.get());
+        impl_->tar.check(la().write_open(impl_->writer.get(), &impl_->tar, nullptr, &TarOutput::write, nullptr), impl_->writer.get());
         impl_->open = true;
     }
     archive_entry* entry = impl_->entry.get();
-    archive_entry_clear(entry);
-    archive_entry_set_pathname(entry, path.c_str());
-    archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, executable ? 0755 : 0644);
-    archive_entry_set_uid(entry, 0);
-    archive_entry_set_gid(entry, 0);
-    archive_entry_set_mtime(entry, 0, 0);
-    archive_entry_set_size(entry, static_cast<la_int64_t>(size));
-    impl_->tar.check(archive_write_header(impl_->writer.get(), entry), impl_->writer.get());
+    la().entry_clear(entry);
+    la().entry_set_pathname(entry, path.c_str());
+    la().entry_set_filetype(entry, AE_IFREG);
+    la().entry_set_perm(entry, executable ? 0755 : 0644);
+    la().entry_set_uid(entry, 0);
+    la().entry_set_gid(entry, 0);
+    la().entry_set_mtime(entry, 0, 0);
+    la().entry_set_size(entry, static_cast<la_int64_t>(size));
+    impl_->tar.check(la().write_header(impl_->writer.get(), entry), impl_->writer.get());
 }
 
-void TarWriter::append(std::string_view bytes) { impl_->tar.check(archive_write_data(impl_->writer.get(), bytes.data(), bytes.size()), impl_->writer.get()); }
+void TarWriter::append(std::string_view bytes) { impl_->tar.check(la().write_data(impl_->writer.get(), bytes.data(), bytes.size()), impl_->writer.get()); }
 
 void TarWriter::finish() {
-    impl_->tar.check(archive_write_close(impl_->writer.get()), impl_->writer.get());
+    impl_->tar.check(la().write_close(impl_->writer.get()), impl_->writer.get());
     impl_->open = false;
 }
 

@@ -24,12 +24,17 @@ chmod 1777 "$root/tmp"
 
 strip -o "$root/usr/bin/$name" "$binary"
 cp "$certificates" "$root/etc/ssl/certs/ca-certificates.crt"
-# Loaded when it is needed first, so that ldd does not name it.
-curl=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p | awk '$1 == "libcurl.so.4" && !found { print $NF; found = 1 }')
-[ -n "$curl" ] || { echo "there is no libcurl.so.4: install libcurl4" >&2; exit 66; }
-cp -L "$curl" "$root/usr/lib/libcurl.so.4"
+# Loaded when they are needed first, so that ldd does not name them.
+loaded_later=()
+for wanted in libcurl.so.4:libcurl4 libarchive.so.13:libarchive13; do
+  file=${wanted%%:*}
+  found=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p | awk -v file="$file" '$1 == file && !found { print $NF; found = 1 }')
+  [ -n "$found" ] || { echo "there is no $file: install ${wanted##*:}" >&2; exit 66; }
+  cp -L "$found" "$root/usr/lib/$file"
+  loaded_later+=("$found")
+done
 # "libx.so.1 => /path/libx.so.1 (0x...)" and "/lib64/ld-linux-x86-64.so.2 (0x...)"
-ldd "$binary" "$curl" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// && $1 !~ /:$/ { print $1 }' | while read -r library; do
+ldd "$binary" "${loaded_later[@]}" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// && $1 !~ /:$/ { print $1 }' | while read -r library; do
   target=$root/usr/lib
   case "$library" in *ld-linux*) target=$root$(dirname "$(readlink -m "/usr$(dirname "$library")")/x"); mkdir -p "$target" ;; esac
   cp -L "$library" "$target/$(basename "$library")"

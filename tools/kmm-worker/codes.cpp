@@ -80,7 +80,7 @@ constexpr std::array<CodeRow, 138> k_codes{{
     {"key-mismatch", Exit::data, "the certificate belongs to another key", "give the certificate that was made with the key"},
     {"key-not-checked", std::nullopt, "the kernel's keyrings cannot be read", "run as root"},
     {"key-not-trusted", Exit::checks_failed, "no key of the kernel's keyrings fits the module's signature", "enrol the key (mokutil --import), or sign with a trusted one"},
-    {"library-missing", Exit::io, "the library for network requests cannot be loaded", "install it: libcurl4 in Debian 12"},
+    {"library-missing", Exit::io, "a library that is loaded when it is needed first is not there", "install it: libcurl4 or libarchive13 in Debian 12"},
     {"loader-hung", Exit::hung, "a module's init or exit function does not return", "nothing is retried; look at the kernel's log, in the end reboot"},
     {"mirror-failed", std::nullopt, "a mirror could not give the image, the next place was asked", "look at the mirror"},
     {"missing-argument", Exit::usage, "an argument is missing", "see --help of the verb"},

@@ -65,10 +65,14 @@ class Archive:
 
 def loaded_later():
     """Libraries that our commands load when they need them first, so that ldd does not name them."""
-    for line in run([need("ldconfig"), "-p"]).stdout.splitlines():
-        if line.split()[:1] == ["libcurl.so.4"]:
-            return [line.split()[-1]]
-    raise LabError("there is no libcurl.so.4: install libcurl4")
+    known = [line.split() for line in run([need("ldconfig"), "-p"]).stdout.splitlines()]
+    paths = []
+    for name, package in (("libcurl.so.4", "libcurl4"), ("libarchive.so.13", "libarchive13")):
+        found = [words[-1] for words in known if words[:1] == [name]]
+        if not found:
+            raise LabError(f"there is no {name}: install {package}")
+        paths.append(found[0])
+    return paths
 
 
 def program(lab, archive, path, where, later=()):
