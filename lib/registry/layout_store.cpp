@@ -132,7 +132,7 @@ private:
             first_ = several_.front().digest;
         } else if (std::any_of(several_.begin(), several_.end(), [](const auto& d) { return !d.platform; })) {
             throw Error(Exit::data, "ambiguous-image", fmt::format("expected one image, found {} in the layout: {}", several_.size(), known))
-                .hint("name one: oci:DIR:TAG or oci:DIR@sha256:...");
+                .hint(reference.transport == Transport::oci ? "name one: oci:DIR:TAG or oci:DIR@sha256:..." : "name one: oci-archive:FILE:TAG or oci-archive:FILE@sha256:...");
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -68,10 +69,22 @@ std::optional<LocalReference> parse_local_reference(std::string_view text) {
 
 std::unique_ptr<ImageStore> open_local(const LocalReference& reference, const Limits& limits,
                                        const std::function<void()>& check_deadline) {
-    if (reference.transport == Transport::oci) {
-        return open_layout(reference, open_directory_files(reference.path), limits, check_deadline);
+    std::unique_ptr<FileSet> files;
+    try {
+        files = reference.transport == Transport::oci ? open_directory_files(reference.path) : open_archive_files(reference.path, limits, check_deadline);
+    } catch (Error& error) {
+        struct stat facts {};
+        const bool there = ::stat(reference.path.c_str(), &facts) == 0;
+        if (there && reference.transport == Transport::oci && S_ISREG(facts.st_mode)) {
+            error.hint("a file is read with oci-archive:FILE or docker-archive:FILE");
+        } else if (!there && !reference.tag.empty()) {
+            error.hint("the path ends at the first colon, and what is behind it is the tag: a path with a colon needs a link without one");
+        }
+        throw;
     }
-    auto files = open_archive_files(reference.path, limits, check_deadline);
+    if (reference.transport == Transport::oci) {
+        return open_layout(reference, std::move(files), limits, check_deadline);
+    }
     return reference.transport == Transport::oci_archive ? open_layout(reference, std::move(files), limits, check_deadline)
                                                          : open_docker_archive(reference, std::move(files), limits, check_deadline);
 }

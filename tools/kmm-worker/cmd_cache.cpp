@@ -2,6 +2,8 @@
 // cache list, verify and prune: what pulls have left on this node.
 #include <unistd.h>
 
+#include <cerrno>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -16,11 +18,17 @@ namespace kmm::tool_worker {
 
 namespace {
 
-/// The cache that the options name. Errors: not_found (66) "no-cache".
+/// The cache that the options name. It is not made here: a directory that is none stays as it is. Errors: not_found (66) "no-cache"; io (77) if this
+/// user may not look into it.
 registry::Cache open_cache(const cli::Args& args) {
     const std::string directory = cache_place(args);
-    if (::access(directory.c_str(), F_OK) != 0) {
-        throw Error(Exit::not_found, "no-cache", fmt::format("expected a cache at {}, found nothing", base::escape(directory)))
+    for (const char* part : {"", "/blobs/sha256", "/images"}) {
+        if (::access((directory + part).c_str(), F_OK) == 0) continue;
+        const int number = errno;
+        if (number != ENOENT && number != ENOTDIR) {
+            throw from_errno(number, fmt::format("looking into the cache {}", base::escape(directory))).hint("run as the user that pulls, on a node root");
+        }
+        throw Error(Exit::not_found, "no-cache", fmt::format("expected a cache at {}, found {}", base::escape(directory), *part == 0 ? "nothing" : "something else"))
             .hint("--cache-dir DIR names another one; a pull with --cache-dir makes it");
     }
     return registry::Cache(directory);
