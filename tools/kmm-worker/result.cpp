@@ -20,6 +20,7 @@ namespace kmm::tool_worker {
 namespace {
 
 constexpr std::size_t k_termination_bytes = 4096;  // what the kubelet reads
+constexpr std::size_t k_whole_digest = 256;        // texts of this length hold one
 
 void set_text(value::Node& node, const char* key, const std::string& text) {
     if (!text.empty()) node.set(key, text);
@@ -113,6 +114,12 @@ std::string with_first_findings(value::Node document, std::string text, const va
         text = std::move(longer);
     }
     return text;
+}
+
+void drop_parameters(value::Node& document) {
+    if (value::Node* modules = document.find("modules")) {
+        for (auto& module : modules->items()) module.erase("parameters");
+    }
 }
 
 /// Shortens every text below `node` to `longest` bytes, on a border of UTF-8 characters.
@@ -236,6 +243,8 @@ std::string termination_text(const value::Node& node) {
         text = value::to_json(shorter);
         if (text.size() <= k_termination_bytes) return with_first_findings(std::move(shorter), std::move(text), findings);
         cut_texts(shorter, longest);
+        // Before digests and builds get shorter than they are, the parameters go: their names are no texts to cut.
+        if (longest == k_whole_digest) drop_parameters(shorter);
     }
     value::Node least = value::Node::mapping({{"apiVersion", "kmmtools/v1"}});  // what no reader can do without
     for (const char* key : {"kind", "verb", "outcome", "code", "exit", "message"}) {
