@@ -107,11 +107,18 @@ std::vector<Rule> refused_rules(Client& client, const std::vector<Rule>& rules) 
 }  // namespace
 
 std::vector<Rule> missing_rules(Client& client, const std::vector<Rule>& rules) {
-    std::vector<Rule> missing = refused_rules(client, rules);
-    while (!missing.empty() && client.may_lack_roles() && client.clock().sleep_for(std::chrono::seconds(1))) {
+    const auto begun = client.clock().monotonic();
+    std::vector<Rule> missing = rules;
+    for (;;) {
+        const bool knew_roles = client.knows_roles();
         missing = refused_rules(client, missing);
+        const auto verdict = missing.empty() ? Client::Verdict::stands
+                                             : client.judge(knew_roles, begun, fmt::format("no right to {} {}", missing.front().verb, missing.front().resource));
+        if (verdict == Client::Verdict::again) { continue; }
+        const auto& on_return = client.options().observer.on_return;
+        if (verdict == Client::Verdict::stands && client.clock().monotonic() > begun && on_return) { on_return(client.clock().monotonic() - begun); }
+        return missing;
     }
-    return missing;
 }
 
 std::string rule_yaml(const std::vector<Rule>& rules) { return value::to_yaml(rule_nodes(rules)); }

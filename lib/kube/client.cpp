@@ -84,6 +84,19 @@ Error bad_answer(const Action& action, const std::string& what) {
     return Error(Exit::unavailable, "bad-answer", fmt::format("{}: {}", to_string(action), what)).retryable();
 }
 
+/// What admission answers while its plugins are not ready.
+bool is_admission_starting(const Failure& failure) {
+    return failure.code == 403 && failure.message.find("not yet ready to handle request") != std::string::npos;
+}
+
+/// A refusal of a server that has not become ready.
+Error may_be_wrong(Error error) {
+    const std::string hint = error.hint();
+    return std::move(error).hint("the API server is not ready and may not know all roles: kubectl get --raw '/readyz?verbose'\n" +
+                                 (hint.empty() ? hint : "if it does, " + hint))
+        .retryable();
+}
+
 }  // namespace
 
 Client::Client(Connection connection, Seams seams, ClientOptions options)
@@ -187,10 +200,53 @@ void Client::pause(milliseconds wait, const Outage& outage) {
     }
 }
 
-bool Client::may_lack_roles() const {
-    constexpr milliseconds k_roles_are_read_within{30'000};
+void Client::note_away() {
+    away_ms_ = seams_.clock.monotonic().count();
+    ready_ms_ = -1;
+}
+
+bool Client::knows_roles() const {
+    constexpr milliseconds k_known_for{10'000};
+    const std::int64_t ready = ready_ms_;
+    return ready >= 0 && seams_.clock.monotonic() - milliseconds(ready) < k_known_for;
+}
+
+Client::Readiness Client::readiness() {
+    Call call;
+    call.path = "/readyz";
+    call.accept = "*/*";
+    call.timeout = milliseconds(5000);
+    try {
+        Reply reply;
+        const int status = send(call, reply).status;
+        if (status == 200) { return Readiness::ready; }
+        if (status == 403) { return Readiness::hidden; }
+        return status == 429 || status == 500 || is_away(status) ? Readiness::starting : Readiness::unknown;
+    } catch (const Error& error) {
+        if (!is_lost_connection(error)) { throw; }
+        note_away();
+        return Readiness::starting;
+    }
+}
+
+Client::Verdict Client::judge(bool knew_roles, milliseconds since, const std::string& reason) {
+    constexpr milliseconds k_starts_within{30'000};
+    constexpr milliseconds k_hidden_for{5000};  // the role by which everybody may read /readyz is there within a second
+    constexpr milliseconds k_between{500};
+    if (knew_roles) { return Verdict::stands; }
+    const Readiness readiness = this->readiness();
+    const milliseconds now = seams_.clock.monotonic();
+    if (readiness == Readiness::ready) {
+        ready_ms_ = now.count();
+        return now < since + k_starts_within ? Verdict::again : Verdict::stands;
+    }
     const std::int64_t away = away_ms_;
-    return away >= 0 && seams_.clock.monotonic() - milliseconds(away) < k_roles_are_read_within;
+    milliseconds limit = std::min(options_.api_timeout, k_starts_within);
+    if (readiness == Readiness::hidden) { limit = std::min(limit, k_hidden_for); }
+    if (readiness == Readiness::unknown) { limit = std::min(limit, away < 0 ? milliseconds(0) : milliseconds(away) + k_starts_within - since); }
+    if (now + k_between >= since + limit) { return readiness == Readiness::starting ? Verdict::unsure : Verdict::stands; }
+    pause(k_between, Outage{connection_.server, reason, now - since, k_between, Outage::Kind::starting});
+    return Verdict::again;
 }
 
 Reply Client::exchange(const Call& call) {
@@ -199,7 +255,12 @@ Reply Client::exchange(const Call& call) {
     int refusals = 0;
     bool has_refreshed = false;
     bool uncertain = false;
+    std::optional<milliseconds> refused_since;
+    const auto tell_return = [&] {
+        if (failures > 0 && options_.observer.on_return) { options_.observer.on_return(seams_.clock.monotonic() - start); }
+    };
     for (;;) {
+        const bool knew_roles = knows_roles();
         if (call.method != "GET" && options_.before_change) { options_.before_change(); }
         Reply reply;
         reply.uncertain = uncertain;
@@ -210,10 +271,10 @@ Reply Client::exchange(const Call& call) {
             note_warnings(response);
             reply.status = response.status;
             const bool is_busy = response.status == 429 || response.status >= 500;
-            if (!is_busy && failures > 0 && options_.observer.on_return) {
-                options_.observer.on_return(seams_.clock.monotonic() - start);
+            if (response.status >= 200 && response.status < 300) {
+                tell_return();
+                return reply;
             }
-            if (response.status >= 200 && response.status < 300) { return reply; }
             reply.failure = read_failure(response.status, reply.body);
             if (response.status == 401 && !has_refreshed && credentials_.refresh()) {
                 has_refreshed = true;
@@ -221,19 +282,28 @@ Reply Client::exchange(const Call& call) {
             }
             wish = retry_after(response, seams_.clock.now_unix());
             if (call.is_answer && call.is_answer(*reply.failure)) {
+                if (!is_busy) { tell_return(); }
                 reply.retry_after = wish;
                 return reply;
             }
             error = to_error(*reply.failure, call.action);
-            const bool may_be_allowed = is_right_missing(*error) && may_lack_roles();
-            const bool is_last = !is_busy || (!is_away(response.status) && ++refusals >= options_.attempts);
-            if (is_last && !may_be_allowed) { throw std::move(*error); }
-            if (is_busy) { away_ms_ = seams_.clock.monotonic().count(); }
+            if (is_right_missing(*error) || is_admission_starting(*reply.failure)) {
+                if (!refused_since) { refused_since = seams_.clock.monotonic(); }
+                const Verdict verdict = judge(knew_roles, *refused_since, error->message());
+                if (verdict == Verdict::unsure) { throw may_be_wrong(std::move(*error)); }
+                if (verdict == Verdict::again) {
+                    if (seams_.clock.monotonic() > *refused_since) { ++failures; }
+                    continue;
+                }
+            }
+            if (!is_busy) { tell_return(); }
+            if (!is_busy || (!is_away(response.status) && ++refusals >= options_.attempts)) { throw std::move(*error); }
+            note_away();
             uncertain = uncertain || response.status >= 500;
         } catch (const Error& thrown) {
             const bool is_dead_stream = call.on_piece && thrown.code() == "network-timeout";
             if (thrown.code() == "tls" && !is_broken_handshake(thrown)) { throw untrusted(thrown); }
-            if (is_lost_connection(thrown)) { away_ms_ = seams_.clock.monotonic().count(); }
+            if (is_lost_connection(thrown)) { note_away(); }
             if (!is_lost_connection(thrown) || is_dead_stream || (call.one_try_after_data && call.one_try_after_data())) { throw; }
             uncertain = true;
             error = thrown;

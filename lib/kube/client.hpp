@@ -33,9 +33,12 @@ namespace kmm::kube {
 
 /// The API server does not answer, or answers that it cannot just now.
 struct Outage {
+    /// `starting`: it answers, but has just been started and may not know all roles yet: it says no to everybody.
+    enum class Kind { away, starting };
     std::string server, reason;
     std::chrono::milliseconds since{};     ///< how long it has lasted
     std::chrono::milliseconds next_try{};  ///< from now
+    Kind kind = Kind::away;
 };
 
 /// Called from whichever thread makes the request; empty ones are not called.
@@ -129,7 +132,7 @@ struct Eviction {
 ///   is sent again when the server cannot be reached, closes the connection or breaks TLS off, for `api_timeout`;
 ///   waits for Retry-After (or longer each time) after 429 and 5xx, `attempts` times at most, for `api_timeout` after 502, 503 and 504;
 ///   reads the token again, or runs the login program again, once after 401;
-///   asks again after a missing right for as long as the server may just have been started (may_lack_roles);
+///   asks again after a missing right while the server is starting (judge);
 ///   never follows a redirect.
 /// Errors: those of to_error; unavailable 69 "api-unreachable", "bad-answer"; integrity "tls"; those of Credentials;
 /// interrupted 130 "interrupted".
@@ -197,8 +200,15 @@ public:
     /// POSTs a question that changes nothing (access reviews) and returns the answer.
     value::Node ask(const Resource& resource, const value::Node& question);
 
-    /// True for 30 s after the server was away: one that has just been started knows no role yet, and says no to everybody.
-    [[nodiscard]] bool may_lack_roles() const;
+    /// What a refusal is worth. `stands`: the server knows all roles, as far as it lets us see. `again`: it does not, and some time has
+    /// been waited, or it does only since; ask again. `unsure`: it has not become ready in 30 s.
+    enum class Verdict { stands, again, unsure };
+    /// A server that has just been started says no to everybody: its /readyz tells. 30 s at most; where nobody may read that, 5 s; where there is
+    /// none, until 30 s after the server was away. `knew_roles`: knows_roles() before the refused request was sent; `since`: when it, or
+    /// its like, was refused first; `reason` is what is said while waiting. Errors: interrupted "interrupted".
+    [[nodiscard]] Verdict judge(bool knew_roles, std::chrono::milliseconds since, const std::string& reason);
+    /// True if the server was seen to be ready in the last 10 s and not away since.
+    [[nodiscard]] bool knows_roles() const;
 
     /// Ends requests that are under way, from any thread, and refuses all later ones: "interrupted".
     void stop() noexcept { stopped_ = true; }
@@ -214,6 +224,9 @@ private:
     [[nodiscard]] std::unique_ptr<net::HttpClient> borrow();
     void give_back(std::unique_ptr<net::HttpClient> http);
     [[nodiscard]] net::Response send(const Call& call, Reply& reply);
+    enum class Readiness { ready, starting, hidden, unknown };
+    [[nodiscard]] Readiness readiness();
+    void note_away();
     void note_warnings(const net::Response& response);
     void pause(std::chrono::milliseconds wait, const Outage& outage);
     value::Node write(Call call, const Resource& resource, const Key& key, std::string_view subresource, DryRun dry_run);
@@ -225,6 +238,7 @@ private:
     std::mutex mutex_;
     std::atomic<bool> stopped_{false};
     std::atomic<std::int64_t> away_ms_{-1};  ///< when the server was away last, on the monotonic clock
+    std::atomic<std::int64_t> ready_ms_{-1};  ///< when it was seen to be ready last, if it was not away since
     mutable std::mutex count_mutex_;
     std::uint64_t requests_ = 0;
     std::vector<std::unique_ptr<net::HttpClient>> idle_;

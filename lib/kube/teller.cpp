@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,16 +24,24 @@ public:
         constexpr milliseconds k_between{10'000};
         const std::lock_guard lock(mutex_);
         // Another request that has just begun to wait says nothing new.
-        if (is_out_ && outage.since < said_ + k_between) { return; }
-        is_out_ = true;
+        if (told_ == outage.kind && outage.since < said_ + k_between) { return; }
+        told_ = outage.kind;
         said_ = outage.since;
         const auto whole = std::chrono::duration_cast<std::chrono::seconds>(outage.since);
-        const std::string since = whole.count() == 0 ? "" : " for " + base::format_duration(whole);
-        say_(fmt::format("API unreachable{}: {}; trying again", since, base::escape(outage.reason)));
+        const std::string since = whole.count() == 0 ? "" : base::format_duration(whole);
+        const std::string reason = base::escape(outage.reason);
+        if (outage.kind == Outage::Kind::away) {
+            say_(fmt::format("API unreachable{}{}: {}; trying again", since.empty() ? "" : " for ", since, reason));
+        } else {
+            say_(fmt::format("the API server is starting and does not know all roles yet{}{}: {}; asking again", since.empty() ? "" : ", after ", since, reason));
+        }
     }
     void tell_return(milliseconds after) {
         const std::lock_guard lock(mutex_);
-        if (std::exchange(is_out_, false)) { say_("API answers again after " + base::format_duration(after)); }
+        if (told_) {
+            say_((told_ == Outage::Kind::away ? "API answers again after " : "the API server knows its roles after ") + base::format_duration(after));
+        }
+        told_.reset();
         said_ = {};
     }
     void say(const std::string& line) {
@@ -43,7 +52,7 @@ public:
 private:
     std::mutex mutex_;
     std::function<void(const std::string&)> say_;
-    bool is_out_ = false;
+    std::optional<Outage::Kind> told_;
     milliseconds said_{};
 };
 

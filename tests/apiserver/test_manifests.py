@@ -8,6 +8,7 @@ import tempfile
 from testbed import manifests
 from testbed.fleet import Fleet
 from testbed.proxy import Proxy
+from testbed.servers import is_free
 from testbed.testing import ROOT, ClusterCase
 
 HERE = ROOT / "manifests"
@@ -128,6 +129,15 @@ class Rights(Installed):
         self.tool("kmm-plan", "diff", "--kubeconfig", access, expect=2)
         for verb in ("create", "update", "patch", "delete"):
             self.assertFalse(self.allowed("kmm-plan", rule, verb), verb)
+
+    def test_a_server_that_has_just_been_started(self):
+        access = self.fleet.access(token=self.token("kmm-plan"))
+        self.cluster.kill_apiserver()
+        self.cluster.start_apiserver()
+        self.addCleanup(self.cluster.wait_ready)
+        # It answers a moment before it has read its roles.
+        self.wait("its port to be open", lambda: not is_free(self.cluster.state()["port"]), 60)
+        self.tool("kmm-plan", "show", "--kubeconfig", access)
 
     def test_kmm_upgrade(self):
         with Proxy(self.cluster) as proxy:

@@ -10,6 +10,8 @@ documents. The first one is the current context. Exits like the command.
   --deny VERB:RESOURCE    403 for it, and access reviews say no; may be repeated
   --without NAME          this API group, or resource, is not there until somebody creates its definition; may be repeated
   --refuse VERB:RESOURCE=TEXT  403 with that text for it, as admission says it; access reviews say yes
+  --starting N            the first N requests are refused with 403, as by a server that has just been started; /readyz
+                          says so
   --fail N:STATUS         the first N requests are answered with STATUS
   --budget-after N        a PodDisruptionBudget that allows nothing gives way after N refused evictions
   --kill N:WHEN:FILE      SIGKILLs the process whose number is in FILE before or after the Nth request is answered
@@ -35,7 +37,7 @@ import time
 import urllib.parse
 
 import scripted_operator
-from scripted_operator import merge
+from scripted_operator import field_of, matches, merge
 
 # plural, group, version, kind, namespaced
 KINDS = [
@@ -84,20 +86,6 @@ class Cluster:
         self.version += 1
         self.events.append((self.version, key[0], "DELETED", self.objects.pop(key)))
         self.changed.notify_all()
-
-
-def matches(selector, labels):
-    for term in filter(None, selector.split(",")):
-        key, equals, value = term.partition("=")
-        if key not in labels or (equals and labels[key] != value.lstrip("=")):
-            return False
-    return True
-
-
-def field_of(document, path):
-    for part in path.split("."):
-        document = document.get(part, {}) if isinstance(document, dict) else {}
-    return document
 
 
 def is_selected(document, query, namespace):
@@ -307,6 +295,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if Handler.failures > 0:
                 Handler.failures -= 1
                 return self.fail(self.options.fail_status, "", "the server is sad")
+            if parts[1:] == ["readyz"]:
+                return self.answer({}, 500 if self.options.starting > 0 else 200)
+            if self.options.starting > 0:
+                self.options.starting -= 1
+                return self.fail(403, "Forbidden", f'forbidden: User "jane" cannot get path "/{"/".join(parts[1:])}"')
         cluster = self.clusters[parts.pop(0)]
         if parts[0] == "version" or len(parts) < (3 if parts[0] == "api" else 4):
             return self.discover(cluster, parts)
@@ -465,6 +458,7 @@ def main():
     parser.add_argument("--deny", action="append", default=[])
     parser.add_argument("--refuse", action="append", default=[])
     parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--starting", type=int, default=0)
     parser.add_argument("--fail", default="0:503")
     parser.add_argument("--budget-after", type=int, default=-1)
     parser.add_argument("--kill", default="0:before:")

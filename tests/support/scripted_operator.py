@@ -264,6 +264,20 @@ class Operator:
         self.label(node, f"{PREFIX}/{namespace}.{name}.device-plugin-ready", "" if ready else None)
 
 
+def matches(selector, labels):
+    for term in filter(None, selector.split(",")):
+        key, equals, value = term.partition("=")
+        if key not in labels or (equals and labels[key] != value.lstrip("=")):
+            return False
+    return True
+
+
+def field_of(document, path):
+    for part in path.split("."):
+        document = document.get(part, {}) if isinstance(document, dict) else {}
+    return document
+
+
 def merge(target, patch):
     for key, value in patch.items():
         if value is None:
