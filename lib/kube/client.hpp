@@ -114,6 +114,7 @@ enum class Propagation { background, foreground, orphan };
 
 struct DeleteOptions {
     std::string uid;  ///< only the object with this uid
+    std::string resource_version;  ///< and only as it was then; another version is `other_uid`, too
     Propagation propagation = Propagation::background;
     std::optional<int> grace_seconds;
     DryRun dry_run = DryRun::no;
@@ -209,6 +210,9 @@ public:
     [[nodiscard]] Verdict judge(bool knew_roles, std::chrono::milliseconds since, const std::string& reason);
     /// True if the server was seen to be ready in the last 10 s and not away since.
     [[nodiscard]] bool knows_roles() const;
+
+    /// How long later requests go on trying; to be set while there is none under way.
+    void set_api_timeout(std::chrono::milliseconds timeout) noexcept { options_.api_timeout = timeout; }
 
     /// Ends requests that are under way, from any thread, and refuses all later ones: "interrupted".
     void stop() noexcept { stopped_ = true; }

@@ -162,19 +162,25 @@ void Lease::release() noexcept {
 }
 
 void Lease::remove() noexcept {
-    if (is_safe() && !mine_->uid.empty()) {
-        try {
+    if (!mine_) { return; }
+    try {
+        // A second time after a renewal of ours whose answer was lost.
+        for (int tried = 0; tried < 2 && !mine_->uid.empty(); ++tried) {
             DeleteOptions options;
             options.uid = mine_->uid;
-            static_cast<void>(client_.remove(resources::k_leases, {options_.namespace_, options_.name}, options));
-            mine_.reset();
-            return;
-        } catch (const Error& error) {
-            if (is_server_trouble(error)) { mine_.reset(); }  // it runs out by itself
-            renewed_ = {};                                    // else giving it up may still succeed
-        } catch (...) {
-            renewed_ = {};
+            options.resource_version = mine_->resource_version;
+            const auto deletion = client_.remove(resources::k_leases, {options_.namespace_, options_.name}, options);
+            const auto there = deletion == Deletion::other_uid ? look() : std::nullopt;
+            if (!there || there->holder != options_.holder) {
+                mine_.reset();
+                return;
+            }
+            mine_ = there;
         }
+    } catch (const Error& error) {
+        if (is_server_trouble(error)) { mine_.reset(); }  // it runs out by itself
+    } catch (...) {
+        renewed_ = {};  // giving it up may still succeed
     }
     release();
 }

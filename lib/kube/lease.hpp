@@ -47,7 +47,7 @@ public:
     [[nodiscard]] bool is_safe() const;
     /// Gives it up if it is still ours. Failures are swallowed: it runs out by itself.
     void release() noexcept;
-    /// As release, but nothing is left behind: the object itself is deleted, if it certainly is still ours.
+    /// As release, but nothing is left behind: the object itself is deleted, if it is still as we have written it.
     void remove() noexcept;
     /// Frees it although its time is not over. `holder` must be exactly who has it. Errors: locked 75 "lease-held" if it is
     /// somebody else, not_found "object-not-found".

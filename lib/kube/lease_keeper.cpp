@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/lease_keeper.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -13,11 +15,13 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds k_between_looks{1000};
 constexpr milliseconds k_between_failures{500};
+constexpr milliseconds k_renewed_within{5000};  // else it is tried anew, with the time of then
+constexpr milliseconds k_left_within{30'000};
 
 }  // namespace
 
 LeaseKeeper::LeaseKeeper(std::unique_ptr<Client> client, LeaseOptions options)
-    : client_(std::move(client)), options_(options), lease_(*client_, std::move(options)) {}
+    : client_(std::move(client)), options_(options), patience_(client_->options().api_timeout), lease_(*client_, std::move(options)) {}
 
 LeaseKeeper::~LeaseKeeper() {
     {
@@ -27,6 +31,7 @@ LeaseKeeper::~LeaseKeeper() {
     }
     if (!thread_.joinable()) { return; }
     thread_.join();
+    client_->set_api_timeout(std::min(k_left_within, patience_));
     if (!lost_) { lease_.remove(); }
 }
 
@@ -58,6 +63,7 @@ void LeaseKeeper::acquire(const std::function<bool(const std::string&)>& is_dead
             throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the Lease");
         }
     }
+    client_->set_api_timeout(std::min(k_renewed_within, patience_));
     thread_ = std::thread([this] { keep(); });
 }
 
@@ -84,7 +90,7 @@ void LeaseKeeper::keep() {
         lock.lock();
         wait = failed ? k_between_failures : milliseconds(options_.duration) / 4;
         refused_.reset();
-        if (failed && failed->exit() == Exit::no_permission) { refused_ = failed; }
+        if (failed && failed->exit() == Exit::no_permission && !failed->is_retryable()) { refused_ = failed; }
         if (failed && failed->code() == "lease-lost") {
             lost_ = std::move(failed);
             changed_.notify_all();

@@ -21,7 +21,7 @@ namespace kmm::kube {
 class LeaseKeeper {
 public:
     /// Nothing is sent. The client is the keeper's own, so that no request of others delays a renewal; its clock must outlive the
-    /// keeper.
+    /// keeper. Its api_timeout is for taking the Lease; a renewal is tried for 5 s at a time, giving it up for 30 s.
     LeaseKeeper(std::unique_ptr<Client> client, LeaseOptions options);
     /// Gives the Lease up if it is still ours, and deletes it.
     ~LeaseKeeper();
@@ -48,6 +48,7 @@ private:
 
     std::unique_ptr<Client> client_;
     LeaseOptions options_;
+    std::chrono::milliseconds patience_;  ///< of the client as it was given
     Lease lease_;  ///< after acquire the thread's alone
     std::atomic<std::int64_t> safe_until_{0};  ///< monotonic, milliseconds
     std::mutex mutex_;

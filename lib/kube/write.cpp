@@ -158,7 +158,11 @@ value::Node Client::change(const Resource& resource, const Key& key,
 Deletion Client::remove(const Resource& resource, const Key& key, const DeleteOptions& options) {
     value::Node body = value::Node::mapping({{"apiVersion", "v1"}, {"kind", "DeleteOptions"}});
     body.set("propagationPolicy", propagation_text(options.propagation));
-    if (!options.uid.empty()) { body.set("preconditions", value::Node::mapping({{"uid", options.uid}})); }
+    value::Node preconditions = value::Node::mapping();
+    if (!options.uid.empty()) { preconditions.set("uid", options.uid); }
+    if (!options.resource_version.empty()) { preconditions.set("resourceVersion", options.resource_version); }
+    const bool is_conditional = !preconditions.members().empty();
+    if (is_conditional) { body.set("preconditions", std::move(preconditions)); }
     if (options.grace_seconds) { body.set("gracePeriodSeconds", *options.grace_seconds); }
     if (options.dry_run == DryRun::all) { body.set("dryRun", value::Node::strings({"All"})); }
     Call call;
@@ -166,8 +170,7 @@ Deletion Client::remove(const Resource& resource, const Key& key, const DeleteOp
     call.path = path_of(resource, key);
     call.body = value::to_json(body);
     call.action = {"delete", resource.group, resource.plural, "", resource.scope == Scope::cluster ? "" : key.namespace_, key.name};
-    const bool has_uid = !options.uid.empty();
-    call.is_answer = [&](const Failure& failure) { return failure.code == 404 || (failure.code == 409 && has_uid); };
+    call.is_answer = [&](const Failure& failure) { return failure.code == 404 || (failure.code == 409 && is_conditional); };
     const Reply reply = exchange(call);
     if (!reply.failure) { return Deletion::started; }
     return reply.failure->code == 404 ? Deletion::already_gone : Deletion::other_uid;

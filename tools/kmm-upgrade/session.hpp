@@ -110,8 +110,8 @@ private:
     /// person has said how it is.
     static void require_operator(const upgrade::Options& options, cluster::KubeStore& server, const Errand& errand);
     [[nodiscard]] Exit exit_of(drive::Ended ended, const upgrade::Run& run) const;
-    /// Of its own, and impatient.
-    [[nodiscard]] std::unique_ptr<kube::Client> lease_client(cluster::KubeStore& server);
+    /// Of its own: no try is longer than 5 s.
+    [[nodiscard]] std::unique_ptr<kube::Client> lease_client(cluster::KubeStore& server, std::chrono::milliseconds api_timeout);
     /// As LeaseKeeper::require, for as long as --api-timeout says, unless somebody asks to stop.
     void require_lease() const;
     const cli::Args& args_;

@@ -93,7 +93,7 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
     server->require_rights(rules);
     require_operator(options, *server, errand);
     if (purpose == Purpose::look) return;
-    auto keeper = std::make_unique<kube::LeaseKeeper>(lease_client(*server), lease);
+    auto keeper = std::make_unique<kube::LeaseKeeper>(lease_client(*server, api_timeout_), lease);
     if (const auto holder = args_.get("break-lock")) keeper->break_holder(*holder);
     const auto mine = origin_of(lease.holder);
     // The record's lock is ours: an earlier process of this very run on this host is gone.
@@ -106,10 +106,10 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
     lease_ = std::move(keeper);
 }
 
-std::unique_ptr<kube::Client> Session::lease_client(cluster::KubeStore& server) {
+std::unique_ptr<kube::Client> Session::lease_client(cluster::KubeStore& server, std::chrono::milliseconds api_timeout) {
     kube::ClientOptions quiet;
     quiet.request_timeout = std::chrono::seconds(5);
-    quiet.api_timeout = std::min<std::chrono::milliseconds>(quiet.request_timeout, api_timeout_);
+    quiet.api_timeout = api_timeout;
     return kube::make_client(server.client().connection(), clock_, random_, std::move(quiet));
 }
 
@@ -120,7 +120,7 @@ void Session::free_ended_lease(const upgrade::Run& run) {
         auto* server = dynamic_cast<cluster::KubeStore*>(store.get());
         if (server == nullptr) return;
         const auto options = lease_options(run.options, run.module_namespace, run.module_name, run.lineage);
-        const auto client = lease_client(*server);
+        const auto client = lease_client(*server, std::min<std::chrono::milliseconds>(std::chrono::seconds(5), api_timeout_));
         kube::Lease lease(*client, options);
         const auto left = lease.look();
         if (!left || origin_of(left->holder) != origin_of(options.holder)) return;

@@ -49,13 +49,18 @@ public:
     SleepyClock& clock() { return scripted_.clock; }
     bool lose_next_answer = false;
     std::atomic<int> refusal{0};  ///< status for every change
+    std::atomic<int> outage{0};   ///< so many changes find no server
 
 private:
     FakeReply answer(const FakeRequest& request) {
         const std::lock_guard lock(mutex_);
+        if (outage > 0 && request.method != "GET" && outage-- > 0) { return status_reply(503, "", "no backend"); }
         if (refusal != 0 && request.method != "GET") { return status_reply(refusal, "", "no"); }
         if (request.method == "DELETE") {
-            const bool is_it = spec_ && tree(request.body).get_string({"preconditions", "uid"}) == "the-uid";
+            const value::Node body = tree(request.body);
+            const bool is_it = spec_ && body.get_string({"preconditions", "uid"}) == "the-uid";
+            const std::string version = body.get_string({"preconditions", "resourceVersion"});
+            if (is_it && !version.empty() && version != std::to_string(version_)) { return status_reply(409, "Conflict", "precondition"); }
             if (is_it) { spec_.reset(); }
             return is_it ? reply(200, "{}") : status_reply(404, "NotFound", "no lease");
         }
@@ -244,6 +249,44 @@ TEST_CASE("LeaseKeeper: held and renewed while it lives, deleted at its end") {
         // The last renewal is too old by the clock: the next one is waited for.
         server.clock().elapsed += milliseconds(600);
         keeper->require();
+    }
+    CHECK(server.holder() == "none");
+}
+
+TEST_CASE("LeaseKeeper: a server that is away when the Lease is taken, or when it is given up, is waited for") {
+    LeaseServer server;
+    {
+        const auto keeper = server.keeper("me");
+        server.outage = 1000;
+        keeper->acquire(k_nobody_dead, k_silent);
+        CHECK(server.holder() == "me");
+        CHECK(server.clock().elapsed > seconds(15));
+        server.outage = 800;
+    }
+    CHECK(server.holder() == "none");
+    CHECK(server.clock().elapsed < seconds(50));
+}
+
+TEST_CASE("LeaseKeeper: at its end the Lease is deleted however old the last renewal is, but never one that somebody else has taken") {
+    LeaseServer server;
+    {
+        const auto keeper = server.keeper("me");
+        keeper->acquire(k_nobody_dead, k_silent);
+        server.clock().elapsed += seconds(9);
+    }
+    CHECK(server.holder() == "none");
+    {
+        const auto keeper = server.keeper("me");
+        keeper->acquire(k_nobody_dead, k_silent);
+        server.set("jane@host/12/abc");
+    }
+    CHECK(server.holder() == "jane@host/12/abc");
+    server.remove();
+    {
+        const auto keeper = server.keeper("me");
+        keeper->acquire(k_nobody_dead, k_silent);
+        // A renewal of ours whose answer was lost.
+        server.set("me");
     }
     CHECK(server.holder() == "none");
 }
