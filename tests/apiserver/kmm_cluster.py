@@ -31,7 +31,7 @@ def up(cluster, options):
     stop_machines(cluster)
     cluster.up(options.build, options.real)
     if options.real:
-        Machines(cluster).up(options.real, options.worker, options.build)
+        Machines(cluster).up(options.real, options.programs, options.build)
     if options.nodes:
         nodes.create(cluster.api(), [nodes.node(f"node-{i}") for i in range(options.nodes)])
 
@@ -68,7 +68,7 @@ def main():
     verb = verbs.add_parser("up", help="build if needed, start an empty cluster, wait until it is ready")
     verb.add_argument("--nodes", type=int, default=0, help="create that many fake nodes, node-0 and so on")
     verb.add_argument("--real", nargs="+", default=(), metavar="NAME", help="start that many machines with kubelets, too")
-    verb.add_argument("--worker", help="the kmm-worker of their image kmm-worker:1")
+    verb.add_argument("--programs", nargs="+", default=(), metavar="FILE", help="the kmm-worker and kmm-upgrade of their images, with tag 1")
     verb.set_defaults(call=up)
     verbs.add_parser("down", help="stop everything").set_defaults(call=down)
     verbs.add_parser("info", help="print where it is").set_defaults(call=info)

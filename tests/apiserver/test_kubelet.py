@@ -192,8 +192,55 @@ class Walked(RealCase):
             self.assertEqual(entry["bootId"], node["status"]["nodeInfo"]["bootID"])
             self.assertEqual(entry["bootId"], self.machines.fleet.boot_id(name))
 
+    def volume(self, name, node):
+        """A directory of a machine as the volume of that claim in kmm-tools; where it is there."""
+        place = f"/var/lib/{name}"
+        self.machines.fleet.shell(node, f"mkdir -p {place}")
+        here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+        self.api.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+            "capacity": {"storage": "64Mi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+            "local": {"path": place}, "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "kmm-tools", "name": name}}})
+        self.addCleanup(self.free, f"/api/v1/persistentvolumes/{name}")
+        self.addCleanup(self.free, f"/api/v1/namespaces/kmm-tools/persistentvolumeclaims/{name}")
+        return place
+
+    def walk_by_job(self, version, *options):
+        """The Job of manifests/upgrade-job does the same, as docs/live-cluster.md tells, but that its images are here, and the API server
+        is named: nothing forwards the addresses of Services. Its Pod runs on the first machine."""
+        self.edit(version)
+        self.kubectl("apply", "-k", ROOT / "manifests/rbac", "--server-side", "--field-manager=testbed", "--validate=strict")
+        self.addCleanup(self.empty_namespace, "kmm-tools")
+        volume = self.volume("kmm-upgrade-state", self.names[0])
+        image, _, tag = self.machines.image("kmm-upgrade", "1").rpartition(":")
+        where = [{"name": "KUBERNETES_SERVICE_HOST", "value": "10.0.2.2"},
+                 {"name": "KUBERNETES_SERVICE_PORT", "value": str(self.cluster.state()["port"])}]
+        job = "/spec/template/spec/containers/0"
+        patch = [{"op": "replace", "path": f"{job}/args", "value": [
+                      "start", "module", f"{self.ns}/kmm-hello", f"--to={version}", "--or-resume", "=".join(self.worker), *options]},
+                 *({"op": "add", "path": f"{job}/env/-", "value": value} for value in where)]
+        overlay = {"resources": [os.path.relpath(ROOT / "manifests/upgrade-job", self.work.resolve())],
+                   "images": [{"name": "registry.example/kmm-upgrade", "newName": image, "newTag": tag}],
+                   "patches": [{"target": {"kind": "Job"}, "patch": json.dumps(patch)}]}
+        (self.work / "kustomization.yaml").write_text(json.dumps(overlay))
+        begun = time.monotonic()
+        self.kubectl("apply", "-k", self.work, "--server-side", "--field-manager=testbed", "--validate=strict")
+
+        def ended():
+            status = self.api.get("/apis/batch/v1/namespaces/kmm-tools/jobs/kmm-upgrade").get("status", {})
+            return [c["type"] for c in status.get("conditions", []) if c["status"] == "True" and c["type"] in ("Complete", "Failed")]
+        try:
+            how = self.wait("the Job to end", ended, 900)
+        finally:
+            print(self.machines.fleet.shell(self.names[0], "cat /var/log/pods/kmm-tools_kmm-upgrade-*/*/*.log || true"))
+        self.assertEqual(how, ["Complete"])
+        print(f"to {version}, by the Job: {time.monotonic() - begun:.1f} s")
+        record = self.machines.fleet.shell(self.names[0], f"tr -d '\\0' <{volume}/kmm-upgrade/record/journal.ndjson")
+        self.assertIn("upgrade-complete", record)
+        self.check_all_at(version)
+
     def test_two_nodes(self):
-        self.walk("v1", "--max-unavailable", "2")
+        self.walk_by_job("v1", "--max-unavailable=2")
         first, second = self.names
         boot, killed = self.machines.fleet.boot_id(second), []
 

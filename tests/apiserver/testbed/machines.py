@@ -33,9 +33,9 @@ class Machines:
         self.cluster, self.lab = cluster, Lab(cluster.dir / "machines")
         self.fleet, self.registry = Fleet(self.lab), Registry(self.lab)
 
-    def up(self, names, worker, build):
-        """Starts the named machines afresh, and waits until their nodes are ready. `worker` is the kmm-worker for the image
-        kmm-worker:1."""
+    def up(self, names, programs, build):
+        """Starts the named machines afresh, and waits until their nodes are ready. Each of `programs`, a kmm-worker and a kmm-upgrade,
+        becomes the image of its name with the tag 1."""
         begun = time.monotonic()
         self.registry.start()
         disk = machine_disk.build_disk(self.lab, pathlib.Path(build))
@@ -43,7 +43,7 @@ class Machines:
         # Each machine writes into a file of its own, which ends with it.
         drive = f"file={disk},format=raw,if=virtio,cache=unsafe,snapshot=on"
         self.fleet.start(names, initrd, memory=768, devices=("-drive", drive))
-        self.publish(pathlib.Path(worker))
+        self.publish([pathlib.Path(program) for program in programs])
         say(f"disk, images: {time.monotonic() - begun:.1f} s")
         for name in names:
             wait_for(f"node {name} to be ready", lambda name=name: self.is_ready(name), READY_SECONDS, 0.2)
@@ -65,8 +65,8 @@ class Machines:
     def image(self, name, tag):
         return self.registry.reference(name, tag)
 
-    def publish(self, worker):
-        """Pushes the sandbox, the worker, and the module in two versions."""
+    def publish(self, programs):
+        """Pushes the sandbox, the programs, and the module in two versions."""
         base = self.lab.path("images", ".")
         shutil.rmtree(base, ignore_errors=True)
         base.mkdir()
@@ -76,28 +76,29 @@ class Machines:
         for version in VERSIONS:
             place = f"opt/lib/modules/{self.lab.kernel}/{MODULE}.ko"
             self._push("kmm-hello", version, {place: self.module(version).read_bytes()})
-        self._push_worker(base, worker)
+        for program in programs:
+            self._push_program(base, program)
 
-    def _push_worker(self, base, worker):
+    def _push_program(self, base, program):
         """The image that an admin would build, with its layers stored instead of compressed, since an emulated processor needs longer
         to unpack them than to fetch them; and without the tables of ICU, half of the image, which only archives in XML ask for."""
-        archive = base / "kmm-worker.tar"
-        hollow = base / "hollow"
+        name = program.name
+        archive, hollow = base / f"{name}.tar", base / f"{name}.hollow"
         hollow.mkdir()
-        for name, number in set(re.findall(r"(libicudata\.so\.(\d+))", run([need("ldd"), worker]).stdout)):
+        for library, number in set(re.findall(r"(libicudata\.so\.(\d+))", run([need("ldd"), program]).stdout)):
             (base / "hollow.c").write_text(f"const char icudt{number}_dat[64];\n")
-            run(["gcc", "-shared", "-nostdlib", f"-Wl,-soname,{name}", "-o", hollow / name, base / "hollow.c"])
-        run(["bash", machine_disk.ROOT / "manifests/worker-image/build.sh", archive, worker],
+            run(["gcc", "-shared", "-nostdlib", f"-Wl,-soname,{library}", "-o", hollow / library, base / "hollow.c"])
+        run(["bash", machine_disk.ROOT / "manifests/worker-image/build.sh", archive, program],
             env=dict(os.environ, LD_LIBRARY_PATH=str(hollow)))
         with tarfile.open(archive) as packed:
-            read = {name.removeprefix("./"): packed.extractfile(name).read() for name in packed.getnames() if packed.getmember(name).isfile()}
-        blobs = {name.replace("blobs/sha256/", "sha256:"): data for name, data in read.items()}
+            read = {file.name.removeprefix("./"): packed.extractfile(file).read() for file in packed if file.isfile()}
+        blobs = {path.replace("blobs/sha256/", "sha256:"): data for path, data in read.items()}
         manifest = json.loads(blobs[json.loads(read["index.json"])["manifests"][0]["digest"]])
         plain = [gzip.decompress(blobs[layer["digest"]]) for layer in manifest["layers"]]
-        layout = ociimage.Layout(base / "kmm-worker")
+        layout = ociimage.Layout(base / name)
         layout.tag(layout.image([(ociimage.compress(layer, 0), layer) for layer in plain],
                                 config=json.loads(blobs[manifest["config"]["digest"]])), "1")
-        self.registry.push(layout.dir, "1", "kmm-worker")
+        self.registry.push(layout.dir, "1", name)
 
     def _push(self, name, tag, files, mode=0o644, command=()):
         layout = ociimage.Layout(self.lab.path("images", name))

@@ -17,7 +17,8 @@ HERE = pathlib.Path(__file__).resolve().parent.parent
 CONTROLLERS = ("serviceaccount-token-controller", "serviceaccount-controller", "root-ca-certificate-publisher-controller",
                "daemonset-controller", "job-controller", "disruption-controller", "garbage-collector-controller",
                "pod-garbage-collector-controller", "namespace-controller", "node-lifecycle-controller",
-               "taint-eviction-controller", "deployment-controller", "replicaset-controller", "resourceclaim-controller")
+               "taint-eviction-controller", "deployment-controller", "replicaset-controller", "resourceclaim-controller",
+               "persistentvolume-binder-controller")
 SERVICES = "10.96.0.0/16"
 
 
