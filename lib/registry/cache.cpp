@@ -259,7 +259,7 @@ std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::stri
         remove_list(list.name);
     };
     std::erase_if(lists, [&](const KeptExtraction& list) {
-        const bool is_needed = std::any_of(kept.begin(), kept.end(), [&](const CachedImage& image) { return image.needs(list); });
+        const bool is_needed = list.ours && std::any_of(kept.begin(), kept.end(), [&](const CachedImage& image) { return image.needs(list); });
         if (!is_needed) {
             drop(list);
         }

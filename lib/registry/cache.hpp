@@ -48,6 +48,7 @@ struct KeptExtraction {
     std::pair<std::int64_t, std::int64_t> used;   ///< last, seconds and nanoseconds
     std::optional<image::Digest> manifest;        ///< nullopt if the list is damaged
     std::vector<CachedImage::Part> files;
+    bool ours = true;                             ///< made by this version of the toolkit; others are never used
 };
 
 /// What a look at every file of the cache found.
@@ -109,7 +110,7 @@ public:
 
     /// Reads and hashes every blob.
     [[nodiscard]] CacheReport verify() const;
-    /// Removes blobs that no image needs and lists that are of none; then lists, and then images, the least recently used first, until at
+    /// Removes blobs that no image needs, lists that are of none, and lists of other versions of this toolkit; then lists, and then images, the least recently used first, until at
     /// most `bytes_max` are left: no image goes so that a list may stay. What is of images called `last` goes last. nullopt if
     /// somebody uses the cache right now: nothing is done then.
     [[nodiscard]] std::optional<PruneReport> prune(std::uint64_t bytes_max, const std::string& last = {});

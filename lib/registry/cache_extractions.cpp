@@ -115,6 +115,7 @@ std::vector<KeptExtraction> Cache::extractions() const {
         const auto record = entry.type == sys::EntryType::file ? read_extraction(list_path(entry.name), entry.name) : std::nullopt;
         if (record) {
             kept.manifest = record->key.manifest;
+            kept.ours = record->key.is_ours();
             for (const ExtractionRecord::Entry& file : record->entries) {
                 if (file.kind == EntryKind::file) {
                     kept.files.push_back({file.digest, file.size});

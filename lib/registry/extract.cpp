@@ -154,6 +154,18 @@ void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image
     }
 }
 
+void read_image(Extraction& into, const std::function<void()>& read) {
+    const ExtractionMark nothing(into);
+    read();
+    if (const auto real = into.view.other_way()) {
+        nothing.rewind(into);
+        into.view = LayerView(into.view.asked(), into.limits, *real);
+        read();
+        static_cast<void>(into.view.other_way());
+    }
+    into.view.finish();
+}
+
 void check_kernels(const PullRequest& request, const std::vector<std::string>& found,
                    const std::string& reference) {
     for (const std::string& kernel : request.kernels) {

@@ -144,6 +144,9 @@ void add_entries_of(const ExtractionRecord& record, LayerView& view, const std::
             store(*id, entry);
         }
     }
+    if (view.wanted() != view.asked()) {
+        throw Error(Exit::data, "bad-layer", "expected the files where they are wanted, found a link on the way there");
+    }
 }
 
 /// True if the text of `record` makes the same tree again.
@@ -168,6 +171,12 @@ bool makes_the_same(const ExtractionRecord& record, const Wanted& wanted, const 
 }  // namespace
 
 std::string ExtractionKey::name() const { return digest_of(text).hex; }
+
+bool ExtractionKey::is_ours() const {
+    Diagnostics faults;
+    const auto documents = value::read_json(text, "key", faults);
+    return !has_errors(faults) && documents.size() == 1 && documents.front().root.get_string({"version"}) == KMM_VERSION;
+}
 
 ExtractionKey extraction_key(const image::Digest& manifest, const Wanted& wanted, const image::Platform& platform, const Limits& limits) {
     const std::set<std::string> kernels(wanted.kernels.begin(), wanted.kernels.end());

@@ -24,6 +24,8 @@ struct ExtractionKey {
     std::string text;        ///< all of it, and the version of this toolkit, always in the same form
     /// The digest of `text`, in hexadecimal digits: a file name.
     [[nodiscard]] std::string name() const;
+    /// False if another version of this toolkit made it: no extraction here asks for it.
+    [[nodiscard]] bool is_ours() const;
 };
 
 [[nodiscard]] ExtractionKey extraction_key(const image::Digest& manifest, const Wanted& wanted, const image::Platform& platform, const Limits& limits);

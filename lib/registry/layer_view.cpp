@@ -37,7 +37,10 @@ bool is_printable(std::string_view path) {
 
 }  // namespace
 
-LayerView::LayerView(Wanted wanted, const Limits& limits) : wanted_(std::move(wanted)), limits_(&limits) {}
+LayerView::LayerView(Wanted wanted, const Limits& limits) : asked_(std::move(wanted)), wanted_(asked_), here_(asked_), limits_(&limits) {}
+
+LayerView::LayerView(Wanted wanted, const Limits& limits, Wanted real)
+    : asked_(std::move(wanted)), wanted_(std::move(real)), here_(asked_), fixed_(true), limits_(&limits) {}
 
 void LayerView::begin_layer() {
     ++layer_;
@@ -50,12 +53,20 @@ std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
     }
     const std::string path = normalise_entry(entry.name, *limits_);
     const std::string_view name = name_of(path);
+    check_way(path, entry);
     if (name.starts_with(k_whiteout)) {
         whiteout(path);
         return std::nullopt;
     }
+    if (entry.kind == EntryKind::symlink && is_on_way(path)) {
+        take_way_link(path, entry);
+        return std::nullopt;
+    }
     if (wanted_.is_ancestor(path)) {
-        if (entry.kind != EntryKind::directory) {
+        if (entry.kind != EntryKind::directory && fixed_ && !path.empty()) {
+            erase_lower(path, true);  // a directory again before the last layer ends, or nothing would be there
+            pass_link(path, entry);
+        } else if (entry.kind != EntryKind::directory) {
             throw hostile(fmt::format("expected a directory on the way to the wanted files, found another kind of "
                                       "entry at {}", shown(path.empty() ? "." : path)))
                 .hint("set dirName and firmwarePath to the real directories of the image, without links");
@@ -63,6 +74,8 @@ std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
         return std::nullopt;
     }
     if (!wanted_.covers(path)) {
+        pass_link(path, entry);
+        way_.pass(entry.kind == EntryKind::directory ? std::string_view(path) : parent_of(path));
         if (is_in(path, wanted_.modules_root)) {
             const std::string rest = path.substr(wanted_.modules_root.size() + 1);
             const std::size_t slash = rest.find('/');
@@ -103,6 +116,7 @@ void LayerView::whiteout(const std::string& path) {
     }
     if (name == k_opaque) {
         erase_lower(directory, false);
+        turn_if_cut();
         return;
     }
     const std::string_view victim = name.substr(k_whiteout.size());
@@ -113,6 +127,7 @@ void LayerView::whiteout(const std::string& path) {
         throw hostile("expected a whiteout of a name, found " + shown(path));
     }
     erase_lower(join(directory, victim), true);
+    turn_if_cut();
 }
 
 /// Removes what lower layers put below `path`, and `path` as well if `itself`.
@@ -133,6 +148,7 @@ void LayerView::erase_lower(const std::string& path, bool itself) {
           [&](const auto& item) { return item.second.layer < layer_; });
     sweep(ignored_, [](const std::string& link) -> const std::string& { return link; },
           [](const std::string&) { return true; });
+    way_.erase_lower(path, itself, layer_);
     if (is_in(wanted_.modules_root, path)) {
         std::erase_if(kernel_dirs_, [&](const auto& item) { return item.second < layer_; });
     } else if (itself && parent_of(path) == wanted_.modules_root) {
@@ -194,7 +210,11 @@ bool LayerView::is_ignored_link(const std::string& path, const std::string& targ
     }
     const std::string kernel(name_of(directory));
     const std::string_view name = name_of(path);
-    const bool host = target == "/lib/modules/" + kernel || target == "/host/lib/modules/" + kernel;
+    const auto is_host = [&](const std::string& one) { return target == "/lib/modules/" + one || target == "/host/lib/modules/" + one; };
+    bool host = is_host(kernel);
+    for (std::size_t i = 0; i < wanted_.kernels.size(); ++i) {
+        host = host || (wanted_.kernels[i] == kernel && is_host(asked_.kernels[i]));
+    }
     if (!host && name != "build" && name != "source") {
         return false;
     }
@@ -206,14 +226,18 @@ bool LayerView::is_ignored_link(const std::string& path, const std::string& targ
     return true;
 }
 
-void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
+void LayerView::check_target(const std::string& path, const LayerEntry& entry) const {
     if (entry.target.empty() || entry.target.find('\0') != std::string::npos) {
         throw malformed("expected a target of the symbolic link " + shown(path));
     }
     if (entry.target.size() > limits_->path_bytes) {
         throw limit_error("the length of the target of the link " + shown(path), "path_bytes", limits_->path_bytes);
     }
-    if (path == wanted_.modules_root || path == wanted_.firmware_root || parent_of(path) == wanted_.modules_root) {
+}
+
+void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
+    check_target(path, entry);
+    if (path == wanted_.firmware_root) {
         throw hostile("expected a directory, found a symbolic link at " + shown(path))
             .hint("set dirName and firmwarePath to the real directories of the image, without links");
     }
@@ -320,14 +344,28 @@ std::optional<std::string> LayerView::resolve(const std::string& path, std::uint
 void LayerView::finish() {
     std::vector<std::string> dangling;
     std::uint64_t steps = 0;
+    std::map<std::string, std::string> ends;
     for (const auto& [path, node] : nodes_) {
-        if (node.kind == EntryKind::symlink && !resolve(path, steps)) {
+        if (node.kind != EntryKind::symlink) {
+            continue;
+        }
+        const auto end = resolve(path, steps);
+        if (!end) {
             dangling.push_back(path);
             warnings_.insert(fmt::format("dangling-link: /{} -> {}", base::escape(path), base::escape(node.target)));
+            continue;
+        }
+        ends[path] = *end;
+        const auto found = nodes_.find(*end);
+        if (parent_of(path) == wanted_.modules_root && (found == nodes_.end() || found->second.kind == EntryKind::directory)) {
+            kernel_dirs_[std::string(name_of(path))] = node.layer;
         }
     }
     for (const std::string& path : dangling) {
         nodes_.erase(path);
+    }
+    if (asked_ != wanted_) {
+        move_to_asked(ends);
     }
     // Directories that only came to be known as parents of what is gone stay: an empty directory harms nobody.
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "registry/path_rules.hpp"
+#include "registry/way.hpp"
 
 namespace kmm::registry {
 
@@ -39,27 +40,47 @@ struct ViewNode {
     bool executable = false;
 };
 
+/// Links inside the wanted part are kept, those on the way to it are followed: as soon as one is seen, the view turns to where it leads.
+/// The finished view has everything at the paths that were asked for.
 class LayerView {
 public:
     LayerView(Wanted wanted, const Limits& limits);
+    /// A view for a second reading, that from the beginning looks where the way ends: `real` is what other_way() said.
+    LayerView(Wanted wanted, const Limits& limits, Wanted real);
 
     /// Layers are added lowest first.
     void begin_layer();
     /// Takes one entry. Returns the number under which the caller must store the content, nullopt if the content is not
     /// wanted. Errors: unsafe "image-unsafe", unsafe "image-limit", data "bad-layer".
     [[nodiscard]] std::optional<ContentId> add(const LayerEntry& entry);
+    /// Where the wanted directories lie, if they turned out to lie where entries had already been passed over: all layers must be
+    /// read again. To be asked after the last layer.
+    [[nodiscard]] std::optional<Wanted> other_way() const;
     /// Resolves every link against the finished view; links that lead nowhere are dropped with a warning.
     /// Errors: unsafe "image-unsafe" for a link that leaves its root or runs in a circle.
     void finish();
 
-    /// Paths relative to the root of the image, without the host link.
+    /// Paths relative to the root of the image, without the host link. Once finished, those asked for.
     [[nodiscard]] const std::map<std::string, ViewNode>& nodes() const noexcept { return nodes_; }
     /// Names of the directories below the modules root, wanted or not, sorted.
     [[nodiscard]] std::vector<std::string> kernels() const;
     [[nodiscard]] const std::set<std::string>& warnings() const noexcept { return warnings_; }
+    /// What is looked for at this moment: without links on the way.
     [[nodiscard]] const Wanted& wanted() const noexcept { return wanted_; }
+    [[nodiscard]] const Wanted& asked() const noexcept { return asked_; }
+    /// Where the file that the finished view has at `path` lies in the image itself.
+    [[nodiscard]] std::string real_path(const std::string& path) const;
 
 private:
+    [[nodiscard]] bool is_on_way(const std::string& path) const;
+    void check_way(const std::string& path, const LayerEntry& entry);
+    void pass_link(const std::string& path, const LayerEntry& entry);
+    void take_way_link(const std::string& path, const LayerEntry& entry);
+    void turn();
+    void turn_if_cut();
+    void move_to_asked(const std::map<std::string, std::string>& ends);
+    [[nodiscard]] std::vector<std::string> asked_paths(const std::string& path) const;
+    void check_target(const std::string& path, const LayerEntry& entry) const;
     void whiteout(const std::string& path);
     void erase_lower(const std::string& path, bool itself);
     void check_parents(const std::string& path);
@@ -69,7 +90,14 @@ private:
     void add_hardlink(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] std::optional<std::string> resolve(const std::string& path, std::uint64_t& steps) const;
 
-    Wanted wanted_;
+    Wanted asked_;
+    Wanted wanted_;         ///< what is taken
+    Wanted here_;           ///< where the way leads at this moment: wanted_, unless that is fixed_
+    bool fixed_ = false;    ///< wanted_ does not turn any more
+    bool missed_ = false;   ///< it turned to where something had been passed
+    Way way_;
+    std::set<std::string> way_links_;  ///< those followed at this moment
+    std::map<std::string, std::string> moved_;  ///< of the finished view: asked path -> path in the image, where they differ
     const Limits* limits_;
     std::map<std::string, ViewNode> nodes_;
     std::map<std::string, std::size_t> kernel_dirs_;  ///< name -> layer

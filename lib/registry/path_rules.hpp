@@ -29,6 +29,8 @@ struct Wanted {
     std::vector<std::string> kernels;  ///< directory names below it; empty for all
     std::string firmware_root;         ///< "firmware", "" for none
 
+    friend bool operator==(const Wanted&, const Wanted&) = default;
+
     /// True if the content of `path` is extracted.
     [[nodiscard]] bool covers(std::string_view path) const;
     /// True if `path` is a directory on the way to something wanted.

@@ -55,7 +55,6 @@ public:
                 result_.bytes_downloaded = cached_->fetched();
             }
         }
-        view_.finish();
         result_.kernels_found = view_.kernels();
         check_kernels(request_, result_.kernels_found, result_.reference);
         warnings_.insert(view_.warnings().begin(), view_.warnings().end());
@@ -146,10 +145,17 @@ private:
     }
 
     void take_directory(const LocalReference& local) {
-        const auto reader = read_module_directory(local, view_.wanted(), request_.limits);
+        const auto reader = read_module_directory(local, view_.asked(), request_.limits);
         Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [this] { check_deadline(); }};
         view_.begin_layer();
-        with_context([&] { return "directory " + base::escape(local.path); }, [&] { add_entries(*reader, extraction); });
+        with_context([&] { return "directory " + base::escape(local.path); }, [&] {
+            add_entries(*reader, extraction);
+            if (view_.wanted() != view_.asked()) {  // only what was asked for was listed
+                throw Error(Exit::unsafe, "image-unsafe", "expected directories on the way to the wanted files, found a symbolic link")
+                    .hint("name the real directories: a directory is not searched through links");
+            }
+        });
+        view_.finish();
     }
 
     void take_image(ImageStore& store) {
@@ -162,7 +168,15 @@ private:
         if (cached_ != nullptr && take_extracted(image, extraction)) {
             return;
         }
+        read_image(extraction, [&] {
+            read_layers(store, image, total, extraction);
+            result_.bytes_downloaded += total;
+        });
+    }
+
+    void read_layers(ImageStore& store, const ResolvedImage& image, std::uint64_t total, Extraction& extraction) {
         const std::size_t count = image.manifest.layers.size();
+        stop_ = false;  // an earlier feed has ended
         LayerFeed feed(count, [&](std::size_t index, BlobTarget& target) { fetch(store, image, index, target, total); },
                        [this] { stop_ = true; });
         for (std::size_t i = 0; i < count; ++i) {
@@ -171,13 +185,12 @@ private:
                 [&] { return fmt::format("image {}: layer {} of {} ({})", result_.reference, i + 1, count, layer.digest.short_text()); },
                 [&] { extract_arriving(feed, layer, image.config.diff_ids[i], extraction); });
         }
-        result_.bytes_downloaded = total;
     }
 
     /// Takes the files from the cache, where an earlier pull of the same has left them: no layer is read. False if it did not, or if
     /// something of that is no longer what it was; then nothing of it stays.
     bool take_extracted(const ResolvedImage& image, Extraction& extraction) {
-        const ExtractionKey key = extraction_key(image.digest, view_.wanted(), {request_.os, request_.architecture, request_.variant}, request_.limits);
+        const ExtractionKey key = extraction_key(image.digest, view_.asked(), {request_.os, request_.architecture, request_.variant}, request_.limits);
         const auto record = cache_->extraction(key, notes_);
         const ExtractionMark mark(extraction);
         try {

@@ -316,18 +316,21 @@ private:
         }
         InflateBudget budget;
         Extraction extraction{view, staging, budget, source_.limits, warnings_, [&] { store_->check_deadline(); }};
-        for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
-            with_context([&] { return fmt::format("layer {} of {} ({})", i + 1, manifest.layers.size(), manifest.layers[i].digest.short_text()); },
-                         [&] { extract_layer(fetched(manifest.layers[i]), manifest.layers[i], config.diff_ids[i], extraction); });
-        }
-        view.finish();
+        read_image(extraction, [&] {
+            for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
+                with_context([&] { return fmt::format("layer {} of {} ({})", i + 1, manifest.layers.size(), manifest.layers[i].digest.short_text()); },
+                             [&] { extract_layer(fetched(manifest.layers[i]), manifest.layers[i], config.diff_ids[i], extraction); });
+            }
+        });
         const auto kernels = view.kernels();
         kernels_.insert(kernels.begin(), kernels.end());
         warnings_.insert(view.warnings().begin(), view.warnings().end());
         const std::vector<ExtractedFile> extracted = staging.publish(view);
         std::vector<LayerFile> changed;
+        std::set<std::string> seen;  // where files lie in the image: below a link in its place they would hide all that it leads to
         for (const ExtractedFile& file : extracted) {
-            if (!is_wanted(file.path, view.wanted())) {
+            const std::string path = view.real_path(file.path.substr(1));
+            if (!is_wanted(file.path, view.wanted()) || !seen.insert(path).second) {
                 continue;
             }
             check_deadline();
@@ -341,11 +344,11 @@ private:
             if (report.after != report.before) {
                 sys::LinuxFileOps ops;
                 sys::write_file_atomically(ops, place, *bytes);
-                const std::string path = file.path.substr(1);
-                changed.push_back({path, view.nodes().at(path).executable, [place, cap = source_.limits.file_bytes] { return sys::read_file(place, cap); }});
+                changed.push_back({path, view.nodes().at(file.path.substr(1)).executable, [place, cap = source_.limits.file_bytes] { return sys::read_file(place, cap); }});
             }
             result_.files.push_back(std::move(report));
         }
+        std::sort(changed.begin(), changed.end(), [](const LayerFile& a, const LayerFile& b) { return a.path < b.path; });
         return changed;
     }
 

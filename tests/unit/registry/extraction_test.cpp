@@ -364,6 +364,31 @@ TEST_CASE("prune takes what was extracted with its image, and before any image")
     CHECK(scene.lists().empty());
 }
 
+TEST_CASE("prune takes lists of other versions, and the files that they alone need") {
+    ExtractionScene scene;
+    REQUIRE(scene.pull().code() == "ok");
+    REQUIRE(scene.lists().size() == 1);
+    const fs::path ours = scene.lists().front();
+    auto record = registry::parse_extraction(bytes_of(ours));
+    REQUIRE(record.has_value());
+    CHECK(record->key.is_ours());
+    record->key.text = replaced(record->key.text, KMM_VERSION, "0.0.1");
+    CHECK_FALSE(record->key.is_ours());
+    const std::string own_file = "of the other version";
+    std::ofstream(scene.blob(own_file)) << own_file;
+    record->entries.push_back({.path = k_modules + "/zz.ko", .digest = {image::DigestAlgorithm::sha256, sha256(own_file).substr(7)}, .size = own_file.size()});
+    const fs::path other = ours.parent_path() / record->key.name();
+    std::ofstream(other) << registry::extraction_text(*record);
+    registry::Cache cache(scene.directory);
+    CHECK(cache.extractions().size() == 2);
+    CHECK(cache.verify().damaged_lists.empty());
+    REQUIRE(cache.prune(1U << 30U).has_value());
+    CHECK(scene.lists() == std::vector<fs::path>{ours});
+    CHECK_FALSE(fs::exists(scene.blob(own_file)));
+    CHECK(cache.verify().damaged.empty());
+    CHECK(cache.images().size() == 1);
+}
+
 TEST_CASE("two at once, and one beside a damaged list") {
     ExtractionScene scene;
     const Outcome plain = scene.pull();

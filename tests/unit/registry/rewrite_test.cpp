@@ -160,6 +160,30 @@ TEST_CASE("rewrite: one layer more, everything below stays, the name comes last"
     CHECK(pulled.files.at(test::k_modules + "/readme") == "r");
 }
 
+TEST_CASE("rewrite: behind a link, the new file lies where the link leads, so that the link stays") {
+    test::FakeRegistry source;
+    const std::string kernel = "usr/lib/modules/" + test::k_kernel;
+    source.add_image("v1", {test::gzip_layer(test::TarBuilder().symlink("lib", "usr/lib").file(kernel + "/b.ko", "b").file(kernel + "/a.ko", "a")
+                                                 .symlink("usr/lib/modules/zz", test::k_kernel).finish())});
+    const sys::TempDir top("kmm-test-");
+    for (const bool all : {true, false}) {
+        const std::string to = "oci:" + top.path() + (all ? "/all:v1" : "/two:v1");
+        const auto done = rewrite(source.reference(), to, [&](auto& request) {
+            request.source.dir_name = "/";
+            request.source.all_kernels = all;
+            if (!all) request.source.kernels = {"zz", test::k_kernel};
+        });
+        REQUIRE(done.code() == "ok");
+        CHECK(done.result.files.size() == 2);
+        CHECK(done.result.files[0].path == "/lib/modules/" + test::k_kernel + "/a.ko");
+        const auto written = test::pull_from(source, [&](auto& request) {
+            request.reference = to;
+            request.dir_name = "/";
+        });
+        CHECK(written.files == std::map<std::string, std::string>{{"lib/modules/" + test::k_kernel + "/a.ko", "a changed"}, {"lib/modules/" + test::k_kernel + "/b.ko", "b changed"}});
+    }
+}
+
 TEST_CASE("rewrite: the same changes give the same digest; none give the same image") {
     test::FakeRegistry source;
     const std::string was = source.add_image("v1", {test::gzip_layer(tar_with("old"))});

@@ -297,6 +297,8 @@ TEST_CASE("a directory of modules, flat or as an unpacked image") {
     CHECK(unpacked.files == std::map<std::string, std::string>{{k_modules + "/c.ko", "module c"}, {k_modules + "/link.ko", "-> c.ko"}});
     CHECK(unpacked.result.kernels_found == std::vector<std::string>{"5.10", k_kernel});
     CHECK(pull_local("dir:" + image, [](auto& request) { request.kernels = {"4.19"}; }).code() == "kernel-not-in-image");
+    fs::create_symlink(k_kernel, image + "/opt/lib/modules/4.19");
+    CHECK(pull_local("dir:" + image, [](auto& request) { request.kernels = {"4.19"}; }).code() == "image-unsafe");
 }
 
 TEST_CASE("directories of modules that are refused") {
