@@ -114,6 +114,37 @@ std::string state_in_proc(const HostPaths& host, const std::string& name) {
 
 }  // namespace
 
+std::string here_of(const HostPaths& host, const std::string& path) {
+    if (host.root.empty()) return path;
+    constexpr int k_followed_max = 40;
+    fs::path at = "/";
+    std::vector<fs::path> open{path};
+    int followed = 0;
+    while (!open.empty()) {
+        const fs::path next = std::move(open.back());
+        open.pop_back();
+        std::vector<fs::path> pieces(next.begin(), next.end());
+        if (pieces.size() > 1) {
+            open.insert(open.end(), pieces.rbegin(), pieces.rend());
+            continue;
+        }
+        if (next.empty() || next == ".") continue;
+        if (next == "/") {
+            at = "/";
+        } else if (next == "..") {
+            at = at.parent_path();
+        } else {
+            at /= next;
+            std::error_code none;
+            const fs::path target = fs::read_symlink(host.root + at.native(), none);
+            if (none || ++followed > k_followed_max) continue;
+            at = at.parent_path();
+            open.push_back(target);
+        }
+    }
+    return host.root + at.native();
+}
+
 NodeFacts node_facts(const HostPaths& host) {
     NodeFacts facts;
     facts.name = text_or(host.proc + "/sys/kernel/hostname");

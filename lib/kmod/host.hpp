@@ -22,7 +22,12 @@ struct HostPaths {
     std::string kmsg = "/dev/kmsg";
     std::string run = "/run/kmm-worker";  ///< what this tool loaded since boot
     std::string etc = "/etc";
+    std::string root = "";  ///< where the host's root is mounted, "" for here: what the kernel calls /x is root + "/x"
 };
+
+/// Where what the host, and so the kernel, calls `path` is to be found here. Below host.root, symbolic links lead where they lead on the host;
+/// what is not there yet stays as it is written.
+[[nodiscard]] std::string here_of(const HostPaths& host, const std::string& path);
 
 /// The machine and its kernel, from procfs and /etc.
 struct NodeFacts {

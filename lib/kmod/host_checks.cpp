@@ -90,7 +90,7 @@ std::string first_of(const std::vector<std::string>& names) {
 std::vector<std::string> firmware_directories(const HostPaths& host, const std::string& release) {
     const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
     std::vector<std::string> directories;
-    if (const std::string custom = firmware_search_path(host); !custom.empty()) directories.push_back(custom);
+    if (const std::string custom = firmware_search_path(host); !custom.empty()) directories.push_back(here_of(host, custom));
     const std::string base = root + "/lib/firmware";
     for (const std::string& below : {"/updates/" + release, std::string("/updates"), "/" + release, std::string()}) directories.push_back(base + below);
     return directories;

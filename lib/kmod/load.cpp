@@ -186,7 +186,7 @@ private:
 
     void install_firmware() {
         if (record_.new_firmware_path) (void)set_firmware_search_path(machine_.host, firmware_target_);
-        if (!firmware_.from.empty()) (void)kmod::install_firmware(firmware_.from, firmware_target_, main_);
+        if (!firmware_.from.empty()) (void)kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_);
     }
 
     /// Everything that will be changed is recorded before the first change, so that a kill leaves nothing unknown.
@@ -305,7 +305,7 @@ private:
         if (!missing.empty()) error.detail("in-tree-removed", missing);
         if (was_live && earlier_) return;
         try {
-            if (!record_.firmware_directory.empty()) (void)remove_firmware(record_.firmware_directory, main_);
+            if (!record_.firmware_directory.empty()) (void)remove_firmware(here_of(machine_.host, record_.firmware_directory), main_);
             if (record_.old_firmware_path) (void)set_firmware_search_path(machine_.host, *record_.old_firmware_path);
         } catch (const Error& second) {
             error.detail("firmware-path", second.message());

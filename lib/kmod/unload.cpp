@@ -41,7 +41,7 @@ void restore_firmware(const HostPaths& host, const std::string& main, const std:
                       std::vector<std::string>& warnings) {
     try {
         if (!directory.empty()) {
-            for (const auto& path : remove_firmware(directory, main)) warnings.push_back(fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
+            for (const auto& path : remove_firmware(here_of(host, directory), main)) warnings.push_back(fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
         }
         if (!record || !record->new_firmware_path || !record->old_firmware_path) return;
         if (firmware_search_path(host) == *record->new_firmware_path) (void)set_firmware_search_path(host, *record->old_firmware_path);

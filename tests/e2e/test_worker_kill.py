@@ -30,7 +30,7 @@ def inside(call, point):
     """Runs in the made-up host: a load killed at the point-th `call`, a second one, an unload. Exit 3: there is no such point."""
     config = pathlib.Path("config.yaml")
     config.write_text(sys.stdin.read())
-    words = ["--firmware-path", str(pathlib.Path("host/fw").absolute())]
+    words = ["--firmware-path", "/fw"]
     kill = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={point}"]
     first = subprocess.run([*kill, "kmm-worker", "load", config, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     if first.returncode == 0:

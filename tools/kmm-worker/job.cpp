@@ -281,6 +281,7 @@ kmod::HostPaths host_paths(const cli::Args& args) {
     while (root.ends_with('/')) root.pop_back();
     if (root.empty()) return host;
     for (std::string* path : {&host.proc, &host.sys, &host.lib_modules, &host.kmsg, &host.run, &host.etc}) *path = root + *path;
+    host.root = root;
     return host;
 }
 

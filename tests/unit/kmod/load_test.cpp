@@ -369,6 +369,21 @@ TEST_CASE("firmware is there before the module, and gone after a failure") {
         CHECK(kmod::firmware_search_path(rig.host.paths) == rig.out.path() + "/host-fw");
         CHECK(kmod::read_raw(rig.out.path() + "/host-fw/demo.bin") == "firmware");
     }
+    SUBCASE("below the place where the host's root is mounted: the kernel hears the host's name of the directory") {
+        rig.host.paths.root = rig.out.path() + "/mnt";
+        put(rig.host.paths.root + "/data/.keep", "");
+        std::filesystem::create_directories(rig.host.paths.root + "/kmm-test");
+        std::filesystem::create_symlink("/data", rig.host.paths.root + "/kmm-test/link");
+        rig.firmware.search_path = "/kmm-test/link/fw";
+        (void)rig.load();
+        CHECK(kmod::firmware_search_path(rig.host.paths) == "/kmm-test/link/fw");
+        CHECK(kmod::read_raw(rig.host.paths.root + "/data/fw/demo.bin") == "firmware");
+        CHECK_FALSE(std::filesystem::exists("/kmm-test"));
+        CHECK_FALSE(std::filesystem::exists("/data/fw/demo.bin"));
+        CHECK(kmod::read_record(rig.host.paths, "demo")->firmware_directory == "/kmm-test/link/fw");
+        (void)kmod::unload_modules({{"demo"}}, {rig.host.paths, rig.kernel, rig.clock, {}});
+        CHECK_FALSE(std::filesystem::exists(rig.host.paths.root + "/data/fw/demo.bin"));
+    }
     SUBCASE("failure") {
         rig.kernel.load_answers["demo"] = {EIO, false, false, 1, ""};
         CHECK(rig.refused().code() == "module-refused");
