@@ -47,7 +47,11 @@ TempDir::TempDir(const std::string& prefix, const std::string& base) {
         std::string path = base_or_default(base) + "/" + prefix + "XXXXXX";
         if (::mkdtemp(path.data()) == nullptr) {
             const int saved = errno;
-            throw from_errno(saved, "cannot create a temporary directory in " + base_or_default(base));
+            const std::string what = "cannot create a temporary directory in " + base_or_default(base);
+            if (saved == ENOENT || saved == ENOTDIR) {  // nothing that the user asked for is missing: it is the machine that lacks a place
+                throw Error(Exit::io, "io", what).cause_errno(saved).hint("set TMPDIR to a directory that exists, or make this one");
+            }
+            throw from_errno(saved, what);
         }
         lock_ = claim(path);
         if (lock_) {
@@ -88,6 +92,10 @@ void TempDir::remove() {
 std::size_t remove_stale_temp_dirs(const std::string& prefix, const std::string& base) {
     std::size_t removed = 0;
     const std::string where = base_or_default(base);
+    struct stat status {};
+    if (::stat(where.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+        return 0;  // nobody left anything there
+    }
     for (const DirectoryEntry& entry : list_directory(where)) {
         if (entry.type != EntryType::directory || entry.name.size() <= prefix.size() ||
             entry.name.compare(0, prefix.size(), prefix) != 0) {

@@ -13,7 +13,7 @@ namespace kmm::sys {
 /// as its owner lives, so that remove_stale_temp_dirs can tell what a killed process left behind.
 class TempDir {
 public:
-    /// Creates BASE/PREFIXxxxxxx. `base` "" means $TMPDIR, else /tmp. Errors: from_errno.
+    /// Creates BASE/PREFIXxxxxxx. `base` "" means $TMPDIR, else /tmp. Errors: io if there is no BASE; from_errno.
     explicit TempDir(const std::string& prefix, const std::string& base = "");
     TempDir(TempDir&& other) noexcept;
     TempDir& operator=(TempDir&& other) noexcept;

@@ -110,3 +110,20 @@ TEST_SUITE("sys::unit") {
 TEST_CASE("where nothing can be made, that is said") {
     CHECK_THROWS_WITH_AS(sys::make_directories("/proc/kmm-none/a/b", 0755), doctest::Contains("cannot create directory /proc/kmm-none"), Error);
 }
+
+TEST_CASE("a temporary directory where there is no place for one is a fault of the machine, not something that was not found") {
+    const sys::TempDir dir("kmm-test-");
+    touch(dir.path() + "/file");
+    for (const char* place : {"/none", "/file", "/none/deeper"}) {
+        CAPTURE(place);
+        CHECK(sys::remove_stale_temp_dirs("kmm-test-", dir.path() + place) == 0);
+        try {
+            const sys::TempDir never("kmm-test-", dir.path() + place);
+            FAIL("was made");
+        } catch (const Error& error) {
+            CHECK(error.exit() == Exit::io);
+            CHECK(error.hint().find("TMPDIR") != std::string::npos);
+            CHECK(error.message().find(place) != std::string::npos);
+        }
+    }
+}
