@@ -139,10 +139,18 @@ std::vector<Settings> read_configuration(const Program& program, const Surroundi
         paths.push_back(home + "/.config/kmm-tools/config.yaml");
     }
     std::vector<Settings> all;
+    const auto read = [&](const std::string& path) {
+        try {
+            return surroundings.read_file(path);
+        } catch (const Error& error) {
+            if (error.exit() != Exit::no_permission) throw;
+            // What stands there may say which cluster is meant: to go on without it would be a guess.
+            Error told = error;
+            throw std::move(told).hint(path == paths.front() ? "make it readable for this user" : "make it readable for this user, or name another directory with XDG_CONFIG_HOME");
+        }
+    };
     for (const auto& path : paths) {
-        const auto text = with_context(
-            [] { return "reading the configuration"; }, [&] { return surroundings.read_file(path); }
-        );
+        const auto text = with_context([] { return "reading the configuration"; }, [&] { return read(path); });
         if (text) all.push_back(read_one(program, path, *text));
     }
     return all;

@@ -183,8 +183,10 @@ WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& conte
     require_kernel(job);
     kmod::check_firmware_path(job.host_firmware_path);
     require_capability(job.host, "load");
-    const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock);
+    std::vector<std::string> warnings;
+    const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock, warnings);
     WorkerResult result = start_result("load", job);
+    result.warnings = std::move(warnings);
     const Modules modules = get_modules(job, args, context, clock, result);
     add_config_warnings(job, result);
     result.durations_ms["pull"] = since(clock, start);
@@ -287,8 +289,10 @@ WorkerResult unload_job(const Job& job, const cli::Args& args) {
     sys::LinuxClock clock;
     const milliseconds start = clock.monotonic();
     require_capability(job.host, "unload");
-    const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock);
+    std::vector<std::string> warnings;
+    const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock, warnings);
     WorkerResult result = start_result("unload", job);
+    result.warnings = std::move(warnings);
     add_config_warnings(job, result);
     refuse_alias(job);
     const kmod::UnloadWish wish = unload_wish(job, args);

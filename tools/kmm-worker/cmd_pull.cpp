@@ -50,12 +50,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     request.dir_name = args.get("dir-name").value_or("/opt");
     request.firmware_path = args.get("image-firmware").value_or("");
     if (!args.get("platform")) request.architecture = result.node.architecture;
-    request.kernels = args.all("kernel");
-    if (request.kernels.empty()) request.kernels = {result.node.kernel};
-    if (request.kernels == std::vector<std::string>{"all"}) {
-        request.kernels.clear();
-        request.all_kernels = true;
-    }
+    want_kernels(request, args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
     sys::SandboxReport sandbox;
     sys::forbid_programs(sandbox);
     const bool created = prepare(*out);

@@ -91,8 +91,7 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     result.node = this_node(host);
     request.source = prepare_request(args, args.positional("IMAGE"), timeout_of(args), host, {}, result.warnings);
     request.source.dir_name = args.get("dir-name").value_or("/opt");
-    request.source.kernels = args.all("kernel");
-    request.source.all_kernels = request.source.kernels.empty() || request.source.kernels == std::vector<std::string>{"all"};
+    want_kernels(request.source, args.all("kernel").empty() ? std::vector<std::string>{"all"} : args.all("kernel"));
     request.source.cache_dir.clear();
     request.files = args.all("files");
     if (args.get("platform")) request.platform = image::Platform{request.source.os, request.source.architecture, request.source.variant};

@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 138> k_codes{{
+constexpr std::array<CodeRow, 139> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -101,6 +101,7 @@ constexpr std::array<CodeRow, 138> k_codes{{
     {"new-taint", std::nullopt, "the load tainted the kernel further", "see newTaint in the result"},
     {"no-cache", Exit::not_found, "there is no cache", "a pull with --cache-dir makes one"},
     {"no-capability", std::nullopt, "this process may not load modules", "run as root; in a Pod add SYS_MODULE"},
+    {"no-lock", std::nullopt, "nothing keeps another kmm-worker from changing modules at the same time", "make /run of the node writable here"},
     {"no-memory", Exit::checks_failed, "the modules need more memory than the node has left", "free memory on the node"},
     {"no-module-support", Exit::checks_failed, "the kernel was built without loadable modules", "boot a kernel with CONFIG_MODULES=y"},
     {"no-permission", Exit::no_permission, "this process may not load modules", "run as root; in a Pod add SYS_MODULE"},

@@ -71,6 +71,15 @@ registry::PullRequest prepare_request(const cli::Args& args, const std::string& 
     return request;
 }
 
+void want_kernels(registry::PullRequest& request, std::vector<std::string> names) {
+    request.all_kernels = std::find(names.begin(), names.end(), "all") != names.end();
+    if (request.all_kernels && names.size() > 1) {
+        throw Error(Exit::usage, "usage", "expected --kernel all by itself, found other kernels beside it").hint("leave out either all or the others");
+    }
+    if (request.all_kernels) names.clear();
+    request.kernels = std::move(names);
+}
+
 std::string cache_place(const cli::Args& args) {
     if (const auto given = args.get("cache-dir")) return *given;
     return args.get("host-root").value_or("") + "/var/lib/kmm-worker";

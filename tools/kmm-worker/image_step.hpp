@@ -38,6 +38,9 @@ struct PulledImage {
                                                     const kmod::HostPaths& host, const std::vector<registry::Credential>& input,
                                                     std::vector<std::string>& warnings);
 
+/// Lets `request` take the kernels `names`: one or several, or "all" by itself. Errors: usage (64) for "all" and others.
+void want_kernels(registry::PullRequest& request, std::vector<std::string> names);
+
 /// The cache's directory: --cache-dir, else /var/lib/kmm-worker below --host-root.
 [[nodiscard]] std::string cache_place(const cli::Args& args);
 /// --cache-size in bytes. Errors: usage (64).

@@ -37,7 +37,8 @@ bool is_kvc_name(const std::string& name) {
 }
 
 [[noreturn]] void bad_line(const std::string& file, std::size_t line, std::size_t column, const std::string& expected, const std::string& found) {
-    throw Error(Exit::data, "bad-config", fmt::format("expected {}, found '{}'", expected, base::escape(found)))
+    const std::string shown = found == "\\" ? found : base::escape(found);  // escaped, one would look like two
+    throw Error(Exit::data, "bad-config", fmt::format("expected {}, found '{}'", expected, shown))
         .at(Position{file, line, column})
         .hint("the file is read as KEY=VALUE lines; nothing of it is run or expanded");
 }

@@ -17,11 +17,18 @@ namespace kmm::tool_worker {
 std::optional<NodeLock>
 NodeLock::take(const kmod::HostPaths& host, LockKind kind, std::chrono::milliseconds wait, sys::Clock& clock) {
     const std::string path = host.run + "/lock";
-    if (kind == LockKind::exclusive) sys::make_directories(host.run, 0700);
+    if (kind == LockKind::exclusive) {
+        try {
+            sys::make_directories(host.run, 0700);
+        } catch (const Error& error) {
+            if (error.errno_cause() != EROFS) throw;
+            return NodeLock(sys::Fd());
+        }
+    }
     sys::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     const int open_errno = errno;
     if (!fd) {
-        if (kind == LockKind::shared) return NodeLock(sys::Fd());
+        if (kind == LockKind::shared || open_errno == EROFS) return NodeLock(sys::Fd());
         throw from_errno(open_errno, "cannot open " + path);
     }
     struct flock range {};
@@ -36,8 +43,11 @@ NodeLock::take(const kmod::HostPaths& host, LockKind kind, std::chrono::millisec
     }
 }
 
-NodeLock lock_node(const kmod::HostPaths& host, std::chrono::milliseconds wait, sys::Clock& clock) {
-    if (auto lock = NodeLock::take(host, LockKind::exclusive, wait, clock)) return std::move(*lock);
+NodeLock lock_node(const kmod::HostPaths& host, std::chrono::milliseconds wait, sys::Clock& clock, std::vector<std::string>& warnings) {
+    if (auto lock = NodeLock::take(host, LockKind::exclusive, wait, clock)) {
+        if (!lock->held()) warnings.push_back(fmt::format("no-lock: {} is on a read-only file system: another kmm-worker may change modules at the same time", base::escape(host.run)));
+        return std::move(*lock);
+    }
     throw Error(Exit::locked, "node-busy", fmt::format("another kmm-worker has been changing modules of this node for {}", base::format_duration(wait)))
         .hint("wait for it to end, then try again; kmm-worker status tells what is live")
         .retryable();

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "kmod/host.hpp"
 #include "sys/clock.hpp"
@@ -17,17 +19,21 @@ enum class LockKind { shared, exclusive };
 class NodeLock {
 public:
     /// Takes RUN/lock, waiting up to `wait`; nullopt when another worker held it all that time. Where RUN cannot be made or
-    /// opened (no root) a shared lock is given without a file: whoever cannot write there cannot load either.
-    /// Errors: io, no_permission for an exclusive lock whose file cannot be opened.
+    /// opened (no root) a shared lock is given without a file: whoever cannot write there cannot load either. On a read-only file
+    /// system nobody can lock, and an exclusive lock is given without a file, too: that must not keep a module in the kernel.
+    /// Errors: io, no_permission for an exclusive lock whose file cannot be opened for another reason.
     [[nodiscard]] static std::optional<NodeLock>
     take(const kmod::HostPaths& host, LockKind kind, std::chrono::milliseconds wait, sys::Clock& clock);
+
+    /// False for a lock that keeps nobody away.
+    [[nodiscard]] bool held() const noexcept { return static_cast<bool>(fd_); }
 
 private:
     explicit NodeLock(sys::Fd fd) noexcept : fd_(std::move(fd)) {}
     sys::Fd fd_;
 };
 
-/// An exclusive lock, or the Error locked (75) "node-busy".
-[[nodiscard]] NodeLock lock_node(const kmod::HostPaths& host, std::chrono::milliseconds wait, sys::Clock& clock);
+/// An exclusive lock, or the Error locked (75) "node-busy". `warnings` hears of one that keeps nobody away.
+[[nodiscard]] NodeLock lock_node(const kmod::HostPaths& host, std::chrono::milliseconds wait, sys::Clock& clock, std::vector<std::string>& warnings);
 
 }  // namespace kmm::tool_worker

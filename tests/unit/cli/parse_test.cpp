@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/parse.hpp"
 
+#include <cerrno>
+
 #include <doctest/doctest.h>
 
 #include "unit/cli/sample.hpp"
@@ -182,6 +184,24 @@ TEST_SUITE("cli::unit") {
         CHECK(command.args.get("mode") == "operator");
         // ssh-config is an option of another command only
         CHECK(parse({"show"}, sample::surroundings(home, {{path, "ssh-config: x\n"}})).verb != nullptr);
+    }
+
+    TEST_CASE("a configuration file that may not be read stops verbs, not --help and --version") {
+        const std::string own = "/h/.config/kmm-tools/config.yaml";
+        for (const std::string& closed : {std::string("/etc/kmm-tools/config.yaml"), own}) {
+            CAPTURE(closed);
+            auto surroundings = sample::surroundings({{"HOME", "/h"}});
+            surroundings.read_file = [closed](const std::string& path) -> std::optional<std::string> {
+                if (path == closed) throw from_errno(EACCES, "cannot open " + path);
+                return std::nullopt;
+            };
+            const Error error = refused({"show"}, surroundings);
+            CHECK(error.exit() == Exit::no_permission);
+            CHECK(error.hint().starts_with("make it readable for this user"));
+            CHECK((error.hint().find("XDG_CONFIG_HOME") != std::string::npos) == (closed == own));
+            CHECK(parse({"--version"}, surroundings).request == Request::version);
+            CHECK(parse({"show", "--help"}, surroundings).request == Request::help);
+        }
     }
 
     TEST_CASE("a bad configuration file is refused with its place") {
