@@ -10,6 +10,7 @@
 #include <set>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -122,6 +123,10 @@ public:
         path_.pop_back();
         done_.insert(name);
         if (module != nullptr) result_.names.push_back(name);
+        follow(name, module);
+        if (path_.empty()) {
+            for (const auto& late : std::exchange(late_, {})) visit(late);
+        }
     }
 
     LoadOrder take(const std::vector<std::string>& wanted) {
@@ -163,6 +168,27 @@ private:
         return list;
     }
 
+    /// What softdeps want after `name`, main module or dependency (libkmod's __kmod_module_fill_softdep): at once, or, if that needs what is
+    /// still to come, after it. What only the host has is left to the end.
+    void follow(const std::string& name, const IndexedModule* module) {
+        std::vector<std::string> after;
+        if (module != nullptr) {
+            for (const auto& value : module->file.info_all("softdep")) {
+                for (auto& post : soft_names(value, "post:")) after.push_back(std::move(post));
+            }
+        }
+        if (const auto it = extras_.soft_post.find(name); it != extras_.soft_post.end()) after.insert(after.end(), it->second.begin(), it->second.end());
+        for (const auto& post : after) {
+            if (index_.find(post) == nullptr) {
+                if (std::find(result_.soft_post.begin(), result_.soft_post.end(), post) == result_.soft_post.end()) result_.soft_post.push_back(post);
+            } else if (std::any_of(path_.begin(), path_.end(), [&](const std::string& open) { return needs_hard(post, open); })) {
+                late_.push_back(post);
+            } else {
+                visit(post);
+            }
+        }
+    }
+
     void add_soft(const std::string& name, const std::string& pre, std::vector<std::string>& list) {
         if (index_.find(pre) == nullptr) {
             if (std::find(result_.soft.begin(), result_.soft.end(), pre) == result_.soft.end()) result_.soft.push_back(pre);
@@ -190,6 +216,7 @@ private:
     const OrderExtras& extras_;
     std::map<std::string, std::vector<std::string>> wanted_;
     std::vector<std::string> path_;
+    std::vector<std::string> late_;  ///< softdeps that wait for what is on path_
     std::set<std::string> done_, seen_external_;
     LoadOrder result_;
 };
@@ -348,22 +375,7 @@ LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::str
     }
     Orderer orderer(*this, loading_order, extras);
     for (const auto& name : wanted) orderer.visit(normalise_name(name));
-    std::vector<std::string> after;
-    for (const auto& value : find(main)->file.info_all("softdep")) {
-        for (auto& post : soft_names(value, "post:")) after.push_back(std::move(post));
-    }
-    if (const auto it = extras.soft_post.find(normalise_name(main)); it != extras.soft_post.end()) after.insert(after.end(), it->second.begin(), it->second.end());
-    std::vector<std::string> of_host;
-    for (const auto& post : after) {
-        if (find(post) != nullptr) {
-            orderer.visit(post);
-        } else if (std::find(of_host.begin(), of_host.end(), post) == of_host.end()) {
-            of_host.push_back(post);
-        }
-    }
-    LoadOrder order = orderer.take(wanted);
-    order.soft_post = std::move(of_host);
-    return order;
+    return orderer.take(wanted);
 }
 
 }  // namespace kmm::kmod

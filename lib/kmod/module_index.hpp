@@ -22,10 +22,10 @@ struct IndexedModule {
 
 /// In which order modules have to be loaded, and what they need that the image does not hold.
 struct LoadOrder {
-    std::vector<std::string> names;     ///< of the image, dependencies first; the main module, then what is to follow it
+    std::vector<std::string> names;     ///< of the image, dependencies first, then the main module; each followed by its softdeps' post:
     std::vector<std::string> external;  ///< named by depends= or the loading order but not in the image, in need order
     std::vector<std::string> soft;      ///< named by a softdep only and not in the image: wished for, not required
-    std::vector<std::string> soft_post; ///< the same, after the main module
+    std::vector<std::string> soft_post; ///< the same of what follows; after all of `names`
     std::set<std::string> optional;     ///< of `names` and `external`: nothing but a softdep, as modprobe sees it, leads to them
 };
 
@@ -33,7 +33,7 @@ struct LoadOrder {
 struct OrderExtras {
     std::vector<std::string> also;                                    ///< further modules, after the main one
     std::map<std::string, std::vector<std::string>> soft_pre = {};    ///< softdep lines of the host's configuration
-    std::map<std::string, std::vector<std::string>> soft_post = {};   ///< the same, what follows; of the main module only
+    std::map<std::string, std::vector<std::string>> soft_post = {};   ///< the same, what follows
 };
 
 class ModuleIndex {
@@ -61,8 +61,8 @@ public:
 
     /// Order for `main`, by `depends=`, by undefined symbols that another module of the image exports, by softdep "pre:"
     /// and "post:" entries, and by `loading_order` (KMM's modulesLoadingOrder: each entry needs the next). All of these
-    /// count together; a softdep that contradicts a hard need is passed over. Modules of "post:" and `extras.also` come
-    /// after the main one.
+    /// count together; a softdep that contradicts a hard need is passed over. Modules of "post:" come after the
+    /// module that names them, be it the main one or a dependency, as modprobe has it, and `extras.also` after the main one.
     /// Errors: not_found (66) "module-not-in-image" with the nearest name; data (65) "dependency-cycle" naming the cycle.
     [[nodiscard]] LoadOrder order(const std::string& main, const std::vector<std::string>& loading_order, const OrderExtras& extras = {}) const;
 

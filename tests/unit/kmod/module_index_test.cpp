@@ -164,6 +164,24 @@ TEST_CASE("load order") {
         CHECK(order.soft == Names{"missing"});
         CHECK(order.optional == std::set<std::string>{"helper", "later"});
     }
+    SUBCASE("what softdeps want after a dependency, as modprobe has it") {
+        Image other;
+        KoSpec spec;
+        spec.name = "low";
+        spec.modinfo = {"softdep=post: follower above host_only"};
+        other.add("low.ko", spec);
+        spec.name = "follower";
+        spec.modinfo = {"softdep=post: last low"};
+        other.add("follower.ko", spec);
+        other.add("main", "low");
+        other.add("above", "main");
+        for (const char* name : {"last", "configured"}) other.add(name);
+        const kmod::OrderExtras extras{{}, {}, {{"low", {"configured"}}}};
+        const auto order = other.index().order("main", {}, extras);
+        CHECK(order.names == Names{"low", "follower", "last", "configured", "main", "above"});
+        CHECK(order.soft_post == Names{"host_only"});
+        CHECK(order.optional == std::set<std::string>{"above", "configured", "follower", "last"});
+    }
     SUBCASE("what a softdep wishes for and something needs is required") {
         Image other;
         KoSpec spec;
