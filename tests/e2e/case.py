@@ -28,13 +28,13 @@ class E2eCase(unittest.TestCase):
     """Each test gets its own copy of a fleet that is on v1, with the Module edited to v2."""
     nodes = ("node-a", "node-b", "node-c")
     unschedulable = ()
-    needs_strace = True
+    needs_tracing = True
     _template = None
 
     @classmethod
     def setUpClass(cls):
-        if cls.needs_strace and not usable():
-            raise unittest.SkipTest("strace cannot trace here")
+        if cls.needs_tracing and not usable():
+            raise unittest.SkipTest("processes cannot be traced here")
         cls._where = scratch("template")
         cls._template = Fleet.create(TOOLS, cls._where / "w", cls.nodes, cls.unschedulable)
 

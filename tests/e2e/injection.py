@@ -2,6 +2,7 @@
 """Finds every system call of a command's main thread that can change something, and makes it the last or a failing one."""
 import collections
 import concurrent.futures
+import os
 import re
 import shutil
 import subprocess
@@ -59,15 +60,17 @@ def every(cases, body, workers=2):
     return faults
 
 
-def inject(name, what):
-    """The strace prefix that makes calls of `name` do `what`, e.g. "signal=KILL:when=3"."""
-    return ("strace", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", f"inject={name}:{what}", "-e", "signal=none")
+def inject(names, what):
+    """The prefix that makes calls of `names`, separated by commas, do `what`, e.g. "signal=KILL:when=3": see inject.cpp."""
+    return (os.environ["KMM_INJECT"], f"{names}:{what}")
 
 
 def usable():
-    """True where strace may trace and inject."""
-    command = [*inject("getpid", "retval=1"), "true"]
-    try:
-        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
+    """True where processes may be traced: with both programs."""
+    for command in (("strace", "-qq", "-o", "/dev/null", "true"), (*inject("getpid", "error=EIO"), "true")):
+        try:
+            if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+                return False
+        except FileNotFoundError:
+            return False
+    return True

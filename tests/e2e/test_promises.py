@@ -28,7 +28,7 @@ def without_boots(objects):
 
 
 class Locking(E2eCase):
-    needs_strace = False
+    needs_tracing = False
 
     def slow(self, milliseconds=1500):
         self.fleet.fault("node-a", f"unload slow {milliseconds}")
@@ -119,7 +119,7 @@ class Locking(E2eCase):
 
 
 class Signals(E2eCase):
-    needs_strace = False
+    needs_tracing = False
     nodes = ("node-a", "node-b")
 
     def test_interrupted_at_many_moments(self):
@@ -174,7 +174,7 @@ class Signals(E2eCase):
 
 class Streams(E2eCase):
     """Nothing that happens to the standard streams changes what the run does."""
-    needs_strace = False
+    needs_tracing = False
     nodes = ("node-a", "node-b")
 
     def end_is(self, expected, world, done):
@@ -197,7 +197,7 @@ class Streams(E2eCase):
 
 
 class Idempotence(E2eCase):
-    needs_strace = False
+    needs_tracing = False
 
     def test_resume_of_a_finished_run_writes_nothing(self):
         self.assertEqual(self.fleet.start().returncode, 0)
@@ -240,7 +240,7 @@ class Idempotence(E2eCase):
 
 class Cordons(E2eCase):
     """This release cordons nothing: spec.unschedulable is the administrator's, whatever happens."""
-    needs_strace = False
+    needs_tracing = False
     unschedulable = ("node-b",)
 
     def test_kept(self):
@@ -257,7 +257,7 @@ class Cordons(E2eCase):
 
 class Troubles(E2eCase):
     """Nodes that refuse, reboot, or go away in mid-step: the same end, or a clear pause."""
-    needs_strace = False
+    needs_tracing = False
 
     def test_lost_connections_and_reboots(self):
         expected = self.unkilled(self.fleet, lambda world: world.start())
@@ -325,7 +325,7 @@ class Troubles(E2eCase):
 
 class Directory(E2eCase):
     """The state directory: whose it is, where it is, and which cluster it belongs to."""
-    needs_strace = False
+    needs_tracing = False
     nodes = ("node-a",)
 
     def refused(self, code, *words):
@@ -430,7 +430,7 @@ class Directory(E2eCase):
 
 
 class Clock(E2eCase):
-    needs_strace = False
+    needs_tracing = False
     nodes = ("node-a", "node-b")
 
     def test_steps_of_the_clock(self):
@@ -447,7 +447,7 @@ class Clock(E2eCase):
 
 
 class Secrets(E2eCase):
-    needs_strace = False
+    needs_tracing = False
     nodes = ("node-a",)
 
     def test_pull_secret_is_in_no_file(self):

@@ -51,7 +51,7 @@ class Errnos(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if not usable():
-            raise unittest.SkipTest("strace cannot trace here")
+            raise unittest.SkipTest("processes cannot be traced here")
         cls.work = pathlib.Path(tempfile.mkdtemp(prefix="kmm-errno-"))
         cls.addClassCleanup(shutil.rmtree, cls.work, ignore_errors=True)
         cls.spec = {"host": {"live": {"held": {"srcversion": "A"}},

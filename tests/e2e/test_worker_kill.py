@@ -10,6 +10,8 @@ import sys
 import tempfile
 import unittest
 
+from injection import inject, usable
+
 SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
 CALLS = ("write", "rename,renameat,renameat2", "unlink,unlinkat", "mkdir,mkdirat", "fsync")
 POINTS_MAX = 60  # of one kind; more means that the count below never ends
@@ -31,7 +33,7 @@ def inside(call, point):
     config = pathlib.Path("config.yaml")
     config.write_text(sys.stdin.read())
     words = ["--firmware-path", "/fw"]
-    kill = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={point}"]
+    kill = inject(call, f"signal=KILL:when={point}")
     first = subprocess.run([*kill, "kmm-worker", "load", config, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     if first.returncode == 0:
         return 3
@@ -88,7 +90,7 @@ def pull_then_look(call, point, found, reference):
             if blob.read_bytes().startswith(b"\x7fELF"):
                 blob.chmod(0o600)
                 blob.write_bytes(b"\x7fELF")
-    kill = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={point}"]
+    kill = inject(call, f"signal=KILL:when={point}")
     if quiet([*kill, *PULL, reference, "--out", "out"]).returncode == 0:
         return None
     if found != "damaged":
@@ -143,8 +145,7 @@ def inside_faults(reference):
     for call, what in faults:
         for name in ("cache", "out", "again"):
             shutil.rmtree(name, ignore_errors=True)
-        strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:{what}"]
-        for name, command in (("out", [*strace, *PULL]), ("again", PULL)):
+        for name, command in (("out", [*inject(call, what), *PULL]), ("again", PULL)):
             done = quiet([*command, reference, "--out", name])
             looked = quiet(["kmm-worker", "cache", "verify", "--cache-dir", "cache"])
             if done.returncode != 0 or tree(name) != tree("good") or looked.returncode != 0:
@@ -165,9 +166,8 @@ class KilledPull(unittest.TestCase):
 
     def inside(self, what):
         """How many points inside_pulls() or inside_faults() tried."""
-        from injection import usable
         if not usable():
-            raise unittest.SkipTest("strace cannot trace here")
+            raise unittest.SkipTest("processes cannot be traced here")
         import case
         environment = dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}")
         where = tempfile.mkdtemp(prefix="kmm-kill-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
@@ -185,9 +185,8 @@ class KilledPull(unittest.TestCase):
 class Killed(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        from injection import usable
         if not usable():
-            raise unittest.SkipTest("strace cannot trace here")
+            raise unittest.SkipTest("processes cannot be traced here")
 
     def test_load_then_unload_after_a_kill_anywhere(self):
         import case

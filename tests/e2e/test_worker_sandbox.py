@@ -20,7 +20,7 @@ class Sandboxed(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if not usable():
-            raise unittest.SkipTest("strace cannot trace here")
+            raise unittest.SkipTest("processes cannot be traced here")
 
     def calls(self, *words):
         """(the calls in order, the index of the first open of a module after the pull, what was printed)"""
