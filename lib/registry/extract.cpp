@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -64,30 +65,39 @@ std::string scan_for_commands(EntryReader& tar, const std::string& path, Extract
 
 /// Stores the content of the current entry, the beginning of which has been read.
 void store(EntryReader& tar, std::string_view beginning, ContentId id, const LayerEntry& entry, Extraction& into) {
-    Hasher hasher;
+    std::optional<Hasher> hasher;
+    if (into.file_digests) {
+        hasher.emplace();
+    }
     StoredFile stored;
+    const auto take = [&](std::string_view bytes) {
+        if (hasher) {
+            hasher->update(bytes);
+        }
+        into.staging.append(bytes);
+    };
     into.staging.begin_file(id);
     for (std::string_view piece = beginning.empty() ? tar.content() : beginning; !piece.empty(); piece = tar.content()) {
         stored.size += piece.size();
         if (stored.size > entry.size) {
             break;
         }
-        hasher.update(piece);
-        into.staging.append(piece);
+        take(piece);
     }
     const std::string zeros(entry.sparse ? k_hole_piece : 0, '\0');
     while (entry.sparse && stored.size < entry.size) {
         const std::string_view hole = std::string_view(zeros).substr(0, entry.size - stored.size);
         stored.size += hole.size();
-        hasher.update(hole);
-        into.staging.append(hole);
+        take(hole);
         into.on_piece();
     }
     if (stored.size != entry.size) {
         throw Error(Exit::data, "bad-layer", fmt::format("expected {} bytes of \"{}\", found {}", entry.size,
                                                          base::escape(entry.name), stored.size));
     }
-    stored.sha256 = hasher.finish().hex;
+    if (hasher) {
+        stored.sha256 = hasher->finish().hex;
+    }
     into.staging.end_file(std::move(stored));
 }
 

@@ -23,6 +23,7 @@ struct Extraction {
     const Limits& limits;
     std::set<std::string>& warnings;
     std::function<void()> on_piece;  ///< called often; may throw (deadline)
+    bool file_digests = true;        ///< the files' digests are needed: StoredFile::sha256
 };
 
 /// Adds every entry of `reader` to the view and stores the wanted contents. Errors: those of the parts.

@@ -110,6 +110,9 @@ std::vector<ExtractionRecord::Entry> entries_of(const LayerView& view, const std
             const auto [before, is_first] = first.emplace(node.content, path);
             if (is_first) {
                 const StoredFile& file = stored(node.content);
+                if (file.sha256.empty()) {
+                    throw bug("a file that was not hashed is to be kept: " + path);
+                }
                 entry.digest = {image::DigestAlgorithm::sha256, file.sha256};
                 entry.size = file.size;
                 entry.executable = node.executable;

@@ -29,7 +29,7 @@ namespace {
 std::string digest_of_files(const std::vector<ExtractedFile>& files) {
     Hasher hasher;
     for (const ExtractedFile& file : files) {
-        hasher.update(file.sha256 + "  " + file.path + "\n");
+        hasher.update(file.digest() + "  " + file.path + "\n");
     }
     return hasher.finish().to_string();
 }
@@ -146,7 +146,7 @@ private:
 
     void take_directory(const LocalReference& local) {
         const auto reader = read_module_directory(local, view_.asked(), request_.limits);
-        Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [this] { check_deadline(); }};
+        Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [this] { check_deadline(); }};  // hashed: the files' digests are the identity
         view_.begin_layer();
         with_context([&] { return "directory " + base::escape(local.path); }, [&] {
             add_entries(*reader, extraction);
@@ -164,7 +164,8 @@ private:
         result_.digest = store.identity().value_or(image.digest).to_string();
         result_.index_digest = image.index_digest;
         const std::uint64_t total = check_layers(image.manifest, image.config, request_.limits);
-        Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [&] { store.check_deadline(); }};
+        Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [&] { store.check_deadline(); },
+                              request_.file_digests || cached_ != nullptr};
         if (cached_ != nullptr && take_extracted(image, extraction)) {
             return;
         }
@@ -240,6 +241,13 @@ private:
 };
 
 }  // namespace
+
+const std::string& ExtractedFile::digest() const {
+    if (sha256.empty()) {
+        throw bug("the digest of a file is needed that was not hashed: " + path);
+    }
+    return sha256;
+}
 
 PullResult pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& http, sys::Clock& clock) {
     if (!parse_local_reference(request.reference)) {

@@ -64,6 +64,9 @@ struct PullRequest {
     std::string cache_dir;                 ///< "" for no cache
     std::uint64_t cache_bytes = 4ULL << 30U;  ///< what the cache may hold after the pull
     std::vector<std::string> certs_dirs;   ///< as /etc/docker/certs.d, the first that knows the host counts
+    /// False: nobody will ask for ExtractedFile::sha256, and only files whose digest the pull itself needs are hashed. Those of blobs and
+    /// layers are always verified.
+    bool file_digests = true;
     Limits limits;
     std::chrono::milliseconds deadline{600'000};
     int attempts = 5;
@@ -76,7 +79,10 @@ struct PullRequest {
 struct ExtractedFile {
     std::string path;     ///< inside the image, absolute: "/opt/lib/modules/K/x.ko"
     std::uint64_t size = 0;
-    std::string sha256;   ///< lower-case hex of the bytes on disk
+    std::string sha256;   ///< lower-case hex of the bytes on disk; "" if nobody asked for it
+
+    /// The same for whoever needs it: none is a bug.
+    [[nodiscard]] const std::string& digest() const;
 };
 
 struct PullResult {

@@ -335,7 +335,7 @@ private:
             }
             check_deadline();
             const std::string place = directory + file.path;
-            RewrittenFile report{file.path, config.platform.to_string(), file.size, file.sha256, file.sha256};
+            RewrittenFile report{file.path, config.platform.to_string(), file.size, file.digest(), file.digest()};
             auto bytes = with_context([&] { return base::escape(file.path); }, [&] { return request_.change(file.path, sys::read_file(place, source_.limits.file_bytes)); });
             if (bytes) {
                 report.after = digest_of(*bytes).hex;

@@ -17,7 +17,7 @@ namespace kmm::registry {
 /// A file that was written under its number.
 struct StoredFile {
     std::uint64_t size = 0;
-    std::string sha256;
+    std::string sha256;  ///< "" if it was not hashed
 };
 
 /// Owns what a pull puts below `out_dir` until publish() has succeeded; removes it all otherwise. Every path is opened

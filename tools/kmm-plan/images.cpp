@@ -86,6 +86,7 @@ private:
         made.dir_name = config.modprobe.dir_name.empty() ? "/opt" : config.modprobe.dir_name;
         made.kernels = {question.resolved->kernel};
         made.firmware_path = config.modprobe.firmware_path;
+        made.file_digests = false;  // what is in the files is judged
         if (!question.architecture.empty()) made.architecture = question.architecture;
         made.tls.insecure = config.insecure_pull || args_.flag("insecure");
         made.tls.ca_file = args_.get("ca-file").value_or("");

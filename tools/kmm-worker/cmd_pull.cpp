@@ -49,6 +49,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     registry::PullRequest request = prepare_request(args, args.positional("REF"), timeout_of(args), host, {}, result.warnings);
     request.dir_name = args.get("dir-name").value_or("/opt");
     request.firmware_path = args.get("image-firmware").value_or("");
+    request.file_digests = shows_digests(context);
     if (!args.get("platform")) request.architecture = result.node.architecture;
     want_kernels(request, args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
     sys::SandboxReport sandbox;

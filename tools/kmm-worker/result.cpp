@@ -89,7 +89,7 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     }
     if (!result.files.empty()) {
         std::vector<std::vector<std::string>> rows;
-        for (const auto& file : result.files) rows.push_back({fmt::format("{}", file.size), file.sha256.substr(0, wide ? 64 : 12), file.path});
+        for (const auto& file : result.files) rows.push_back({fmt::format("{}", file.size), file.digest().substr(0, wide ? 64 : 12), file.path});
         context.console.out("\n" + cli::format_table({"SIZE", "SHA256", "FILE"}, rows, width));
     }
     if (!result.signed_files.empty()) {
@@ -101,6 +101,15 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     }
     if (context.verbosity < 0) return;
     for (const auto& warning : result.warnings) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
+}
+
+bool is_document(const cli::Context& context) { return context.output == "json" || context.output == "jsonl" || context.output == "yaml"; }
+
+/// Where the kubelet looks for a message; "" outside of a Pod.
+std::string termination_log() {
+    const char* path = std::getenv("KMM_TERMINATION_LOG");
+    if (path != nullptr && *path != '\0') return path;
+    return std::getenv("KUBERNETES_SERVICE_HOST") == nullptr ? "" : "/dev/termination-log";
 }
 
 /// `text`, which is that of `document`, with as many of `findings` as there is room for.
@@ -163,7 +172,7 @@ value::Node to_node(const WorkerResult& result) {
     node.set("modules", std::move(modules));
     if (!result.files.empty()) {
         value::Node files = value::Node::sequence();
-        for (const auto& file : result.files) files.push_back(value::Node::mapping({{"path", file.path}, {"size", file.size}, {"sha256", file.sha256}}));
+        for (const auto& file : result.files) files.push_back(value::Node::mapping({{"path", file.path}, {"size", file.size}, {"sha256", file.digest()}}));
         node.set("files", std::move(files));
     }
     if (!result.signed_files.empty()) {
@@ -209,7 +218,10 @@ bool print_document(const value::Node& node, cli::Context& context) {
 }
 
 void print_result(const WorkerResult& result, cli::Context& context) {
-    if (print_document(to_node(result), context)) return;
+    if (is_document(context)) {
+        (void)print_document(to_node(result), context);
+        return;
+    }
     if (context.output == "name") {
         for (const auto& module : result.modules) context.console.out(module.name + "\n");
         for (const auto& file : result.files) context.console.out(file.path + "\n");
@@ -254,11 +266,12 @@ std::string termination_text(const value::Node& node) {
     return value::to_json(least);
 }
 
+bool shows_digests(const cli::Context& context) { return context.output != "name" || !termination_log().empty(); }
+
 void leave_termination_message(const value::Node& node) {
-    const char* path = std::getenv("KMM_TERMINATION_LOG");
-    if (path == nullptr || *path == '\0') path = std::getenv("KUBERNETES_SERVICE_HOST") == nullptr ? nullptr : "/dev/termination-log";
-    if (path == nullptr) return;
-    const sys::Fd fd(::open(path, O_WRONLY | O_TRUNC | O_CLOEXEC));
+    const std::string path = termination_log();
+    if (path.empty()) return;
+    const sys::Fd fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
     if (!fd) return;
     const std::string text = termination_text(node);
     (void)!::write(fd.get(), text.data(), text.size());
@@ -266,7 +279,7 @@ void leave_termination_message(const value::Node& node) {
 
 Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body) {
     const WorkerResult result = body();
-    leave_termination_message(to_node(result));
+    if (!termination_log().empty()) leave_termination_message(to_node(result));
     print_result(result, context);
     return Exit::ok;
 }
