@@ -26,6 +26,13 @@
 
 namespace kmm::drive::test {
 
+/// Sanitizers make a walk several times slower: they look at every fourth point where a run may be cut off, the plain build at all.
+#ifdef KMM_SANITIZED
+inline constexpr int k_stride = 4;
+#else
+inline constexpr int k_stride = 1;
+#endif
+
 /// Time that only passes when somebody sleeps.
 class FakeClock final : public sys::Clock {
 public:

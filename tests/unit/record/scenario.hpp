@@ -23,7 +23,7 @@ public:
 };
 
 /// Sanitizers make forks and checksums tens of times slower; they look at the code, the plain build at all points.
-#ifdef __SANITIZE_ADDRESS__
+#ifdef KMM_SANITIZED
 inline constexpr std::size_t k_stride = 16;
 #else
 inline constexpr std::size_t k_stride = 1;

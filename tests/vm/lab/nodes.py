@@ -83,8 +83,10 @@ class Fleet:
             port = free_port()
             console = self.lab.path(self.group, f"{name}.console")
             console.write_bytes(b"")
+            # Before whatever else runs, where that is allowed: a node that waits for a processor is up longer, and takes a part of one
+            # also while nothing is asked of it.
             pid = spawn([
-                need("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
+                "nice", "-n", "-5", need("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
                 "-accel", "tcg,thread=multi,tb-size=256", "-cpu", PROCESSOR, "-smp", "1", "-m", str(memory),
                 "-kernel", kernel, "-initrd", image,
                 "-append", f"{COMMAND_LINE.format(name=name)} {words}".strip(),
