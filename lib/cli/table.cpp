@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t k_gap = 2;
 constexpr std::size_t k_column_min = 8;
+constexpr std::size_t k_piece = 64U << 10U;  // of the text of a long table
 
 template <typename Cells>
 void append_row(std::string& text, const Cells& cells, const std::vector<std::size_t>& widths) {
@@ -38,6 +39,18 @@ void append_row(std::string& text, const Cells& cells, const std::vector<std::si
     text.push_back('\n');
 }
 
+/// Makes the columns `widths` of a table fit into `width`; 0 is room enough.
+void fit(std::vector<std::size_t>& widths, std::size_t width) {
+    if (width == 0 || widths.empty()) return;
+    std::size_t total = std::accumulate(widths.begin(), widths.end(), k_gap * (widths.size() - 1));
+    for (std::size_t i = widths.size(); i-- > 0 && total > width;) {
+        const std::size_t spare = widths[i] > k_column_min ? widths[i] - k_column_min : 0;
+        const std::size_t less = std::min(spare, total - width);
+        widths[i] -= less;
+        total -= less;
+    }
+}
+
 }  // namespace
 
 std::string
@@ -55,19 +68,39 @@ format_table(const std::vector<std::string>& headers, const std::vector<std::vec
             widths[i] = std::max(widths[i], display_width(cells.back()));
         }
     }
-    if (width > 0 && !widths.empty()) {
-        std::size_t total = std::accumulate(widths.begin(), widths.end(), k_gap * (widths.size() - 1));
-        for (std::size_t i = widths.size(); i-- > 0 && total > width;) {
-            const std::size_t spare = widths[i] > k_column_min ? widths[i] - k_column_min : 0;
-            const std::size_t less = std::min(spare, total - width);
-            widths[i] -= less;
-            total -= less;
-        }
-    }
+    fit(widths, width);
     std::string text;
     append_row(text, headers, widths);
     for (const auto& cells : safe) append_row(text, cells, widths);
     return text;
+}
+
+void print_table(const std::vector<std::string>& headers, const std::function<void(const std::function<void(const std::vector<std::string>&)>&)>& rows,
+                 std::size_t width, const std::function<void(std::string_view)>& out) {
+    std::vector<std::size_t> widths;
+    for (const auto& header : headers) widths.push_back(display_width(header));
+    std::vector<std::string> cells;
+    const auto escape = [&](const std::vector<std::string>& row) {
+        cells.assign(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(std::min(row.size(), headers.size())));
+        for (auto& cell : cells) {
+            if (!is_plain(cell)) cell = base::printable(cell);
+        }
+    };
+    rows([&](const std::vector<std::string>& row) {
+        escape(row);
+        for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], display_width(cells[i]));
+    });
+    fit(widths, width);
+    std::string text;
+    append_row(text, headers, widths);
+    rows([&](const std::vector<std::string>& row) {
+        escape(row);
+        append_row(text, cells, widths);
+        if (text.size() < k_piece) return;
+        out(text);
+        text.clear();
+    });
+    out(text);
 }
 
 std::string format_properties(const std::vector<std::pair<std::string, std::string>>& rows) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,11 @@ namespace kmm::cli {
 /// cut from the right; width 0 never cuts (used when stdout is no terminal).
 [[nodiscard]] std::string
 format_table(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows, std::size_t width);
+
+/// The same of rows that are not kept: `rows` gives each one to its argument, in the same order whenever it is called, which is twice. The
+/// text goes to `out` piece by piece.
+void print_table(const std::vector<std::string>& headers, const std::function<void(const std::function<void(const std::vector<std::string>&)>&)>& rows,
+                 std::size_t width, const std::function<void(std::string_view)>& out);
 
 /// "key   value" lines, keys padded to one column.
 [[nodiscard]] std::string format_properties(const std::vector<std::pair<std::string, std::string>>& rows);

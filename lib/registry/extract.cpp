@@ -96,9 +96,9 @@ void store(EntryReader& tar, std::string_view beginning, ContentId id, const Lay
                                                          base::escape(entry.name), stored.size));
     }
     if (hasher) {
-        stored.sha256 = hasher->finish().hex;
+        stored.sha256 = FileSum(hasher->finish());
     }
-    into.staging.end_file(std::move(stored));
+    into.staging.end_file(stored);
 }
 
 }  // namespace

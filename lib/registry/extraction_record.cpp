@@ -105,19 +105,19 @@ std::vector<ExtractionRecord::Entry> entries_of(const LayerView& view, const std
     for (const auto& [path, node] : view.nodes()) {
         ExtractionRecord::Entry entry{.path = path, .kind = node.kind};
         if (node.kind == EntryKind::symlink) {
-            entry.target = node.target;
+            entry.target = view.target(node);
         } else if (node.kind == EntryKind::file) {
-            const auto [before, is_first] = first.emplace(node.content, path);
+            const auto [before, is_first] = first.emplace(node.number, path);
             if (is_first) {
-                const StoredFile& file = stored(node.content);
-                if (file.sha256.empty()) {
+                const StoredFile& file = stored(node.number);
+                entry.digest = {image::DigestAlgorithm::sha256, file.sha256.hex()};
+                if (entry.digest.hex.empty()) {
                     throw bug("a file that was not hashed is to be kept: " + path);
                 }
-                entry.digest = {image::DigestAlgorithm::sha256, file.sha256};
                 entry.size = file.size;
                 entry.executable = node.executable;
                 if (contents != nullptr) {
-                    contents->push_back(node.content);
+                    contents->push_back(node.number);
                 }
             } else {
                 entry.kind = EntryKind::hardlink;
@@ -162,7 +162,7 @@ bool makes_the_same(const ExtractionRecord& record, const Wanted& wanted, const 
     LayerView view(wanted, limits);
     std::vector<StoredFile> stored;
     try {
-        add_entries_of(*parsed, view, [&](ContentId, const ExtractionRecord::Entry& entry) { stored.push_back({entry.size, entry.digest.hex}); });
+        add_entries_of(*parsed, view, [&](ContentId, const ExtractionRecord::Entry& entry) { stored.push_back({entry.size, FileSum(entry.digest)}); });
         view.finish();
     } catch (const Error&) {
         return false;
@@ -284,12 +284,12 @@ void add_recorded(const ExtractionRecord& record, const std::function<sys::Fd(co
             hasher.update(piece);
             into.staging.append(piece);
         }
-        image::Digest found = hasher.finish();
+        const image::Digest found = hasher.finish();
         if (stored.size != entry.size || found != entry.digest) {
             throw LostContent{entry.digest, true};
         }
-        stored.sha256 = std::move(found.hex);
-        into.staging.end_file(std::move(stored));
+        stored.sha256 = FileSum(found);
+        into.staging.end_file(stored);
     };
     add_entries_of(record, into.view, store);
     into.view.finish();

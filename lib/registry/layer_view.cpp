@@ -42,6 +42,20 @@ LayerView::LayerView(Wanted wanted, const Limits& limits) : asked_(std::move(wan
 LayerView::LayerView(Wanted wanted, const Limits& limits, Wanted real)
     : asked_(std::move(wanted)), wanted_(std::move(real)), here_(asked_), fixed_(true), limits_(&limits) {}
 
+/// To be asked before anything of the tree is looked up that is then changed.
+LayerView::Tree& LayerView::change() {
+    if (tree_.use_count() > 1) {
+        tree_ = std::make_shared<Tree>(*tree_);
+    }
+    return *tree_;
+}
+
+ViewNode LayerView::link_to(std::string target) {
+    std::vector<std::string>& targets = change().targets;
+    targets.push_back(std::move(target));
+    return {targets.size() - 1, layer_, EntryKind::symlink, false};
+}
+
 void LayerView::begin_layer() {
     ++layer_;
     whiteouts_.clear();
@@ -94,7 +108,7 @@ std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
             throw hostile("expected files, directories and links, found a device, pipe or socket at " + shown(path));
         case EntryKind::symlink: add_symlink(path, entry); return std::nullopt;
         case EntryKind::hardlink: add_hardlink(path, entry); return std::nullopt;
-        case EntryKind::directory: place(path, ViewNode{EntryKind::directory, layer_, 0, {}, false}); return std::nullopt;
+        case EntryKind::directory: place(path, ViewNode{0, layer_, EntryKind::directory, false}); return std::nullopt;
         case EntryKind::file: break;
     }
     if (entry.size > limits_->file_bytes) {
@@ -104,7 +118,7 @@ std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
     if (bytes_ > limits_->inflated_bytes) {
         throw limit_error("the size of the wanted files", "inflated_bytes", limits_->inflated_bytes);
     }
-    place(path, ViewNode{EntryKind::file, layer_, next_content_, {}, entry.executable});
+    place(path, ViewNode{next_content_, layer_, EntryKind::file, entry.executable});
     return next_content_++;
 }
 
@@ -144,8 +158,10 @@ void LayerView::erase_lower(const std::string& path, bool itself) {
             item = is_gone(*item) ? container.erase(item) : std::next(item);
         }
     };
-    sweep(nodes_, [](const auto& item) -> const std::string& { return item.first; },
-          [&](const auto& item) { return item.second.layer < layer_; });
+    if (const auto first = nodes().lower_bound(path); first != nodes().end() && first->first.starts_with(path)) {
+        sweep(change().nodes, [](const auto& item) -> const std::string& { return item.first; },
+              [&](const auto& item) { return item.second.layer < layer_; });
+    }
     sweep(ignored_, [](const std::string& link) -> const std::string& { return link; },
           [](const std::string&) { return true; });
     way_.erase_lower(path, itself, layer_);
@@ -161,13 +177,14 @@ void LayerView::erase_lower(const std::string& path, bool itself) {
 
 /// Every directory above `path` (inside the wanted part) becomes known; anything else there is a fault.
 void LayerView::check_parents(const std::string& path) {
+    ViewNodes& nodes = change().nodes;
     for (std::string parent(parent_of(path)); wanted_.covers(parent); parent = std::string(parent_of(parent))) {
         if (ignored_.contains(parent)) {
             throw hostile("expected no entry below a symbolic link, found " + shown(path));
         }
-        const auto found = nodes_.find(parent);
-        if (found == nodes_.end()) {
-            nodes_.emplace(parent, ViewNode{EntryKind::directory, layer_, 0, {}, false});
+        const auto found = nodes.find(parent);
+        if (found == nodes.end()) {
+            nodes.emplace(parent, ViewNode{0, layer_, EntryKind::directory, false});
         } else if (found->second.kind == EntryKind::symlink) {
             throw hostile("expected no entry below a symbolic link, found " + shown(path));
         } else if (found->second.kind != EntryKind::directory) {
@@ -179,8 +196,8 @@ void LayerView::check_parents(const std::string& path) {
 }
 
 void LayerView::place(const std::string& path, ViewNode node) {
-    const auto found = nodes_.find(path);
-    if (found != nodes_.end()) {
+    const auto found = nodes().find(path);
+    if (found != nodes().end()) {
         const bool both_directories =
             found->second.kind == EntryKind::directory && node.kind == EntryKind::directory;
         if (!both_directories && found->second.layer == layer_) {
@@ -198,7 +215,7 @@ void LayerView::place(const std::string& path, ViewNode node) {
     if (parent_of(path) == wanted_.modules_root && node.kind == EntryKind::directory) {
         kernel_dirs_[std::string(name_of(path))] = layer_;
     }
-    nodes_[path] = std::move(node);
+    change().nodes[path] = node;
 }
 
 /// The links that builds leave in a kernel directory and that point at the host or at kernel sources: they mean nothing
@@ -245,9 +262,9 @@ void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
     if (!ignored && entry.target.front() == '/') {
         throw hostile(fmt::format("expected a relative link, found {} -> {}", shown(path), shown(entry.target)));
     }
-    place(path, ViewNode{EntryKind::symlink, layer_, 0, entry.target, false});
+    place(path, link_to(entry.target));
     if (ignored) {
-        nodes_.erase(path);
+        change().nodes.erase(path);
         ignored_.insert(path);
         return;
     }
@@ -279,8 +296,8 @@ void LayerView::add_hardlink(const std::string& path, const LayerEntry& entry) {
         throw hostile(fmt::format("the hard link {} -> {} leaves the wanted directory", shown(path), shown(target)))
             .hint("copy the file instead of linking it when the image is built");
     }
-    const auto found = nodes_.find(target);
-    if (found == nodes_.end()) {
+    const auto found = nodes().find(target);
+    if (found == nodes().end()) {
         throw malformed(fmt::format("expected the target of the hard link {} before it, found no {}", shown(path),
                                     shown(target)));
     }
@@ -292,7 +309,7 @@ void LayerView::add_hardlink(const std::string& path, const LayerEntry& entry) {
     }
     ViewNode node = found->second;
     node.layer = layer_;
-    place(path, std::move(node));
+    place(path, node);
 }
 
 /// Walks the link at `path` through the view; the path it ends at, nullopt if it leads nowhere.
@@ -317,10 +334,10 @@ std::optional<std::string> LayerView::resolve(const std::string& path, std::uint
         if (at == root) {
             continue;
         }
-        const auto found = nodes_.find(at);
-        if (found == nodes_.end()) {
-            const auto below = nodes_.lower_bound(at + "/");
-            if (below == nodes_.end() || !is_in(below->first, at)) {
+        const auto found = nodes().find(at);
+        if (found == nodes().end()) {
+            const auto below = nodes().lower_bound(at + "/");
+            if (below == nodes().end() || !is_in(below->first, at)) {
                 return std::nullopt;
             }
             continue;
@@ -330,7 +347,7 @@ std::optional<std::string> LayerView::resolve(const std::string& path, std::uint
                 throw hostile("the link " + shown(path) + " runs in a circle");
             }
             at = std::string(parent_of(at));
-            const auto pieces = base::split(found->second.target, '/');
+            const auto pieces = base::split(target(found->second), '/');
             for (auto it = pieces.rbegin(); it != pieces.rend(); ++it) {
                 todo.emplace_back(*it);
             }
@@ -345,24 +362,24 @@ void LayerView::finish() {
     std::vector<std::string> dangling;
     std::uint64_t steps = 0;
     std::map<std::string, std::string> ends;
-    for (const auto& [path, node] : nodes_) {
+    for (const auto& [path, node] : nodes()) {
         if (node.kind != EntryKind::symlink) {
             continue;
         }
         const auto end = resolve(path, steps);
         if (!end) {
             dangling.push_back(path);
-            warnings_.insert(fmt::format("dangling-link: /{} -> {}", base::escape(path), base::escape(node.target)));
+            warnings_.insert(fmt::format("dangling-link: /{} -> {}", base::escape(path), base::escape(target(node))));
             continue;
         }
         ends[path] = *end;
-        const auto found = nodes_.find(*end);
-        if (parent_of(path) == wanted_.modules_root && (found == nodes_.end() || found->second.kind == EntryKind::directory)) {
+        const auto found = nodes().find(*end);
+        if (parent_of(path) == wanted_.modules_root && (found == nodes().end() || found->second.kind == EntryKind::directory)) {
             kernel_dirs_[std::string(name_of(path))] = node.layer;
         }
     }
     for (const std::string& path : dangling) {
-        nodes_.erase(path);
+        change().nodes.erase(path);
     }
     if (asked_ != wanted_) {
         move_to_asked(ends);
@@ -375,7 +392,7 @@ std::vector<std::string> LayerView::kernels() const {
     for (const auto& [name, layer] : kernel_dirs_) {
         names.insert(name);
     }
-    for (const auto& [path, node] : nodes_) {
+    for (const auto& [path, node] : nodes()) {
         if (is_in(path, wanted_.modules_root) && path != wanted_.modules_root) {
             const std::string_view rest = std::string_view(path).substr(wanted_.modules_root.size() + 1);
             if (rest.find('/') != std::string_view::npos || node.kind == EntryKind::directory) {

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "registry/path_rules.hpp"
@@ -17,7 +19,7 @@
 
 namespace kmm::registry {
 
-enum class EntryKind { directory, file, symlink, hardlink, special };
+enum class EntryKind : std::uint8_t { directory, file, symlink, hardlink, special };
 
 /// One entry of a tar, as the archive says it.
 struct LayerEntry {
@@ -32,13 +34,14 @@ struct LayerEntry {
 /// Number of a stored content, from 0.
 using ContentId = std::size_t;
 
+/// Kept small: an image may have 100,000 of them.
 struct ViewNode {
+    std::size_t number = 0;  ///< of a file its ContentId; of a symlink that of its target
+    std::uint32_t layer = 0;
     EntryKind kind = EntryKind::directory;  ///< directory, file or symlink
-    std::size_t layer = 0;
-    ContentId content = 0;
-    std::string target;
     bool executable = false;
 };
+using ViewNodes = std::map<std::string, ViewNode>;
 
 /// Links inside the wanted part are kept, those on the way to it are followed: as soon as one is seen, the view turns to where it leads.
 /// The finished view has everything at the paths that were asked for.
@@ -61,7 +64,11 @@ public:
     void finish();
 
     /// Paths relative to the root of the image, without the host link. Once finished, those asked for.
-    [[nodiscard]] const std::map<std::string, ViewNode>& nodes() const noexcept { return nodes_; }
+    [[nodiscard]] const ViewNodes& nodes() const noexcept { return tree_->nodes; }
+    /// Where the symlink `link` of the view leads, as it says itself.
+    [[nodiscard]] const std::string& target(const ViewNode& link) const { return tree_->targets.at(link.number); }
+    /// The same as nodes(), for whoever needs nothing else any more.
+    [[nodiscard]] ViewNodes take_nodes() { return std::move(change().nodes); }
     /// Names of the directories below the modules root, wanted or not, sorted.
     [[nodiscard]] std::vector<std::string> kernels() const;
     [[nodiscard]] const std::set<std::string>& warnings() const noexcept { return warnings_; }
@@ -72,6 +79,12 @@ public:
     [[nodiscard]] std::string real_path(const std::string& path) const;
 
 private:
+    struct Tree {
+        ViewNodes nodes;
+        std::vector<std::string> targets;  ///< of symlinks, also of those that are gone
+    };
+    [[nodiscard]] Tree& change();
+    [[nodiscard]] ViewNode link_to(std::string target);
     [[nodiscard]] bool is_on_way(const std::string& path) const;
     void check_way(const std::string& path, const LayerEntry& entry);
     void pass_link(const std::string& path, const LayerEntry& entry);
@@ -99,12 +112,12 @@ private:
     std::set<std::string> way_links_;  ///< those followed at this moment
     std::map<std::string, std::string> moved_;  ///< of the finished view: asked path -> path in the image, where they differ
     const Limits* limits_;
-    std::map<std::string, ViewNode> nodes_;
-    std::map<std::string, std::size_t> kernel_dirs_;  ///< name -> layer
+    std::shared_ptr<Tree> tree_ = std::make_shared<Tree>();  ///< shared by copies of the view until one of them changes
+    std::map<std::string, std::uint32_t> kernel_dirs_;  ///< name -> layer
     std::set<std::string> ignored_;                   ///< paths of links that are left out on purpose
     std::set<std::string> whiteouts_;                 ///< of the current layer
     std::set<std::string> warnings_;
-    std::size_t layer_ = 0;
+    std::uint32_t layer_ = 0;
     std::uint64_t entries_ = 0;
     std::uint64_t bytes_ = 0;
     ContentId next_content_ = 0;

@@ -67,7 +67,7 @@ void LayerView::pass_link(const std::string& path, const LayerEntry& entry) {
 void LayerView::take_way_link(const std::string& path, const LayerEntry& entry) {
     check_target(path, entry);
     const auto below = [&](const auto& item) { return is_in(item->first, path); };
-    for (auto item = nodes_.lower_bound(path); item != nodes_.end() && item->first.starts_with(path); ++item) {
+    for (auto item = nodes().lower_bound(path); item != nodes().end() && item->first.starts_with(path); ++item) {
         if (below(item) && item->second.layer == layer_) {
             throw off_way("expected no entry below a symbolic link, found", item->first);
         }
@@ -110,7 +110,7 @@ void LayerView::turn() {
         way_.pass(before.modules_root + "/" + kernel);
     }
     way_.pass(before.firmware_root);
-    std::erase_if(nodes_, [&](const auto& item) { return !wanted_.covers(item.first); });
+    std::erase_if(change().nodes, [&](const auto& item) { return !wanted_.covers(item.first); });
     std::erase_if(ignored_, [&](const std::string& link) { return !wanted_.covers(link); });
     if (other_root) {
         kernel_dirs_.clear();
@@ -156,8 +156,9 @@ void LayerView::move_to_asked(const std::map<std::string, std::string>& ends) {
             kernel_dirs_.try_emplace(asked_.kernels[i], layer_);
         }
     }
-    std::map<std::string, ViewNode> moved;
-    for (const auto& [path, node] : nodes_) {
+    ViewNodes moved;
+    for (ViewNodes from = take_nodes(); !from.empty(); from.erase(from.begin())) {
+        const auto& [path, node] = *from.begin();
         for (const std::string& asked : asked_paths(path)) {
             ViewNode there = node;
             if (node.kind == EntryKind::symlink && wanted_.kernels != asked_.kernels) {
@@ -166,13 +167,15 @@ void LayerView::move_to_asked(const std::map<std::string, std::string>& ends) {
                     const std::string way = std::filesystem::path("/" + end).lexically_relative("/" + std::string(parent_of(asked))).native();
                     nearest = nearest.empty() || way.size() < nearest.size() ? way : nearest;
                 }
-                there.target = nearest.empty() ? node.target : nearest;
+                if (!nearest.empty()) {
+                    there.number = link_to(std::move(nearest)).number;
+                }
             }
-            moved[asked] = std::move(there);
+            moved[asked] = there;
             moved_[asked] = path;
         }
     }
-    nodes_ = std::move(moved);
+    change().nodes = std::move(moved);
     wanted_ = here_ = asked_;
 }
 

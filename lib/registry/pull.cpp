@@ -26,11 +26,9 @@ namespace kmm::registry {
 namespace {
 
 /// The identity of files that have no manifest: the digest of their list, as sha256sum writes it.
-std::string digest_of_files(const std::vector<ExtractedFile>& files) {
+std::string digest_of_files(const ExtractedFiles& files) {
     Hasher hasher;
-    for (const ExtractedFile& file : files) {
-        hasher.update(file.digest() + "  " + file.path + "\n");
-    }
+    files.each([&](const ExtractedFile& file) { hasher.update(file.digest() + "  " + file.path + "\n"); });
     return hasher.finish().to_string();
 }
 
@@ -63,7 +61,8 @@ public:
         }
         warnings_.insert(notes_.begin(), notes_.end());
         result_.warnings.assign(warnings_.begin(), warnings_.end());
-        result_.files = staging_.publish(view_);
+        staging_.publish(view_);
+        result_.files = ExtractedFiles(std::make_shared<const ExtractedTree>(ExtractedTree{view_.take_nodes(), staging_.take_stored()}));
         if (result_.digest.empty()) {
             result_.digest = digest_of_files(result_.files);
         }
@@ -241,13 +240,6 @@ private:
 };
 
 }  // namespace
-
-const std::string& ExtractedFile::digest() const {
-    if (sha256.empty()) {
-        throw bug("the digest of a file is needed that was not hashed: " + path);
-    }
-    return sha256;
-}
 
 PullResult pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& http, sys::Clock& clock) {
     if (!parse_local_reference(request.reference)) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -85,11 +87,28 @@ struct ExtractedFile {
     [[nodiscard]] const std::string& digest() const;
 };
 
+struct ExtractedTree;
+
+/// The files that a pull extracted. Each is made when it is asked for, from the tree of the pull: an image may have 100,000.
+class ExtractedFiles {
+public:
+    ExtractedFiles() = default;  ///< none
+    explicit ExtractedFiles(std::shared_ptr<const ExtractedTree> tree);
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    /// Gives the first `most` files to `take`, sorted by path.
+    void each(const std::function<void(const ExtractedFile&)>& take, std::size_t most = SIZE_MAX) const;
+
+private:
+    std::shared_ptr<const ExtractedTree> tree_;
+    std::size_t size_ = 0;
+};
+
 struct PullResult {
     std::string reference;        ///< normalised
     std::string digest;           ///< of the platform manifest, "sha256:…"
     std::string index_digest;     ///< of the list or index, "" if there was none
-    std::vector<ExtractedFile> files;       ///< sorted by path
+    ExtractedFiles files;
     std::vector<std::string> kernels_found; ///< directories below <dir_name>/lib/modules, sorted
     std::vector<std::string> warnings;      ///< e.g. "image-command-ignored: modules.softdep"
     std::uint64_t bytes_downloaded = 0;

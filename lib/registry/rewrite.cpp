@@ -325,18 +325,21 @@ private:
         const auto kernels = view.kernels();
         kernels_.insert(kernels.begin(), kernels.end());
         warnings_.insert(view.warnings().begin(), view.warnings().end());
-        const std::vector<ExtractedFile> extracted = staging.publish(view);
+        staging.publish(view);
         std::vector<LayerFile> changed;
         std::set<std::string> seen;  // where files lie in the image: below a link in its place they would hide all that it leads to
-        for (const ExtractedFile& file : extracted) {
-            const std::string path = view.real_path(file.path.substr(1));
-            if (!is_wanted(file.path, view.wanted()) || !seen.insert(path).second) {
+        for (const auto& [below, node] : view.nodes()) {
+            const std::string asked = "/" + below;
+            const std::string path = view.real_path(below);
+            if (node.kind != EntryKind::file || !is_wanted(asked, view.wanted()) || !seen.insert(path).second) {
                 continue;
             }
             check_deadline();
-            const std::string place = directory + file.path;
-            RewrittenFile report{file.path, config.platform.to_string(), file.size, file.digest(), file.digest()};
-            auto bytes = with_context([&] { return base::escape(file.path); }, [&] { return request_.change(file.path, sys::read_file(place, source_.limits.file_bytes)); });
+            const std::string place = directory + asked;
+            const StoredFile& stored = staging.stored(node.number);
+            const std::string sum = stored.sha256.hex();
+            RewrittenFile report{asked, config.platform.to_string(), stored.size, sum, sum};
+            auto bytes = with_context([&] { return base::escape(asked); }, [&] { return request_.change(asked, sys::read_file(place, source_.limits.file_bytes)); });
             if (bytes) {
                 report.after = digest_of(*bytes).hex;
                 report.size = bytes->size();
@@ -344,7 +347,7 @@ private:
             if (report.after != report.before) {
                 sys::LinuxFileOps ops;
                 sys::write_file_atomically(ops, place, *bytes);
-                changed.push_back({path, view.nodes().at(file.path.substr(1)).executable, [place, cap = source_.limits.file_bytes] { return sys::read_file(place, cap); }});
+                changed.push_back({path, node.executable, [place, cap = source_.limits.file_bytes] { return sys::read_file(place, cap); }});
             }
             result_.files.push_back(std::move(report));
         }

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <system_error>
 
@@ -154,13 +154,50 @@ void Staging::append(std::string_view bytes) {
     }
 }
 
+FileSum::FileSum(const image::Digest& digest) {
+    const auto bytes = base::from_hex(digest.hex);
+    if (digest.algorithm != image::DigestAlgorithm::sha256 || !bytes || bytes->size() != bytes_.size()) {
+        throw bug("expected the SHA-256 of a file, found " + digest.to_string());
+    }
+    std::copy(bytes->begin(), bytes->end(), bytes_.begin());
+}
+
+std::string FileSum::hex() const { return bytes_ == std::array<std::uint8_t, 32>{} ? std::string() : base::to_hex(bytes_); }
+
+const std::string& ExtractedFile::digest() const {
+    if (sha256.empty()) {
+        throw bug("the digest of a file is needed that was not hashed: " + path);
+    }
+    return sha256;
+}
+
+ExtractedFiles::ExtractedFiles(std::shared_ptr<const ExtractedTree> tree) : tree_(std::move(tree)) {
+    for (const auto& [path, node] : tree_->nodes) {
+        size_ += node.kind == EntryKind::file ? 1 : 0;
+    }
+}
+
+void ExtractedFiles::each(const std::function<void(const ExtractedFile&)>& take, std::size_t most) const {
+    if (size_ == 0) {
+        return;
+    }
+    std::size_t count = 0;
+    for (auto item = tree_->nodes.begin(); item != tree_->nodes.end() && count < most; ++item) {
+        if (item->second.kind == EntryKind::file) {
+            const StoredFile& content = tree_->contents.at(item->second.number);
+            take({"/" + item->first, content.size, content.sha256.hex()});
+            ++count;
+        }
+    }
+}
+
 void Staging::end_file(StoredFile stored) {
     const int fd = file_.release();
     if (::close(fd) != 0) {
         const int saved = errno;
         throw from_errno(saved, "writing a file of the image in " + out_dir_);
     }
-    stored_.push_back(std::move(stored));
+    stored_.push_back(stored);
 }
 
 void Staging::forget_after(std::size_t count) {
@@ -211,9 +248,8 @@ sys::Fd Staging::open_directory(const std::string& path, bool create) const {
     return at;
 }
 
-std::vector<ExtractedFile> Staging::publish(const LayerView& view) {
-    std::vector<ExtractedFile> result;
-    std::map<ContentId, std::string> placed;  // content -> the path it got first
+void Staging::publish(const LayerView& view) {
+    std::vector<const std::string*> placed(stored_.size(), nullptr);  // content -> the path it got first
     const auto fail = [&](int number, const std::string& path) {
         return from_errno(number, "making /" + base::escape(path) + " in " + out_dir_);
     };
@@ -234,34 +270,31 @@ std::vector<ExtractedFile> Staging::publish(const LayerView& view) {
             continue;
         }
         if (node.kind == EntryKind::symlink) {
-            if (::symlinkat(node.target.c_str(), directory.get(), name.c_str()) != 0) {
+            if (::symlinkat(view.target(node).c_str(), directory.get(), name.c_str()) != 0) {
                 const int saved = errno;
                 throw fail(saved, path);
             }
             continue;
         }
-        const auto first = placed.find(node.content);
-        if (first == placed.end()) {
-            if (::fchmodat(work_.get(), work_name(node.content).c_str(), node.executable ? 0755 : 0644, 0) != 0 ||
-                ::renameat(work_.get(), work_name(node.content).c_str(), directory.get(), name.c_str()) != 0) {
+        const std::string*& first = placed.at(node.number);
+        if (first == nullptr) {
+            if (::fchmodat(work_.get(), work_name(node.number).c_str(), node.executable ? 0755 : 0644, 0) != 0 ||
+                ::renameat(work_.get(), work_name(node.number).c_str(), directory.get(), name.c_str()) != 0) {
                 const int saved = errno;
                 throw fail(saved, path);
             }
-            placed.emplace(node.content, path);
+            first = &path;
         } else {
-            const sys::Fd other = open_directory(std::string(parent_of(first->second)), false);
-            if (::linkat(other.get(), std::string(name_of(first->second)).c_str(), directory.get(), name.c_str(), 0) != 0) {
+            const sys::Fd other = open_directory(std::string(parent_of(*first)), false);
+            if (::linkat(other.get(), std::string(name_of(*first)).c_str(), directory.get(), name.c_str(), 0) != 0) {
                 const int saved = errno;
                 throw fail(saved, path);
             }
         }
-        const StoredFile& stored = stored_.at(node.content);
-        result.push_back(ExtractedFile{"/" + path, stored.size, stored.sha256});
     }
     move_out(view);
     sys::remove_tree(out_dir_ + "/" + k_work);
     owned_ = false;
-    return result;
 }
 
 /// The finished tree becomes visible: a rename for each top-level name, which is on record before.

@@ -2,22 +2,43 @@
 // The private directory that a pull writes into: numbered files first, the finished tree at the end, nothing on failure.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "image/digest.hpp"
 #include "registry/layer_view.hpp"
 #include "registry/puller.hpp"
 #include "sys/fd.hpp"
 
 namespace kmm::registry {
 
+/// The SHA-256 of a file, in 32 bytes; or that it was not hashed.
+class FileSum {
+public:
+    FileSum() = default;  ///< not hashed
+    explicit FileSum(const image::Digest& digest);
+    /// In lower-case hex; "" if it was not hashed.
+    [[nodiscard]] std::string hex() const;
+
+private:
+    std::array<std::uint8_t, 32> bytes_{};  ///< all zero if it was not hashed: no file is known whose sum that is
+};
+
 /// A file that was written under its number.
 struct StoredFile {
     std::uint64_t size = 0;
-    std::string sha256;  ///< "" if it was not hashed
+    FileSum sha256;
+};
+
+/// What ExtractedFiles is made of.
+struct ExtractedTree {
+    ViewNodes nodes;
+    std::vector<StoredFile> contents;  ///< by ContentId
 };
 
 /// Owns what a pull puts below `out_dir` until publish() has succeeded; removes it all otherwise. Every path is opened
@@ -43,13 +64,15 @@ public:
     /// How many contents are complete, and the return to that: later ones, and one that was begun, are removed. Errors: io.
     [[nodiscard]] std::size_t count() const noexcept { return stored_.size(); }
     void forget_after(std::size_t count);
-    /// A complete content, before publish(). Errors: io.
     [[nodiscard]] const StoredFile& stored(ContentId id) const { return stored_.at(id); }
+    /// All of them, for whoever needs nothing else any more.
+    [[nodiscard]] std::vector<StoredFile> take_stored() { return std::move(stored_); }
+    /// A complete content, before publish(). Errors: io.
     [[nodiscard]] sys::Fd open_content(ContentId id) const;
 
-    /// Moves the files of `view` to their paths, makes its links and directories, removes what is left over. Returns the
-    /// files, sorted by path. Errors: io; everything is removed then.
-    [[nodiscard]] std::vector<ExtractedFile> publish(const LayerView& view);
+    /// Moves the files of `view` to their paths, makes its links and directories, removes what is left over.
+    /// Errors: io; everything is removed then.
+    void publish(const LayerView& view);
 
 private:
     [[nodiscard]] sys::Fd open_directory(const std::string& path, bool create) const;

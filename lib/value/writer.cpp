@@ -74,7 +74,32 @@ void append_scalar_json(std::string& out, const Node& node) {
     }
 }
 
-void append_json(std::string& out, const Node& node, bool pretty, std::size_t indent) {
+constexpr std::size_t k_piece = 64U << 10U;
+
+/// Where the items of a long sequence come from, and where the text goes meanwhile.
+struct Spill {
+    const LongSequence& sequence;
+    const std::function<void(std::string_view)>& out;
+};
+
+bool is_long(const Node& node, const Spill* spill) noexcept { return spill != nullptr && spill->sequence.place == &node; }
+
+/// Calls `take`, which adds to `out`, with the items of `node`.
+template <typename Take>
+void each_item(std::string& out, const Node& node, const Spill* spill, const Take& take) {
+    if (!is_long(node, spill)) {
+        for (const auto& item : node.items()) take(item);
+        return;
+    }
+    spill->sequence.items([&](const Node& item) {
+        take(item);
+        if (out.size() < k_piece) return;
+        spill->out(out);
+        out.clear();
+    });
+}
+
+void append_json(std::string& out, const Node& node, bool pretty, std::size_t indent, const Spill* spill = nullptr) {
     const auto line = [&](std::size_t width) {
         if (!pretty) return;
         out += '\n';
@@ -88,17 +113,17 @@ void append_json(std::string& out, const Node& node, bool pretty, std::size_t in
             line(indent + 2);
             append_quoted(out, member.key);
             out += pretty ? ": " : ":";
-            append_json(out, member.value, pretty, indent + 2);
+            append_json(out, member.value, pretty, indent + 2, spill);
         }
         if (done > 0) line(indent);
         out += '}';
     } else if (node.is_sequence()) {
         out += '[';
-        for (const auto& item : node.items()) {
+        each_item(out, node, spill, [&](const Node& item) {
             if (done++ > 0) out += ',';
             line(indent + 2);
-            append_json(out, item, pretty, indent + 2);
-        }
+            append_json(out, item, pretty, indent + 2, spill);
+        });
         if (done > 0) line(indent);
         out += ']';
     } else {
@@ -140,8 +165,8 @@ void append_literal(std::string& out, std::string_view text, std::size_t indent)
     }
 }
 
-void append_members(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent);
-void append_items(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent);
+void append_members(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent, const Spill* spill);
+void append_items(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent, const Spill* spill);
 
 /// A value without block children, and its line end. `indent` is the parent's.
 void append_inline(std::string& out, const Node& node, std::size_t indent) {
@@ -164,7 +189,7 @@ void append_inline(std::string& out, const Node& node, std::size_t indent) {
 /// YAML 1.2, 7.4.2: a key on one line with its value has at most 1024 characters.
 constexpr std::size_t k_simple_key_max = 1000;
 
-void append_members(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent) {
+void append_members(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent, const Spill* spill) {
     std::size_t width = first_indent;
     for (const auto& member : node.members()) {
         out.append(width, ' ');
@@ -179,10 +204,10 @@ void append_members(std::string& out, const Node& node, std::size_t indent, std:
         out += ':';
         if (!member.value.members().empty()) {
             out += '\n';
-            append_members(out, member.value, indent + 2, indent + 2);
-        } else if (!member.value.items().empty()) {
+            append_members(out, member.value, indent + 2, indent + 2, spill);
+        } else if (!member.value.items().empty() || is_long(member.value, spill)) {
             out += '\n';
-            append_items(out, member.value, indent, indent);
+            append_items(out, member.value, indent, indent, spill);
         } else {
             out += ' ';
             append_inline(out, member.value, indent);
@@ -190,19 +215,29 @@ void append_members(std::string& out, const Node& node, std::size_t indent, std:
     }
 }
 
-void append_items(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent) {
+void append_items(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent, const Spill* spill) {
     std::size_t width = first_indent;
-    for (const auto& item : node.items()) {
+    each_item(out, node, spill, [&](const Node& item) {
         out.append(width, ' ');
         width = indent;
         out += "- ";
         if (!item.members().empty()) {
-            append_members(out, item, indent + 2, 0);
+            append_members(out, item, indent + 2, 0, spill);
         } else if (!item.items().empty()) {
-            append_items(out, item, indent + 2, 0);
+            append_items(out, item, indent + 2, 0, spill);
         } else {
             append_inline(out, item, indent);
         }
+    });
+}
+
+void append_yaml(std::string& out, const Node& node, const Spill* spill) {
+    if (!node.members().empty()) {
+        append_members(out, node, 0, 0, spill);
+    } else if (!node.items().empty() || is_long(node, spill)) {
+        append_items(out, node, 0, 0, spill);
+    } else {
+        append_inline(out, node, 0);
     }
 }
 
@@ -223,14 +258,20 @@ std::string to_json_pretty(const Node& node) {
 
 std::string to_yaml(const Node& node) {
     std::string out;
-    if (!node.members().empty()) {
-        append_members(out, node, 0, 0);
-    } else if (!node.items().empty()) {
-        append_items(out, node, 0, 0);
-    } else {
-        append_inline(out, node, 0);
-    }
+    append_yaml(out, node, nullptr);
     return out;
+}
+
+void write(const Node& node, Form form, const LongSequence& sequence, const std::function<void(std::string_view)>& out) {
+    const Spill spill{sequence, out};
+    std::string text;
+    if (form == Form::yaml) {
+        append_yaml(text, node, &spill);
+    } else {
+        append_json(text, node, form == Form::json_pretty, 0, &spill);
+        text += '\n';
+    }
+    out(text);
 }
 
 }  // namespace kmm::value

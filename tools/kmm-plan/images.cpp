@@ -123,8 +123,9 @@ private:
         wish.release = question.resolved->kernel;
         wish.has_firmware = !wanted.firmware_path.empty();
         const auto below = std::filesystem::path("/" + wanted.firmware_path + "/").lexically_normal().native();
-        for (const auto& file : pulled.files)
+        pulled.files.each([&](const registry::ExtractedFile& file) {
             if (wish.has_firmware && file.path.starts_with(below)) wish.firmware.push_back(file.path.substr(below.size()));
+        });
         std::sort(wish.firmware.begin(), wish.firmware.end());
         wish.signatures = kernel::check_signatures(index, question.trusted->certificates);
         wish.certificates_given = !question.trusted->certificates.empty();

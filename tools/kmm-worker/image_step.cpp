@@ -196,7 +196,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     const std::string& root = image.directory.path();
     const std::string directory = (std::filesystem::path(root + "/" + request.dir_name).lexically_normal() / "lib/modules" / kernel).native();
     std::map<std::string, std::string> sums;
-    for (const auto& file : image.pulled.files) sums.emplace_hint(sums.end(), file.path, file.digest());
+    image.pulled.files.each([&](const registry::ExtractedFile& file) { sums.emplace_hint(sums.end(), file.path, file.digest()); });
     image.index = with_context([&] { return "image " + image.pulled.reference; }, [&] { return kmod::ModuleIndex::build(directory, root, sums); });
     if (!request.firmware_path.empty()) {
         image.firmware = std::filesystem::path(root + "/" + request.firmware_path).lexically_normal().native();

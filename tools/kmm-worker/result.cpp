@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::size_t k_termination_bytes = 4096;  // what the kubelet reads
 constexpr std::size_t k_whole_digest = 256;        // texts of this length hold one
+constexpr std::size_t k_termination_files = 100;   // more than the kubelet reads
+constexpr std::size_t k_piece = 64U << 10U;        // of a long output
 
 void set_text(value::Node& node, const char* key, const std::string& text) {
     if (!text.empty()) node.set(key, text);
@@ -88,9 +90,11 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
         context.console.out("\n" + cli::format_table(headers, rows, width));
     }
     if (!result.files.empty()) {
-        std::vector<std::vector<std::string>> rows;
-        for (const auto& file : result.files) rows.push_back({fmt::format("{}", file.size), file.digest().substr(0, wide ? 64 : 12), file.path});
-        context.console.out("\n" + cli::format_table({"SIZE", "SHA256", "FILE"}, rows, width));
+        context.console.out("\n");
+        const auto rows = [&](const auto& row) {
+            result.files.each([&](const registry::ExtractedFile& file) { row({fmt::format("{}", file.size), file.digest().substr(0, wide ? 64 : 12), file.path}); });
+        };
+        cli::print_table({"SIZE", "SHA256", "FILE"}, rows, width, [&](std::string_view text) { context.console.out(text); });
     }
     if (!result.signed_files.empty()) {
         std::vector<std::vector<std::string>> rows;
@@ -103,7 +107,25 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     for (const auto& warning : result.warnings) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
 }
 
-bool is_document(const cli::Context& context) { return context.output == "json" || context.output == "jsonl" || context.output == "yaml"; }
+value::Node file_node(const registry::ExtractedFile& file) {
+    return value::Node::mapping({{"path", file.path}, {"size", file.size}, {"sha256", file.digest()}});
+}
+
+/// The form of documents that -o asks for; nullopt for one for people.
+std::optional<value::Form> document_form(const cli::Context& context) {
+    if (context.output == "json") return value::Form::json_pretty;
+    if (context.output == "jsonl") return value::Form::json;
+    if (context.output == "yaml") return value::Form::yaml;
+    return std::nullopt;
+}
+
+/// The document with a sequence that is written as it is made; false for a form for people.
+bool print_document(const value::Node& node, const value::LongSequence& sequence, cli::Context& context) {
+    const auto form = document_form(context);
+    if (!form) return false;
+    value::write(node, *form, sequence, [&](std::string_view text) { context.console.out(text); });
+    return true;
+}
 
 /// Where the kubelet looks for a message; "" outside of a Pod.
 std::string termination_log() {
@@ -153,7 +175,7 @@ value::Node node_node(const kmod::NodeFacts& node) {
     return result;
 }
 
-value::Node to_node(const WorkerResult& result) {
+value::Node to_node(const WorkerResult& result, std::size_t most_files) {
     value::Node node = document("WorkerResult");
     node.set("verb", result.verb);
     node.set("outcome", result.outcome);
@@ -172,7 +194,7 @@ value::Node to_node(const WorkerResult& result) {
     node.set("modules", std::move(modules));
     if (!result.files.empty()) {
         value::Node files = value::Node::sequence();
-        for (const auto& file : result.files) files.push_back(value::Node::mapping({{"path", file.path}, {"size", file.size}, {"sha256", file.digest()}}));
+        result.files.each([&](const registry::ExtractedFile& file) { files.push_back(file_node(file)); }, most_files);
         node.set("files", std::move(files));
     }
     if (!result.signed_files.empty()) {
@@ -204,27 +226,27 @@ value::Node module_node(const std::string& name, const std::optional<kmod::LiveM
     return node;
 }
 
-bool print_document(const value::Node& node, cli::Context& context) {
-    if (context.output == "json") {
-        context.console.out(value::to_json_pretty(node));
-    } else if (context.output == "jsonl") {
-        context.console.out(value::to_json(node) + "\n");
-    } else if (context.output == "yaml") {
-        context.console.out(value::to_yaml(node));
-    } else {
-        return false;
-    }
-    return true;
-}
+bool print_document(const value::Node& node, cli::Context& context) { return print_document(node, {}, context); }
 
 void print_result(const WorkerResult& result, cli::Context& context) {
-    if (is_document(context)) {
-        (void)print_document(to_node(result), context);
+    if (document_form(context)) {
+        const value::Node node = to_node(result, 0);
+        const auto files = [&](const std::function<void(const value::Node&)>& take) {
+            result.files.each([&](const registry::ExtractedFile& file) { take(file_node(file)); });
+        };
+        (void)print_document(node, {result.files.empty() ? nullptr : node.find("files"), files}, context);
         return;
     }
     if (context.output == "name") {
         for (const auto& module : result.modules) context.console.out(module.name + "\n");
-        for (const auto& file : result.files) context.console.out(file.path + "\n");
+        std::string paths;
+        result.files.each([&](const registry::ExtractedFile& file) {
+            paths += file.path + "\n";
+            if (paths.size() < k_piece) return;
+            context.console.out(paths);
+            paths.clear();
+        });
+        context.console.out(paths);
         for (const auto& entry : result.signed_files) context.console.out(entry.file.path + "\n");
         return;
     }
@@ -279,7 +301,7 @@ void leave_termination_message(const value::Node& node) {
 
 Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body) {
     const WorkerResult result = body();
-    if (!termination_log().empty()) leave_termination_message(to_node(result));
+    if (!termination_log().empty()) leave_termination_message(to_node(result, k_termination_files));
     print_result(result, context);
     return Exit::ok;
 }

@@ -2,6 +2,7 @@
 // The documents kmm-worker prints, and their form for people.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -31,7 +32,7 @@ struct WorkerResult {
     kmod::NodeFacts node;
     std::string image, digest;
     std::vector<kmod::ModuleReport> modules;
-    std::vector<registry::ExtractedFile> files;  ///< of pull
+    registry::ExtractedFiles files;     ///< of pull
     std::string source, source_digest;  ///< of sign: the image as it was
     kmod::ModuleSignature signature;    ///< of sign: what the modules have now
     std::vector<SignedFile> signed_files;
@@ -41,7 +42,8 @@ struct WorkerResult {
     bool forced = false;    ///< checks of the kernel were switched off, as the user confirmed
 };
 
-[[nodiscard]] value::Node to_node(const WorkerResult& result);
+/// The document, with at most `files` of the extracted files.
+[[nodiscard]] value::Node to_node(const WorkerResult& result, std::size_t files);
 /// kind ModuleStatus of one module; `live` nullopt is state absent.
 [[nodiscard]] value::Node module_node(const std::string& name, const std::optional<kmod::LiveModule>& live);
 /// {"name","kernel","bootID","architecture"}.

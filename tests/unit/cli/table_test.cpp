@@ -26,6 +26,28 @@ TEST_SUITE("cli::unit") {
         CHECK(format_table({"A", "B", "C"}, rows, 1) == "A         B         C\n0123456…  0123456…  0123456…\n");
     }
 
+    TEST_CASE("a table whose rows are not kept is the same") {
+        std::vector<std::vector<std::string>> rows = {{"é", "x", "a\x1b[31m\nb"}, {"ab", "y"}, {"1", "2", "3", "4"}, {"0123456789", "0123456789", "0123456789"}};
+        for (const std::size_t count : {std::size_t{0}, std::size_t{4}, std::size_t{9000}}) {
+            rows.resize(count, {"a", "b", "c"});
+            for (const std::size_t width : {std::size_t{0}, std::size_t{31}, std::size_t{1}}) {
+                CAPTURE(count);
+                CAPTURE(width);
+                std::string text;
+                std::size_t longest = 0;
+                const auto each = [&](const auto& row) {
+                    for (const auto& cells : rows) row(cells);
+                };
+                print_table({"A", "B", "C"}, each, width, [&](std::string_view piece) {
+                    text += piece;
+                    longest = std::max(longest, piece.size());
+                });
+                CHECK(text == format_table({"A", "B", "C"}, rows, width));
+                CHECK(longest < 70'000);
+            }
+        }
+    }
+
     TEST_CASE("properties") {
         CHECK(format_properties({{"module", "a"}, {"to", "v2"}, {"empty", ""}}) == "module   a\nto       v2\nempty\n");
     }

@@ -90,11 +90,11 @@ void check_same(const Outcome& found, const Outcome& expected) {
     CHECK(found.modes == expected.modes);
     CHECK(found.result.digest == expected.result.digest);
     CHECK(found.result.kernels_found == expected.result.kernels_found);
-    REQUIRE(found.result.files.size() == expected.result.files.size());
-    for (std::size_t i = 0; i < found.result.files.size(); ++i) {
-        CHECK(found.result.files[i].path == expected.result.files[i].path);
-        CHECK(found.result.files[i].size == expected.result.files[i].size);
-        CHECK(found.result.files[i].sha256 == expected.result.files[i].sha256);
+    REQUIRE(found.listed.size() == expected.listed.size());
+    for (std::size_t i = 0; i < found.listed.size(); ++i) {
+        CHECK(found.listed[i].path == expected.listed[i].path);
+        CHECK(found.listed[i].size == expected.listed[i].size);
+        CHECK(found.listed[i].sha256 == expected.listed[i].sha256);
     }
 }
 

@@ -208,7 +208,7 @@ TEST_CASE("M02 what other bytes of the right size made in the first try leaves n
             CHECK(outcome.files.contains(k_modules + "/good.ko"));
             CHECK(outcome.files.at(k_modules + "/good.ko").substr(0, 14) == "good.kogood.ko");
             CHECK(outcome.result.warnings.empty());
-            CHECK(outcome.result.files.size() == 2);
+            CHECK(outcome.listed.size() == 2);
         }
     }
 }

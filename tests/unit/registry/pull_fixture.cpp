@@ -61,6 +61,7 @@ Outcome pull_from(const FakeRegistry& registry, const std::function<void(registr
     net::CurlHttpClient http;
     try {
         outcome.result = registry::pull(request, out, http, clock);
+        outcome.result.files.each([&](const registry::ExtractedFile& file) { outcome.listed.push_back(file); });
     } catch (const Error& error) {
         outcome.error = error;
     }

@@ -42,6 +42,7 @@ public:
 struct Outcome {
     std::optional<Error> error;
     registry::PullResult result;
+    std::vector<registry::ExtractedFile> listed;  ///< result.files
     std::map<std::string, std::string> files;  ///< path below the directory -> content, "-> TARGET" for links
     std::map<std::string, unsigned> modes;     ///< of the regular files
     std::size_t attributes = 0;                ///< extended attributes of all files, but for the system's SELinux label

@@ -27,11 +27,11 @@ TEST_CASE("a good image is pulled, plain, gzip and zstd") {
     CHECK(outcome.files == std::map<std::string, std::string>{{k_modules + "/a.ko", "module a"},
                                                               {k_modules + "/sub/b.ko", std::string(700'000, 'b')},
                                                               {"firmware/x/fw.bin", "firmware"}});
-    REQUIRE(outcome.result.files.size() == 3);
-    CHECK(outcome.result.files[0].path == "/firmware/x/fw.bin");
-    CHECK(outcome.result.files[1].path == "/" + k_modules + "/a.ko");
-    CHECK(outcome.result.files[1].size == 8);
-    CHECK("sha256:" + outcome.result.files[1].sha256 == sha256("module a"));
+    REQUIRE(outcome.listed.size() == 3);
+    CHECK(outcome.listed[0].path == "/firmware/x/fw.bin");
+    CHECK(outcome.listed[1].path == "/" + k_modules + "/a.ko");
+    CHECK(outcome.listed[1].size == 8);
+    CHECK("sha256:" + outcome.listed[1].sha256 == sha256("module a"));
     CHECK(outcome.result.kernels_found == std::vector<std::string>{k_kernel, "other"});
     CHECK(outcome.result.warnings.empty());
     CHECK(outcome.result.index_digest.empty());
@@ -43,7 +43,7 @@ TEST_CASE("a modprobe.d among the wanted files is reported, and extracted like a
                                      [](auto& request) { request.limits.ratio = 1'000'000; });
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
     CHECK(outcome.files == std::map<std::string, std::string>{{k_modules + "/a.ko", "a"}, {k_modules + "/modprobe.d/a.conf", text}});
-    CHECK(outcome.result.files[1].size == text.size());
+    CHECK(outcome.listed[1].size == text.size());
     CHECK(outcome.warned("image-command-ignored: /" + k_modules + "/modprobe.d/a.conf: 1 install or remove line"));
     CHECK(outcome.warned("image-command-ignored: /etc/modprobe.d/b.conf"));
 }

@@ -48,7 +48,7 @@ TEST_CASE("modules in /lib/modules of a usr-merged image, in one reading") {
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
     CHECK(outcome.files == Files{{k_root_modules + "/a.ko", "a"}, {k_root_modules + "/sub/b.ko", "b"}, {k_root_modules + "/l.ko", "-> sub/../a.ko"}});
     CHECK(outcome.result.kernels_found == std::vector<std::string>{"5.10", k_kernel});
-    CHECK(outcome.result.files.at(0).path == "/" + k_root_modules + "/a.ko");
+    CHECK(outcome.listed.at(0).path == "/" + k_root_modules + "/a.ko");
     CHECK(blobs == 3);  // the configuration and each layer once
     const Outcome all = pull_layers({base, top}, [](auto& request) { at_root(request); request.all_kernels = true; request.kernels.clear(); });
     CHECK(all.files.size() == 4);

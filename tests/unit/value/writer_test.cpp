@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -86,6 +87,33 @@ TEST_SUITE("value::writer") {
         }
         for (const std::string text : {"a", "yess", "_1", "v1.2", "kmm.node.kubernetes.io/x", "nvidia_peer-mem", "Truely"}) {
             CHECK(to_yaml(Node(text)) == text + "\n");
+        }
+    }
+
+    TEST_CASE("a sequence that is made while it is written gives the same text") {
+        for (const std::size_t count : {std::size_t{1}, std::size_t{3}, std::size_t{5000}}) {
+            CAPTURE(count);
+            std::vector<Node> items{Node::mapping({{"path", "a: b"}, {"list", Node::sequence({1, "x"})}}), Node("text"), Node::sequence()};
+            items.resize(count, Node::mapping({{"path", "/a"}, {"size", 1}}));
+            Node whole = Node::mapping({{"before", Node::sequence()}, {"files", Node::sequence(items)}, {"after", 1}});
+            Node empty = whole;
+            empty.find("files")->items().clear();
+            const LongSequence sequence{empty.find("files"), [&](const auto& take) {
+                for (const auto& item : items) take(item);
+            }};
+            const auto written = [&](Form form) {
+                std::string text;
+                std::size_t longest = 0;
+                write(empty, form, sequence, [&](std::string_view piece) {
+                    text += piece;
+                    longest = std::max(longest, piece.size());
+                });
+                CHECK(longest < 70'000);
+                return text;
+            };
+            CHECK(written(Form::json) == to_json(whole) + "\n");
+            CHECK(written(Form::json_pretty) == to_json_pretty(whole));
+            CHECK(written(Form::yaml) == to_yaml(whole));
         }
     }
 
