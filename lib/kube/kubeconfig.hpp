@@ -65,6 +65,9 @@ struct ConfigRequest {
 /// True if load_connection has anything to read: a named file, an existing one of the others, or a service account.
 [[nodiscard]] bool connection_configured(const ConfigRequest& request);
 
+/// "names FILE, which is not there" where connection_configured() is false although KUBECONFIG says something; else "".
+[[nodiscard]] std::string absent_kubeconfig(const ConfigRequest& request);
+
 /// Finds the connection, as kubectl does: --kubeconfig, else KUBECONFIG (absent files are left out; of clusters, users,
 /// contexts and current-context the first file that has the name counts, whole entries), else HOME/.kube/config, else the
 /// service account of the Pod. Certificates named by path are read, relative to the file that names them. Nothing is sent.

@@ -216,6 +216,11 @@ bool connection_configured(const ConfigRequest& request) {
     return std::any_of(files.begin(), files.end(), exists) || has_account(request);
 }
 
+std::string absent_kubeconfig(const ConfigRequest& request) {
+    if (request.variable.empty() || connection_configured(request)) { return ""; }
+    return fmt::format("names {}, which is not there", base::escape(request.variable));
+}
+
 Connection load_connection(const ConfigRequest& request) {
     const MergedConfig merged = merged_of(request);
     const bool is_empty = merged.contexts.empty() && merged.clusters.empty() && merged.current_context.empty();

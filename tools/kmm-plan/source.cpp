@@ -12,6 +12,7 @@
 #include "cluster/documents.hpp"
 #include "cluster/selector.hpp"
 #include "kmm-plan/live.hpp"
+#include "kube/kubeconfig.hpp"
 #include "plan/lint.hpp"
 #include "plan/validate.hpp"
 #include "sys/file_ops.hpp"
@@ -87,7 +88,9 @@ Place place_of(const cli::Args& args, bool has_documents) {
     if (directory || (args.get("cluster") && !has_documents)) { return Place::directory; }
     if (has_documents) { return Place::documents; }
     if (finds_api_server(args)) { return Place::api_server; }
-    throw Error(Exit::usage, "no-source", "no cluster given, expected one of --cluster, --kubeconfig or -f")
+    Error error(Exit::usage, "no-source", "no cluster given, expected one of --cluster, --kubeconfig or -f");
+    if (auto absent = kube::absent_kubeconfig(kube::request_from_environment()); !absent.empty()) { error.detail("KUBECONFIG", std::move(absent)); }
+    throw std::move(error)
         .detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file")
         .detail("api server", "--kubeconfig FILE, --context NAME, KUBECONFIG or ~/.kube/config")
         .detail("documents", "-f FILE|DIR|-: YAML, JSON, output of kubectl get -o json")

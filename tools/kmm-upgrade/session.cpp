@@ -175,7 +175,9 @@ std::string Session::cluster_place(const std::string& recorded) const {
     if (const auto given = args_.get("cluster")) return absolute(*given);
     if (!recorded.empty()) return recorded;
     if (kube::connection_configured(kube::request_from_environment())) return live_place(args_);
-    throw Error(Exit::usage, "no-cluster", "no cluster is named")
+    Error error(Exit::usage, "no-cluster", "no cluster is named");
+    if (auto absent = kube::absent_kubeconfig(kube::request_from_environment()); !absent.empty()) error.detail("KUBECONFIG", std::move(absent));
+    throw std::move(error)
         .detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file")
         .detail("api server", "--kubeconfig FILE, --context NAME, KUBECONFIG or ~/.kube/config")
         .hint("--cluster DIR");

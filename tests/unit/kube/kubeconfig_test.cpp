@@ -162,6 +162,13 @@ TEST_CASE("kubeconfig: --kubeconfig over KUBECONFIG over ~/.kube/config over the
     request.service_host = "fd00::1";
     request.service_port = "443";
     CHECK(connection_configured(request));
+    request.variable = "/absent";
+    CHECK(absent_kubeconfig(request).empty());  // the account does
+    request.service_host.clear();
+    CHECK(absent_kubeconfig(request) == "names /absent, which is not there");
+    request.variable.clear();
+    CHECK(absent_kubeconfig(request).empty());
+    request.service_host = "fd00::1";
     const Connection account = load_connection(request);
     CHECK(account.server == "https://[fd00::1]:443");
     CHECK(account.token_file == request.account_directory + "/token");
