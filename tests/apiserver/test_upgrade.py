@@ -333,12 +333,13 @@ class Scale(ClusterCase):
         self.assertLessEqual(many, few + 1)
 
     def test_what_a_step_adds_to_its_pods(self):
-        """A second at most, or what four times as many plain writes take on a machine that is busy otherwise; the best of three."""
+        """A second at most; on a machine that is busy otherwise, what six times as many plain writes take: each request of a step wakes
+        five processes, one after the other. The best of three counts."""
         for attempt in range(3):
             name = f"scale-self-500-{attempt}"
             requests, rest = self.requests_per_node(500, "self", name)
             self.assertLessEqual(requests, 80)
-            limit = max(1.0, 4 * requests * self.plain_write(f"{name}-a"))
+            limit = max(1.0, 6 * requests * self.plain_write(f"{name}-a"))
             print(f"a step takes {rest:.2f} s besides its Pods, at most {limit:.2f} s")
             if rest <= limit:
                 return
