@@ -62,7 +62,6 @@ int errno_of(const std::string& name) {
         const char* known = strerrorname_np(number);
         if (known != nullptr && name == known) return number;
     }
-    if (name == "EOPNOTSUPP") return EOPNOTSUPP;
     give_up("unknown error " + name);
 }
 
