@@ -20,6 +20,7 @@
 #include "drive/dry_run.hpp"
 #include "drive/prepare.hpp"
 #include "drive/prepare_apply.hpp"
+#include "support/sanitized.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/replay.hpp"
 #include "value/reader.hpp"
@@ -27,11 +28,7 @@
 namespace kmm::drive::test {
 
 /// Sanitizers make a walk several times slower: they look at every fourth point where a run may be cut off, the plain build at all.
-#ifdef KMM_SANITIZED
-inline constexpr int k_stride = 4;
-#else
-inline constexpr int k_stride = 1;
-#endif
+inline const int k_stride = kmm::test::sanitized() ? 4 : 1;
 
 /// Time that only passes when somebody sleeps.
 class FakeClock final : public sys::Clock {

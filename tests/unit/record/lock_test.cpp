@@ -77,9 +77,9 @@ TEST_SUITE("record::unit") {
     }
 
     TEST_CASE("of 50 processes that lock at once exactly one wins, the others learn who") {
-        constexpr int k_rounds = k_stride == 1 ? 20 : 3;
+        const int rounds = k_stride == 1 ? 20 : 3;
         constexpr int k_processes = 50;
-        for (int round = 0; round < k_rounds; ++round) {
+        for (int round = 0; round < rounds; ++round) {
             CAPTURE(round);
             const ScratchState scratch;
             Channel start;
@@ -111,7 +111,7 @@ TEST_SUITE("record::unit") {
             CHECK(winners == 1);
             CHECK(losers == k_processes - 1);
         }
-        MESSAGE("lock rounds: " << k_rounds << " of " << k_processes << " processes");
+        MESSAGE("lock rounds: " << rounds << " of " << k_processes << " processes");
     }
 
     TEST_CASE("the lock dies with its owner, whatever the text says") {
@@ -232,13 +232,13 @@ TEST_SUITE("record::unit") {
         const ScratchState scratch;
         sys::LinuxFileOps ops;
         const FixedClock clock;
-        constexpr int k_writes = k_stride == 1 ? 1500 : 300;
+        const int writes = k_stride == 1 ? 1500 : 300;
         const pid_t pid = ::fork();
         if (pid == 0) {
             StateDir state(scratch.path(), ops, clock);
             const Lock lock = state.lock(current_owner("start", clock));
             state.begin(payload_of(1));
-            for (int entry = 2; entry <= k_writes; ++entry) {
+            for (int entry = 2; entry <= writes; ++entry) {
                 if (entry % 100 == 0) {
                     static_cast<void>(StateDir(scratch.path(), ops, clock).load());
                 }
@@ -262,10 +262,10 @@ TEST_SUITE("record::unit") {
         }
         CHECK(WEXITSTATUS(status) == 0);
         const Loaded at_end = reader.load();
-        CHECK(at_end.entries.size() == k_writes);
+        CHECK(at_end.entries.size() == writes);
         CHECK(at_end.warnings.empty());
         CHECK(reader.read_snapshot().has_value());
         CHECK(reads > 10);
-        MESSAGE("reads while " << k_writes << " entries were written: " << reads << ", current snapshots among them: " << snapshots);
+        MESSAGE("reads while " << writes << " entries were written: " << reads << ", current snapshots among them: " << snapshots);
     }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "record/state_dir.hpp"
+#include "support/sanitized.hpp"
 #include "sys/clock.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/temp_dir.hpp"
@@ -23,11 +24,7 @@ public:
 };
 
 /// Sanitizers make forks and checksums tens of times slower; they look at the code, the plain build at all points.
-#ifdef KMM_SANITIZED
-inline constexpr std::size_t k_stride = 16;
-#else
-inline constexpr std::size_t k_stride = 1;
-#endif
+inline const std::size_t k_stride = kmm::test::sanitized() ? 16 : 1;
 
 inline constexpr int k_entries = 5;  ///< of the first run, its header included
 inline constexpr int k_steps = k_entries + 2;
