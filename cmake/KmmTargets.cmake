@@ -19,7 +19,8 @@ if(KMM_SANITIZE)
   target_compile_options(kmm_sanitize INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
                                                 -fno-sanitize=null,alignment,vptr,object-size -Wcast-align=strict
                                                 -fno-omit-frame-pointer)
-  target_link_options(kmm_options INTERFACE -fsanitize=address,undefined)
+  # At a fixed address: nobody relocates the sanitizers' 8 MB of tables at the start of each of the thousands of processes of the goldens.
+  target_link_options(kmm_options INTERFACE -fsanitize=address,undefined -no-pie)
   add_library(kmm_trace_pc STATIC ${CMAKE_CURRENT_LIST_DIR}/trace_pc.cpp)
   target_link_libraries(kmm_options INTERFACE kmm_trace_pc)
 endif()

@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::string_view k_identity_file = ".kmm-cluster-id";
 constexpr std::size_t k_depth_max = 32;
-/// A run reads the directory some thirty times a node; decoding YAML takes most of that time. Of a fleet that is written by
+/// A run reads the directory several times a node; decoding YAML takes most of that time. Of a fleet that is written by
 /// hand everything is kept, 16 MiB of text at most; of a larger one so many files.
 constexpr std::size_t k_kept_files_max = 1024;
 constexpr std::size_t k_kept_file_max = std::size_t{16} << 10U;
@@ -123,6 +123,9 @@ void decode_file(const std::string& path, std::string_view bytes, api::Objects& 
     }
 }
 
+/// NAMESPACE/NAME, or NAME of what has no namespace.
+std::string name_of(const api::ObjectMeta& meta) { return meta.namespace_.empty() ? meta.name : meta.namespace_ + "/" + meta.name; }
+
 /// Removes .NAME.PID-N.kmm-tmp files of processes that are gone.
 void remove_orphans(const std::string& directory) {
     for (const auto& entry : sys::list_directory(directory)) {
@@ -166,6 +169,23 @@ Snapshot DirectoryStore::read() {
     return read_locked();
 }
 
+Snapshot DirectoryStore::read_about(const Subject& subject) {
+    const std::lock_guard lock(mutex_);
+    Snapshot snapshot;
+    const auto& objects = snapshot.objects;
+    /// False if the object was moved, or may be new.
+    const auto read_one = [&](const Key& key, const auto& list) {
+        const auto at = files_.find(key);
+        if (at == files_.end()) return key.first == "NodeModulesConfig" && indexed_ && !read_image(config_file(key.second)).exists;
+        read_object(at->second, snapshot);
+        return std::any_of(list.begin(), list.end(), [&](const auto& object) { return name_of(object.meta) == key.second; });
+    };
+    const bool is_whole = (subject.node.empty() || (read_one({"Node", subject.node}, objects.nodes) &&
+                                                    read_one({"NodeModulesConfig", subject.node}, objects.node_modules_configs))) &&
+                          (subject.module.empty() || read_one({"Module", subject.module_namespace + "/" + subject.module}, objects.modules));
+    return is_whole && !has_errors(snapshot.diagnostics) ? snapshot : read_locked();
+}
+
 Snapshot DirectoryStore::read_locked() {
     struct stat info {};
     const int failed = ::stat(path_.c_str(), &info) != 0 ? errno : 0;
@@ -194,6 +214,7 @@ Snapshot DirectoryStore::read_locked() {
     for (const auto& config : snapshot.objects.node_modules_configs) {
         files_.emplace(Key("NodeModulesConfig", config.meta.name), config.meta.origin.file);
     }
+    for (const auto& module : snapshot.objects.modules) files_.emplace(Key("Module", name_of(module.meta)), module.meta.origin.file);
     faults_ = snapshot.diagnostics;
     indexed_ = true;
     return snapshot;
@@ -220,6 +241,8 @@ void DirectoryStore::read_object(const std::string& file, Snapshot& snapshot) {
     api::append(snapshot.objects, known.objects);
     snapshot.diagnostics.insert(snapshot.diagnostics.end(), known.diagnostics.begin(), known.diagnostics.end());
 }
+
+std::string DirectoryStore::config_file(const std::string& node) const { return fmt::format("{}/nodemodulesconfigs/{}.yaml", path_, node); }
 
 std::optional<std::string> DirectoryStore::locate(const std::string& kind, const std::string& name) {
     if (!indexed_) (void)read_locked();
@@ -341,9 +364,8 @@ void DirectoryStore::create_config(const std::string& node, const value::Node& o
     if (!api::is_dns1123_subdomain(node)) {
         throw Error(Exit::data, "bad-value", fmt::format("expected a Kubernetes name, found node '{}'", base::escape(node)));
     }
-    const auto directory = path_ + "/nodemodulesconfigs";
-    const auto file = fmt::format("{}/{}.yaml", directory, node);
-    sys::make_directories(directory, 0755);
+    const auto file = config_file(node);
+    sys::make_directories(sys::parent_of(file), 0755);
     ops_.sync_dir(path_);
     const auto image = read_image(file);
     if (image.exists) {

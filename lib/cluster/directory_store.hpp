@@ -29,6 +29,8 @@ public:
     /// Errors: not_found "cluster-not-found" when there is no such directory.
     [[nodiscard]] Snapshot read() override;
 
+    /// Reads the files in which the objects were last time. If one is not there any more, or cannot be read, it reads everything.
+    [[nodiscard]] Snapshot read_about(const Subject& subject) override;
     /// As ClusterStore. A label of `expected` that already has the value of `change` is no conflict.
     void patch_node_labels(const std::string& node, const LabelChange& change, const LabelChange& expected) override;
     void put_node_module(const std::string& node, const std::string& ns, const std::string& name,
@@ -55,7 +57,7 @@ public:
     void check_editable(const std::vector<std::string>& nodes, const std::string& label);
 
 private:
-    using Key = std::pair<std::string, std::string>;  ///< kind, name; only cluster-scoped kinds are written
+    using Key = std::pair<std::string, std::string>;  ///< kind and name, NAMESPACE/NAME where it has one
     /// Edits for the tree of an object; empty for "nothing to do".
     using MakeEdits = std::function<std::vector<value::Edit>(const value::Node& root)>;
 
@@ -69,6 +71,8 @@ private:
     [[nodiscard]] Snapshot read_locked();
     /// Appends what a file holds; it is decoded only if its bytes are others than last time.
     void read_object(const std::string& file, Snapshot& snapshot);
+    /// Where the store creates a NodeModulesConfig.
+    [[nodiscard]] std::string config_file(const std::string& node) const;
     [[nodiscard]] std::optional<std::string> locate(const std::string& kind, const std::string& name);
     /// True if the object was found and is now as wanted. Not finding it counts only if every file could be read: else the
     /// faults are thrown, because it may be in one of those.

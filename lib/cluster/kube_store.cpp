@@ -75,6 +75,8 @@ struct KubeStore::Cache {
 
     void begin();
     void wait_listed();
+    /// Sees to it that the watches run and have brought everything. Errors: as read().
+    void keep_up();
     void run(Mirror& mirror);
     void keep(Mirror& mirror, const Node& object) {
         const std::lock_guard lock(mutex);
@@ -87,6 +89,7 @@ struct KubeStore::Cache {
     std::string uid_of_node(const std::string& node, const std::string& place);
 
     Mirror& nodes() { return mirrors[0]; }
+    Mirror& modules() { return mirrors[1]; }
     Mirror& configs() { return mirrors[2]; }
 
     std::unique_ptr<kube::Client> client;
@@ -196,18 +199,45 @@ std::string KubeStore::describe() const {
     return fmt::format("cluster {} ({})", base::escape(connection.context), base::escape(connection.server));
 }
 
-Snapshot KubeStore::read() {
+void KubeStore::Cache::keep_up() {
     {
-        const std::lock_guard lock(cache_->begin_mutex);
-        cache_->begin();
+        const std::lock_guard lock(begin_mutex);
+        begin();
     }
     try {
-        cache_->wait_listed();
+        wait_listed();
     } catch (const Error& error) {
         if (error.code() != "forbidden") { throw; }
-        require_allowed(*cache_->client, cache_->writes);  // tells all that is missing, not just the first
+        require_allowed(*client, writes);  // tells all that is missing, not just the first
         throw;
     }
+}
+
+Snapshot KubeStore::read_about(const Subject& subject) {
+    cache_->keep_up();
+    Snapshot snapshot;
+    const auto take = [&](Mirror& mirror, const std::string& key) {
+        if (key.empty()) { return; }
+        end_waiting(mirror, cache_->client->clock().monotonic());
+        const auto entry = mirror.entries.find(key);
+        if (entry == mirror.entries.end()) { return; }
+        api::append(snapshot.objects, entry->second.objects);
+        snapshot.diagnostics.insert(snapshot.diagnostics.end(), entry->second.diagnostics.begin(), entry->second.diagnostics.end());
+    };
+    {
+        const std::lock_guard lock(cache_->mutex);
+        take(cache_->nodes(), subject.node);
+        take(cache_->configs(), subject.node);
+        if (!subject.module.empty()) { take(cache_->modules(), Key{subject.module_namespace, subject.module}.to_string()); }
+    }
+    const bool is_missing = (!subject.node.empty() && snapshot.objects.nodes.empty()) ||
+                            (!subject.module.empty() && snapshot.objects.modules.empty());
+    if (is_missing || has_errors(snapshot.diagnostics)) { return read(); }
+    return snapshot;
+}
+
+Snapshot KubeStore::read() {
+    cache_->keep_up();
     Snapshot snapshot;
     {
         const std::lock_guard lock(cache_->mutex);

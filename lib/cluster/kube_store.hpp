@@ -29,6 +29,7 @@ public:
     /// Errors: those of kube::Client, also when they befell a watch since the last read; "forbidden" tells all rights that are
     /// missing.
     [[nodiscard]] Snapshot read() override;
+    [[nodiscard]] Snapshot read_about(const Subject& subject) override;
     /// As ClusterStore. A label of `expected` that already has the value of `change` is no conflict.
     void patch_node_labels(const std::string& node, const LabelChange& change, const LabelChange& expected) override;
     void put_node_module(const std::string& node, const std::string& ns, const std::string& name,

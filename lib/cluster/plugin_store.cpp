@@ -114,7 +114,7 @@ PluginStore::PluginStore(KubeStore& store, std::string ns, std::string name, mil
     : store_(store), namespace_(std::move(ns)), name_(std::move(name)), timeout_(timeout) {}
 
 std::optional<api::Module> PluginStore::module() {
-    for (auto& module : store_.read().objects.modules) {
+    for (auto& module : store_.read_about({"", namespace_, name_}).objects.modules) {
         if (module.meta.namespace_ == namespace_ && module.meta.name == name_) { return std::move(module); }
     }
     return std::nullopt;

@@ -30,6 +30,7 @@ public:
     PluginStore(KubeStore& store, std::string ns, std::string name, std::chrono::milliseconds timeout);
 
     [[nodiscard]] Snapshot read() override { return store_.read(); }
+    [[nodiscard]] Snapshot read_about(const Subject& subject) override { return store_.read_about(subject); }
     /// Errors: also busy "plugin-still-there", unhealthy "plugin-not-ready", after the timeout; "interrupted".
     void patch_node_labels(const std::string& node, const LabelChange& change, const LabelChange& expected) override;
     void put_node_module(const std::string& node, const std::string& ns, const std::string& name,

@@ -27,6 +27,12 @@ struct Snapshot {
 /// wants it to stop ("interrupted").
 [[nodiscard]] bool ends_run(const Error& error);
 
+/// Objects that a caller asks about, by name; "" for none.
+struct Subject {
+    std::string node;  ///< the Node and its NodeModulesConfig
+    std::string module_namespace, module;
+};
+
 /// Desired change of label values: nullopt removes the label.
 using LabelChange = std::map<std::string, std::optional<std::string>>;
 
@@ -35,6 +41,12 @@ public:
     virtual ~ClusterStore() = default;
     /// Reads everything. Faults of documents are in the diagnostics; only an unreadable source throws.
     [[nodiscard]] virtual Snapshot read() = 0;
+    /// As read(), where only `subject` matters: of other objects there may be none, and of the diagnostics those of `subject` alone. If its
+    /// Node or Module is not found, everything has been read. Costs the same in a fleet of any size. Errors: as read().
+    [[nodiscard]] virtual Snapshot read_about(const Subject& subject) {
+        static_cast<void>(subject);
+        return read();
+    }
     /// Sets and removes labels of one Node. `expected` are values the decision was based on (nullopt: absent): if one
     /// differs now, nothing is written and Error `conflict` (exit 75, code "conflict", retryable) is thrown. A change
     /// that is already there writes nothing. Errors: not_found, io, data "cannot-edit".

@@ -36,6 +36,11 @@ cluster::Snapshot SharedStore::read() {
     return inner_.read();
 }
 
+cluster::Snapshot SharedStore::read_about(const cluster::Subject& subject) {
+    const auto guard = lock();
+    return inner_.read_about(subject);
+}
+
 void SharedStore::patch_node_labels(const std::string& node, const cluster::LabelChange& change,
                                     const cluster::LabelChange& expected) {
     const auto guard = lock();

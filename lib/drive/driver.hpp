@@ -24,6 +24,7 @@ class SharedStore final : public cluster::ClusterStore {
 public:
     explicit SharedStore(cluster::ClusterStore& inner) : inner_(inner) {}
     [[nodiscard]] cluster::Snapshot read() override;
+    [[nodiscard]] cluster::Snapshot read_about(const cluster::Subject& subject) override;
     void patch_node_labels(const std::string& node, const cluster::LabelChange& change,
                            const cluster::LabelChange& expected) override;
     void put_node_module(const std::string& node, const std::string& ns, const std::string& name,

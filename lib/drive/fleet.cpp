@@ -33,6 +33,14 @@ std::optional<api::NodeModule> entry_of(const Entries& entries, const std::strin
     throw missing;
 }
 
+/// nullopt if it was deleted. Errors: the faults, where it may be in a document that cannot be read.
+std::optional<api::Module> module_in(const cluster::Snapshot& snapshot, const std::string& ns, const std::string& name) {
+    for (const auto& module : snapshot.objects.modules)
+        if (module.meta.namespace_ == ns && module.meta.name == name) return module;
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+    return std::nullopt;
+}
+
 }  // namespace
 
 value::Node encode(const VersionLabels& labels) {
@@ -75,7 +83,7 @@ NodeView view_of(const api::Objects& objects, const std::string& node, const std
 }
 
 NodeView Fleet::view(const std::string& node) {
-    const auto snapshot = store_.read();
+    const auto snapshot = store_.read_about({node, "", ""});
     try {
         return view_of(snapshot.objects, node, namespace_, name_);
     } catch (const Error& missing) {
@@ -89,11 +97,7 @@ void Fleet::require_readable() {
 }
 
 std::optional<api::Module> Fleet::find_module() {
-    auto snapshot = store_.read();
-    for (auto& module : snapshot.objects.modules)
-        if (module.meta.namespace_ == namespace_ && module.meta.name == name_) return std::move(module);
-    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(std::move(snapshot.diagnostics));
-    return std::nullopt;
+    return module_in(store_.read_about({"", namespace_, name_}), namespace_, name_);
 }
 
 api::Module Fleet::module_or_name() {
@@ -110,8 +114,9 @@ api::Module Fleet::module() {
 }
 
 std::map<std::string, std::string> Fleet::unavailable() {
-    const auto wanted = find_module();
-    const auto objects = store_.read().objects;
+    const auto snapshot = store_.read();
+    const auto& objects = snapshot.objects;
+    const auto wanted = module_in(snapshot, namespace_, name_);
     std::map<std::string, std::string> names;
     for (const auto& node : objects.nodes) {
         if (wanted && !plan::selects(wanted->selector, node.meta.labels)) continue;
@@ -224,7 +229,7 @@ void Fleet::require_unloadable(const std::string& node, const std::string& boot_
 }
 
 void Fleet::require_loadable(const std::string& node, const std::string& boot_id) {
-    require_unguarded(plan::load_guard(store_.read().objects, module(), node, boot_id));
+    require_unguarded(plan::load_guard(store_.read_about({node, namespace_, name_}).objects, module(), node, boot_id));
 }
 
 api::NodeModule make_entry(const api::Module& module, const plan::Resolved& resolved) {

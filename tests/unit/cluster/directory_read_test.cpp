@@ -102,6 +102,61 @@ TEST_SUITE("cluster::directory_read") {
         CHECK(node_names(store.read()) == "node-c node-x ");
     }
 
+    TEST_CASE("one node and one Module are read as they are, and without the others") {
+        namespace fs = std::filesystem;
+        const Tree tree;
+        const auto config = [](const std::string& name, const std::string& version) {
+            return "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata: {name: " + name +
+                   "}\nspec:\n  modules:\n    - name: km\n      namespace: ns\n      serviceAccountName: default\n      version: " + version +
+                   "\n      config: {kernelVersion: '6.1', containerImage: 'r.example/km:1', imagePullPolicy: Always, insecurePull: false, modprobe: {moduleName: km}}\n";
+        };
+        const auto module = [](const std::string& name) {
+            return "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: " + name + ", namespace: ns}\nspec:\n  moduleLoader:\n"
+                   "    container:\n      modprobe: {moduleName: " + name + "}\n"
+                   "      kernelMappings: [{regexp: '^.+$', containerImage: 'r.example/km:1'}]\n  selector: {role: worker}\n";
+        };
+        tree.put("a.yaml", bare_node_text("node-a"));
+        tree.put("b.yaml", bare_node_text("node-b"));
+        tree.put("m.yaml", module("km"));
+        tree.put("n.yaml", module("kn"));
+        sys::LinuxFileOps ops;
+        DirectoryStore store(tree.path(), ops);
+        const auto about = [&] { return store.read_about({"node-a", "ns", "km"}); };
+        CHECK(node_names(about()) == "node-a node-b ");  // the first reading takes everything
+        auto snapshot = about();
+        CHECK(node_names(snapshot) == "node-a ");
+        CHECK(snapshot.objects.node_modules_configs.empty());
+        REQUIRE(snapshot.objects.modules.size() == 1);
+        CHECK(node_names(store.read_about({"", "ns", "km"})).empty());
+
+        // What others change meanwhile is seen: a new NodeModulesConfig, other text, a file that was moved.
+        tree.put("nodemodulesconfigs/node-a.yaml", config("node-a", "v1"));
+        snapshot = about();
+        REQUIRE(snapshot.objects.node_modules_configs.size() == 1);
+        CHECK(snapshot.objects.node_modules_configs[0].spec.at(0).version == "v1");
+        tree.put("nodemodulesconfigs/node-a.yaml", config("node-a", "v2"));
+        snapshot = about();
+        CHECK(node_names(snapshot) == "node-a ");
+        CHECK(snapshot.objects.node_modules_configs.at(0).spec.at(0).version == "v2");
+        fs::rename(tree.path("a.yaml"), tree.path("c.yaml"));
+        CHECK(node_names(about()) == "node-a node-b ");
+        CHECK(node_names(about()) == "node-a ");
+
+        // Faults of other files matter to nobody here; those of its own files do, and so do all when it is not found.
+        tree.put("b.yaml", "a: [\n");
+        CHECK(faults_of(about(), tree) == "");
+        tree.put("m.yaml", "a: [\n");
+        snapshot = about();
+        CHECK(snapshot.objects.modules.size() == 1);  // kn
+        CHECK(faults_of(snapshot, tree) == "b.yaml:2:1 yaml-syntax\nm.yaml:2:1 yaml-syntax\n");
+        tree.put("m.yaml", module("km"));
+        tree.put("b.yaml", bare_node_text("node-b"));
+        tree.put("c.yaml", bare_node_text("node-x"));
+        snapshot = about();
+        CHECK(node_names(snapshot) == "node-b node-x ");
+        CHECK(faults_of(snapshot, tree) == "");
+    }
+
     TEST_CASE("all faults of all files come at once, each with its place") {
         const Tree tree;
         tree.put("a.yaml", "a: [\n");

@@ -172,6 +172,24 @@ TEST_CASE("a live store: what was written is in the next read, without another l
     CHECK(cluster.count("/api/v1/nodes/node-a") == 1);
 }
 
+TEST_CASE("a live store: one node is read without a request, and everything if it is not there") {
+    SmallCluster cluster;
+    KubeStore store = cluster.store();
+    static_cast<void>(store.read());
+    store.put_node_module("node-a", "drivers", "hello", std::optional(std::optional(entry_of("v1"))), std::nullopt);
+    auto snapshot = store.read_about({"node-a", "", ""});
+    REQUIRE(snapshot.objects.nodes.size() == 1);
+    CHECK(snapshot.objects.nodes[0].meta.name == "node-a");
+    REQUIRE(snapshot.objects.node_modules_configs.size() == 1);
+    CHECK(snapshot.objects.node_modules_configs[0].spec.at(0).version == "v1");
+    store.patch_node_labels("node-a", {{"a.b/c", "v1"}}, {{"a.b/c", std::nullopt}});
+    CHECK(store.read_about({"node-a", "", ""}).objects.nodes.at(0).meta.labels.at("a.b/c") == "v1");
+    snapshot = store.read_about({"node-x", "drivers", "hello"});
+    CHECK(snapshot.objects.nodes.size() == 1);
+    CHECK(snapshot.objects.modules.empty());
+    CHECK(cluster.count("/api/v1/nodes?limit") == 1);
+}
+
 TEST_CASE("a live store: a kind that comes later is listed then") {
     SmallCluster cluster;
     cluster.has_kinds = false;
