@@ -16,10 +16,10 @@ stage() { printf '\n== %s (%d:%02d)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60));
 
 stage "packages"
 install_packages "${packages_build[@]}" "${packages_vm[@]}" "${packages_test[@]}"
-# The servers of tests/apiserver are compiled beside our own code, as eagerly: their tests come one after the other and wait for
-# them. The test apiserver.build waits too, or builds them itself, and says then what is missing.
+# The servers of tests/apiserver are compiled beside our own code, more eagerly where that is allowed: their tests come one after the
+# other and wait for them. The test apiserver.build waits too, or builds them itself, and says then what is missing.
 mkdir -p build/apiserver
-KMM_TESTBED_NICE=0 python3 tests/apiserver/kmm_cluster.py --dir build/apiserver/cluster --build build/apiserver build --real \
+KMM_TESTBED_NICE=-5 python3 tests/apiserver/kmm_cluster.py --dir build/apiserver/cluster --build build/apiserver build --real \
   >build/apiserver/build.log 2>&1 &
 
 stage "build"

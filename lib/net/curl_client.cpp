@@ -250,6 +250,9 @@ void set_tls_texts(CURL* handle, const TlsSettings& tls) {
     set_blob(handle, CURLOPT_CAINFO_BLOB, tls.ca_pem);
     if (!tls.ca_pem.empty()) {
         set(handle, CURLOPT_CAPATH, nullptr);
+    } else if (tls.insecure) {  // OpenSSL would read the system's 140 authorities for nobody
+        set(handle, CURLOPT_CAINFO, nullptr);
+        set(handle, CURLOPT_CAPATH, nullptr);
     }
     set_blob(handle, CURLOPT_SSLCERT_BLOB, tls.client_certificate_pem);
     set_blob(handle, CURLOPT_SSLKEY_BLOB, tls.client_key_pem);

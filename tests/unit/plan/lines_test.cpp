@@ -9,6 +9,7 @@
 
 #include "plan/lines.hpp"
 #include "plan/order.hpp"
+#include "support/sanitized.hpp"
 #include "unit/plan/build.hpp"
 
 using namespace kmm;
@@ -74,7 +75,8 @@ TEST_SUITE("plan::lines") {
         std::mt19937 random(4711);
         std::size_t shared = 0, own = 0;
         std::map<std::string, std::size_t> codes;
-        for (int round = 0; round < 60; ++round) {
+        const std::size_t rounds = test::sanitized() ? 12 : 60;
+        for (std::size_t round = 0; round < rounds; ++round) {
             const api::Objects objects = random_fleet(random);
             for (const bool next : {false, true}) {
                 plan::Options options;
@@ -108,12 +110,12 @@ TEST_SUITE("plan::lines") {
                 for (const auto& finding : findings) { ++codes[finding.code]; }
             }
         }
-        CHECK(shared > 1000);
-        CHECK(own > 1000);
+        CHECK(shared > 16 * rounds);
+        CHECK(own > 16 * rounds);
         for (const std::string code : {"kernel-unmapped", "kernel-plus", "version-labels-stuck", "label-key-leftover", "in-tree-needed",
                                  "cordon-unloads", "needs-not-loaded", "missing-unmatched", "module-conflict", "bad-regexp"}) {
             CAPTURE(code);
-            CHECK(codes[code] > 0);
+            CHECK((codes[code] > 0 || test::sanitized()));
         }
     }
 

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "plan/policy.hpp"
+#include "support/sanitized.hpp"
 #include "unit/plan/build.hpp"
 
 using namespace kmm;
@@ -310,7 +311,8 @@ TEST_SUITE("plan::unit") {
     TEST_CASE("the settled plan is where the passes end") {
         std::map<std::string, int> reasons;
         int longest = 0;
-        for (unsigned seed = 1; seed <= 1500; ++seed) {
+        const unsigned seeds = test::sanitized() ? 300 : 1500;
+        for (unsigned seed = 1; seed <= seeds; ++seed) {
             CAPTURE(seed);
             const api::Objects objects = random_cluster(seed);
             plan::Options options;
@@ -322,7 +324,7 @@ TEST_SUITE("plan::unit") {
                 ++reasons[verdict.entry.reason];
             }
         }
-        CHECK(longest >= 8);
+        CHECK((longest >= 8 || test::sanitized()));
         // The random clusters reach what matters.
         for (const auto* code : {"not-loaded", "up-to-date", "config-changed", "kernel-changed", "node-rebooted", "bad-regexp",
                                  "kernel-unparsable", "no-kernel-mapping", "image-missing", "version-changed",
@@ -330,7 +332,7 @@ TEST_SUITE("plan::unit") {
                                  "version-relabelled", "entry-for-other-kernel", "selector-mismatch",
                                  "taint-not-tolerated", "module-deleting", "no-module-loader"}) {
             CAPTURE(code);
-            CHECK(reasons[code] > 0);
+            CHECK((reasons[code] > 0 || test::sanitized()));
         }
     }
 

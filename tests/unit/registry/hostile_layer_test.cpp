@@ -2,6 +2,7 @@
 // The bytes of a layer: compression, size and archive format: rows M25 to M31 and M47 to M49 of docs/hostile-images.md.
 #include <doctest/doctest.h>
 
+#include "support/sanitized.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;
@@ -65,7 +66,11 @@ TEST_CASE("an archive that ends with its last file, as umoci insert writes it, i
     const std::string content(700, 'x');
     const std::string blocks = TarBuilder().file(k_modules + "/good.ko", "good").file(k_modules + "/more.ko", content).blocks();
     const std::size_t end = blocks.size() - (1024 - content.size());
+    // Every length in the plain build. Beside sanitizers, where a pull takes ten times as long, some, and those that matter.
+    const std::size_t stride = test::sanitized() ? 16 : 1;
     for (std::size_t length = end - 700; length <= blocks.size(); ++length) {
+        const bool matters = (length + 1 >= end && length <= end + 1) || length == blocks.size();
+        if (length % stride != 0 && !matters) { continue; }
         CAPTURE(length);
         const std::string tar = blocks.substr(0, length);
         const Outcome outcome = pull_bytes(gzip(tar), k_gzip, tar);
