@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
-#include <set>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -206,39 +205,70 @@ std::vector<CachedImage> Cache::records() const {
     return result;
 }
 
-std::vector<CachedImage::Part> Cache::blobs() const {
-    std::vector<CachedImage::Part> result;
+void Cache::each_blob(const std::function<void(const CachedImage::Part&)>& take) const {
     for (const auto algorithm : {image::DigestAlgorithm::sha256, image::DigestAlgorithm::sha512}) {
         const std::string name(image::to_string(algorithm));
-        for (const sys::DirectoryEntry& entry : sys::list_directory(directory_ + "/blobs/" + name)) {
+        sys::each_entry(directory_ + "/blobs/" + name, [&](const sys::DirectoryEntry& entry) {
             const auto digest = image::parse_digest(name + ":" + entry.name);
             struct stat facts {};
             if (digest && ::lstat(path_of(*digest).c_str(), &facts) == 0) {
-                result.push_back({*digest, static_cast<std::uint64_t>(facts.st_size)});
+                take({*digest, static_cast<std::uint64_t>(facts.st_size)});
             }
-        }
+        });
     }
-    return result;
 }
 
 CacheReport Cache::verify() const {
     CacheReport report;
-    for (const CachedImage::Part& blob : blobs()) {
+    each_blob([&](const CachedImage::Part& blob) {
         ++report.blobs;
         report.bytes += blob.size;
         const sys::Fd fd = open(blob.digest);
         if (!fd || digest_of_file(fd.get(), blob.digest.algorithm) != blob.digest) {
             report.damaged.push_back(blob.digest.to_string());
         }
-    }
+    });
+    std::sort(report.damaged.begin(), report.damaged.end());
     for (const KeptExtraction& list : extractions()) {
         ++report.blobs;
         report.bytes += list.size;
-        if (!list.manifest) {
+        if (read_list(list.name, [](const ExtractionEntry&) {}) == ListState::damaged) {
             report.damaged_lists.push_back(list.name);
         }
     }
     return report;
+}
+
+/// For each digest the last that needs it, by its place in `lists` and, behind these, in `images`. Lists that turn out to be damaged are dropped.
+DigestValues Cache::last_needs(std::vector<KeptExtraction>& lists, const std::vector<CachedImage>& images,
+                               const std::function<void(const KeptExtraction&)>& drop) const {
+    while (true) {
+        DigestValues needs;
+        std::uint64_t place = 0;
+        const auto damaged = std::find_if(lists.begin(), lists.end(), [&](const KeptExtraction& list) {
+            const auto add_file = [&](const ExtractionEntry& entry) {
+                if (entry.kind == EntryKind::file) {
+                    needs.add(entry.digest, place);
+                }
+            };
+            const bool is_sound = read_list(list.name, add_file) == ListState::sound;
+            ++place;
+            return !is_sound;
+        });
+        if (damaged != lists.end()) {
+            drop(*damaged);
+            lists.erase(damaged);
+            continue;
+        }
+        for (const CachedImage& image : images) {
+            for (const CachedImage::Part& part : image.parts) {
+                needs.add(part.digest, place);
+            }
+            ++place;
+        }
+        needs.settle();
+        return needs;
+    }
 }
 
 std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::string& last) {
@@ -265,50 +295,41 @@ std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::stri
         }
         return !is_needed;
     });
-    const auto needed = [&] {
-        std::set<image::Digest> digests;
-        const auto add = [&](const std::vector<CachedImage::Part>& parts) {
-            for (const CachedImage::Part& part : parts) {
-                digests.insert(part.digest);
-            }
-        };
-        for (const CachedImage& image : kept) {
-            add(image.parts);
-        }
-        for (const KeptExtraction& list : lists) {
-            add(list.files);
-        }
-        return digests;
+    const DigestValues needs = last_needs(lists, kept, drop);
+    // What may go, in the order in which it goes, and the bytes that go with each: lists, then images.
+    std::vector<std::uint64_t> freed(lists.size() + kept.size());
+    std::uint64_t total = 0;
+    const auto count = [&](std::size_t place, std::uint64_t size) {
+        freed.at(place) += size;
+        total += size;
     };
-    const std::vector<CachedImage::Part> all = blobs();
-    const auto bytes = [&] {
-        const std::set<image::Digest> digests = needed();
-        std::uint64_t total = 0;
-        for (const CachedImage::Part& blob : all) {
-            total += digests.contains(blob.digest) ? blob.size : 0;
-        }
-        for (const KeptExtraction& list : lists) {
-            total += list.size;
-        }
-        return total;
-    };
-    while (!lists.empty() && bytes() > bytes_max) {
-        drop(lists.front());
-        lists.erase(lists.begin());
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+        count(i, lists[i].size);
     }
-    while (!kept.empty() && bytes() > bytes_max) {
-        report.images.push_back(kept.front().reference);
-        ::unlink((directory_ + "/images/" + record_name(kept.front().reference, kept.front().platform)).c_str());
-        kept.erase(kept.begin());
+    each_blob([&](const CachedImage::Part& blob) {
+        if (const auto place = needs.find(blob.digest)) {
+            count(*place, blob.size);
+        }
+    });
+    std::size_t gone = 0;
+    for (; gone < freed.size() && total > bytes_max; ++gone) {
+        total -= freed[gone];
+        if (gone < lists.size()) {
+            drop(lists[gone]);
+            continue;
+        }
+        const CachedImage& image = kept[gone - lists.size()];
+        report.images.push_back(image.reference);
+        ::unlink((directory_ + "/images/" + record_name(image.reference, image.platform)).c_str());
     }
-    const std::set<image::Digest> digests = needed();
-    for (const CachedImage::Part& blob : all) {
-        if (!digests.contains(blob.digest)) {
+    each_blob([&](const CachedImage::Part& blob) {
+        const auto place = needs.find(blob.digest);
+        if (!place || *place < gone) {
             ++report.blobs;
             report.bytes += blob.size;
             remove(blob.digest);
         }
-    }
+    });
     static_cast<void>(sys::remove_temp_files(directory_ + "/images"));
     static_cast<void>(sys::remove_temp_files(directory_ + "/extractions"));
     static_cast<void>(::flock(lock_.get(), LOCK_SH));

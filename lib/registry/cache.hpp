@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "image/digest.hpp"
 #include "image/platform.hpp"
 #include "registry/blob.hpp"
+#include "registry/digest_values.hpp"
 #include "registry/extraction_record.hpp"
 #include "registry/hash.hpp"
 #include "registry/store.hpp"
@@ -41,14 +43,13 @@ struct CachedImage {
     [[nodiscard]] bool needs(const KeptExtraction& list) const;
 };
 
-/// A list of extracted files, in its file.
+/// A list of extracted files, in its file, by its first line: whether the rest is sound has not been looked at.
 struct KeptExtraction {
     std::string name;                             ///< of its file
     std::uint64_t size = 0;                       ///< of its file
     std::pair<std::int64_t, std::int64_t> used;   ///< last, seconds and nanoseconds
-    std::optional<image::Digest> manifest;        ///< nullopt if the list is damaged
-    std::vector<CachedImage::Part> files;
-    bool ours = true;                             ///< made by this version of the toolkit; others are never used
+    std::optional<image::Digest> manifest;        ///< nullopt if the list is damaged, or of the first form
+    bool ours = false;                            ///< made by this version of the toolkit; others are never used
 };
 
 /// What a look at every file of the cache found.
@@ -90,13 +91,13 @@ public:
     [[nodiscard]] std::optional<CachedImage> recall(const std::string& reference, const image::Platform& platform) const;
     void remember(const CachedImage& image);
 
-    /// What the extraction `key` made when it was done last; nullopt if it never was. A record that is damaged is removed.
-    [[nodiscard]] std::optional<ExtractionRecord> extraction(const ExtractionKey& key, std::vector<std::string>& warnings);
-    /// Stores the files of an extraction, and last of all its record. Errors: from_errno.
-    void keep_extraction(const StagedRecord& staged, const Staging& staging);
+    /// What the extraction `key` made when it was done last; nullopt if it never was. A list that is damaged is removed; one of the first form is none.
+    [[nodiscard]] std::optional<KeptList> extraction(const ExtractionKey& key, std::vector<std::string>& warnings);
+    /// Stores the files of an extraction, and last of all its list. Errors: from_errno.
+    void keep_extraction(const FinishedExtraction& finished, const Staging& staging);
     /// True if `bytes` and a tenth more are free where the cache lies.
     [[nodiscard]] bool has_space(std::uint64_t bytes) const;
-    /// Removes a record that is not right.
+    /// Removes a list that is not right.
     void forget(const ExtractionKey& key, std::vector<std::string>& warnings);
     /// Removes the list of extracted files with this name.
     void remove_list(const std::string& name) noexcept;
@@ -118,9 +119,12 @@ public:
 private:
     [[nodiscard]] std::string path_of(const image::Digest& digest) const;
     [[nodiscard]] std::string list_path(const std::string& name) const;
-    [[nodiscard]] std::vector<CachedImage::Part> blobs() const;
+    void each_blob(const std::function<void(const CachedImage::Part&)>& take) const;
     [[nodiscard]] std::vector<CachedImage> records() const;
+    [[nodiscard]] ListState read_list(const std::string& name, const TakeEntry& take) const;
     void count_extracted(std::vector<CachedImage>& images) const;
+    [[nodiscard]] DigestValues last_needs(std::vector<KeptExtraction>& lists, const std::vector<CachedImage>& images,
+                                          const std::function<void(const KeptExtraction&)>& drop) const;
     void take_in(int fd, const image::Digest& digest, std::uint64_t size);
 
     std::string directory_;
@@ -144,7 +148,7 @@ public:
     /// To be called when every part of the image has been read. Keeps the cache within request.cache_bytes.
     void finished();
     /// Keeps what was extracted, after finished(), if that fits beside the images.
-    void keep_extraction(const StagedRecord& staged, const Staging& staging);
+    void keep_extraction(const FinishedExtraction& finished, const Staging& staging);
     /// Bytes of blobs that did not come out of the cache.
     [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
 

@@ -41,31 +41,35 @@ void copy_file(int from, int to, std::uint64_t size) {
     }
 }
 
-std::optional<ExtractionRecord> read_extraction(const std::string& path, const std::string& name) {
-    try {
-        auto record = parse_extraction(sys::read_file(path, k_extraction_text_max));
-        return record && record->key.name() == name ? std::move(record) : std::nullopt;
-    } catch (const Error&) {
-        return std::nullopt;
-    }
-}
+sys::Fd open_list(const std::string& path) { return sys::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)); }
 
 }  // namespace
 
 std::string Cache::list_path(const std::string& name) const { return directory_ + "/extractions/" + name; }
 
-std::optional<ExtractionRecord> Cache::extraction(const ExtractionKey& key, std::vector<std::string>& warnings) {
+std::optional<KeptList> Cache::extraction(const ExtractionKey& key, std::vector<std::string>& warnings) {
     const std::string path = list_path(key.name());
     if (::access(path.c_str(), F_OK) != 0) {
         return std::nullopt;
     }
-    auto record = read_extraction(path, key.name());
-    if (!record || record->key.text != key.text) {
+    sys::Fd fd = open_list(path);
+    ReadExtraction read = fd ? registry::read_extraction(fd.get()) : ReadExtraction{};
+    if (read.state == ListState::former) {
+        return std::nullopt;  // what is extracted takes its place
+    }
+    if (read.state != ListState::sound || read.head.key.text != key.text) {
         forget(key, warnings);
         return std::nullopt;
     }
     static_cast<void>(::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW));  // which list was used last; without it another one goes first
-    return record;
+    return KeptList{std::move(fd), std::move(read.head)};
+}
+
+/// Reads the list in the file `name`, which the name of its key must be. `take` may be empty.
+ListState Cache::read_list(const std::string& name, const TakeEntry& take) const {
+    const sys::Fd fd = open_list(list_path(name));
+    const ReadExtraction read = fd ? read_extraction(fd.get(), take) : ReadExtraction{};
+    return read.state == ListState::sound && read.head.key.name() != name ? ListState::damaged : read.state;
 }
 
 void Cache::forget(const ExtractionKey& key, std::vector<std::string>& warnings) {
@@ -93,15 +97,17 @@ void Cache::take_in(int fd, const image::Digest& digest, std::uint64_t size) {
     publish(file, digest);
 }
 
-void Cache::keep_extraction(const StagedRecord& staged, const Staging& staging) {
-    auto content = staged.contents.begin();
-    for (const ExtractionRecord::Entry& entry : staged.record.entries) {
+void Cache::keep_extraction(const FinishedExtraction& finished, const Staging& staging) {
+    finished.each([&](const ExtractionEntry& entry, ContentId content) {
         if (entry.kind == EntryKind::file) {
-            take_in(staging.open_content(*content++).get(), entry.digest, entry.size);
+            take_in(staging.open_content(content).get(), entry.digest, entry.size);
         }
-    }
+    });
     sys::LinuxFileOps ops;
-    sys::write_file_atomically(ops, list_path(staged.record.key.name()), extraction_text(staged.record));
+    sys::write_file_atomically(ops, list_path(finished.head().key.name()), [&](const sys::PutBytes& put) {
+        const auto entries = [&](const TakeEntry& take) { finished.each([&](const ExtractionEntry& entry, ContentId) { take(entry); }); };
+        write_extraction(finished.head(), entries, put);
+    });
 }
 
 std::vector<KeptExtraction> Cache::extractions() const {
@@ -111,16 +117,11 @@ std::vector<KeptExtraction> Cache::extractions() const {
         if (entry.name.starts_with('.') || ::lstat(list_path(entry.name).c_str(), &facts) != 0) {
             continue;
         }
-        KeptExtraction kept{entry.name, static_cast<std::uint64_t>(facts.st_size), {facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec}, std::nullopt, {}};
-        const auto record = entry.type == sys::EntryType::file ? read_extraction(list_path(entry.name), entry.name) : std::nullopt;
-        if (record) {
-            kept.manifest = record->key.manifest;
-            kept.ours = record->key.is_ours();
-            for (const ExtractionRecord::Entry& file : record->entries) {
-                if (file.kind == EntryKind::file) {
-                    kept.files.push_back({file.digest, file.size});
-                }
-            }
+        KeptExtraction kept{entry.name, static_cast<std::uint64_t>(facts.st_size), {facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec}, std::nullopt, false};
+        const sys::Fd fd = entry.type == sys::EntryType::file ? open_list(list_path(entry.name)) : sys::Fd();
+        if (const auto head = fd ? read_extraction_head(fd.get()) : std::nullopt; head && head->key.name() == entry.name) {
+            kept.manifest = head->key.manifest;
+            kept.ours = head->key.is_ours();
         }
         result.push_back(std::move(kept));
     }
@@ -142,19 +143,25 @@ std::uint64_t Cache::image_bytes() const {
 void Cache::count_extracted(std::vector<CachedImage>& images) const {
     const std::vector<KeptExtraction> lists = extractions();
     for (CachedImage& image : images) {
-        std::set<image::Digest> counted;
+        DigestValues sizes;
+        std::uint64_t parts = 0;
         for (const CachedImage::Part& part : image.parts) {
-            counted.insert(part.digest);
+            sizes.add(part.digest, part.size);
+            parts += part.size;
         }
         for (const KeptExtraction& list : lists) {
-            if (!image.needs(list)) {
+            if (!image.needs(list) || read_list(list.name, {}) != ListState::sound) {
                 continue;
             }
             image.extracted += list.size;
-            for (const CachedImage::Part& file : list.files) {
-                image.extracted += counted.insert(file.digest).second ? file.size : 0;
-            }
+            static_cast<void>(read_list(list.name, [&](const ExtractionEntry& entry) {
+                if (entry.kind == EntryKind::file) {
+                    sizes.add(entry.digest, entry.size);
+                }
+            }));
         }
+        sizes.settle();
+        image.extracted += sizes.sum() - parts;
     }
 }
 

@@ -204,18 +204,18 @@ void CachedStore::prune() {
     }
 }
 
-void CachedStore::keep_extraction(const StagedRecord& staged, const Staging& staging) {
+void CachedStore::keep_extraction(const FinishedExtraction& finished, const Staging& staging) {
     if (!writable_ || image_.parts.empty()) {
         return;
     }
     try {
         const std::uint64_t images = cache_.image_bytes();
-        const std::uint64_t bytes = staged.record.bytes();
+        const std::uint64_t bytes = finished.bytes();
         if (images > request_.cache_bytes || bytes > request_.cache_bytes - images || !cache_.has_space(bytes)) {
             return;  // it would be removed at once, or fill the disk
         }
         try {
-            cache_.keep_extraction(staged, staging);
+            cache_.keep_extraction(finished, staging);
         } catch (const Error& error) {
             not_written(error);
         }

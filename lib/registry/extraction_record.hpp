@@ -4,68 +4,42 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <set>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "image/digest.hpp"
-#include "image/platform.hpp"
 #include "registry/extract.hpp"
+#include "registry/extraction_list.hpp"
 #include "registry/path_rules.hpp"
 #include "registry/staging.hpp"
+#include "sys/fd.hpp"
 
 namespace kmm::registry {
 
-/// Everything that an extraction follows from: with the same key, the same tree is made.
-struct ExtractionKey {
-    image::Digest manifest;  ///< of the platform
-    std::string text;        ///< all of it, and the version of this toolkit, always in the same form
-    /// The digest of `text`, in hexadecimal digits: a file name.
-    [[nodiscard]] std::string name() const;
-    /// False if another version of this toolkit made it: no extraction here asks for it.
-    [[nodiscard]] bool is_ours() const;
-};
-
-[[nodiscard]] ExtractionKey extraction_key(const image::Digest& manifest, const Wanted& wanted, const image::Platform& platform, const Limits& limits);
-
-/// The finished tree of one extraction, without the bytes of its files.
-struct ExtractionRecord {
-    struct Entry {
-        std::string path;                    ///< relative to the root of the image
-        EntryKind kind = EntryKind::file;    ///< directory, file, symlink or hardlink
-        std::string target{};                ///< of links; of a hard link, a file that comes before
-        image::Digest digest{};              ///< of files: of their bytes
-        std::uint64_t size = 0;              ///< of files
-        bool executable = false;
-        friend bool operator==(const Entry&, const Entry&) = default;
-    };
-    ExtractionKey key;
-    std::vector<Entry> entries;         ///< sorted by path
-    std::vector<std::string> kernels;   ///< LayerView::kernels
-    std::vector<std::string> warnings;  ///< of the layers, not of their transport
-
+/// The finished tree of one extraction, whose entries are made when they are asked for.
+class FinishedExtraction {
+public:
+    /// `view`, with its contents in `staging`, is finished; both must outlive this.
+    FinishedExtraction(ExtractionKey key, const LayerView& view, const Staging& staging, const std::set<std::string>& warnings);
+    [[nodiscard]] const ExtractionHead& head() const noexcept { return head_; }
+    /// Gives the entries, sorted by path, to `take`, each with the content that it has in the staging if it is a file.
+    void each(const std::function<void(const ExtractionEntry&, ContentId)>& take) const;
     /// Bytes of the files together.
     [[nodiscard]] std::uint64_t bytes() const;
+    /// True if its list would give the same tree again, which names that JSON cannot hold do not, for example.
+    [[nodiscard]] bool comes_again(const Limits& limits) const;
+
+private:
+    ExtractionHead head_;
+    const LayerView& view_;
+    const Staging& staging_;
 };
 
-/// A record and the contents that its files have in the staging, in their order.
-struct StagedRecord {
-    ExtractionRecord record;
-    std::vector<ContentId> contents;
+/// A list that was proven, to be read again.
+struct KeptList {
+    sys::Fd fd;
+    ExtractionHead head;
 };
-
-/// Writes down the finished `view`. nullopt if the record would not give the same tree again, as with names that JSON cannot hold.
-[[nodiscard]] std::optional<StagedRecord> record_extraction(const ExtractionKey& key, const LayerView& view, const Staging& staging,
-                                                            const std::set<std::string>& warnings, const Limits& limits);
-
-/// As it is kept: a line with the digest of the rest, and the rest.
-[[nodiscard]] std::string extraction_text(const ExtractionRecord& record);
-/// nullopt for every text but those of extraction_text().
-[[nodiscard]] std::optional<ExtractionRecord> parse_extraction(std::string_view text);
-/// At most as long is the text of a record that is kept.
-inline constexpr std::size_t k_extraction_text_max = 64U << 20U;
 
 /// What add_recorded() throws when a file cannot be had from the cache.
 struct LostContent {
@@ -73,8 +47,9 @@ struct LostContent {
     bool damaged = false;  ///< it is there, and is something else
 };
 
-/// Adds the tree of `record` under all rules of a layer and finishes the view, with files from `open` (empty for none there is), whose every byte is hashed
-/// on the way. Throws LostContent; data and unsafe for a record that breaks a rule; what the staging and `into.on_piece` throw.
-void add_recorded(const ExtractionRecord& record, const std::function<sys::Fd(const image::Digest&)>& open, Extraction& into);
+/// Adds the tree of `list` under all rules of a layer and finishes the view, with files from `open` (empty for none there is), whose every byte is hashed
+/// on the way. Throws LostContent; data and unsafe for a list that breaks a rule or is no longer the one that was proven; what the staging and
+/// `into.on_piece` throw.
+void add_recorded(const KeptList& list, const std::function<sys::Fd(const image::Digest&)>& open, Extraction& into);
 
 }  // namespace kmm::registry

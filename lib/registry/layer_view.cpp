@@ -387,6 +387,19 @@ void LayerView::finish() {
     // Directories that only came to be known as parents of what is gone stay: an empty directory harms nobody.
 }
 
+std::set<std::string> LayerView::link_ends() const {
+    std::set<std::string> ends;
+    std::uint64_t steps = 0;
+    for (const auto& [path, node] : nodes()) {
+        if (node.kind == EntryKind::symlink) {
+            if (auto end = resolve(path, steps)) {
+                ends.insert(std::move(*end));
+            }
+        }
+    }
+    return ends;
+}
+
 std::vector<std::string> LayerView::kernels() const {
     std::set<std::string> names;
     for (const auto& [name, layer] : kernel_dirs_) {

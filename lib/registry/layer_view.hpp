@@ -75,6 +75,10 @@ public:
     /// What is looked for at this moment: without links on the way.
     [[nodiscard]] const Wanted& wanted() const noexcept { return wanted_; }
     [[nodiscard]] const Wanted& asked() const noexcept { return asked_; }
+    /// Where the symlinks of the finished view end, those that lead nowhere left out. Errors: as finish().
+    [[nodiscard]] std::set<std::string> link_ends() const;
+    /// Takes away the file at `path` again, of which only its rules were of interest.
+    void drop_file(const std::string& path) { change().nodes.erase(path); }
     /// Where the file that the finished view has at `path` lies in the image itself.
     [[nodiscard]] std::string real_path(const std::string& path) const;
 

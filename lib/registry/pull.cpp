@@ -191,11 +191,11 @@ private:
     /// something of that is no longer what it was; then nothing of it stays.
     bool take_extracted(const ResolvedImage& image, Extraction& extraction) {
         const ExtractionKey key = extraction_key(image.digest, view_.asked(), {request_.os, request_.architecture, request_.variant}, request_.limits);
-        const auto record = cache_->extraction(key, notes_);
+        const auto list = cache_->extraction(key, notes_);
         const ExtractionMark mark(extraction);
         try {
-            if (record) {
-                add_recorded(*record, [this](const image::Digest& digest) { return cache_->open(digest); }, extraction);
+            if (list) {
+                add_recorded(*list, [this](const image::Digest& digest) { return cache_->open(digest); }, extraction);
                 cached_->not_needed(image.manifest.layers);
                 return true;
             }
@@ -218,8 +218,9 @@ private:
 
     /// Writes down what was extracted of the layers, for the next pull.
     void keep_extraction() {
-        if (const auto staged = record_extraction(*to_keep_, view_, staging_, warnings_, request_.limits)) {
-            cached_->keep_extraction(*staged, staging_);
+        const FinishedExtraction finished(*to_keep_, view_, staging_, warnings_);
+        if (finished.comes_again(request_.limits)) {
+            cached_->keep_extraction(finished, staging_);
         }
     }
 

@@ -58,13 +58,12 @@ void collect(const std::string& root, const std::string& below, std::size_t dept
 
 }  // namespace
 
-std::vector<DirectoryEntry> list_directory(const std::string& path) {
+void each_entry(const std::string& path, const std::function<void(const DirectoryEntry&)>& take) {
     const std::unique_ptr<DIR, CloseDir> dir(::opendir(path.c_str()));
     if (!dir) {
         const int saved = errno;
         throw from_errno(saved, "cannot read directory " + path);
     }
-    std::vector<DirectoryEntry> entries;
     for (;;) {
         errno = 0;
         const dirent* entry = ::readdir(dir.get());
@@ -77,9 +76,14 @@ std::vector<DirectoryEntry> list_directory(const std::string& path) {
         }
         std::string name = static_cast<const char*>(entry->d_name);
         if (name != "." && name != "..") {
-            entries.push_back({std::move(name), type_of(::dirfd(dir.get()), *entry)});
+            take({std::move(name), type_of(::dirfd(dir.get()), *entry)});
         }
     }
+}
+
+std::vector<DirectoryEntry> list_directory(const std::string& path) {
+    std::vector<DirectoryEntry> entries;
+    each_entry(path, [&](const DirectoryEntry& entry) { entries.push_back(entry); });
     std::sort(entries.begin(), entries.end(),
               [](const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; });
     return entries;

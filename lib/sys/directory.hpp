@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ struct DirectoryEntry {
 /// The entries of one directory without "." and "..", sorted by bytes. Links are reported as links.
 /// Errors: from_errno (66 when absent or not a directory).
 [[nodiscard]] std::vector<DirectoryEntry> list_directory(const std::string& path);
+
+/// The same entries, in no order, given to `take` while the directory is read: it may have more than anybody wants to hold. `take` may remove
+/// the entry that it is given.
+void each_entry(const std::string& path, const std::function<void(const DirectoryEntry&)>& take);
 
 /// Regular files below `path`, as paths relative to it, sorted by bytes. Links are neither reported nor followed.
 /// Errors: from_errno; data "directory-too-deep" below `depth_max` levels.

@@ -117,6 +117,10 @@ void LinuxFileOps::sync_dir(const std::string& directory) {
 }
 
 void write_file_atomically(FileOps& ops, const std::string& path, std::string_view bytes, unsigned mode) {
+    write_file_atomically(ops, path, [&](const PutBytes& put) { put(bytes); }, mode);
+}
+
+void write_file_atomically(FileOps& ops, const std::string& path, const std::function<void(const PutBytes&)>& write, unsigned mode) {
     struct stat existing {};
     if (::stat(path.c_str(), &existing) == 0) {
         mode = static_cast<unsigned>(existing.st_mode) & 07777U;
@@ -125,7 +129,7 @@ void write_file_atomically(FileOps& ops, const std::string& path, std::string_vi
     with_context([&] { return "writing " + path; }, [&] {
         Fd fd(ops.create(temp, mode));
         try {
-            ops.write(fd.get(), bytes);
+            write([&](std::string_view bytes) { ops.write(fd.get(), bytes); });
             ops.sync(fd.get());
             if (::close(fd.release()) != 0) {
                 const int saved = errno;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -42,6 +43,10 @@ public:
 /// the complete old or the complete new bytes. The mode of an existing file is kept, else `mode`. Temp files are removed on
 /// failure; those of a killed process are named .NAME.PID-N.kmm-tmp. Errors: io with the path in the message.
 void write_file_atomically(FileOps& ops, const std::string& path, std::string_view bytes, unsigned mode = 0600);
+
+using PutBytes = std::function<void(std::string_view)>;
+/// The same for bytes that are too many to be held at once: `write` gives them to its argument, piece by piece. What it throws leaves `path` as it was.
+void write_file_atomically(FileOps& ops, const std::string& path, const std::function<void(const PutBytes&)>& write, unsigned mode = 0600);
 
 /// The whole file. Errors: from_errno (66 when absent); exit data, code "file-too-large" above `bytes_max`.
 [[nodiscard]] std::string read_file(const std::string& path, std::size_t bytes_max = 256U << 20U);

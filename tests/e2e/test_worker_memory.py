@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pull of an image of many files takes of memory: little for each, and none for what it prints."""
+"""What a pull of an image of many files takes of memory: little for each, and none for what it prints or what a cache keeps of it."""
 import hashlib
+import http.server
 import io
 import json
 import pathlib
@@ -9,46 +10,84 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import unittest
 
 import case
 
-MANY, KERNELS = 21_000, 10
+MANY, CACHED, KERNELS = 21_000, 40_000, 10
+PEAK_MAX = 48 << 20  # bytes, of a pull of an image of any size
 BYTES_FOR_EACH = 320  # the path, a node, a digest: about 250 in 2026; 590 with names and 1,500 with JSON before
 # In a fresh interpreter: the size of this one would count as that of its child.
 PEAK = """import resource, subprocess, sys
 done = subprocess.run(sys.argv[1:]).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 sys.exit(done)"""
-KIND = "application/vnd.oci.image."
+KIND, MANIFEST = "application/vnd.oci.image.", "manifest.v1+json"
 
 
-def layer_of(count):
+def layer_of(count, content):
+    """A tar of `count` files; `content` gives the bytes of one by its number."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for number in range(count):
             info = tarfile.TarInfo(f"opt/lib/modules/6.1.0-{number % KERNELS}-test/kernel/drivers/net/ethernet/vendor/driver_{number:06d}.ko")
-            info.size = 4
-            tar.addfile(info, io.BytesIO(b"text"))
+            data = content(number)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
     return out.getvalue()
 
 
-def write_layout(top, count):
-    """An OCI layout with one layer of `count` files."""
+def make_image(tar, put):
+    """The descriptor of the manifest of an image with the layer `tar`; `put` takes each part."""
+    def keep(kind, data):
+        name = "sha256:" + hashlib.sha256(data).hexdigest()
+        put(name, data)
+        return {"mediaType": KIND + kind, "digest": name, "size": len(data)}
+
+    layer = keep("layer.v1.tar", tar)
+    config = keep("config.v1+json", json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]}}).encode())
+    return keep(MANIFEST, json.dumps({"schemaVersion": 2, "mediaType": KIND + MANIFEST, "config": config, "layers": [layer]}).encode())
+
+
+def write_layout(top, tar):
+    """An OCI layout with one layer."""
     blobs = top / "blobs" / "sha256"
     blobs.mkdir(parents=True)
-
-    def put(kind, data):
-        name = hashlib.sha256(data).hexdigest()
-        (blobs / name).write_bytes(data)
-        return {"mediaType": KIND + kind, "digest": "sha256:" + name, "size": len(data)}
-
-    layer = put("layer.v1.tar", layer_of(count))
-    config = put("config.v1+json", json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]}}).encode())
-    manifest = {"schemaVersion": 2, "mediaType": KIND + "manifest.v1+json", "config": config, "layers": [layer]}
-    entry = put("manifest.v1+json", json.dumps(manifest).encode())
+    entry = make_image(tar, lambda name, data: (blobs / name.removeprefix("sha256:")).write_bytes(data))
     (top / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [entry]}))
     (top / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
+
+
+def serve(tar):
+    """A registry with one image of one layer: its server, and the reference of the image."""
+    answers = {}
+    entry = make_image(tar, answers.__setitem__)
+    answers["v1"] = answers[entry["digest"]]
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = answers.get(self.path.rsplit("/", 1)[1], b"")
+            self.send_response(200)
+            if body is answers["v1"]:
+                self.send_header("Content-Type", entry["mediaType"])
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_arguments):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server, f"127.0.0.1:{server.server_port}/many/files:v1"
+
+
+def peak_of(words, stdout):
+    """(bytes that the command had resident at most, its exit code, what it said besides)"""
+    done = subprocess.run([sys.executable, "-c", PEAK, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+    said, _, peak = done.stderr.rstrip("\n").rpartition("\n")
+    return int(peak) * 1024, done.returncode, said
 
 
 class ManyFiles(unittest.TestCase):
@@ -56,7 +95,7 @@ class ManyFiles(unittest.TestCase):
     def setUpClass(cls):
         cls.worker = str(case.TOOLS.bin / "kmm-worker")
         cls.top = pathlib.Path(tempfile.mkdtemp(prefix="kmm-memory-"))
-        write_layout(cls.top / "image", MANY)
+        write_layout(cls.top / "image", layer_of(MANY, lambda _number: b"text"))
 
     @classmethod
     def tearDownClass(cls):
@@ -67,10 +106,10 @@ class ManyFiles(unittest.TestCase):
         out, said = self.top / "out", self.top / "said"
         words = [self.worker, "pull", f"oci:{self.top / 'image'}", "--platform", "linux/amd64", "--kernel", kernel, "--out", str(out), "--cache-size", "0", "-o", form]
         with open(said, "wb") as stdout:
-            done = subprocess.run([sys.executable, "-c", PEAK, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
+            peak, code, errors = peak_of(words, stdout)
+        self.assertEqual(code, 0, errors)
         shutil.rmtree(out)
-        return int(done.stderr.split()[-1]) * 1024, said.read_text()
+        return peak, said.read_text()
 
     def check(self, form, listed):
         # Of the same layer, so that buffers are as full both times.
@@ -92,6 +131,34 @@ class ManyFiles(unittest.TestCase):
 
     def test_yaml(self):
         self.check("yaml", lambda text: text.count("- path: "))
+
+
+class CachedFiles(unittest.TestCase):
+    """With a cache, whose list of extracted files is as long as the image has files."""
+
+    def test_peak(self):
+        worker = str(case.TOOLS.bin / "kmm-worker")
+        server, reference = serve(layer_of(CACHED, lambda number: b"module %06d" % number))
+        with tempfile.TemporaryDirectory(prefix="kmm-memory-") as name, server:
+            top = pathlib.Path(name)
+            words = [worker, "pull", "--insecure", reference, "--platform", "linux/amd64", "--kernel", "all", "--cache-dir", str(top / "cache"), "-o", "name"]
+            for what, policy in (("first", "Always"), ("cached", "Always"), ("cached", "Never")):
+                with self.subTest(what=what, policy=policy):
+                    out = top / "out"
+                    with open(top / "said", "wb") as stdout:
+                        peak, code, errors = peak_of([*words, "--out", str(out), "--image-pull-policy", policy], stdout)
+                    self.assertEqual(code, 0, errors)
+                    self.assertEqual((top / "said").read_text().count("\n"), CACHED)
+                    self.assertEqual(len(list((top / "cache" / "extractions").iterdir())), 1)
+                    self.assertEqual(len(list((top / "cache" / "blobs" / "sha256").iterdir())), CACHED + 3)
+                    shutil.rmtree(out)
+                    self.assertLessEqual(peak, PEAK_MAX, f"{what} pull of {CACHED} files, {policy}: {peak / (1 << 20):.1f} MiB")
+            for verb in ("list", "verify", "prune"):
+                with open(top / "said", "wb") as stdout:
+                    peak, code, errors = peak_of([worker, "cache", verb, "--cache-dir", str(top / "cache")], stdout)
+                self.assertEqual(code, 0, errors)
+                self.assertLessEqual(peak, PEAK_MAX, f"cache {verb} with {CACHED} files: {peak / (1 << 20):.1f} MiB")
+            server.shutdown()
 
 
 if __name__ == "__main__":

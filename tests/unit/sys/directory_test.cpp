@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include <sys/wait.h>
 
@@ -43,6 +44,22 @@ TEST_SUITE("sys::unit") {
         CHECK(sys::list_files_below(dir.path()) == std::vector<std::string>{"a/deep/file", "b"});
         CHECK_THROWS_AS(static_cast<void>(sys::list_files_below(dir.path(), 2)), Error);
         CHECK_THROWS_AS(static_cast<void>(sys::list_directory(dir.path() + "/none")), Error);
+    }
+
+    TEST_CASE("each entry once, also when they are removed meanwhile") {
+        const sys::TempDir dir("kmm-test-");
+        for (int number = 0; number < 5000; ++number) {
+            touch(dir.path() + "/" + std::to_string(number));
+        }
+        std::set<std::string> seen;
+        sys::each_entry(dir.path(), [&](const sys::DirectoryEntry& entry) {
+            CHECK(entry.type == sys::EntryType::file);
+            CHECK(seen.insert(entry.name).second);
+            fs::remove(dir.path() + "/" + entry.name);
+        });
+        CHECK(seen.size() == 5000);
+        CHECK(sys::list_directory(dir.path()).empty());
+        CHECK_THROWS_AS(sys::each_entry(dir.path() + "/none", [](const auto&) {}), Error);
     }
 
     TEST_CASE("parents of paths") {

@@ -43,6 +43,25 @@ TEST_SUITE("sys::unit") {
         CHECK_THROWS_AS(sys::write_file_atomically(ops, dir.path() + "/no/file", "x"), Error);
     }
 
+    TEST_CASE("an atomic write in pieces is whole or not there") {
+        const sys::TempDir dir("kmm-test-");
+        sys::LinuxFileOps ops;
+        const std::string path = dir.path() + "/file";
+        sys::write_file_atomically(ops, path, [](const sys::PutBytes& put) {
+            put("one");
+            put("");
+            put(" two");
+        });
+        CHECK(sys::read_file(path) == "one two");
+        const auto fail = [](const sys::PutBytes& put) {
+            put("three");
+            throw Error(Exit::data, "test", "the bytes end here");
+        };
+        CHECK_THROWS_AS(sys::write_file_atomically(ops, path, fail), Error);
+        CHECK(sys::read_file(path) == "one two");
+        CHECK(sys::list_directory(dir.path()).size() == 1);
+    }
+
     TEST_CASE("create is exclusive and follows no link") {
         const sys::TempDir dir("kmm-test-");
         sys::LinuxFileOps ops;
