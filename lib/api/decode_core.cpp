@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // metadata and the kinds of Kubernetes' core/v1. Field lists: k8s.io/api/core/v1 types.go, as of Kubernetes 1.34.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "api/decode.hpp"
@@ -74,11 +76,30 @@ void check_namespace(const Fields& metadata, const ObjectMeta& meta, Residence r
     }
 }
 
+/// What the API server refuses in a taint. A taint that is misspelt would keep nothing away.
+void check_taint(const Fields& taint) {
+    const auto fault = [&](const char* key, bool is_good, std::string_view expected, std::string hint) {
+        const value::Node* found = taint.node().find(key);
+        if (found == nullptr || !found->is_string() || is_good) { return; }
+        taint.scope().fault("bad-value", fmt::format("{}: expected {}, found \"{}\"", taint.path_of(key), expected, base::escape(found->text())), found->mark(),
+                            std::move(hint));
+    };
+    const auto text = [&](const char* key) { return taint.node().get_string({key}); };
+    fault("key", is_qualified_name(text("key")), "a taint key", "a key is [PREFIX/]NAME; NAME has 1 to 63 letters, digits, '-', '_' or '.'");
+    fault("value", is_label_value(text("value")), "a label value", "at most 63 letters, digits, '-', '_' or '.', a letter or digit at both ends");
+    const std::vector<std::string> effects{"NoSchedule", "PreferNoSchedule", "NoExecute"};
+    const std::string effect = text("effect");
+    const auto near = base::nearest(effect, effects);
+    fault("effect", std::find(effects.begin(), effects.end(), effect) != effects.end(), "NoSchedule, PreferNoSchedule or NoExecute",
+          near ? fmt::format("did you mean {}?", *near) : "");
+}
+
 void decode_taints(Fields& spec, Node& node) {
     for (const auto& item : spec.items("taints")) {
         Fields taint(spec.scope(), *item.node, item.path);
         node.taints.push_back(Taint{taint.string("key", Need::required), taint.string("value"),
                                     taint.string("effect", Need::required)});
+        check_taint(taint);
         taint.allow(k_taint_shape.skipped);
         taint.done();
     }

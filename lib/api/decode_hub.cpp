@@ -11,13 +11,14 @@ namespace kmm::api {
 namespace {
 
 /// "spec.moduleSpec.x" as "spec.x": the rules of Modules ask for a Module's paths.
-Places as_module_places(Places places) {
+std::string as_module_path(const std::string& path) {
     constexpr std::string_view prefix = "spec.moduleSpec";
+    return path.starts_with(prefix) ? "spec" + path.substr(prefix.size()) : path;
+}
+
+Places as_module_places(Places places) {
     Places result;
-    for (auto& [path, position] : places) {
-        const bool inside = path.starts_with(prefix);
-        result.emplace(inside ? "spec" + path.substr(prefix.size()) : path, std::move(position));
-    }
+    for (auto& [path, position] : places) { result.emplace(as_module_path(path), std::move(position)); }
     return result;
 }
 
@@ -27,6 +28,7 @@ ManagedClusterModule decode_managed_cluster_module(Scope& scope, const value::No
     ManagedClusterModule object;
     Places places;
     scope.places = &places;
+    scope.misread = &object.module.misread;
     Fields fields(scope, root, "");
     fields.allow({"apiVersion", "kind", "status"});
     object.meta = decode_meta(fields, Residence::cluster);
@@ -41,6 +43,8 @@ ManagedClusterModule decode_managed_cluster_module(Scope& scope, const value::No
     }
     fields.done();
     scope.places = nullptr;
+    scope.misread = nullptr;
+    for (auto& path : object.module.misread) { path = as_module_path(path); }
     object.module.meta.origin = object.meta.origin;
     object.module.places = as_module_places(std::move(places));
     return object;

@@ -176,12 +176,14 @@ void decode_module_spec(Fields& spec, Module& module) {
 Module decode_module(Scope& scope, const value::Node& root) {
     Module module;
     scope.places = &module.places;
+    scope.misread = &module.misread;
     Fields fields(scope, root, "");
     fields.allow({"apiVersion", "kind", "status"});
     module.meta = decode_meta(fields, Residence::namespaced);
     if (auto spec = fields.child("spec", Need::required)) { decode_module_spec(*spec, module); }
     fields.done();
     scope.places = nullptr;
+    scope.misread = nullptr;
     return module;
 }
 

@@ -83,6 +83,7 @@ void Fields::wrong_type(const value::Node& found, std::string_view path, std::st
                   fmt::format("{}: expected {}, found {}", path.empty() ? "document" : path, expected,
                               scope_->secret ? std::string(value::kind_name(found.kind())) : describe(found)),
                   found.mark(), std::move(hint));
+    if (scope_->misread != nullptr) { scope_->misread->emplace_back(path); }
 }
 
 const value::Node* Fields::get(std::string_view key, Need need) {

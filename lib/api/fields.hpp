@@ -25,6 +25,7 @@ struct Scope {
     Places* places = nullptr;  ///< null: places are not recorded
     bool secret = false;       ///< values are never quoted in messages
     KeyCase key_case = KeyCase::exact;
+    std::vector<std::string>* misread = nullptr;  ///< gets the path of every value of a wrong type; null: none is recorded
 
     /// Appends an error at `mark`.
     void fault(std::string code, std::string message, value::Mark mark, std::string hint = "") const;

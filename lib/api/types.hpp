@@ -141,6 +141,7 @@ struct Module {
     std::optional<ModuleLoader> module_loader;
     std::optional<value::Node> device_plugin, dra;
     Places places;  ///< every field that was read; empty for a Module made by a program
+    std::vector<std::string> misread;  ///< paths of values of a wrong type, which were reported and are read as absent
 
     /// "NAMESPACE/NAME".
     [[nodiscard]] std::string full_name() const { return meta.namespace_ + "/" + meta.name; }

@@ -101,6 +101,11 @@ private:
         if (!seen_.insert(file).second) { return; }
         try {
             TextSource source(file);
+            if (file == "-" && source.front().empty()) {
+                report(diagnostics_, Severity::error, "no-documents", Exit::data, file, "standard input is empty, expected documents");
+                diagnostics_.back().hint = "look how the command before the pipe ended; in a shell, set -o pipefail";
+                return;
+            }
             const auto doubt = stream(source, file);
             files_.push_back(file);
             if (doubt) { read_whole(source, file, *doubt); }

@@ -29,7 +29,9 @@ constexpr std::array k_finding_texts{
     CodeText{"json-syntax", "finding", "the text is no JSON", "The reader is strict: no comments, no trailing commas.", "correct it at that place"},
     CodeText{"missing-field", "finding", "a required field is missing",
              "The CRD, or Kubernetes' own schema, requires it: the API server refuses the object.", "add the field"},
-    CodeText{"no-documents", "finding", "the directory has no documents", "Only *.yaml, *.yml and *.json are read.", "name another directory"},
+    CodeText{"no-documents", "finding", "the directory, or standard input, has no documents",
+             "Of a directory only *.yaml, *.yml and *.json are read. Standard input that is empty is an error: mostly the command before the pipe has failed.",
+             "name another directory; look how the command before the pipe ended"},
     CodeText{"not-utf8", "finding", "the file is not UTF-8", "", "save it as UTF-8"},
     CodeText{"one-object-per-file", "finding", "a file of a directory cluster has several objects",
              "Objects of a directory cluster are written back one by one.", "put each object into a file of its own, or read it with -f"},
@@ -75,7 +77,8 @@ constexpr std::array k_finding_texts{
              "Rule 21: rawArgs is the whole command line of modprobe.", "remove one; args adds to what KMM passes"},
     CodeText{"raw-args-missing", "finding", "neither moduleName nor both rawArgs are set", "Rule 22.", "set moduleName"},
     CodeText{"loading-order", "finding", "modulesLoadingOrder is not usable",
-             "Rule 23: at least two different modules, the first being moduleName, which is loaded last.", "correct the list"},
+             "Rule 23: at least two different modules, the first being moduleName, which is loaded last. KMM takes any text for a name, and "
+             "modprobe then finds no such module.", "correct the list"},
     CodeText{"sign-files", "finding", "filesToSign is empty or leaves the image's directory",
              "Rule 24: on every level that has sign, filesToSign has an entry, and each begins with modprobe.dirName and a slash.",
              "write whole paths below dirName"},
@@ -96,6 +99,8 @@ constexpr std::array k_finding_texts{
              "use at most 63 letters, digits, '-', '_' and '.'"},
     CodeText{"dotted-name", "finding", "a dot in the name of a Module with a version", "KMM takes name and namespace out of label keys, where they are joined with a dot.",
              "use '-' instead of '.'"},
+    CodeText{"module-name", "finding", "moduleName cannot be the name of a module", "KMM takes any text, and hands it to modprobe, which finds no such module; "
+             "kmm-worker refuses it.", "write the module's name, which is that of its file without .ko"},
     CodeText{"dir-name", "finding", "dirName is not absolute", "KMM puts it behind /tmp without a slash between, and modprobe looks elsewhere.", "begin it with '/'"},
     CodeText{"firmware-path", "finding", "firmwarePath is not absolute", "It names a directory inside the image, from its root.", "begin it with '/'"},
     CodeText{"pull-policy", "finding", "imagePullPolicy is none of Kubernetes' words", "KMM takes any word; Pods with it are refused, so nothing is ever "

@@ -36,6 +36,9 @@ public:
     /// Where `path` stands, or its nearest ancestor that is in the document.
     [[nodiscard]] std::optional<Position> place(std::string_view path) const;
     [[nodiscard]] bool present(std::string_view path) const { return module_.places.count(path) != 0; }
+    /// Whether the value at `path`, what it stands in, or an entry of it is of a wrong type: that was said by the decoder, and
+    /// nothing can be said about what the value would be.
+    [[nodiscard]] bool misread(std::string_view path) const;
     [[nodiscard]] const api::Module& module() const noexcept { return module_; }
     [[nodiscard]] const std::string& subject() const noexcept { return subject_; }
 

@@ -247,6 +247,14 @@ std::optional<Position> Findings::place(std::string_view path) const {
     return module_.meta.origin.file.empty() ? std::nullopt : std::optional(module_.meta.origin);
 }
 
+bool Findings::misread(std::string_view path) const {
+    const auto is_inside = [](std::string_view inner, std::string_view outer) {
+        return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '.' || inner[outer.size()] == '[');
+    };
+    return std::any_of(module_.misread.begin(), module_.misread.end(),
+                       [&](const std::string& wrong) { return is_inside(path, wrong) || is_inside(wrong, path); });
+}
+
 void check_pull_policy(Findings& findings, const std::string& path, const std::string& policy) {
     const std::vector<std::string> policies{"Always", "IfNotPresent", "Never"};
     if (policy.empty() || std::find(policies.begin(), policies.end(), policy) != policies.end()) { return; }
@@ -288,6 +296,8 @@ void validate_update(const api::Module& before, const api::Module& after, Diagno
     const std::string& new_version = after.module_loader->container.version;
     if (old_version.empty() == new_version.empty()) { return; }
     Findings findings(after, fmt::format("Module {}", after.full_name()), diagnostics);
+    const Findings former(before, "", diagnostics);
+    if (const std::string path = fmt::format("{}.version", k_container_path); findings.misread(path) || former.misread(path)) { return; }
     findings.error(fmt::format("{}.version", k_container_path), "version-toggled",
                    old_version.empty()
                        ? fmt::format("version {} is added to a Module that has none", base::escape(new_version))

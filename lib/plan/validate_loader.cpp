@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules about spec.moduleLoader. Source: KMM webhook module.go; facts: KMM 10.1 rules 12 to 24.
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -96,7 +97,8 @@ void check_matcher(Findings& findings, const api::KernelMapping& mapping, std::s
                        fmt::format("literal and regexp are both set in kernelMappings[{}], expected one of them", index),
                        "keep one; two mappings do for both");
     }
-    if (mapping.literal.empty() && mapping.regexp.empty()) {
+    if (mapping.literal.empty() && mapping.regexp.empty() && !findings.misread(mapping_path(index, "literal")) &&
+        !findings.misread(mapping_path(index, "regexp"))) {
         findings.error(own, "mapping-empty",
                        fmt::format("neither literal nor regexp is set in kernelMappings[{}], expected one of them", index),
                        "regexp: '^.+$' matches every kernel");
@@ -138,7 +140,8 @@ void check_reachable(Findings& findings, const std::vector<api::KernelMapping>& 
 void check_mapping(Findings& findings, const api::ModuleLoaderContainer& container, std::size_t index) {
     const auto& mapping = container.kernel_mappings[index];
     check_matcher(findings, mapping, index);
-    if (mapping.container_image.empty() && container.container_image.empty()) {
+    if (mapping.container_image.empty() && container.container_image.empty() && !findings.misread(container_path("containerImage")) &&
+        !findings.misread(mapping_path(index, "containerImage"))) {
         findings.error(mapping_path(index, "containerImage"), "missing-image",
                        fmt::format("expected containerImage in kernelMappings[{}] or in the container, found none", index),
                        "set containerImage in the mapping or in the container");
@@ -162,6 +165,8 @@ void check_raw_args(Findings& findings, const api::ModprobeSpec& modprobe) {
                            fmt::format("rawArgs cannot be set when moduleName is set, found moduleName {}", base::escape(modprobe.module_name)),
                            "remove moduleName, or write args instead of rawArgs");
         }
+    } else if (findings.misread(container_path("modprobe.moduleName")) || findings.misread(container_path("modprobe.rawArgs"))) {
+        return;  // what is meant is not known
     } else if (raw.load.empty() || raw.unload.empty()) {
         findings.error(container_path("modprobe"), "raw-args-missing",
                        fmt::format("expected moduleName, or rawArgs.load and rawArgs.unload; found {}",
@@ -171,16 +176,43 @@ void check_raw_args(Findings& findings, const api::ModprobeSpec& modprobe) {
     }
 }
 
+constexpr const char* k_name_hint =
+    "a module's name is that of its file without .ko: at most 55 letters, digits, '_', '-' or '.', the first no '.'";
+
+/// What kmm-worker takes for one: MODULE_NAME_LEN of 64-bit kernels is 56, its final zero byte included.
+bool is_module_name(const std::string& name) {
+    constexpr std::size_t k_length_max = 55;
+    return !name.empty() && name.size() <= k_length_max && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    });
+}
+
+/// Why nothing can be loaded by this name, "" if something can.
+std::string name_problem(const std::string& name) {
+    if (!is_module_name(name) || name.front() == '-') { return "is no module name"; }
+    const bool is_file = name.ends_with(".ko") || name.find(".ko.") != std::string::npos;
+    return is_file ? "is the name of a file, not of a module" : "";
+}
+
+void check_module_name(Findings& findings, const api::ModprobeSpec& modprobe) {
+    const std::string problem = modprobe.module_name.empty() ? "" : name_problem(modprobe.module_name);
+    if (problem.empty()) { return; }
+    findings.warning(container_path("modprobe.moduleName"), "module-name",
+                     fmt::format("moduleName: \"{}\" {}", base::escape(modprobe.module_name), problem), k_name_hint);
+}
+
 void check_loading_order(Findings& findings, const api::ModprobeSpec& modprobe) {
     const std::string path = container_path("modprobe.modulesLoadingOrder");
     const auto& order = modprobe.modules_loading_order;
-    if (order.empty() && !findings.present(path)) { return; }
+    if ((order.empty() && !findings.present(path)) || findings.misread(path)) { return; }
     if (order.size() < 2) {
         findings.error(path, "loading-order",
                        fmt::format("modulesLoadingOrder needs at least two modules, found {}", order.size()),
                        "remove it: modprobe loads what one module depends on");
     }
-    if (modprobe.module_name.empty()) {
+    if (findings.misread(container_path("modprobe.moduleName"))) {
+        // Whether the list begins with it is not known.
+    } else if (modprobe.module_name.empty()) {
         findings.error(path, "loading-order", "modulesLoadingOrder needs moduleName, found none",
                        "set moduleName to the first module of the list");
     } else if (!order.empty() && order.front() != modprobe.module_name) {
@@ -191,13 +223,19 @@ void check_loading_order(Findings& findings, const api::ModprobeSpec& modprobe) 
     }
     std::set<std::string> seen;
     for (std::size_t i = 0; i < order.size(); ++i) {
-        if (seen.insert(order[i]).second) { continue; }
-        findings.error(fmt::format("{}[{}]", path, i), "loading-order",
-                       fmt::format("{} is named twice in modulesLoadingOrder", base::escape(order[i])), "remove one of them");
+        const std::string place = fmt::format("{}[{}]", path, i);
+        if (const std::string problem = name_problem(order[i]); !problem.empty()) {
+            findings.error(place, "loading-order", fmt::format("modulesLoadingOrder[{}]: \"{}\" {}", i, base::escape(order[i]), problem),
+                           k_name_hint);
+        } else if (!seen.insert(order[i]).second) {
+            findings.error(place, "loading-order", fmt::format("{} is named twice in modulesLoadingOrder", base::escape(order[i])),
+                           "remove one of them");
+        }
     }
 }
 
 void check_sign(Findings& findings, const api::Sign& sign, const std::string& path, const std::string& dir_name) {
+    if (findings.misread(path + ".filesToSign") || findings.misread(container_path("modprobe.dirName"))) { return; }
     if (sign.files_to_sign.empty()) {
         findings.error(path + ".filesToSign", "sign-files", "filesToSign: expected at least one file, found none",
                        "list the .ko files to sign here too: this level inherits none");
@@ -214,6 +252,7 @@ void check_sign(Findings& findings, const api::Sign& sign, const std::string& pa
 void check_modprobe(Findings& findings, const api::ModprobeSpec& modprobe) {
     // A modprobe that is not there is reported by the decoder.
     if (findings.module().places.empty() || findings.present(container_path("modprobe"))) { check_raw_args(findings, modprobe); }
+    check_module_name(findings, modprobe);
     check_loading_order(findings, modprobe);
     if (!modprobe.dir_name.empty() && !modprobe.dir_name.starts_with('/')) {
         findings.warning(container_path("modprobe.dirName"), "dir-name",

@@ -304,6 +304,17 @@ private:
     std::size_t bytes_ = 0;
 };
 
+/// Whether the line at `mark`, or the one before, has a tab among its indentation, which nobody sees.
+bool is_indented_by_tab(std::string_view body, Mark mark) {
+    std::size_t number = 0;
+    for (const auto line : base::split(body, '\n')) {
+        if (++number > mark.line) return false;
+        const auto indentation = line.substr(0, line.find_first_not_of(" \t"));
+        if (number + 1 >= mark.line && indentation.find('\t') != std::string_view::npos) return true;
+    }
+    return false;
+}
+
 /// What usually causes yaml-cpp's more common messages.
 std::string syntax_hint(std::string_view message) {
     struct Row {
@@ -346,7 +357,9 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
         diagnostics.push_back(fault("document-limit", fmt::format("expected at most {} nested levels", limits.depth_max), file,
                                     to_mark(error.mark)));
     } catch (const YAML::Exception& error) {
-        diagnostics.push_back(fault("yaml-syntax", base::escape(error.msg), file, to_mark(error.mark), syntax_hint(error.msg)));
+        diagnostics.push_back(fault("yaml-syntax", base::escape(error.msg), file, to_mark(error.mark),
+                                    is_indented_by_tab(body, to_mark(error.mark)) ? "indent with blanks: there is a tab at the start of this line or the one before"
+                                                                                  : syntax_hint(error.msg)));
     } catch (const StopReading&) {
         // the diagnostic says why
     }

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "kmm-worker/job.hpp"
 #include "kmod/files.hpp"
 #include "sys/file_ops.hpp"
 
@@ -98,7 +99,7 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
             std::replace(names.begin(), names.end(), '\t', ' ');
             for (const auto name : base::split(names, ' ')) {
                 if (name.empty()) continue;
-                if (!kmod::is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("KMOD_NAMES: '{}' is no module name", base::escape(name))).at(Position{path, number, column});
+                if (!kmod::is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("KMOD_NAMES: '{}' is no module name", base::escape(name))).at(Position{path, number, column}).hint(k_module_name_hint);
                 config.modules.emplace_back(name);
             }
         }
@@ -108,7 +109,10 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
 }  // namespace
 
 KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name) {
-    if (!is_kvc_name(name)) throw Error(Exit::usage, "usage", fmt::format("'{}' is no name of a kmods-via-containers instance", base::escape(name)));
+    if (!is_kvc_name(name)) {
+        throw Error(Exit::usage, "usage", fmt::format("'{}' is no name of a kmods-via-containers instance", base::escape(name)))
+            .hint("NAME is that of a file /etc/kvc/NAME.conf: at most 128 letters, digits, '_', '-' or '.', neither '.' nor '-' first");
+    }
     KvcConfig config;
     config.name = name;
     const std::string directory = host.etc + "/kvc/";

@@ -157,6 +157,15 @@ TEST_SUITE("api::unit") {
                      "4:21 unknown-field: unknown field status.nodeInfo.kernelVerson | did you mean kernelVersion?"},
                  Row{head + "spec: {taints: [{key: a, effect: NoSchedule, timeAdded: null, vlaue: b}]}\n",
                      "4:63 unknown-field: unknown field spec.taints[0].vlaue | did you mean value?"},
+                 Row{head + "spec: {taints: [{key: a, effect: NoSchedual}]}\n",
+                     "4:34 bad-value: spec.taints[0].effect: expected NoSchedule, PreferNoSchedule or NoExecute, found \"NoSchedual\" | "
+                     "did you mean NoSchedule?"},
+                 Row{head + "spec: {taints: [{key: '', effect: NoExecute}]}\n",
+                     "4:23 bad-value: spec.taints[0].key: expected a taint key, found \"\" | a key is [PREFIX/]NAME; NAME has 1 to 63 "
+                     "letters, digits, '-', '_' or '.'"},
+                 Row{head + "spec: {taints: [{key: a/b, value: c d, effect: NoExecute}]}\n",
+                     "4:35 bad-value: spec.taints[0].value: expected a label value, found \"c d\" | at most 63 letters, digits, '-', '_' or "
+                     "'.', a letter or digit at both ends"},
                  Row{"apiVersion: v1\nkind: Node\nmetadata: {name: -oProxyCommand=x}\n",
                      "3:18 bad-value: metadata.name \"-oProxyCommand=x\" is not valid | a name has lower-case letters, "
                      "digits, '-' and '.', at most 253 of them"},

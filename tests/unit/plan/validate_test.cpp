@@ -137,6 +137,13 @@ TEST_SUITE("plan::unit") {
                  Row{23, "loading-order", loader("{moduleName: m, modulesLoadingOrder: [m]}", "", k_mapping), 8, 54},
                  Row{23, "loading-order", loader("{moduleName: m, modulesLoadingOrder: [x, m]}", "", k_mapping), 8, 55},
                  Row{23, "loading-order", loader("{moduleName: m, modulesLoadingOrder: [m, a, a]}", "", k_mapping), 8, 61},
+                 Row{0, "loading-order", loader("{moduleName: m, modulesLoadingOrder: [m, '']}", "", k_mapping), 8, 58},
+                 Row{0, "loading-order", loader("{moduleName: m, modulesLoadingOrder: [m, a b]}", "", k_mapping), 8, 58},
+                 Row{0, "loading-order", loader("{moduleName: m, modulesLoadingOrder: [m, /lib/a]}", "", k_mapping), 8, 58},
+                 Row{0, "loading-order", loader("{moduleName: m, modulesLoadingOrder: [m, a.ko]}", "", k_mapping), 8, 58},
+                 Row{0, "loading-order", loader("{moduleName: m, modulesLoadingOrder: [m, -a]}", "", k_mapping), 8, 58},
+                 Row{0, "module-name", loader("{moduleName: m.ko.xz}", "", k_mapping), 8, 30, Severity::warning},
+                 Row{0, "module-name", loader("{moduleName: -r}", "", k_mapping), 8, 30, Severity::warning},
                  Row{23, "loading-order",
                      loader("{rawArgs: {load: [m], unload: [m]}, modulesLoadingOrder: [m, a]}", "", k_mapping), 8, 74},
                  Row{24, "sign-files", loader(k_named, "      sign: {" + sign + "}\n", k_mapping), 9, 13},
@@ -170,6 +177,49 @@ TEST_SUITE("plan::unit") {
         std::sort(codes.begin(), codes.end());
         CHECK(codes == std::vector<std::string>{"bad-regexp", "bad-version", "image-untagged", "mapping-empty",
                                                 "raw-args-missing"});
+    }
+
+    TEST_CASE("a value of a wrong type is one fault, not taken for an absent one besides") {
+        const std::string name = "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: m, namespace: ns}\n";
+        const std::string hub = "apiVersion: hub.kmm.sigs.x-k8s.io/v1beta1\nkind: ManagedClusterModule\nmetadata: {name: m}\n"
+                                "spec:\n  selector: {}\n  spokeNamespace: ns\n  moduleSpec:\n"
+                                "    selector: {}\n    moduleLoader: {container: {modprobe: {moduleName: m}, "
+                                "kernelMappings: [{literal: 6.1, containerImage: 'r/i:t'}]}}\n";
+        for (const std::string& text : {
+                 loader(k_named, "", "      - {literal: 6.1, containerImage: 'r/i:t'}\n"),
+                 loader(k_named, "", "      - {regexp: [a], containerImage: 'r/i:t'}\n"),
+                 loader(k_named, "", "      - {regexp: x, containerImage: 5}\n"),
+                 loader(k_named, "      containerImage: 5\n", "      - {regexp: x, containerImage: ''}\n"),
+                 loader("{moduleName: 8021}", "", k_mapping),
+                 loader("{moduleName: 8021, modulesLoadingOrder: [a, b]}", "", k_mapping),
+                 loader("{rawArgs: true}", "", k_mapping),
+                 loader("{rawArgs: {load: a, unload: [b]}}", "", k_mapping),
+                 loader("{moduleName: m, modulesLoadingOrder: m}", "", k_mapping),
+                 loader("{moduleName: m, modulesLoadingOrder: [m, 8021]}", "", k_mapping),
+                 loader("modprobe", "", k_mapping),
+                 loader(k_named, "      sign: {certSecret: {name: c}, keySecret: {name: k}, filesToSign: /opt/a.ko}\n", k_mapping),
+                 loader("{moduleName: m, dirName: 5}", "      sign: {certSecret: {name: c}, keySecret: {name: k}, filesToSign: [/lib/a.ko]}\n", k_mapping),
+                 name + "spec: {selector: {}, moduleLoader: {container: {modprobe: {moduleName: m}, kernelMappings: {}}}}\n",
+                 hub,
+             }) {
+            CAPTURE(text);
+            Diagnostics faults;
+            api::Objects objects;
+            for (const auto& document : value::read_yaml(text, "m.yaml", faults)) { api::decode(document, objects, faults); }
+            api::finish(objects, faults);
+            REQUIRE(faults.size() == 1);
+            CHECK(faults[0].code == "wrong-type");
+            for (const auto& finding : plan::validate(objects)) { FAIL_CHECK(finding.code << ": " << finding.message); }
+        }
+        // What the value has nothing to do with is still said.
+        Diagnostics faults;
+        api::Objects objects;
+        const std::string text = loader("{moduleName: 8021, dirName: opt}", "", "      - {containerImage: 'r/i:t'}\n");
+        for (const auto& document : value::read_yaml(text, "m.yaml", faults)) { api::decode(document, objects, faults); }
+        const Diagnostics found = plan::validate(objects);
+        REQUIRE(found.size() == 2);
+        CHECK(found[0].code == "dir-name");
+        CHECK(found[1].code == "mapping-empty");
     }
 
     TEST_CASE("rule 1: a version is neither added nor removed") {
