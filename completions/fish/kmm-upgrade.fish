@@ -15,6 +15,8 @@ complete -c kmm-upgrade -n __fish_use_subcommand -f -a adopt -d 'rebuild a lost 
 complete -c kmm-upgrade -n __fish_use_subcommand -f -a migrate -d 'take over what KMM up to v2.6.0 or a DaemonSet has left'
 complete -c kmm-upgrade -n __fish_use_subcommand -f -a history -d 'what happened, when, how long'
 complete -c kmm-upgrade -n __fish_use_subcommand -f -a start
+complete -c kmm-upgrade -n __fish_use_subcommand -f -a help -d 'tell about a verb'
+complete -c kmm-upgrade -n '__fish_seen_subcommand_from help; and not __fish_seen_subcommand_from apply resume show nodes step abort skip retry delete doctor adopt migrate history start' -f -a 'apply resume show nodes step abort skip retry delete doctor adopt migrate history start'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from module' -l to -x -d 'version to upgrade to'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from module' -l node -x -d 'only this node'
 complete -c kmm-upgrade -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from module' -l order -x -d 'name, zone, or a file with one node name a line'

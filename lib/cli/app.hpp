@@ -34,6 +34,7 @@ struct Positional {
     std::string help;
     bool required = true;
     bool repeatable = false;  ///< only the last one may be
+    std::vector<std::string> choices = {};  ///< what completions offer; the verb itself refuses anything else
 };
 
 struct Example {

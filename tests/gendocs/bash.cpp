@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -30,6 +32,18 @@ std::string value_case(const Option& option) {
     return fmt::format("        {}) {};;\n", pattern(option), action);
 }
 
+/// Words for the next argument: `count` arguments of the verb stand before it.
+std::string argument_case(const Verb& verb) {
+    std::string cases;
+    for (std::size_t i = 0; i < verb.positionals.size(); ++i) {
+        const auto& positional = verb.positionals[i];
+        if (positional.choices.empty()) continue;
+        cases.append(fmt::format("        {}) [[ $cur == -* ]] || options=\"{}\";;\n", positional.repeatable ? "*" : std::to_string(i),
+                                 base::join(positional.choices, " ")));
+    }
+    return cases.empty() ? "" : "        case $count in\n" + cases + "        esac;;\n";
+}
+
 std::string verb_case(const Verb& verb) {
     std::vector<std::string> words;
     std::string values;
@@ -39,7 +53,21 @@ std::string verb_case(const Verb& verb) {
     }
     std::string text = fmt::format("    \"{}\")\n", verb.name);
     if (!values.empty()) text.append("        case $prev in\n").append(values).append("        esac\n");
-    return text.append(fmt::format("        options=\"{}\";;\n", base::join(words, " ")));
+    const std::string arguments = argument_case(verb);
+    return text.append(fmt::format("        options=\"{}\"{}\n", base::join(words, " "), arguments.empty() ? ";;" : "")).append(arguments);
+}
+
+/// All options of the program that take a value, as a pattern of a bash case.
+std::string value_options(const Program& program) {
+    std::vector<std::string> patterns;
+    for (const Verb* verb : visible_verbs(program)) {
+        for (const auto& option : visible_options(*verb)) {
+            if (option.value_name.empty()) continue;
+            if (const std::string made = pattern(option); std::find(patterns.begin(), patterns.end(), made) == patterns.end()) patterns.push_back(made);
+        }
+    }
+    std::sort(patterns.begin(), patterns.end());
+    return base::join(patterns, "|");
 }
 
 }  // namespace
@@ -56,20 +84,21 @@ std::string bash_completion(const Program& program) {
     first.emplace_back("help");
 
     std::string text = fmt::format("# SPDX-License-Identifier: Apache-2.0\n# bash completion of {}; written by tests/gendocs\n", program.name);
-    text.append(fmt::format("{}() {{\n    local cur prev verb=\"\" options=\"\" word i\n", function));
+    text.append(fmt::format("{}() {{\n    local cur prev verb=\"\" options=\"\" word i count=0\n", function));
     text.append("    COMPREPLY=()\n    cur=${COMP_WORDS[COMP_CWORD]}\n    prev=${COMP_WORDS[COMP_CWORD-1]}\n");
-    text.append("    for ((i = 1; i < COMP_CWORD; i++)); do\n        word=${COMP_WORDS[i]}\n        case $verb:$word in\n");
-    text.append("        help:*|:-*) ;;\n");
-    for (const auto& group : groups) text.append(fmt::format("        {}:-*) ;;\n        {}:*) verb=\"{} $word\";;\n", group, group, group));
-    text.append("        :*) verb=$word;;\n        esac\n    done\n");
+    // --output=json is three words where readline breaks words at '='.
+    text.append("    if [[ $cur == = ]]; then\n        cur=\"\"\n    elif [[ $prev == = && COMP_CWORD -gt 1 ]]; then\n        prev=${COMP_WORDS[COMP_CWORD-2]}\n    fi\n");
+    text.append("    for ((i = 1; i < COMP_CWORD; i++)); do\n        word=${COMP_WORDS[i]}\n        case $word in\n        =) continue;;\n");
+    text.append(fmt::format("        {})\n            if [[ ${{COMP_WORDS[i+1]}} == = ]]; then i=$((i + 1)); fi\n            i=$((i + 1)); continue;;\n", value_options(program)));
+    text.append("        -*) continue;;\n        esac\n        case $verb in\n");
+    for (const auto& group : groups) text.append(fmt::format("        {}) verb=\"{} $word\";;\n", group, group));
+    text.append("        \"\") verb=$word;;\n        help) verb=\"help $word\";;\n        *) count=$((count + 1));;\n        esac\n    done\n");
     text.append("    case $verb in\n");
     text.append(fmt::format("    \"\"|help) options=\"{} --help --version\";;\n", base::join(first, " ")));
     for (const auto& group : groups) {
-        std::vector<std::string> second;
-        for (const Verb* verb : visible_verbs(program)) {
-            if (verb->name.starts_with(group + " ")) second.push_back(verb->name.substr(group.size() + 1));
-        }
+        const auto second = second_words(program, group);
         text.append(fmt::format("    {}) options=\"{} --help\";;\n", group, base::join(second, " ")));
+        text.append(fmt::format("    \"help {}\") if [[ $count -eq 0 ]]; then options=\"{}\"; fi;;\n", group, base::join(second, " ")));
     }
     for (const Verb* verb : visible_verbs(program)) text.append(verb_case(*verb));
     text.append("    esac\n    mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n");

@@ -152,6 +152,14 @@ std::vector<std::string> verb_groups(const Program& program) {
     return groups;
 }
 
+std::vector<std::string> second_words(const Program& program, const std::string& group) {
+    std::vector<std::string> words;
+    for (const Verb* verb : visible_verbs(program)) {
+        if (verb->name.starts_with(group + " ")) words.push_back(verb->name.substr(group.size() + 1));
+    }
+    return words;
+}
+
 std::string value_kind(const Option& option) {
     if (option.value_name.starts_with("FILE") || option.value_name == "PATH") return "file";
     if (option.value_name == "DIR") return "directory";

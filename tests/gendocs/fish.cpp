@@ -62,6 +62,21 @@ std::string fish_completion(const Program& program) {
     for (const auto& group : verb_groups(program)) {
         text.append(fmt::format("complete -c {} -n __fish_use_subcommand -f -a {}\n", program.name, group));
     }
+    text.append(fmt::format("complete -c {} -n __fish_use_subcommand -f -a help -d 'tell about a verb'\n", program.name));
+    std::vector<std::string> first;
+    for (const Verb* verb : visible_verbs(program)) {
+        if (verb->name.find(' ') == std::string::npos) first.push_back(verb->name);
+    }
+    const auto groups = verb_groups(program);
+    first.insert(first.end(), groups.begin(), groups.end());
+    text.append(fmt::format("complete -c {} -n '__fish_seen_subcommand_from help; and not __fish_seen_subcommand_from {}' -f -a {}\n", program.name,
+                            base::join(first, " "), fish_quoted(base::join(first, " "))));
+    for (const Verb* verb : visible_verbs(program)) {
+        for (const auto& positional : verb->positionals) {
+            if (positional.choices.empty()) continue;
+            text.append(fmt::format("complete -c {} -n {} -f -a {}\n", program.name, condition(*verb), fish_quoted(base::join(positional.choices, " "))));
+        }
+    }
     for (const Verb* verb : visible_verbs(program)) {
         for (const auto& option : visible_options(*verb)) text.append(option_line(program, *verb, option));
     }

@@ -26,6 +26,8 @@ namespace kmm::gendocs {
 [[nodiscard]] std::vector<cli::Option> visible_options(const cli::Verb& verb);
 /// First words of the two-word verbs, each once, in order.
 [[nodiscard]] std::vector<std::string> verb_groups(const cli::Program& program);
+/// Second words of the verbs of a group, in order.
+[[nodiscard]] std::vector<std::string> second_words(const cli::Program& program, const std::string& group);
 
 /// What a value is completed with: "file", "directory" or "" for nothing.
 [[nodiscard]] std::string value_kind(const cli::Option& option);

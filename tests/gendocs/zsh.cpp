@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -32,9 +34,25 @@ std::string specification(const Option& option) {
         else if (kind == "directory") value.append("_files -/");
     }
     const std::string star = option.repeatable ? "*" : "";
-    std::string text = fmt::format("      '{}--{}[{}]{}' \\\n", star, option.name, zsh_quoted(option.help), value);
+    std::string text = fmt::format("      '{}--{}{}[{}]{}' \\\n", star, option.name, value.empty() ? "" : "=", zsh_quoted(option.help), value);
     if (option.short_name != 0) {
         text.append(fmt::format("      '{}-{}[{}]{}' \\\n", star, option.short_name, zsh_quoted(option.help), value));
+    }
+    return text;
+}
+
+/// Arguments after the words of the verb, which _arguments counts as well.
+std::string arguments(const Verb& verb) {
+    const auto words = static_cast<std::size_t>(std::count(verb.name.begin(), verb.name.end(), ' ')) + 1;
+    const bool any = std::any_of(verb.positionals.begin(), verb.positionals.end(), [](const auto& positional) { return !positional.choices.empty(); });
+    if (!any) return "      '*::argument:_files';;\n";
+    std::string text;
+    for (std::size_t i = 1; i <= words; ++i) text.append(fmt::format("      '{}:verb:' \\\n", i));
+    for (std::size_t i = 0; i < verb.positionals.size(); ++i) {
+        const auto& positional = verb.positionals[i];
+        const std::string offered = positional.choices.empty() ? "_files" : "(" + base::join(positional.choices, " ") + ")";
+        text.append(fmt::format("      '{}:{}:{}'{}\n", positional.repeatable ? "*" : std::to_string(words + i + 1), positional.name, offered,
+                                i + 1 == verb.positionals.size() ? ";;" : " \\"));
     }
     return text;
 }
@@ -50,12 +68,14 @@ std::string zsh_completion(const Program& program) {
     for (const auto& group : verb_groups(program)) text.append(fmt::format("  '{}:{} ...'\n", group, group));
     text.append("  'help:tell about a verb'\n)\n");
     text.append("words_only=(${words[2,CURRENT-1]:#-*})\nverb=${words_only[1]}\n");
-    text.append("if [[ -z $verb || $verb == help ]]; then\n  _describe verb verbs\n  return\nfi\n");
+    text.append("if [[ $verb == help ]]; then\n  verb=${words_only[2]}\n  case $verb in\n");
     for (const auto& group : verb_groups(program)) {
-        std::vector<std::string> second;
-        for (const Verb* verb : visible_verbs(program)) {
-            if (verb->name.starts_with(group + " ")) second.push_back(verb->name.substr(group.size() + 1));
-        }
+        text.append(fmt::format("  {}) if [[ ${{#words_only}} -lt 3 ]]; then compadd -- {}; fi; return;;\n", group, base::join(second_words(program, group), " ")));
+    }
+    text.append("  ?*) return;;\n  esac\nfi\n");
+    text.append("if [[ -z $verb ]]; then\n  _describe verb verbs\n  return\nfi\n");
+    for (const auto& group : verb_groups(program)) {
+        const auto second = second_words(program, group);
         text.append(fmt::format("if [[ $verb == {} ]]; then\n", group));
         text.append(fmt::format("  if [[ ${{#words_only}} -lt 2 ]]; then compadd -- {}; return; fi\n", base::join(second, " ")));
         text.append("  verb=\"$verb ${words_only[2]}\"\nfi\n");
@@ -64,7 +84,7 @@ std::string zsh_completion(const Program& program) {
     for (const Verb* verb : visible_verbs(program)) {
         text.append(fmt::format("  '{}')\n    _arguments -S \\\n", verb->name));
         for (const auto& option : visible_options(*verb)) text.append(specification(option));
-        text.append("      '*::argument:_files';;\n");
+        text.append(arguments(*verb));
     }
     return text.append("esac\n");
 }

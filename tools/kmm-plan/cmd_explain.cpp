@@ -115,7 +115,9 @@ cli::Verb explain_verb() {
         {"kmm-plan explain taint-not-tolerated", "one code"},
         {"kmm-plan explain", "all codes"},
     };
-    verb.positionals = {{"CODE", "a code, as messages and plans have it", false, false}};
+    std::vector<std::string> names;
+    for (const auto& code : plan::codes()) { names.emplace_back(code.code); }
+    verb.positionals = {{"CODE", "a code, as messages and plans have it", false, false, std::move(names)}};
     verb.options = cli::common_options();
     verb.run = run_explain;
     return verb;

@@ -20,10 +20,15 @@ namespace kmm::tool_plan {
 
 namespace {
 
+std::vector<std::string> what_names() {
+    std::vector<std::string> names;
+    for (const auto& row : render::whats()) { names.emplace_back(row.name); }
+    names.emplace_back(k_what_hub);
+    return names;
+}
+
 std::vector<render::What> parse_whats(const std::vector<std::string>& names) {
-    std::vector<std::string> known;
-    for (const auto& row : render::whats()) { known.emplace_back(row.name); }
-    known.emplace_back(k_what_hub);
+    const auto known = what_names();
     std::vector<render::What> result;
     for (const auto& name : names) {
         const auto rows = render::whats();
@@ -226,10 +231,8 @@ cli::Verb render_verb() {
         {"kmm-plan render build sign --cluster ./fleet --kernel 6.1.0-60-amd64", "and those of a kernel that nobody runs yet"},
     };
     verb.examples.push_back({"kmm-plan render hub -f hub.yaml --context east --context west --out ./clusters", "bundles of two clusters, without a hub"});
-    std::string names;
-    for (const auto& row : render::whats()) { names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name); }
-    names += fmt::format(", {}", k_what_hub);
-    verb.positionals = {{"WHAT", names, false, true}};
+    const auto names = what_names();
+    verb.positionals = {{"WHAT", base::join(names, ", "), false, true, names}};
     verb.options = own_options() + plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
     verb.run = run_render;
     return verb;

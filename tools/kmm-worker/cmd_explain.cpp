@@ -107,8 +107,8 @@ Exit run_explain(const cli::Args& args, cli::Context& context) {
         for (const auto& known : all) names.emplace_back(known.code);
         for (const auto& known : kmod::load_errnos()) names.push_back(errno_name(known.number));
         Error error(Exit::not_found, "not-found", fmt::format("'{}' is neither a reason code nor an errno", base::escape(word)));
-        if (const auto near = base::nearest(word, names)) error.hint(fmt::format("did you mean {}?", *near));
-        throw error;
+        const auto near = base::nearest(word, names);
+        throw error.hint(near ? fmt::format("did you mean {}?", *near) : "kmm-worker explain lists all codes");
     }
     print({{"code", word}, {"exit code", exit_text(*row)}, {"meaning", std::string(row->meaning)}, {"hint", std::string(row->hint)}},
           document(word, std::string(row->meaning), std::string(row->hint)), context);
@@ -124,7 +124,9 @@ cli::Verb verb_explain() {
     verb.description = "The causes of an errno of the kernel's module loader in the order in which the kernel checks them, each tested on this host where "
         "that is possible, and what to do. Reason codes are those of the errors and warnings of this command; without CODE all of them are listed.";
     verb.examples = {{"kmm-worker explain ENOEXEC", "an errno"}, {"kmm-worker explain module-differs", "a reason code"}, {"kmm-worker explain", "all reason codes"}};
-    verb.positionals = {{"CODE", "reason code, errno name or number", false, false}};
+    std::vector<std::string> names;
+    for (const auto& row : codes()) names.emplace_back(row.code);
+    verb.positionals = {{"CODE", "reason code, errno name or number", false, false, std::move(names)}};
     verb.options = host_options() + cli::common_options();
     verb.run = run_explain;
     return verb;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -24,6 +25,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+constexpr const char* k_run_actions[] = {"build", "load", "unload", "reload", "wrapper"};
+
 /// One action on one instance.
 class Instance {
 public:
@@ -32,7 +35,7 @@ public:
           kernel_(args.get("kernel").value_or(node_.kernel)), image_(kvc_image(config_, kernel_)) {
         const bool release = !kernel_.empty() && kernel_.front() != '.' && kernel_.front() != '-' &&
                              kernel_.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+~-") == std::string::npos;
-        if (!release) throw Error(Exit::usage, "usage", fmt::format("--kernel: expected a kernel release as uname -r says it, found '{}'", base::escape(kernel_)));
+        if (!release) throw Error(Exit::usage, "usage", fmt::format("--kernel: expected a kernel release as uname -r says it, found '{}'", base::escape(kernel_))).hint("the running one is taken without --kernel");
     }
 
     WorkerResult build() {
@@ -207,13 +210,13 @@ private:
 
 Exit run_run(const cli::Args& args, cli::Context& context) {
     const std::string action = args.positional("ACTION");
-    static const Words actions{"build", "load", "unload", "reload", "wrapper"};
+    const Words actions(std::begin(k_run_actions), std::end(k_run_actions));
     if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
         Error error(Exit::usage, "usage", fmt::format("expected an action of {}, found '{}'", base::join(actions, ", "), base::escape(action)));
-        if (const auto near = base::nearest(action, actions)) error.hint(fmt::format("did you mean {}?", *near));
-        throw error;
+        const auto near = base::nearest(action, actions);
+        throw error.hint(near ? fmt::format("did you mean {}?", *near) : "kmm-worker run NAME ACTION, the name first");
     }
-    if (action != "wrapper" && !args.positionals("ARG").empty()) throw Error(Exit::usage, "usage", fmt::format("{} takes no arguments", action));
+    if (action != "wrapper" && !args.positionals("ARG").empty()) throw Error(Exit::usage, "usage", fmt::format("{} takes no arguments", action)).hint("only wrapper does: kmm-worker run NAME wrapper -- TOOL ARG...");
     Instance instance(args, context);
     if (action == "wrapper") instance.wrapper();
     return run_and_report(context, [&] {
@@ -240,7 +243,7 @@ cli::Verb verb_run() {
     verb.examples = {{"kmm-worker run simple-kmod load", "what the systemd template does at boot"},
                      {"kmm-worker run simple-kmod wrapper -- spkut 44", "a tool of the image"}};
     verb.positionals = {{"NAME", "instance, as in /etc/kvc/NAME.conf", true, false},
-                        {"ACTION", "build, load, unload, reload or wrapper", true, false},
+                        {"ACTION", "build, load, unload, reload or wrapper", true, false, Words(std::begin(k_run_actions), std::end(k_run_actions))},
                         {"ARG", "tool and arguments of wrapper, after --", false, true}};
     cli::Option kernel;
     kernel.name = "kernel";
