@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looking at a node that has the new module, for longer and through the eyes of the user, before it counts as done.
+#include <map>
+
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
@@ -92,6 +94,40 @@ void NodeSteps::require_undisturbed(const std::string& name) {
     throw Error(Exit::locked, "label-changed",
                 fmt::format("somebody has set {}, while this run brought the node to {}", base::join(others, ", "), to.empty() ? "the Module" : to))
         .hint("find out who; kmm-upgrade retry " + name + " sets it again");
+}
+
+bool NodeSteps::confirm_done() {
+    const auto run = tools_.recorder.run();
+    const auto wanted = run.to_version.empty() ? std::nullopt : std::optional<std::string>(run.to_version);
+    const auto snapshot = tools_.fleet.store().read();
+    std::map<std::string_view, const api::Node*> present;
+    for (const auto& node : snapshot.objects.nodes) present.emplace(node.meta.name, &node);
+    bool all = true;
+    for (const auto& node : run.nodes) {
+        if (node.state != "done" || node.goal == upgrade::k_goal_absent) continue;
+        const auto found = present.find(node.name);
+        if (found == present.end()) {
+            if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+            continue;  // a node that has left the cluster runs nothing
+        }
+        const auto labels = version_labels_of(*found->second, run.module_namespace, run.module_name);
+        std::vector<std::string> others;
+        const auto compare_label = [&](const char* label, const std::optional<std::string>& value) {
+            if (value != wanted) others.push_back(fmt::format("label {} to {}", label, value ? base::escape(*value) : "nothing"));
+        };
+        compare_label("version-module", labels.module);
+        if (run.options.runner != upgrade::k_runner_operator) compare_label("version-worker-pod", labels.worker);
+        if (others.empty()) continue;
+        all = false;
+        auto changed = event(upgrade::EventKind::observed, node.name, "", "validating-failed");
+        changed.reason = "label-changed";
+        changed.message = fmt::format("somebody has set {}, after this run had brought the node to {}", base::join(others, ", "),
+                                      wanted ? *wanted : "the Module");
+        changed.facts.set("currentKnown", false);
+        changed.facts.set("hint", fmt::format("find out who; kmm-upgrade retry {} sets it again, kmm-upgrade skip {} --reason TEXT leaves it", node.name, node.name));
+        tools_.recorder.record(changed);
+    }
+    return all;
 }
 
 void NodeSteps::require_target(const std::string& name, const Look& seen) const {

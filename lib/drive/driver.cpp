@@ -144,6 +144,18 @@ void Driver::pause(const std::string& reason, const std::string& message) {
     recorder_.record(event);
 }
 
+void Driver::make_move(const Event& move) {
+    if (move.kind == EventKind::done && move.step == "nodes") {
+        try {
+            if (!steps_->confirm_done()) return;  // what comes next is asked again
+        } catch (const Error& error) {
+            if (error.code() == "interrupted" && interrupted_()) return;
+            throw;
+        }
+    }
+    recorder_.record(move);
+}
+
 Ended Driver::walk() {
     std::mutex mutex;
     std::condition_variable ended;
@@ -198,7 +210,10 @@ Ended Driver::walk() {
             case Next::pause:
                 if (!run.paused) recorder_.record(decision.event);
                 return Ended::paused;
-            case Next::move: recorder_.record(decision.event); break;
+            case Next::move:
+                guard.unlock();  // nothing is in flight
+                make_move(decision.event);
+                break;
             case Next::wait: ended.wait(guard, [&] { return endings != seen; }); break;
             case Next::steps: {
                 auto steps = decision.steps;
@@ -293,7 +308,8 @@ Ended Driver::step(const std::string& node) {
             return Ended::paused;
         }
         if (decision.next == Next::move) {
-            recorder_.record(decision.event);
+            if (interrupted_()) return Ended::interrupted;
+            make_move(decision.event);
             continue;
         }
         if (stepped) {

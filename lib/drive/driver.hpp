@@ -87,6 +87,9 @@ private:
     [[nodiscard]] std::optional<Hold> hold_back(const upgrade::Run& run, std::set<std::string> busy, std::vector<upgrade::NodeStep>& steps);
     /// Waits for a moment because of `hold`. False: the run was paused instead, since nothing can begin for too long.
     [[nodiscard]] bool wait_for_others(const Hold& hold);
+    /// Records a move of the run. Before it says that all nodes are upgraded, those that are done are looked at; if one is not any more,
+    /// that is recorded instead.
+    void make_move(const upgrade::Event& move);
     void record_run(upgrade::EventKind kind, const std::string& step, const std::string& to, value::Node facts = {});
     /// The step for `node` ("": whatever is next) among those that may run now; nullopt if it may not be stepped.
     [[nodiscard]] static std::optional<upgrade::NodeStep> choose_step(const upgrade::Run& run,

@@ -61,6 +61,11 @@ VersionLabels decode_version_labels(const value::Node& node) {
     return VersionLabels{text("module"), text("worker"), text("schedule"), text("device")};
 }
 
+VersionLabels version_labels_of(const api::Node& node, const std::string& ns, const std::string& name) {
+    return VersionLabels{label_of(node, api::label_version_module(ns, name)), label_of(node, api::label_version_worker_pod(ns, name)),
+                         label_of(node, api::label_version_schedule_pod(ns, name)), label_of(node, api::label_version_device_plugin(ns, name))};
+}
+
 NodeView view_of(const api::Objects& objects, const std::string& node, const std::string& ns, const std::string& name) {
     const auto found =
         std::find_if(objects.nodes.begin(), objects.nodes.end(), [&](const api::Node& item) { return item.meta.name == node; });
@@ -68,10 +73,7 @@ NodeView view_of(const api::Objects& objects, const std::string& node, const std
         throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", node));
     NodeView view;
     view.node = *found;
-    view.labels = VersionLabels{label_of(*found, api::label_version_module(ns, name)),
-                                label_of(*found, api::label_version_worker_pod(ns, name)),
-                                label_of(*found, api::label_version_schedule_pod(ns, name)),
-                                label_of(*found, api::label_version_device_plugin(ns, name))};
+    view.labels = version_labels_of(*found, ns, name);
     view.ready = label_of(*found, api::label_ready(ns, name));
     view.version_ready = label_of(*found, api::label_version_ready(ns, name));
     for (const auto& config : objects.node_modules_configs) {

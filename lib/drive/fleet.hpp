@@ -86,6 +86,7 @@ private:
     std::string namespace_, name_;
 };
 
+[[nodiscard]] VersionLabels version_labels_of(const api::Node& node, const std::string& ns, const std::string& name);
 /// NodeView out of objects already read. Errors: not_found "node-not-found".
 [[nodiscard]] NodeView view_of(const api::Objects& objects, const std::string& node, const std::string& ns,
                                const std::string& name);

@@ -45,6 +45,9 @@ public:
     [[nodiscard]] StepEnd run(const upgrade::NodeStep& step);
     /// Looks once at a node whose state is open and records what runs there. Never fails the node.
     void observe(const std::string& node);
+    /// Looks, once for all, at the labels of the nodes that are done. Those that somebody else has changed since are recorded as failed
+    /// ("label-changed"); false if there are such. Errors: those of the store; data if a document that cannot be read hides a node.
+    [[nodiscard]] bool confirm_done();
 
 protected:
     /// Facts for the `done` event of a step.

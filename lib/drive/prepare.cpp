@@ -190,7 +190,8 @@ const api::Secret* secret_for(const api::Objects& objects, const api::Module& mo
     if (name.empty()) return nullptr;
     for (const auto& candidate : objects.secrets)
         if (candidate.meta.namespace_ == module.meta.namespace_ && candidate.meta.name == name) return &candidate;
-    throw Error(Exit::not_found, "secret-not-found", fmt::format("pull Secret {}/{} is not in the cluster", module.meta.namespace_, name));
+    throw Error(Exit::not_found, "secret-not-found", fmt::format("pull Secret {}/{} is not in the cluster", module.meta.namespace_, name))
+        .hint("create it, or remove spec.imageRepoSecret from the Module");
 }
 
 upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,

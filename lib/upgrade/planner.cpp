@@ -122,8 +122,8 @@ Decision next_of_stage(const Run& run, const std::set<std::string>& in_flight, c
             continue;
         }
         const bool is_in_flight = in_flight.count(node.name) != 0;
-        // More nodes than may be in flight can have failed: those that are tried again take turns.
-        if (node.state == "pending" && !is_in_flight && run.options.failure_budget > 0) {
+        // More nodes than may be in flight can have failed, with a failure budget or at the last look: those that are tried again take turns.
+        if (node.state == "pending" && !is_in_flight) {
             again.push_back(&node);
             continue;
         }
@@ -131,7 +131,9 @@ Decision next_of_stage(const Run& run, const std::set<std::string>& in_flight, c
         if (!is_in_flight) decision.steps.push_back(NodeStep{node.name, step_of(run, node)});
     }
     for (const auto* node : again) {
-        if (active >= run.options.max_unavailable) break;
+        // A node that a person sends back is begun although others that have failed count as unavailable.
+        const bool is_alone = decision.steps.empty() && in_flight.empty();
+        if (active >= run.options.max_unavailable && !is_alone) break;
         decision.steps.push_back(NodeStep{node->name, "check"});
         ++active;
     }

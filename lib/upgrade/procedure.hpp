@@ -16,7 +16,8 @@ namespace kmm::upgrade {
 enum class Scope { run, node };
 
 /// `resting`: nothing is under way; `transitory`: a step is under way (its outcome is unknown after a crash);
-/// `failed`: the step ended badly; `final`: nothing follows except a rollback or a removal of the record.
+/// `failed`: the step ended badly; `final`: nothing follows except a rollback or a removal of the record, and for a done node what
+/// the last look of the run finds.
 enum class StateKind { resting, transitory, failed, final };
 
 /// What makes a state change.

@@ -93,6 +93,8 @@ Procedure make_module(std::string name, std::vector<std::string> validated_from)
     side("rolling-back-failed", "pending", Cause::retry);
     // Where a cordon is to be lifted yet, a validated node is not done.
     parts.side_moves.push_back(Move{Scope::node, "validating", "validating", Cause::finish, "validate"});
+    // At the end of a run a node that was done turns out to have been changed by somebody else.
+    side("done", "validating-failed", Cause::observe);
     // A node that rebooted or changed its kernel is planned anew; a look that changes nothing is recorded as well.
     for (const auto& state : middle_node_states()) {
         side(state, "pending", Cause::observe);

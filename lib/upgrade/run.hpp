@@ -166,7 +166,7 @@ struct Run {
 /// For people: what `node` runs in the end; "unversioned" for a version without a name, "-" for nothing.
 [[nodiscard]] std::string target_text(const Run& run, const NodeRecord& node);
 
-/// True for states nothing follows: "done", "skipped", "rolled-back".
+/// True for states no step of a walk follows: "done", "skipped", "rolled-back".
 [[nodiscard]] bool is_final_node_state(std::string_view state);
 /// True for the -failed states of a node.
 [[nodiscard]] bool is_failed_node_state(std::string_view state);

@@ -24,7 +24,8 @@ std::string event_line(const upgrade::Event& event, const std::string& time) {
     if (event.kind == EventKind::resumed) return fmt::format("{} resumed", clock);
     const auto who = event.node.empty() ? std::string() : event.node + " ";
     auto message = event.message;
-    if (event.kind == EventKind::failed && !event.node.empty() && !event.reason.empty())
+    const bool has_failed = event.kind == EventKind::failed || (event.from != event.to && upgrade::is_failed_node_state(event.to));
+    if (has_failed && !event.node.empty() && !event.reason.empty())
         message = event.reason + (message.empty() ? "" : ": " + message);
     if (event.kind == EventKind::observed && event.from == event.to && message.empty()) return "";
     if (event.from == event.to) return with(fmt::format("{} {}{}", clock, who, event.to), message);

@@ -395,9 +395,9 @@ struct Drive {
           driver(in.store, in.workloads, in.nodes, recorder, in.clock, [this] { return stop; }) {}
 
     /// Replays what a killed program left.
-    Drive(World& in, const std::vector<value::Node>& entries)
+    Drive(World& in, const std::vector<value::Node>& entries, Observer observer = {})
         : world(in),
-          recorder(replayed(entries), journal, in.clock, {}),
+          recorder(replayed(entries), journal, in.clock, std::move(observer)),
           driver(in.store, in.workloads, in.nodes, recorder, in.clock, [this] { return stop; }) {
         journal.entries = entries;
     }

@@ -199,6 +199,25 @@ TEST_CASE("a label that somebody else sets meanwhile is not fought for") {
     CHECK(operated.world.store.objects.nodes[0].meta.labels.at(k_module) == "v3");
 }
 
+TEST_CASE("a label that somebody else sets on a node that was done is told at the end") {
+    OperatedWorld operated(2);
+    auto& labels = operated.world.store.objects.nodes[0].meta.labels;
+    Drive drive(operated.world, operated.world.prepare(beside_operator()));
+    bool has_changed = false;
+    const auto work = operated.world.store.on_news;
+    operated.world.store.on_news = [&](std::chrono::milliseconds timeout) {
+        if (drive.state("node-a") == "done" && !std::exchange(has_changed, true)) labels[k_module] = "v1";
+        work(timeout);
+    };
+    CHECK(drive.driver.walk() == Ended::paused);
+    CHECK(drive.recorder.node("node-a").state == "validating-failed");
+    CHECK(drive.recorder.node("node-a").message == "somebody has set label version-module to v1, after this run had brought the node to v2");
+    CHECK_FALSE(drive.recorder.node("node-a").current_known);
+    drive.driver.resume();
+    CHECK(drive.driver.walk() == Ended::complete);
+    CHECK(labels.at(k_module) == "v2");
+}
+
 TEST_CASE("an abort goes back to what the Module says, and waits for its old version") {
     OperatedWorld operated;
     operated.kmm.loads = false;

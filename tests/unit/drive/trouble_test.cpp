@@ -202,6 +202,132 @@ TEST_CASE("what others change while a node is brought to its version is no succe
     }
 }
 
+TEST_CASE("a node that was done and was changed by somebody else later is not done at the end") {
+    const auto module_key = api::label_version_module("drivers", "kmm-hello"), worker_key = api::label_version_worker_pod("drivers", "kmm-hello");
+    enum class Way { resume, skip, step };
+    struct Row {
+        std::function<void(api::Labels&)> change;
+        std::string what;  ///< "" for nothing to tell
+        Way way = Way::resume;
+    };
+    const auto other = [&](api::Labels& labels) { labels[module_key] = "v1"; };
+    for (const auto& row : std::vector<Row>{
+             {other, "label version-module to v1", Way::resume},
+             {other, "label version-module to v1", Way::skip},
+             {other, "label version-module to v1", Way::step},
+             {[&](api::Labels& labels) { labels.erase(module_key); }, "label version-module to nothing"},
+             {[&](api::Labels& labels) { labels[module_key] = labels[worker_key] = "v1"; }, "label version-module to v1, label version-worker-pod to v1"},
+             {[&](api::Labels& labels) { labels["role.example/other"] = "x"; }, ""},
+         }) {
+        CAPTURE(row.what);
+        World world(2);
+        bool has_changed = false;
+        Drive drive(world, world.prepare());
+        auto& labels = world.store.find("node-a").meta.labels;
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
+            if (call.node == "node-b" && !std::exchange(has_changed, true)) row.change(labels);
+            return std::nullopt;
+        };
+        if (row.what.empty()) {
+            CHECK(drive.driver.walk() == Ended::complete);
+            continue;
+        }
+        CHECK(drive.driver.walk() == Ended::paused);
+        const auto node = drive.recorder.node("node-a");
+        CHECK(node.state == "validating-failed");
+        CHECK(node.reason == "label-changed");
+        CHECK(node.message == "somebody has set " + row.what + ", after this run had brought the node to v2");
+        CHECK(node.hint.find("kmm-upgrade retry node-a") != std::string::npos);
+        CHECK(drive.state("node-b") == "done");
+        CHECK(drive.recorder.run().state == "upgrading-nodes-failed");
+        Drive again(world, drive.journal.entries);  // as another process that reads the journal
+        if (row.way == Way::skip) {
+            again.driver.skip("node-a", "wanted so");
+            again.driver.resume();
+            CHECK(again.driver.walk() == Ended::complete);
+            CHECK(again.state("node-a") == "skipped");
+            CHECK(labels.at(module_key) == "v1");
+            continue;
+        }
+        if (row.way == Way::step) {
+            again.driver.retry("node-a");
+            for (int steps = 0; steps < 10 && again.driver.step("") == Ended::paused; ++steps) {}
+            CHECK(again.recorder.run().state == "upgrade-complete");
+        } else {
+            again.driver.resume();
+            CHECK(again.driver.walk() == Ended::complete);
+        }
+        CHECK(labels.at(module_key) == "v2");
+        CHECK(labels.at(worker_key) == "v2");
+        CHECK(world.nodes.nodes.at("node-a").live == "BBBB2222");
+    }
+}
+
+TEST_CASE("many nodes that were done and have been changed are set again in turns") {
+    const auto key = api::label_version_module("drivers", "kmm-hello");
+    for (const int max : {1, 2}) {
+        for (const bool one : {false, true}) {
+            CAPTURE(max);
+            CAPTURE(one);
+            World world(5);
+            upgrade::Options options;
+            options.max_unavailable = max;
+            options.pause_after = 4;
+            std::size_t most = 0;
+            Drive drive(world, world.prepare(options));
+            REQUIRE(drive.driver.walk() == Ended::paused);
+            for (auto& node : world.store.objects.nodes)
+                if (drive.state(node.meta.name) == "done") node.meta.labels[key] = "v1";
+            drive.driver.resume();
+            REQUIRE(drive.driver.walk() == Ended::paused);
+            REQUIRE(upgrade::count(drive.recorder.run()).failed == 4);
+            Drive again(world, drive.journal.entries, [&](const upgrade::Event&, const upgrade::Run& run, const std::string&) {
+                std::size_t open = 0;
+                for (const auto& node : run.nodes) open += node.open ? 1 : 0;
+                most = std::max(most, open);
+            });
+            if (one) {
+                again.driver.retry("node-b");
+                CHECK(again.driver.walk() == Ended::paused);
+                CHECK(again.state("node-b") == "done");
+                CHECK(again.state("node-a") == "validating-failed");
+            }
+            again.driver.resume();
+            CHECK(again.driver.walk() == Ended::complete);
+            CHECK(most <= static_cast<std::size_t>(max));
+            for (const auto& node : world.store.objects.nodes) CHECK(node.meta.labels.at(key) == "v2");
+        }
+    }
+}
+
+TEST_CASE("at the end of a run a node that has left the cluster is not in the way, one that is hidden is") {
+    for (const bool hidden : {false, true}) {
+        CAPTURE(hidden);
+        World world(2);
+        Drive drive(world, world.prepare());
+        std::vector<api::Node> removed;
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
+            if (call.node != "node-b" || drive.state("node-b") != "loaded" || !removed.empty()) return std::nullopt;
+            removed.push_back(world.store.find("node-a"));
+            std::erase_if(world.store.objects.nodes, [](const auto& node) { return node.meta.name == "node-a"; });
+            if (hidden) world.store.faults.emplace_back();
+            return std::nullopt;
+        };
+        if (!hidden) {
+            CHECK(drive.driver.walk() == Ended::complete);
+            continue;
+        }
+        CHECK_THROWS_AS(static_cast<void>(drive.driver.walk()), Error);
+        CHECK(drive.recorder.run().state == "upgrading-nodes");
+        world.store.faults.clear();
+        world.store.objects.nodes.push_back(removed.front());
+        Drive again(world, drive.journal.entries);
+        again.driver.resume();
+        CHECK(again.driver.walk() == Ended::complete);
+        CHECK(again.state("node-a") == "done");
+    }
+}
+
 TEST_CASE("a check whose connection is lost is asked again, twice at most") {
     for (const int lost : {1, 2, 3}) {
         CAPTURE(lost);
