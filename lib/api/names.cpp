@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.hpp"
+#include "base/text.hpp"
+
 namespace kmm::api {
 
 namespace {
@@ -63,6 +66,15 @@ bool is_qualified_name(std::string_view text) noexcept {
 }
 
 bool is_label_value(std::string_view text) noexcept { return text.empty() || is_name_part(text); }
+
+ModuleName parse_module_name(std::string_view text) {
+    const std::size_t slash = text.find('/');
+    const bool has_namespace = slash != std::string_view::npos;
+    ModuleName name{std::string(has_namespace ? text.substr(0, slash) : ""), std::string(has_namespace ? text.substr(slash + 1) : text)};
+    if (!name.name.empty() && name.name.find('/') == std::string::npos && (!has_namespace || !name.namespace_.empty())) { return name; }
+    throw Error(Exit::usage, "bad-value", "'" + base::escape(text) + "' is no name of a Module, expected NAMESPACE/NAME, or NAME alone")
+        .hint("with NAME alone, -n says the namespace where several have such a Module");
+}
 
 std::string trim_kernel(std::string_view kernel) {
     if (kernel.ends_with('+')) kernel.remove_suffix(1);

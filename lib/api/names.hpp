@@ -19,6 +19,13 @@ inline constexpr std::size_t k_subdomain_length_max = 253;  ///< object names, l
 [[nodiscard]] bool is_qualified_name(std::string_view text) noexcept;
 /// "" or like the name part of a qualified name.
 [[nodiscard]] bool is_label_value(std::string_view text) noexcept;
+/// A Module as people name it.
+struct ModuleName {
+    std::string namespace_;  ///< "" if it was left out
+    std::string name;
+};
+/// "NAMESPACE/NAME" or "NAME". Errors: usage "bad-value" for a text of other parts, or with an empty one.
+[[nodiscard]] ModuleName parse_module_name(std::string_view text);
 /// A kernel release with one trailing "+" less, as KMM does before it matches, tags or writes it into a config.
 [[nodiscard]] std::string trim_kernel(std::string_view kernel);
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "api/names.hpp"
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/documents.hpp"
@@ -245,13 +246,18 @@ std::vector<const api::Node*> select_nodes(const Source& source, const cli::Args
 }
 
 const api::Module& find_module(const Source& source, const cli::Args& args, const std::string& name) {
-    const std::size_t slash = name.find('/');
-    const std::string ns = slash == std::string::npos ? args.get("namespace").value_or("") : name.substr(0, slash);
-    const std::string bare = slash == std::string::npos ? name : name.substr(slash + 1);
+    const auto [said_ns, bare] = api::parse_module_name(name);
+    const auto given = args.get("namespace");
+    if (!said_ns.empty() && given && *given != said_ns) {
+        throw Error(Exit::usage, "bad-value", fmt::format("module {} and --namespace {} contradict each other", base::escape(name), base::escape(*given)))
+            .hint("write NAMESPACE/NAME alone");
+    }
+    const bool is_bare = said_ns.empty();
+    const std::string ns = is_bare ? given.value_or("") : said_ns;
     std::vector<const api::Module*> found;
     std::vector<std::string> known;
     for (const auto& module : source.objects.modules) {
-        known.push_back(slash == std::string::npos ? module.meta.name : module.full_name());
+        known.push_back(is_bare ? module.meta.name : module.full_name());
         if (module.meta.name == bare && (ns.empty() || module.meta.namespace_ == ns)) { found.push_back(&module); }
     }
     if (found.size() == 1) { return *found.front(); }
@@ -259,7 +265,7 @@ const api::Module& find_module(const Source& source, const cli::Args& args, cons
         throw Error(Exit::usage, "ambiguous-module", fmt::format("there are {} Modules {}", found.size(), base::escape(bare)))
             .hint(fmt::format("write {}, or give -n", found.front()->full_name()));
     }
-    const std::string asked = slash == std::string::npos && !ns.empty() ? ns + "/" + bare : name;
+    const std::string asked = is_bare && !ns.empty() ? ns + "/" + bare : name;
     throw Error(Exit::not_found, "module-not-found", fmt::format("there is no Module {}", base::escape(asked)))
         .hint(did_you_mean(name, known));
 }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "api/labels.hpp"
+#include "api/names.hpp"
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/workloads.hpp"
@@ -129,11 +130,12 @@ Share parse_share(std::string text) {
 
 void take_module(const cli::Args& args, drive::StartRequest& request) {
     const auto module = args.positional("MODULE");
-    const auto slash = module.find('/');
-    request.ns = slash == std::string::npos ? args.get("namespace").value_or("") : module.substr(0, slash);
-    request.name = slash == std::string::npos ? module : module.substr(slash + 1);
+    // migrate goes without one.
+    const auto said = args.positionals("MODULE").empty() ? api::ModuleName() : api::parse_module_name(module);
+    request.ns = said.namespace_.empty() ? args.get("namespace").value_or("") : said.namespace_;
+    request.name = said.name;
     if (const auto given = args.get("namespace"); given && *given != request.ns)
-        throw Error(Exit::usage, "bad-value", fmt::format("module {} and --namespace {} contradict each other", module, *given));
+        throw Error(Exit::usage, "bad-value", fmt::format("module {} and --namespace {} contradict each other", module, *given)).hint("write NAMESPACE/NAME alone");
 }
 
 Session::Errand errand_of(const cluster::Snapshot& snapshot, const drive::StartRequest& request) {

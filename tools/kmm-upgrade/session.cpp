@@ -154,6 +154,20 @@ kube::ConfigRequest request_of_place(std::string_view place) {
     return request;
 }
 
+/// Documents of the record would be documents of the cluster, which the next step could not read.
+void require_apart(const std::string& state, const std::string& cluster) {
+    std::error_code failed;
+    const auto inner = std::filesystem::weakly_canonical(state, failed).lexically_relative(std::filesystem::weakly_canonical(cluster, failed));
+    if (failed || inner.empty()) return;
+    for (const auto& part : inner) {
+        // What begins with a dot is not read; ".." leads out, "." is the directory itself.
+        if (part.native().starts_with('.') && part != ".") return;
+    }
+    throw Error(Exit::usage, "state-in-cluster",
+                fmt::format("the record would be kept in {}, which is in the cluster directory {}: its files would be read as objects", base::escape(state), base::escape(cluster)))
+        .hint("name a directory beside it with --state-dir, or in it one whose name begins with a dot: " + base::escape(cluster) + "/.state");
+}
+
 std::string live_place(const cli::Args& args) {
     kube::ConfigRequest request = kube::request_from_environment();
     if (is_chosen(args, "kubeconfig")) request.file = absolute(*args.get("kubeconfig"));
@@ -184,7 +198,10 @@ std::string Session::cluster_place(const std::string& recorded) const {
 }
 
 std::unique_ptr<cluster::ClusterStore> Session::open_cluster(const std::string& place) {
-    if (!place.starts_with(k_context_place)) return std::make_unique<cluster::DirectoryStore>(place, files_);
+    if (!place.starts_with(k_context_place)) {
+        require_apart(directory_.path(), place);
+        return std::make_unique<cluster::DirectoryStore>(place, files_);
+    }
     kube::ClientOptions options;
     options.api_timeout = api_timeout_;
     if (context_.verbosity >= 0)
