@@ -131,7 +131,8 @@ TEST_SUITE("cluster::lists") {
             CHECK(file.faults == expected.faults);
             const auto pipe = read_pipe(text);
             CHECK(pipe.names == expected.names);
-            CHECK(pipe.faults == expected.faults);
+            // Nothing from a pipe is a command before it that failed.
+            CHECK(pipe.faults == (text.empty() ? "no-documents 0:0 " : expected.faults));
         }
     }
 }
