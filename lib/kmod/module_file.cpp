@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::uint64_t k_bytes_max = 512ULL << 20U;
 constexpr std::size_t k_sections_max = 65'535;
-constexpr std::size_t k_name_bytes = 56;         // MODULE_NAME_LEN of 64-bit kernels
 constexpr std::size_t k_this_module_name = 24;   // offset of struct module.name: state, list_head, name
 constexpr std::string_view k_signature_marker = "~Module signature appended~\n";
 constexpr std::string_view k_ksymtab = "__ksymtab_";
@@ -163,8 +162,8 @@ private:
         const Section* section = find(".gnu.linkonce.this_module");
         if (section == nullptr) refuse(file_, "there is no .gnu.linkonce.this_module section");
         std::string name = out_.info("name");
-        if (name.empty() && section->data.size() >= k_this_module_name + k_name_bytes) {
-            name = text_at(section->data.substr(k_this_module_name, k_name_bytes), 0);
+        if (name.empty() && section->data.size() >= k_this_module_name + base::k_module_name_bytes) {
+            name = text_at(section->data.substr(k_this_module_name, base::k_module_name_bytes), 0);
         }
         if (!is_module_name(name)) refuse(file_, fmt::format("'{}' is no module name", base::escape(name)));
         out_.name = normalise_name(name);
@@ -362,13 +361,6 @@ std::string normalise_name(std::string_view name) {
     std::string result(name);
     std::replace(result.begin(), result.end(), '-', '_');
     return result;
-}
-
-bool is_module_name(std::string_view name) noexcept {
-    if (name.empty() || name.size() >= k_name_bytes || name.front() == '.') return false;
-    return std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-    });
 }
 
 ModuleFile parse_module(std::string_view bytes, const std::string& file) { return Reader(bytes, file).read(); }

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/module_name.hpp"
+
 namespace kmm::kmod {
 
 /// One symbol that the module needs from elsewhere.
@@ -122,8 +124,7 @@ struct ModuleFile {
 /// `-` -> `_`: the kernel's form of a module name.
 [[nodiscard]] std::string normalise_name(std::string_view name);
 
-/// True for names the kernel can carry: 1 to 55 bytes of letters, digits, `_`, `-`, `.`, not starting with `.`.
-[[nodiscard]] bool is_module_name(std::string_view name) noexcept;
+using base::is_module_name;
 
 /// Reads an uncompressed ELF64 relocatable little-endian object of at most 512 MiB (see plain_module for compressed
 /// ones). `file` is used in messages only. Errors: data (65) "module-format" for everything that is no such object.

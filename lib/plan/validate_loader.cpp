@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "base/module_name.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "image/reference.hpp"
@@ -176,20 +177,9 @@ void check_raw_args(Findings& findings, const api::ModprobeSpec& modprobe) {
     }
 }
 
-constexpr const char* k_name_hint =
-    "a module's name is that of its file without .ko: at most 55 letters, digits, '_', '-' or '.', the first no '.'";
-
-/// What kmm-worker takes for one: MODULE_NAME_LEN of 64-bit kernels is 56, its final zero byte included.
-bool is_module_name(const std::string& name) {
-    constexpr std::size_t k_length_max = 55;
-    return !name.empty() && name.size() <= k_length_max && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-    });
-}
-
 /// Why nothing can be loaded by this name, "" if something can.
 std::string name_problem(const std::string& name) {
-    if (!is_module_name(name) || name.front() == '-') { return "is no module name"; }
+    if (!base::is_module_name(name) || name.front() == '-') { return "is no module name"; }
     const bool is_file = name.ends_with(".ko") || name.find(".ko.") != std::string::npos;
     return is_file ? "is the name of a file, not of a module" : "";
 }
@@ -198,7 +188,7 @@ void check_module_name(Findings& findings, const api::ModprobeSpec& modprobe) {
     const std::string problem = modprobe.module_name.empty() ? "" : name_problem(modprobe.module_name);
     if (problem.empty()) { return; }
     findings.warning(container_path("modprobe.moduleName"), "module-name",
-                     fmt::format("moduleName: \"{}\" {}", base::escape(modprobe.module_name), problem), k_name_hint);
+                     fmt::format("moduleName: \"{}\" {}", base::escape(modprobe.module_name), problem), base::k_module_name_hint);
 }
 
 void check_loading_order(Findings& findings, const api::ModprobeSpec& modprobe) {
@@ -226,7 +216,7 @@ void check_loading_order(Findings& findings, const api::ModprobeSpec& modprobe) 
         const std::string place = fmt::format("{}[{}]", path, i);
         if (const std::string problem = name_problem(order[i]); !problem.empty()) {
             findings.error(place, "loading-order", fmt::format("modulesLoadingOrder[{}]: \"{}\" {}", i, base::escape(order[i]), problem),
-                           k_name_hint);
+                           base::k_module_name_hint);
         } else if (!seen.insert(order[i]).second) {
             findings.error(place, "loading-order", fmt::format("{} is named twice in modulesLoadingOrder", base::escape(order[i])),
                            "remove one of them");

@@ -10,10 +10,7 @@ The layer holds ten kernels' directories of module-like files (MEBIBYTES in all,
 row is the best of three runs; files are written to a tmpfs, so that the disk is not measured.
 """
 
-import hashlib
-import http.server
 import io
-import json
 import os
 import pathlib
 import random
@@ -23,9 +20,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
 import time
 import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import oci_image
 
 PEAK = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
 KERNELS = [f"6.1.0-{number}-bench" for number in range(10)]
@@ -49,39 +48,6 @@ def make_layer(mebibytes):
     return plain, packer.compress(plain) + packer.flush()
 
 
-def digest(data):
-    return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
-def serve(plain, layer):
-    config = json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [digest(plain)]}}).encode()
-    kind = "application/vnd.oci.image."
-
-    def descriptor(media, data):
-        return {"mediaType": kind + media, "digest": digest(data), "size": len(data)}
-
-    manifest = json.dumps({"schemaVersion": 2, "mediaType": kind + "manifest.v1+json", "config": descriptor("config.v1+json", config),
-                           "layers": [descriptor("layer.v1.tar+gzip", layer)]}).encode()
-    answers = {"v1": manifest, digest(manifest): manifest, digest(config): config, digest(layer): layer}
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            body = answers.get(self.path.rsplit("/", 1)[1], b"")
-            self.send_response(200)
-            if body is manifest:
-                self.send_header("Content-Type", kind + "manifest.v1+json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_arguments):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"127.0.0.1:{server.server_port}/bench/driver", digest(layer)
-
-
 def best(command, before=lambda: None, runs=3):
     """(seconds, seconds of processor time) of the quickest run."""
     times = []
@@ -100,9 +66,9 @@ def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm") as top:
         file, out, cache = (os.path.join(top, name) for name in ("layer.tar.gz", "out", "cache"))
         pathlib.Path(file).write_bytes(layer)
-        repository, blob = serve(plain, layer)
+        _server, repository = oci_image.serve(plain, layer)
         host, path = repository.split("/", 1)
-        url = f"http://{host}/v2/{path}/blobs/{blob}"
+        url = f"http://{host}/v2/{path}/blobs/{oci_image.digest_of(layer)}"
 
         def clean():
             shutil.rmtree(out, ignore_errors=True)

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a pull of an image of many files takes of memory: little for each, and none for what it prints or what a cache keeps of it."""
-import hashlib
-import http.server
 import io
 import json
 import pathlib
@@ -10,10 +8,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import case
+import oci_image
 
 MANY, CACHED, KERNELS = 21_000, 40_000, 10
 PEAK_MAX = 48 << 20  # bytes, of a pull of an image of any size
@@ -23,7 +22,6 @@ PEAK = """import resource, subprocess, sys
 done = subprocess.run(sys.argv[1:]).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 sys.exit(done)"""
-KIND, MANIFEST = "application/vnd.oci.image.", "manifest.v1+json"
 
 
 def layer_of(count, content):
@@ -38,49 +36,13 @@ def layer_of(count, content):
     return out.getvalue()
 
 
-def make_image(tar, put):
-    """The descriptor of the manifest of an image with the layer `tar`; `put` takes each part."""
-    def keep(kind, data):
-        name = "sha256:" + hashlib.sha256(data).hexdigest()
-        put(name, data)
-        return {"mediaType": KIND + kind, "digest": name, "size": len(data)}
-
-    layer = keep("layer.v1.tar", tar)
-    config = keep("config.v1+json", json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]}}).encode())
-    return keep(MANIFEST, json.dumps({"schemaVersion": 2, "mediaType": KIND + MANIFEST, "config": config, "layers": [layer]}).encode())
-
-
 def write_layout(top, tar):
     """An OCI layout with one layer."""
     blobs = top / "blobs" / "sha256"
     blobs.mkdir(parents=True)
-    entry = make_image(tar, lambda name, data: (blobs / name.removeprefix("sha256:")).write_bytes(data))
+    entry = oci_image.make_image(tar, lambda name, data: (blobs / name.removeprefix("sha256:")).write_bytes(data))
     (top / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [entry]}))
     (top / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
-
-
-def serve(tar):
-    """A registry with one image of one layer: its server, and the reference of the image."""
-    answers = {}
-    entry = make_image(tar, answers.__setitem__)
-    answers["v1"] = answers[entry["digest"]]
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            body = answers.get(self.path.rsplit("/", 1)[1], b"")
-            self.send_response(200)
-            if body is answers["v1"]:
-                self.send_header("Content-Type", entry["mediaType"])
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_arguments):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server, f"127.0.0.1:{server.server_port}/many/files:v1"
 
 
 def peak_of(words, stdout):
@@ -138,10 +100,10 @@ class CachedFiles(unittest.TestCase):
 
     def test_peak(self):
         worker = str(case.TOOLS.bin / "kmm-worker")
-        server, reference = serve(layer_of(CACHED, lambda number: b"module %06d" % number))
+        server, repository = oci_image.serve(layer_of(CACHED, lambda number: b"module %06d" % number))
         with tempfile.TemporaryDirectory(prefix="kmm-memory-") as name, server:
             top = pathlib.Path(name)
-            words = [worker, "pull", "--insecure", reference, "--platform", "linux/amd64", "--kernel", "all", "--cache-dir", str(top / "cache"), "-o", "name"]
+            words = [worker, "pull", "--insecure", f"{repository}:v1", "--platform", "linux/amd64", "--kernel", "all", "--cache-dir", str(top / "cache"), "-o", "name"]
             for what, policy in (("first", "Always"), ("cached", "Always"), ("cached", "Never")):
                 with self.subTest(what=what, policy=policy):
                     out = top / "out"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/commands.hpp"
@@ -82,7 +83,7 @@ std::string verdict_on(const Expected& expected, const std::string& name, const 
 std::vector<std::string> status_names(const cli::Args& args, const kmod::HostPaths& host, const std::optional<Expected>& expected) {
     std::vector<std::string> names = args.positionals("MODULE");
     for (auto& name : names) {
-        if (!kmod::is_module_name(name)) throw Error(Exit::usage, "usage", fmt::format("'{}' is no module name", base::escape(name))).hint(k_module_name_hint);
+        if (!kmod::is_module_name(name)) throw Error(Exit::usage, "usage", fmt::format("'{}' is no module name", base::escape(name))).hint(base::k_module_name_hint);
         name = kmod::normalise_name(name);
     }
     if (!names.empty()) return names;

@@ -12,6 +12,7 @@
 
 #include "api/codec.hpp"
 #include "api/names.hpp"
+#include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "sys/file_ops.hpp"
 #include "value/reader.hpp"
@@ -181,11 +182,11 @@ void check_config(const Job& job, const std::string& input, Needs needs) {
     };
     if (modprobe.module_name.empty()) throw missing("modprobe.moduleName", "--module");
     if (!kmod::is_module_name(modprobe.module_name)) {
-        throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(modprobe.module_name))).hint(k_module_name_hint);
+        throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(modprobe.module_name))).hint(base::k_module_name_hint);
     }
     for (const auto& name : modprobe.modules_loading_order) {
         if (kmod::is_module_name(name)) continue;
-        throw Error(Exit::data, "bad-value", fmt::format("{}: modprobe.modulesLoadingOrder: '{}' is no module name", input, base::escape(name))).hint(k_module_name_hint);
+        throw Error(Exit::data, "bad-value", fmt::format("{}: modprobe.modulesLoadingOrder: '{}' is no module name", input, base::escape(name))).hint(base::k_module_name_hint);
     }
     for (const auto& [field, path] : {std::pair("modprobe.dirName", &modprobe.dir_name), std::pair("modprobe.firmwarePath", &modprobe.firmware_path)}) {
         if (("/" + *path + "/").find("/../") == std::string::npos) continue;

@@ -15,10 +15,6 @@
 
 namespace kmm::tool_worker {
 
-/// The hint for a text that is no name of a module.
-inline constexpr const char* k_module_name_hint =
-    "a module's name is that of its file without .ko: at most 55 letters, digits, '_', '-' or '.', the first no '.'";
-
 /// Everything a verb needs.
 struct Job {
     api::ModuleConfig config;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmod/files.hpp"
@@ -99,7 +100,7 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
             std::replace(names.begin(), names.end(), '\t', ' ');
             for (const auto name : base::split(names, ' ')) {
                 if (name.empty()) continue;
-                if (!kmod::is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("KMOD_NAMES: '{}' is no module name", base::escape(name))).at(Position{path, number, column}).hint(k_module_name_hint);
+                if (!kmod::is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("KMOD_NAMES: '{}' is no module name", base::escape(name))).at(Position{path, number, column}).hint(base::k_module_name_hint);
                 config.modules.emplace_back(name);
             }
         }

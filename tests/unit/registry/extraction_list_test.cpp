@@ -56,6 +56,16 @@ std::string list_text(const registry::ExtractionHead& head, const std::vector<re
     return text;
 }
 
+/// `other` in the place of the only list is named damaged by verify; a pull warns of it, extracts the same, and writes `text` again.
+void check_damaged(ExtractionScene& scene, const Outcome& plain, const fs::path& list, const std::string& other, const std::string& text) {
+    put_bytes(list, other);
+    CHECK(registry::Cache(scene.directory).verify().damaged_lists == std::vector<std::string>{list.filename()});
+    const Outcome outcome = scene.pull();
+    check_same(outcome, plain);
+    CHECK(outcome.warned("cache-damaged: the list of files of " + plain.result.digest));
+    CHECK(bytes_of(list) == text);
+}
+
 }  // namespace
 
 TEST_SUITE("registry::unit") {
@@ -89,12 +99,7 @@ TEST_CASE("a list with any byte changed, or cut anywhere, is never used and neve
         CAPTURE(at);
         std::string other = text;
         other[at] = static_cast<char>(other[at] ^ 1);
-        put_bytes(list, at % 2 == 0 ? other : text.substr(0, at));
-        CHECK(registry::Cache(scene.directory).verify().damaged_lists == std::vector<std::string>{list.filename()});
-        const Outcome outcome = scene.pull();
-        check_same(outcome, plain);
-        CHECK(outcome.warned("cache-damaged: the list of files of " + plain.result.digest));
-        CHECK(bytes_of(list) == text);
+        check_damaged(scene, plain, list, at % 2 == 0 ? other : text.substr(0, at), text);
     }
 }
 
@@ -216,12 +221,7 @@ TEST_CASE("a list of the first form is none, and no fault") {
     CHECK_FALSE(fs::exists(scene.blob(std::string(300'000, 'a'))));
     check_same(scene.pull(), plain);
     // One that was changed is damaged, of whichever form it is.
-    put_bytes(list, former + " ");
-    CHECK(registry::Cache(scene.directory).verify().damaged_lists == std::vector<std::string>{list.filename()});
-    const Outcome after = scene.pull();
-    check_same(after, plain);
-    CHECK(after.warned("cache-damaged: the list of files of " + plain.result.digest));
-    CHECK(bytes_of(list) == text);
+    check_damaged(scene, plain, list, former + " ", text);
 }
 
 TEST_CASE("prune takes lists of other versions, and the files that they alone need") {

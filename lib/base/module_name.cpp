@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/module_name.hpp"
+
+#include <algorithm>
+
+namespace kmm::base {
+
+bool is_module_name(std::string_view name) noexcept {
+    if (name.empty() || name.size() >= k_module_name_bytes || name.front() == '.') return false;
+    return std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    });
+}
+
+}  // namespace kmm::base
