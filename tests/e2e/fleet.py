@@ -52,9 +52,11 @@ class Tools:
     fake: pathlib.Path  # directory of the program that is called ssh
 
 
-def scratch(prefix):
-    """A temporary directory, in memory if possible: these tests kill processes, not machines."""
+def scratch(prefix, room=0):
+    """A temporary directory, in memory if that has room for so many bytes: these tests kill processes, not machines."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    if memory and room and shutil.disk_usage(memory).free < room:
+        memory = None
     return pathlib.Path(tempfile.mkdtemp(prefix=f"kmm-e2e-{prefix}-", dir=memory))
 
 

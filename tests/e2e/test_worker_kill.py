@@ -7,9 +7,9 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
+from fleet import scratch
 from injection import inject, usable
 
 SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
@@ -170,7 +170,7 @@ class KilledPull(unittest.TestCase):
             raise unittest.SkipTest("processes cannot be traced here")
         import case
         environment = dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}")
-        where = tempfile.mkdtemp(prefix="kmm-kill-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        where = scratch("kill")
         self.addCleanup(shutil.rmtree, where, ignore_errors=True)
         image = {"modules": [{"name": "demo", "depends": "dep"}, {"name": "dep", "file": "extra/dep.ko"}],
                  "links": {"opt/lib/modules/6.1.0-99-demo/link.ko": "demo.ko"}}
@@ -194,7 +194,7 @@ class Killed(unittest.TestCase):
         tried = 0
         for call in CALLS:
             for point in range(1, POINTS_MAX + 1):
-                where = tempfile.mkdtemp(prefix="kmm-kill-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+                where = scratch("kill")
                 try:
                     pathlib.Path(where, "case.json").write_text(json.dumps(CASE))
                     pathlib.Path(where, "stdin").write_text(CONFIG)

@@ -7,14 +7,15 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import case
 import oci_image
+from fleet import scratch
 
 MANY, CACHED, KERNELS = 21_000, 40_000, 10
+ROOM = 1 << 30  # bytes: of many small files, which disks take three times as long for
 PEAK_MAX = 48 << 20  # bytes, of a pull of an image of any size
 BYTES_FOR_EACH = 320  # the path, a node, a digest: about 250 in 2026; 590 with names and 1,500 with JSON before
 # In a fresh interpreter: the size of this one would count as that of its child.
@@ -56,7 +57,7 @@ class ManyFiles(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.worker = str(case.TOOLS.bin / "kmm-worker")
-        cls.top = pathlib.Path(tempfile.mkdtemp(prefix="kmm-memory-"))
+        cls.top = scratch("memory", ROOM)
         write_layout(cls.top / "image", layer_of(MANY, lambda _number: b"text"))
 
     @classmethod
@@ -101,8 +102,9 @@ class CachedFiles(unittest.TestCase):
     def test_peak(self):
         worker = str(case.TOOLS.bin / "kmm-worker")
         server, repository = oci_image.serve(layer_of(CACHED, lambda number: b"module %06d" % number))
-        with tempfile.TemporaryDirectory(prefix="kmm-memory-") as name, server:
-            top = pathlib.Path(name)
+        top = scratch("memory", ROOM)
+        self.addCleanup(shutil.rmtree, top, ignore_errors=True)
+        with server:
             words = [worker, "pull", "--insecure", f"{repository}:v1", "--platform", "linux/amd64", "--kernel", "all", "--cache-dir", str(top / "cache"), "-o", "name"]
             for what, policy in (("first", "Always"), ("cached", "Always"), ("cached", "Never")):
                 with self.subTest(what=what, policy=policy):
