@@ -56,7 +56,7 @@ private:
     [[nodiscard]] bool ready() const;
 
     static constexpr std::size_t k_piece = 256U << 10U;
-    static constexpr std::size_t k_ahead = 8U << 20U;
+    static constexpr std::size_t k_ahead = 2U << 20U;
 
     Fetch fetch_;
     std::function<void()> stop_;
