@@ -79,13 +79,14 @@ Exit run_migrate(const cli::Args& args, cli::Context& context) {
     drive::StartRequest request;
     take_module(args, request);
     take_walk_options(args, request);
+    const auto place = session.cluster_place("");
     const bool dry = args.flag("dry-run");
     if (!dry) {
         session.directory().open(true);
         session.lock("migrate");
     }
     require_free(session.load());
-    const auto store = session.open_cluster(session.cluster_place(""));
+    const auto store = session.open_cluster(place);
     const auto snapshot = store->read();
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     auto options = request.options;

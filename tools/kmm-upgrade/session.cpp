@@ -186,7 +186,11 @@ std::string Session::cluster_place(const std::string& recorded) const {
         throw Error(Exit::usage, "several-sources", "expected one cluster, found --cluster and --kubeconfig or --context")
             .hint("give one of them");
     if (server) return live_place(args_);
-    if (const auto given = args_.get("cluster")) return absolute(*given);
+    if (const auto given = args_.get("cluster")) {
+        const auto place = absolute(*given);
+        require_apart(directory_.path(), place);
+        return place;
+    }
     if (!recorded.empty()) return recorded;
     if (kube::connection_configured(kube::request_from_environment())) return live_place(args_);
     Error error(Exit::usage, "no-cluster", "no cluster is named");
@@ -199,7 +203,6 @@ std::string Session::cluster_place(const std::string& recorded) const {
 
 std::unique_ptr<cluster::ClusterStore> Session::open_cluster(const std::string& place) {
     if (!place.starts_with(k_context_place)) {
-        require_apart(directory_.path(), place);
         return std::make_unique<cluster::DirectoryStore>(place, files_);
     }
     kube::ClientOptions options;

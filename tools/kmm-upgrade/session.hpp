@@ -40,7 +40,7 @@ public:
 
     /// Where the cluster is: the option --cluster, --kubeconfig or --context, else `recorded`, else KMM_CLUSTER, else what
     /// kubectl would find. A directory's absolute path, or "context NAME" or "context NAME of FILE".
-    /// Errors: usage "no-cluster", "several-sources"; those of kube::load_connection.
+    /// Errors: usage "no-cluster", "several-sources", "state-in-cluster"; those of kube::load_connection.
     [[nodiscard]] std::string cluster_place(const std::string& recorded) const;
     [[nodiscard]] std::unique_ptr<cluster::ClusterStore> open_cluster(const std::string& place);
     /// What else runs on the nodes of `store`; knows the Pod that this process runs in.
