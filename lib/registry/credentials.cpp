@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Credentials out of Docker's and Podman's files. The content of such a file never reaches a message.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -94,8 +95,8 @@ void add_entries(const value::Node& auths, const std::string& file, std::vector<
     }
 }
 
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
+std::string variable(const std::string& name) {
+    const char* value = std::getenv(name.c_str());
     return value == nullptr ? std::string() : std::string(value);
 }
 
@@ -170,26 +171,31 @@ std::vector<Credential> mounted_credentials(const std::string& directory, std::v
     return result;
 }
 
+std::vector<std::string> credential_places(const std::function<std::string(const std::string&)>& variable, unsigned user) {
+    std::vector<std::string> places;
+    const auto add = [&](const std::string& start, const char* rest) {
+        if (!start.empty()) {
+            places.push_back(start + rest);
+        }
+    };
+    const std::string home = variable("HOME");
+    const std::string runtime = variable("XDG_RUNTIME_DIR");
+    add(variable("REGISTRY_AUTH_FILE"), "");
+    add(variable("DOCKER_CONFIG"), "/config.json");
+    add(home, "/.docker/config.json");
+    add(runtime.empty() ? fmt::format("/run/containers/{}", user) : runtime + "/containers", "/auth.json");
+    const std::string config = variable("XDG_CONFIG_HOME");
+    add(config.empty() && !home.empty() ? home + "/.config" : config, "/containers/auth.json");
+    return places;
+}
+
 std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings) {
     std::vector<Credential> result;
     if (!authfile.empty()) {
         add_file(authfile, result, warnings);
         return result;
     }
-    std::vector<std::string> places;
-    if (const std::string file = variable("REGISTRY_AUTH_FILE"); !file.empty()) {
-        places.push_back(file);
-    }
-    if (const std::string directory = variable("DOCKER_CONFIG"); !directory.empty()) {
-        places.push_back(directory + "/config.json");
-    }
-    if (const std::string home = variable("HOME"); !home.empty()) {
-        places.push_back(home + "/.docker/config.json");
-    }
-    if (const std::string runtime = variable("XDG_RUNTIME_DIR"); !runtime.empty()) {
-        places.push_back(runtime + "/containers/auth.json");
-    }
-    for (const std::string& place : places) {
+    for (const std::string& place : credential_places(variable, ::geteuid())) {
         std::error_code fault;
         if (std::filesystem::exists(place, fault)) {
             add_file(place, result, warnings);

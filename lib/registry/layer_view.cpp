@@ -254,10 +254,6 @@ void LayerView::check_target(const std::string& path, const LayerEntry& entry) c
 
 void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
     check_target(path, entry);
-    if (path == wanted_.firmware_root) {
-        throw hostile("expected a directory, found a symbolic link at " + shown(path))
-            .hint("set dirName and firmwarePath to the real directories of the image, without links");
-    }
     const bool ignored = is_ignored_link(path, entry.target);
     if (!ignored && entry.target.front() == '/') {
         throw hostile(fmt::format("expected a relative link, found {} -> {}", shown(path), shown(entry.target)));

@@ -22,11 +22,13 @@ Error off_way(const std::string& what, std::string_view path) {
 
 }  // namespace
 
-/// True if a link at `path` would be followed. The last directory of the firmware's path must be one, and what is in it is wanted itself.
+/// True if a link at `path` would be followed. What is in the firmware's directory is wanted itself.
 bool LayerView::is_on_way(const std::string& path) const {
-    const bool in_firmware = !here_.firmware_root.empty() && is_in(path, here_.firmware_root);
-    if (path.empty() || in_firmware) {
+    if (path.empty()) {
         return false;
+    }
+    if (!here_.firmware_root.empty() && is_in(path, here_.firmware_root)) {
+        return path == here_.firmware_root;
     }
     if (parent_of(path) == here_.modules_root) {
         return std::find(here_.kernels.begin(), here_.kernels.end(), name_of(path)) != here_.kernels.end();

@@ -110,13 +110,15 @@ private:
 
     void choose(const Offer& offer, const LocalReference& reference) {
         std::set<std::string> tags;
+        const bool exact = std::find(offer.tags.begin(), offer.tags.end(), reference.tag) != offer.tags.end();
         for (std::size_t i = 0; i < offer.descriptors.size(); ++i) {
             const std::string& name = offer.tags[i];
             if (!name.empty()) {
                 tags.insert(base::escape(name));
             }
-            if (reference.digest ? offer.descriptors[i].digest == *reference.digest
-                                 : reference.tag.empty() || is_tag(name, reference.tag)) {
+            const bool meant = reference.digest ? offer.descriptors[i].digest == *reference.digest
+                                                : reference.tag.empty() || name == reference.tag || (!exact && is_tag(name, reference.tag));
+            if (meant && !holds_already(offer.descriptors[i])) {
                 several_.push_back(offer.descriptors[i]);
             }
         }
@@ -130,10 +132,24 @@ private:
                                               : fmt::format("expected the tag {} in the layout, found {}", base::escape(reference.tag), known));
         } else if (several_.size() == 1) {
             first_ = several_.front().digest;
-        } else if (std::any_of(several_.begin(), several_.end(), [](const auto& d) { return !d.platform; })) {
+        } else if (are_rivals()) {
             throw Error(Exit::data, "ambiguous-image", fmt::format("expected one image, found {} in the layout: {}", several_.size(), known))
                 .hint(reference.transport == Transport::oci ? "name one: oci:DIR:TAG or oci:DIR@sha256:..." : "name one: oci-archive:FILE:TAG or oci-archive:FILE@sha256:...");
         }
+    }
+
+    /// An image may stand there under several names.
+    [[nodiscard]] bool holds_already(const image::Descriptor& one) const {
+        return std::any_of(several_.begin(), several_.end(), [&](const auto& d) { return d.digest == one.digest; });
+    }
+
+    /// True unless they are one image for several platforms.
+    [[nodiscard]] bool are_rivals() const {
+        std::set<std::string> platforms;
+        return std::any_of(several_.begin(), several_.end(), [&](const auto& d) {
+            const bool attestation = d.platform && d.platform->os == "unknown";
+            return !d.platform || (!attestation && !platforms.insert(d.platform->to_string()).second);
+        });
     }
 
     std::unique_ptr<FileSet> files_;

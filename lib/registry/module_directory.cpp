@@ -2,15 +2,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <filesystem>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/beneath.hpp"
 #include "registry/local.hpp"
+#include "registry/way.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
 
@@ -26,22 +30,29 @@ bool ends_like_module(std::string_view name) {
 class DirectoryReader final : public EntryReader {
 public:
     DirectoryReader(const LocalReference& reference, const Wanted& wanted, const Limits& limits)
-        : root_path_(reference.path), wanted_(wanted), limits_(limits) {
+        : root_path_(reference.path), asked_(wanted), wanted_(wanted), limits_(limits) {
         root_.reset(::open(root_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (!root_) {
             const int saved = errno;
             throw from_errno(saved, "directory " + base::escape(root_path_), saved == ENOENT || saved == ENOTDIR ? "image-not-found" : "io");
         }
+        follow_links();
         const sys::Fd modules = open_beneath(root_.get(), wanted_.modules_root, O_RDONLY | O_DIRECTORY);
+        if (const int saved = errno; !modules && saved != ENOENT && saved != ENOTDIR) {
+            throw from_errno(saved, "directory " + base::escape(root_path_ + "/" + wanted_.modules_root));
+        }
         if (modules) {
             walk("", "", false);
             return;
         }
         if (wanted_.kernels.size() != 1) {
-            throw Error(Exit::usage, "usage", fmt::format("{} holds no {}: expected one kernel for the modules in it", base::escape(root_path_), wanted_.modules_root))
+            throw Error(Exit::usage, "usage", fmt::format("{} holds no {}: expected one kernel for the modules in it", base::escape(root_path_), asked_.modules_root))
                 .hint("--kernel K says which kernel they are for");
         }
         walk("", wanted_.modules_root + "/" + wanted_.kernels.front(), true);
+        if (entries_.size() == links_.size()) {
+            throw no_modules();
+        }
         if (!wanted_.firmware_root.empty()) {
             walk(wanted_.firmware_root, wanted_.firmware_root, false);
         }
@@ -78,6 +89,73 @@ private:
         std::string path;  ///< below the directory
     };
 
+    /// Where the symbolic link `path` leads; nullopt if it is none.
+    [[nodiscard]] std::optional<std::string> link_target(const std::string& path) const {
+        const sys::Fd link = open_beneath(root_.get(), path, O_PATH | O_NOFOLLOW);
+        std::string target(PATH_MAX, '\0');
+        const ssize_t length = link ? ::readlinkat(link.get(), "", target.data(), target.size()) : -1;
+        if (length < 0) {
+            return std::nullopt;
+        }
+        target.resize(static_cast<std::size_t>(length));
+        return target;
+    }
+
+    /// Finds the links on the way to what is asked for, and turns to where they lead, as in a file system whose root is the directory. They
+    /// are the first entries, so that the view goes the same way.
+    void follow_links() {
+        Way way;
+        for (bool found = true; found;) {
+            found = false;
+            wanted_ = way.route(asked_).real;
+            std::vector<std::string> ends{wanted_.modules_root};
+            for (const std::string& kernel : wanted_.kernels) {
+                ends.push_back(wanted_.modules_root + "/" + kernel);
+            }
+            if (!wanted_.firmware_root.empty()) {
+                ends.push_back(wanted_.firmware_root);
+            }
+            for (auto end = ends.begin(); end != ends.end() && !found; ++end) {
+                for (std::size_t slash = 0; slash != std::string::npos && !found;) {
+                    slash = end->find('/', slash + 1);
+                    const std::string path = end->substr(0, slash);
+                    if (const auto target = link_target(path)) {
+                        found = true;
+                        way.add(path, *target, 1, true);
+                        links_.insert(path);
+                        entries_.push_back({{path, EntryKind::symlink, *target}, path});
+                    }
+                }
+            }
+        }
+    }
+
+    /// Modules of an unpacked image that lie elsewhere than they were looked for are no flat directory: they would be mixed, of all its kernels.
+    void refuse_unpacked(const std::string& path) const {
+        constexpr std::string_view modules = "/lib/modules/";
+        const std::string absolute = "/" + path;
+        const std::size_t at = absolute.find(modules);
+        if (at == std::string::npos) {
+            return;
+        }
+        const std::string kernel = absolute.substr(0, absolute.find('/', at + modules.size()));
+        throw Error(Exit::not_found, "kernel-not-in-image",
+                    fmt::format("expected the directory /{} in the unpacked image, found modules in {}", asked_.modules_root, base::escape(kernel)))
+            .detail("image", base::escape(root_path_))
+            .hint(fmt::format("dirName or --dir-name {} looks for them there", at == 0 ? "/" : base::escape(absolute.substr(0, at))));
+    }
+
+    [[nodiscard]] Error no_modules() const {
+        const sys::Fd version = open_beneath(root_.get(), "version", O_RDONLY | O_NONBLOCK);
+        std::string head(19, '\0');
+        const bool of_skopeo = version && ::pread(version.get(), head.data(), head.size(), 0) > 0 && head == "Directory Transport";
+        return Error(Exit::not_found, "kernel-not-in-image",
+                     fmt::format("expected the directory /{} or modules (.ko, .ko.gz, .ko.xz, .ko.zst) in the directory, found neither", asked_.modules_root))
+            .detail("image", base::escape(root_path_))
+            .hint(of_skopeo ? "this is skopeo's own form of an image: skopeo copy dir:DIR oci:DIR:TAG makes a layout that is read here"
+                            : "dirName or --dir-name names the directory of lib/modules in an unpacked image");
+    }
+
     /// Collects what is below `path`, as entries below `name`. Flat: module files only, whatever else lies there.
     void walk(const std::string& path, const std::string& name, bool flat) {
         const std::string full = path.empty() ? root_path_ : root_path_ + "/" + path;
@@ -91,8 +169,11 @@ private:
             found.entry.name = below(name);
             const bool inside = wanted_.covers(found.entry.name) || wanted_.is_ancestor(found.entry.name);
             const bool other_kernel = parent_of(found.entry.name) == wanted_.modules_root && !inside;
-            if ((!inside && !other_kernel) || (flat && item.type != sys::EntryType::directory && !ends_like_module(item.name))) {
+            if ((!inside && !other_kernel) || links_.contains(found.entry.name) || (flat && item.type != sys::EntryType::directory && !ends_like_module(item.name))) {
                 continue;
+            }
+            if (flat) {
+                refuse_unpacked(found.path);
             }
             if (std::count(found.path.begin(), found.path.end(), '/') >= static_cast<std::ptrdiff_t>(limits_.depth)) {
                 throw limit_error("the depth of the path " + base::escape(found.path), "depth", limits_.depth);
@@ -123,11 +204,13 @@ private:
     }
 
     std::string root_path_;
-    const Wanted& wanted_;
+    const Wanted asked_;
+    Wanted wanted_;  ///< the same without links on the way
     const Limits& limits_;
     sys::Fd root_;
     sys::Fd file_;
     std::unique_ptr<FileSource> source_;
+    std::set<std::string> links_;  ///< those on the way
     std::vector<Found> entries_;
     std::size_t at_ = 0;
 };

@@ -131,6 +131,9 @@ pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& ht
 [[nodiscard]] std::vector<Credential> parse_credentials(const std::string& text, const std::string& file);
 /// Credentials of a pull Secret's data, decoded: its members .dockerconfigjson and .dockercfg. `shown` names it in errors.
 [[nodiscard]] std::vector<Credential> secret_credentials(const std::map<std::string, std::string>& data, const std::string& shown);
+/// The files in which docker, podman and skopeo keep logins, in order of precedence. `variable` gives environment variables, "" for none; without
+/// XDG_RUNTIME_DIR, as in a service of root, podman login writes below /run/containers, under the number of `user`.
+[[nodiscard]] std::vector<std::string> credential_places(const std::function<std::string(const std::string&)>& variable, unsigned user);
 /// Credentials of `authfile`, or, if it is "", of the usual places in order of precedence (facts: reliability-ux 2.6). `warnings`
 /// names files that rely on credential helpers: those are programs, and none is run. Errors: as parse_credentials; io.
 [[nodiscard]] std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings);

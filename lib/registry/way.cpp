@@ -67,8 +67,8 @@ void Way::erase_lower(const std::string& path, bool itself, std::size_t layer) {
     }
 }
 
-/// The path without links that `path` means. Its last component may be a link only if `last`.
-std::string Way::walk(const std::string& path, bool last, std::set<std::string>& followed) const {
+/// The path without links that `path` means.
+std::string Way::walk(const std::string& path, std::set<std::string>& followed) const {
     const auto put = [](std::vector<std::string>& todo, std::string_view pieces) {
         const auto split = base::split(pieces, '/');
         for (auto piece = split.rbegin(); piece != split.rend(); ++piece) {
@@ -96,9 +96,6 @@ std::string Way::walk(const std::string& path, bool last, std::set<std::string>&
         if (link == links_.end()) {
             continue;
         }
-        if (todo.empty() && !last) {
-            throw no_way("expected a directory, found a symbolic link at " + way_name(at));
-        }
         if (++count > k_followed_max) {
             throw no_way("the symbolic links on the way to " + way_name(path) + " run in a circle");
         }
@@ -116,20 +113,23 @@ std::string Way::walk(const std::string& path, bool last, std::set<std::string>&
 Route Way::route(const Wanted& asked) const {
     Route route;
     route.real = asked;
-    route.real.modules_root = walk(asked.modules_root, true, route.links);
+    route.real.modules_root = walk(asked.modules_root, route.links);
     if (route.real.modules_root.empty()) {
         throw no_way("expected a directory of modules, found a symbolic link to the root of the image on the way to " + way_name(asked.modules_root));
     }
     for (std::string& kernel : route.real.kernels) {
         const std::string path = route.real.modules_root + "/" + kernel;
-        const std::string real = walk(path, true, route.links);
+        const std::string real = walk(path, route.links);
         if (real.empty() || parent_of(real) != route.real.modules_root) {
             throw no_way(fmt::format("expected a directory or a link to one beside it, found the symbolic link {} to {}", way_name(path), way_name("/" + real)));
         }
         kernel = name_of(real);
     }
     if (!asked.firmware_root.empty()) {
-        route.real.firmware_root = walk(asked.firmware_root, false, route.links);
+        route.real.firmware_root = walk(asked.firmware_root, route.links);
+        if (route.real.firmware_root.empty()) {
+            throw no_way("expected a directory of firmware, found a symbolic link to the root of the image on the way to " + way_name(asked.firmware_root));
+        }
     }
     if (lost_ && !route.links.empty()) {
         throw no_way("the image has more symbolic links than are looked at on the way to " + way_name(asked.modules_root));

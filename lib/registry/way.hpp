@@ -34,7 +34,7 @@ public:
 
     /// Follows `asked` as in a file system whose root is the image: to the directory of the modules, to the kernels' in it, and to the
     /// firmware's. Errors: unsafe "image-unsafe" for a link that leaves the image, runs in a circle, or leads to its root; for a kernel's that
-    /// leads to no place beside it; for a firmware directory that is a link itself; for more links than are remembered.
+    /// leads to no place beside it; for more links than are remembered.
     [[nodiscard]] Route route(const Wanted& asked) const;
 
     /// Notes that something at or below `directory` was seen and not taken.
@@ -47,7 +47,7 @@ private:
         std::string target;
         std::size_t layer = 0;
     };
-    [[nodiscard]] std::string walk(const std::string& path, bool last, std::set<std::string>& followed) const;
+    [[nodiscard]] std::string walk(const std::string& path, std::set<std::string>& followed) const;
 
     std::map<std::string, Link> links_;
     std::uint64_t link_bytes_ = 0;

@@ -453,6 +453,18 @@ TEST_CASE("M63 credential files") {
     }
 }
 
+TEST_CASE("where docker, podman and skopeo keep logins") {
+    using Variables = std::map<std::string, std::string>;
+    const auto places = [](const Variables& set) {
+        return registry::credential_places([&](const std::string& name) { const auto it = set.find(name); return it == set.end() ? std::string() : it->second; }, 7);
+    };
+    using Places = std::vector<std::string>;
+    CHECK(places({}) == Places{"/run/containers/7/auth.json"});
+    CHECK(places({{"HOME", "/h"}}) == Places{"/h/.docker/config.json", "/run/containers/7/auth.json", "/h/.config/containers/auth.json"});
+    CHECK(places({{"HOME", "/h"}, {"XDG_RUNTIME_DIR", "/r"}, {"XDG_CONFIG_HOME", "/c"}, {"REGISTRY_AUTH_FILE", "/a"}, {"DOCKER_CONFIG", "/d"}}) ==
+          Places{"/a", "/d/config.json", "/h/.docker/config.json", "/r/containers/auth.json", "/c/containers/auth.json"});
+}
+
 TEST_CASE("M63 pull secrets in a directory, as the kubelet mounts them") {
     const sys::TempDir top("kmm-test-");
     const auto secret = [&](const std::string& name, const std::string& file, const std::string& text) {

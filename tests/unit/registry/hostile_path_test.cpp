@@ -324,7 +324,7 @@ TEST_CASE("M51 modules.dep and its kin never reach the disk") {
                                {k_modules + "/extra/modules.ko", "a module that is called modules"}});
 }
 
-TEST_CASE("M67 firmware that climbs out, and a firmware directory that is a link") {
+TEST_CASE("M67 firmware that climbs out, also by a firmware directory that is a link") {
     const auto firmware = [](auto& request) { request.firmware_path = "/firmware"; };
     const auto code = [&](const TarBuilder& tar) {
         TarBuilder all = tar;
@@ -332,7 +332,13 @@ TEST_CASE("M67 firmware that climbs out, and a firmware directory that is a link
     };
     CHECK(code(TarBuilder().file("firmware/vendor/x.bin", "x")) == "ok");
     CHECK(code(TarBuilder().file("firmware/../x", "x")) == "image-unsafe");
-    CHECK(code(TarBuilder().symlink("firmware", "etc").file("etc/x", "x")) == "image-unsafe");
+    for (const char* target : {"../etc", "/../etc", "/", ".", "firmware", "a/../.."}) {
+        CAPTURE(target);
+        CHECK(code(TarBuilder().symlink("firmware", target).file("etc/x", "x")) == "image-unsafe");
+    }
+    CHECK(code(TarBuilder().symlink("firmware", "etc").file("firmware/x", "x")) == "image-unsafe");
+    CHECK(code(TarBuilder().file("firmware/x", "x").symlink("firmware", "etc")) == "image-unsafe");
+    CHECK(code(TarBuilder().symlink("firmware", "etc").symlink("etc/x", "../opt/x")) == "image-unsafe");
     CHECK(code(TarBuilder().symlink("firmware/x", "../../etc/shadow")) == "image-unsafe");
     CHECK(code(TarBuilder().file("firmware/a\nb", "x")) == "image-unsafe");
     for (const char* path : {"/firmware/../..", "/", ".."}) {

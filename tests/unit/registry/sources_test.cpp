@@ -164,6 +164,27 @@ TEST_CASE("a layout with one name for several platforms") {
     CHECK(pull_local("oci:" + top.path(), [](auto& request) { request.architecture = "s390x"; }).code() == "no-platform");
 }
 
+TEST_CASE("a layout with two images for one platform, under one name or without one") {
+    const sys::TempDir top("kmm-test-");
+    const auto annotated = [](const std::string& name) { return R"(,"platform":{"os":"linux","architecture":"amd64"},"annotations":{"org.opencontainers.image.ref.name":")" + name + "\"}"; };
+    Layout layout;
+    const std::string old = layout.add_image({one_module("old")}, annotated("a.example.com/x:v1"));
+    layout.add_image({one_module("new")}, annotated("b.example.com/x:v1"));
+    layout.write(top.path() + "/l");
+    CHECK(pull_local("oci:" + top.path() + "/l:v1").code() == "ambiguous-image");
+    CHECK(pull_local("oci:" + top.path() + "/l").code() == "ambiguous-image");
+    CHECK(pull_local("oci:" + top.path() + "/l:b.example.com/x:v1").files.at(k_modules + "/a.ko") == "new");
+    // The tag itself goes before names that end with it; one image under two names is one.
+    layout.add_image({one_module("third")}, annotated("v1"));
+    layout.write(top.path() + "/exact");
+    CHECK(pull_local("oci:" + top.path() + "/exact:v1").files.at(k_modules + "/a.ko") == "third");
+    Layout twice;
+    twice.add_image({one_module("old")}, tag_of("v1"));
+    twice.add_image({one_module("old")}, tag_of("latest"));
+    twice.write(top.path() + "/twice");
+    CHECK(pull_local("oci:" + top.path() + "/twice").files.at(k_modules + "/a.ko") == "old");
+}
+
 TEST_CASE("layouts that are none, or hold other bytes than they say") {
     const sys::TempDir top("kmm-test-");
     const TestLayer layer = one_module("x");
@@ -298,14 +319,66 @@ TEST_CASE("a directory of modules, flat or as an unpacked image") {
     CHECK(unpacked.result.kernels_found == std::vector<std::string>{"5.10", k_kernel});
     CHECK(pull_local("dir:" + image, [](auto& request) { request.kernels = {"4.19"}; }).code() == "kernel-not-in-image");
     fs::create_symlink(k_kernel, image + "/opt/lib/modules/4.19");
-    CHECK(pull_local("dir:" + image, [](auto& request) { request.kernels = {"4.19"}; }).code() == "image-unsafe");
+    CHECK(pull_local("dir:" + image, [](auto& request) { request.kernels = {"4.19"}; }).files ==
+          std::map<std::string, std::string>{{"opt/lib/modules/4.19/c.ko", "module c"}, {"opt/lib/modules/4.19/link.ko", "-> c.ko"}});
+}
+
+TEST_CASE("an unpacked image is searched through its links, as a container would see it") {
+    const sys::TempDir top("kmm-test-");
+    const std::string image = top.path() + "/rootfs";
+    const auto at_root = [](auto& request) { request.dir_name = "/"; request.firmware_path = "/lib/firmware"; };
+    put_file(image + "/usr/lib/modules/" + k_kernel + "/a.ko", "a");
+    put_file(image + "/usr/lib/modules/5.10/other.ko", "of another kernel");
+    put_file(image + "/srv/fw/x.bin", "f");
+    fs::create_symlink("usr/lib", image + "/lib");
+    fs::create_symlink("/srv/fw", image + "/usr/lib/firmware");
+    const Outcome outcome = pull_local("dir:" + image, at_root);
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files == std::map<std::string, std::string>{{"lib/modules/" + k_kernel + "/a.ko", "a"}, {"lib/firmware/x.bin", "f"}});
+    CHECK(outcome.result.kernels_found == std::vector<std::string>{"5.10", k_kernel});
+    const Outcome all = pull_local("dir:" + image, [&](auto& request) { at_root(request); request.kernels.clear(); request.all_kernels = true; });
+    CHECK(all.files.size() == 3);
+    fs::create_symlink(image, top.path() + "/link");
+    CHECK(pull_local("dir:" + top.path() + "/link", at_root).files == outcome.files);
+    put_file(top.path() + "/out/x.bin", "not of the image");
+    for (const char* target : {"../../../out", "/../../out", "firmware", "/"}) {
+        CAPTURE(target);
+        fs::remove(image + "/usr/lib/firmware");
+        fs::create_symlink(target, image + "/usr/lib/firmware");
+        CHECK(pull_local("dir:" + image, at_root).code() == "image-unsafe");
+    }
+    fs::remove(image + "/usr/lib/firmware");
+    fs::remove(image + "/lib");
+    fs::create_symlink("../out", image + "/lib");
+    CHECK(pull_local("dir:" + image, at_root).code() == "image-unsafe");
+    // Flat, with firmware behind a link.
+    put_file(top.path() + "/flat/b.ko", "b");
+    put_file(top.path() + "/flat/blobs/y.bin", "y");
+    fs::create_symlink("blobs", top.path() + "/flat/fw");
+    CHECK(pull_local("dir:" + top.path() + "/flat", [](auto& request) { request.firmware_path = "/fw"; }).files ==
+          std::map<std::string, std::string>{{k_modules + "/b.ko", "b"}, {"fw/y.bin", "y"}});
+}
+
+TEST_CASE("an unpacked image with its modules elsewhere is no flat directory") {
+    const sys::TempDir top("kmm-test-");
+    const std::string image = top.path() + "/rootfs";
+    put_file(image + "/usr/lib/modules/" + k_kernel + "/a.ko", "a");
+    put_file(image + "/usr/lib/modules/5.10/other.ko", "of another kernel");
+    const Outcome outcome = pull_local("dir:" + image);
+    CHECK(outcome.code() == "kernel-not-in-image");
+    CHECK(outcome.error->hint().find("/usr") != std::string::npos);
 }
 
 TEST_CASE("directories of modules that are refused") {
     const sys::TempDir top("kmm-test-");
     CHECK(pull_local("dir:" + top.path() + "/none").code() == "image-not-found");
     put_file(top.path() + "/empty/README", "nothing here");
-    CHECK(pull_local("dir:" + top.path() + "/empty").code() == "kernel-not-in-image");
+    const Outcome empty = pull_local("dir:" + top.path() + "/empty");
+    CHECK(empty.code() == "kernel-not-in-image");
+    CHECK(empty.message() == "expected the directory /opt/lib/modules or modules (.ko, .ko.gz, .ko.xz, .ko.zst) in the directory, found neither");
+    put_file(top.path() + "/skopeo/version", "Directory Transport Version: 1.1\n");
+    put_file(top.path() + "/skopeo/manifest.json", "{}");
+    CHECK(pull_local("dir:" + top.path() + "/skopeo").error->hint().find("oci:DIR:TAG") != std::string::npos);
     put_file(top.path() + "/flat/a.ko", "x");
     CHECK(pull_local("dir:" + top.path() + "/flat", [](auto& request) {
               request.kernels.clear();

@@ -61,9 +61,28 @@ TEST_CASE("firmware of a usr-merged image") {
     const Outcome outcome = pull_tar(merged().file(k_usr_modules + "/a.ko", "a").file("usr/lib/firmware/v/x.bin", "f").finish(), tweak);
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
     CHECK(outcome.files == Files{{k_root_modules + "/a.ko", "a"}, {"lib/firmware/v/x.bin", "f"}});
-    // A firmware directory that is a link itself stays refused (M67), also behind one that is followed.
-    CHECK(pull_tar(merged().file(k_usr_modules + "/a.ko", "a").symlink("usr/lib/firmware", "os").finish(), tweak).code() == "image-unsafe");
-    CHECK(pull_tar(TarBuilder().symlink("usr/lib/firmware", "os").symlink("lib", "usr/lib").file(k_usr_modules + "/a.ko", "a").finish(), tweak).code() == "image-unsafe");
+}
+
+TEST_CASE("a firmware directory that is a link, to any directory of the image") {
+    const auto tweak = [](auto& request) { at_root(request); request.firmware_path = "/lib/firmware"; };
+    const Files expected{{k_root_modules + "/a.ko", "a"}, {"lib/firmware/v/x.bin", "f"}, {"lib/firmware/y.bin", "-> v/x.bin"}};
+    const auto module = [](const TarBuilder& tar) { return TarBuilder(tar).file(k_usr_modules + "/a.ko", "a"); };
+    const auto blob = [](const TarBuilder& tar) { return TarBuilder(tar).file("srv/fw/v/x.bin", "f").symlink("srv/fw/y.bin", "v/x.bin"); };
+    CHECK(pull_tar(blob(module(merged()).symlink("usr/lib/firmware", "../../srv/fw")).finish(), tweak).files == expected);
+    CHECK(pull_tar(blob(module(merged()).symlink("usr/lib/firmware", "/srv/fw")).finish(), tweak).files == expected);
+    CHECK(pull_tar(blob(TarBuilder().symlink("usr/lib/firmware", "fw2").symlink("lib", "usr/lib").symlink("usr/lib/fw2", "/srv/fw")).file(k_usr_modules + "/a.ko", "a").finish(), tweak).files == expected);
+    // The files first: the layers are read once more. A real directory of a later layer takes the place of the link.
+    const auto files = gzip_layer(blob(module(merged())).finish());
+    const auto link = gzip_layer(TarBuilder().symlink("usr/lib/firmware", "/srv/fw").finish());
+    const auto [outcome, blobs] = counted({files, link}, tweak);
+    CHECK(outcome.files == expected);
+    CHECK(blobs == 5);
+    CHECK(pull_layers({files, link, gzip_layer(TarBuilder().dir("usr/lib/firmware").file("usr/lib/firmware/z.bin", "z").finish())}, tweak).files ==
+          Files{{k_root_modules + "/a.ko", "a"}, {"lib/firmware/z.bin", "z"}});
+    // It may even lie among the modules.
+    const auto near = [](auto& request) { request.firmware_path = "/fw"; };
+    CHECK(pull_tar(TarBuilder().symlink("fw", k_modules + "/fw").file(k_modules + "/a.ko", "a").file(k_modules + "/fw/x.bin", "f").finish(), near).files ==
+          Files{{k_modules + "/a.ko", "a"}, {k_modules + "/fw/x.bin", "f"}, {"fw/x.bin", "f"}});
 }
 
 TEST_CASE("links at every place of the way are followed, relative and absolute ones") {
