@@ -144,17 +144,6 @@ std::vector<const Node*> items_of(MirrorFields& fields, std::string_view key) {
     return result;
 }
 
-/// Adds a rule, joined with the one of the same prefix.
-void add_rule(std::vector<MirrorRule>& rules, MirrorRule rule) {
-    const auto same = std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
-    if (same == rules.end()) {
-        rules.push_back(std::move(rule));
-        return;
-    }
-    same->blocked = same->blocked || rule.blocked;
-    std::move(rule.mirrors.begin(), rule.mirrors.end(), std::back_inserter(same->mirrors));
-}
-
 void read_registry(const value::Document& document, const Node& node, std::vector<MirrorRule>& rules, Diagnostics& faults) {
     MirrorFields fields(document, node, "registry", faults);
     MirrorRule rule;
@@ -190,7 +179,12 @@ void read_registry(const value::Document& document, const Node& node, std::vecto
         fields.fault("bad-value", "prefix: expected a prefix without \"*.\" where there is a location or a mirror", node.mark(),
                      "write one [[registry]] for each host");
     }
-    add_rule(rules, std::move(rule));
+    const auto same = std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
+    const bool differs = same != rules.end() && same->insecure != rule.insecure;
+    if (differs || !join_rule(rules, std::move(rule))) {
+        fields.fault("bad-value", "registry: expected one location and one insecure for each prefix, found a second [[registry]] that differs", node.mark(),
+                     "write one [[registry]] for each prefix, with all of its mirrors");
+    }
 }
 
 /// The first format of registries.conf, which containers/image still reads: `registries`, lists of hosts, below [registries.search],
@@ -220,7 +214,7 @@ void read_first_format(const value::Document& document, const Node& node, std::v
             MirrorRule rule;
             rule.prefix = *normal;
             rule.*effect = true;
-            add_rule(rules, std::move(rule));
+            static_cast<void>(join_rule(rules, std::move(rule)));  // without locations
         }
         fields.done();
     }
@@ -303,7 +297,7 @@ void read_set(const value::Document& document, const Node& root, std::vector<Mir
             rule.blocked = entry.choice("mirrorSourcePolicy", {"AllowContactingSource", "NeverContactSource"}) == 1;
         }
         entry.done();
-        add_rule(rules, std::move(rule));
+        static_cast<void>(join_rule(rules, std::move(rule)));  // without a location
     }
     fields.done();
 }
@@ -361,6 +355,24 @@ std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view fil
         throw Error::from_diagnostics(std::move(faults));
     }
     return rules;
+}
+
+bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule) {
+    const auto same = std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
+    if (same == rules.end()) {
+        rules.push_back(std::move(rule));
+        return true;
+    }
+    if (!rule.location.empty() && !same->location.empty() && rule.location != same->location) {
+        return false;
+    }
+    if (same->location.empty()) {
+        same->location = std::move(rule.location);
+    }
+    same->insecure = same->insecure || rule.insecure;
+    same->blocked = same->blocked || rule.blocked;
+    std::move(rule.mirrors.begin(), rule.mirrors.end(), std::back_inserter(same->mirrors));
+    return true;
 }
 
 std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules) {

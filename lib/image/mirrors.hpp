@@ -38,6 +38,9 @@ struct MirrorRule {
 /// the readers.
 [[nodiscard]] std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view file);
 
+/// Adds `rule` to `rules`, joined with the one of the same prefix. False, and nothing changed, if both have a location and not the same.
+[[nodiscard]] bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule);
+
 /// One place to ask for an image.
 struct Endpoint {
     Reference reference;  ///< what the image is called there

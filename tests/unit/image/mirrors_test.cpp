@@ -83,6 +83,14 @@ TEST_CASE("registries.conf: its first format says who is insecure and who is blo
     CHECK(mirror_faults("[[registry]]\nlocation = 'a.io'\n[registries.block]\nregistries = ['b.io']\n").find("one format") != std::string::npos);
 }
 
+TEST_CASE("registries.conf: a prefix that stands twice") {
+    const std::string mirror = "[[registry.mirror]]\nlocation = \"m.io\"\n";
+    CHECK(endpoints_text("a.io/x:1", "[[registry]]\nprefix = 'a.io'\n" + mirror + "[[registry]]\nprefix = 'a.io'\nlocation = 'b.io'\n") == "m.io/x:1 b.io/x:1");
+    for (const char* second : {"insecure = true", "location = 'c.io'"}) {
+        CHECK(mirror_faults("[[registry]]\nprefix = 'a.io'\nlocation = 'b.io'\n[[registry]]\nprefix = 'a.io'\n" + std::string(second) + "\n").starts_with("m.conf:4:1 bad-value: registry: expected one"));
+    }
+}
+
 TEST_CASE("the documents of OpenShift") {
     const std::string config =
         "apiVersion: config.openshift.io/v1\nkind: ImageDigestMirrorSet\nmetadata: {name: d}\nspec:\n  imageDigestMirrors:\n"

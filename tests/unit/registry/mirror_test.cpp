@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "base/text.hpp"
+#include "registry/mirror_files.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
@@ -46,6 +48,25 @@ struct MirrorScene {
 }  // namespace
 
 TEST_SUITE("registry::unit") {
+
+TEST_CASE("mirror files are taken together: tags and digests of one source in two of them") {
+    const sys::TempDir top("kmm-test-");
+    const auto put = [&](const std::string& name, const std::string& text) { std::ofstream(top.path() + "/" + name) << text; return top.path() + "/" + name; };
+    const std::string digests = put("idms.yaml", "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [{source: q.io/t, mirrors: [m.io/d]}]}\n");
+    const std::string tags = put("itms.yaml", "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: q.io/t, mirrors: [m.io/t], mirrorSourcePolicy: NeverContactSource}]}\n");
+    const std::string pinned = "q.io/t/x@sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    for (const auto& files : {std::vector{digests, tags}, std::vector{tags, digests}}) {
+        const auto rules = registry::read_mirror_files(files);
+        const auto by_tag = image::endpoints_of(image::parse_reference("q.io/t/x:1"), rules);
+        REQUIRE(by_tag.size() == 1);
+        CHECK(by_tag[0].reference.to_string() == "m.io/t/x:1");
+        CHECK(image::endpoints_of(image::parse_reference(pinned), rules).size() == 1);
+    }
+    const std::string one = put("a.conf", "[[registry]]\nprefix = 'q.io'\nlocation = 'a.io'\n");
+    const std::string other = put("b.conf", "[[registry]]\nprefix = 'q.io'\nlocation = 'b.io'\n");
+    CHECK(registry::read_mirror_files({one, one}).size() == 1);
+    CHECK_THROWS_AS(static_cast<void>(registry::read_mirror_files({one, other})), Error);
+}
 
 TEST_CASE("M62 a mirror that has the image is asked alone; one that has it not is passed over") {
     MirrorScene scene;
