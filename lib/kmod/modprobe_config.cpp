@@ -66,21 +66,27 @@ void take_line(const std::vector<std::string>& words, const std::string& where, 
 void take_file(const std::string& path, const std::string& shown, ModprobeConfig& config) {
     const auto text = read_text(path, 1U << 20U);
     if (!text) return;
-    std::string joined;
-    std::size_t number = 0;
+    std::string line;
+    std::size_t number = 1;
     std::size_t first = 1;
-    for (const auto line : base::split(*text, '\n')) {
-        ++number;
-        if (joined.empty()) first = number;
-        if (line.ends_with('\\')) {
-            joined += std::string(line.substr(0, line.size() - 1)) + " ";
-            continue;
-        }
-        joined += line;
-        const auto words = config_words(joined);
-        joined.clear();
+    const auto end_line = [&] {
+        const auto words = config_words(line);
+        line.clear();
         if (!words.empty() && words.front().front() != '#') take_line(words, fmt::format("{}:{}", shown, first), config);
+        first = number;
+    };
+    // As freadline_wrapped() of libkmod: a backslash takes a line break away with itself, and stands for whatever else follows it.
+    for (std::size_t i = 0; i < text->size(); ++i) {
+        const bool literal = (*text)[i] == '\\' && i + 1 < text->size();
+        const char c = (*text)[literal ? ++i : i];
+        if (c == '\n') ++number;
+        if (c != '\n') {
+            line += c;
+        } else if (!literal) {
+            end_line();
+        }
     }
+    end_line();
 }
 
 void take_names(std::string_view list, const auto& add) {
@@ -124,7 +130,7 @@ ModprobeConfig read_modprobe_config(const HostPaths& host) {
         std::error_code error;
         for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
             const std::string name = it->path().filename().native();
-            if (name.size() > 5 && name.ends_with(".conf") && name.front() != '.') files.emplace(name, std::pair(it->path().native(), below + "/modprobe.d/" + name));
+            if (name.size() > 5 && (name.ends_with(".conf") || name.ends_with(".alias")) && name.front() != '.') files.emplace(name, std::pair(it->path().native(), below + "/modprobe.d/" + name));
         }
     }
     ModprobeConfig config;

@@ -38,13 +38,14 @@ bool needs_quotes(const std::string& value) { return value.find(' ') != std::str
 struct Integer {
     std::uint64_t magnitude = 0;
     bool negative = false;
-    friend bool operator==(const Integer&, const Integer&) = default;
+    bool minus = false;  ///< written with one, which an unsigned parameter does not take even before 0
+    friend bool operator==(const Integer& a, const Integer& b) { return a.magnitude == b.magnitude && a.negative == b.negative; }
 };
 
 /// Whole-text integer in the kernel's notations (decimal, 0x, leading 0 for octal).
 std::optional<Integer> read_integer(std::string_view text) {
-    const bool negative = text.starts_with('-');
-    if (negative || text.starts_with('+')) text.remove_prefix(1);
+    const bool minus = text.starts_with('-');
+    if (minus || text.starts_with('+')) text.remove_prefix(1);
     int base = 10;
     if (text.starts_with("0x") || text.starts_with("0X")) {
         base = 16;
@@ -55,12 +56,12 @@ std::optional<Integer> read_integer(std::string_view text) {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
     if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return Integer{value, negative && value != 0};
+    return Integer{value, minus && value != 0, minus};
 }
 
 bool is_integer(std::string_view text, std::int64_t low, std::uint64_t high) {
     const auto number = read_integer(text);
-    if (!number) return false;
+    if (!number || (number->minus && low >= 0)) return false;
     if (number->negative) return low < 0 && number->magnitude <= static_cast<std::uint64_t>(-(low + 1)) + 1;
     return number->magnitude <= high;
 }
@@ -71,8 +72,8 @@ int truth_of(const std::string& text) {
     const char first = text.front();
     if (first == 'y' || first == 'Y' || first == 't' || first == 'T' || text == "1") return 1;
     if (first == 'n' || first == 'N' || first == 'f' || first == 'F' || text == "0") return 0;
-    if (text == "on" || text == "On" || text == "ON") return 1;
-    return text == "off" || text == "Off" || text == "OFF" ? 0 : -1;
+    const std::string word = base::to_lower(text);
+    return word == "on" ? 1 : word == "off" ? 0 : -1;
 }
 
 constexpr std::size_t k_text_max = 1024;  // param_set_charp
@@ -100,9 +101,7 @@ std::optional<std::string> misfit(const std::string& type, const std::string& va
         return std::nullopt;
     }
     if (type == "bool" || type == "invbool" || type == "bint") {
-        static constexpr std::string_view words[] = {"y", "Y", "1", "n", "N", "0", "on", "On", "ON", "off", "Off", "OFF", "t", "T", "f", "F"};
-        if (value.empty() || std::find(std::begin(words), std::end(words), value) != std::end(words)) return std::nullopt;
-        if (value.front() == 'y' || value.front() == 'Y' || value.front() == 'n' || value.front() == 'N') return std::nullopt;
+        if (!value.empty() && truth_of(value) >= 0) return std::nullopt;
         return "y or n";
     }
     if (type == "charp" && value.size() > k_text_max) return fmt::format("a text of at most {} bytes", k_text_max);
@@ -141,6 +140,8 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
                  near ? fmt::format("did you mean {}?", *near) : "the kernel would ignore it; remove it from the Module's parameters");
         } else if (!entry.has_value && it->type != "bool") {
             find("bad-parameter", fmt::format("parameter '{}' of module {} needs a value", entry.key, module.name), {});
+        } else if (!entry.has_value) {
+            continue;  // a bool alone means true
         } else if (const auto expected = misfit(it->type, entry.value)) {
             find("bad-parameter", fmt::format("parameter {}={} of module {} does not fit its type {}: expected {}", entry.key, base::escape(entry.value), module.name,
                                               it->type, *expected), {});

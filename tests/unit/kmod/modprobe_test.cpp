@@ -92,4 +92,28 @@ TEST_CASE("the host's modprobe.d and command line") {
     CHECK(kmod::effective_parameters(config, "dep", {}).empty());
 }
 
+TEST_CASE("lines and files of modprobe.d as modprobe reads them") {  // compared with modprobe -c of kmod 30
+    FakeHost host;
+    put(host.paths.etc + "/modprobe.d/x.conf",
+        "options foo a=1,\\\n2 b=3\noptions bar c=\\\"x y\\\"\noptions tail e=1\\\\\noptions next f=1\n# comment \\\noptions hidden g=1\n\n  options last h=1");
+    put(host.paths.etc + "/modprobe.d/y.alias", "options other i=1\n");
+    put(host.paths.etc + "/modprobe.d/z.conf.bak", "options no j=1\n");
+    const auto config = kmod::read_modprobe_config(host.paths);
+    const auto texts = [&](const char* name) {
+        Words found;
+        if (const auto it = config.options.find(name); it != config.options.end()) {
+            for (const auto& option : it->second) found.push_back(option.text + " " + option.where.substr(option.where.rfind('/') + 1));
+        }
+        return found;
+    };
+    CHECK(texts("foo") == Words{"a=1,2 x.conf:1", "b=3 x.conf:1"});
+    CHECK(texts("bar") == Words{"c=\"x y\" x.conf:3"});
+    CHECK(texts("tail") == Words{"e=1\\ x.conf:4"});
+    CHECK(texts("next") == Words{"f=1 x.conf:5"});
+    CHECK(texts("hidden").empty());
+    CHECK(texts("last") == Words{"h=1 x.conf:9"});
+    CHECK(texts("other") == Words{"i=1 y.alias:1"});
+    CHECK(texts("no").empty());
+}
+
 }

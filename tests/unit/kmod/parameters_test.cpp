@@ -12,7 +12,7 @@ namespace {
 
 kmod::ModuleFile module_with_parameters() {
     KoSpec spec;
-    spec.modinfo = {"parmtype=answer:int", "parmtype=level:byte", "parmtype=on:bool", "parmtype=who:charp", "parmtype=many:array of uint", "parmtype=odd:own_type",
+    spec.modinfo = {"parmtype=answer:int", "parmtype=level:byte", "parmtype=on:bool", "parmtype=who:charp", "parmtype=many:array of uint", "parmtype=odd:own_type", "parmtype=flags:array of bool",
                     "parm=big:size", "parmtype=big:ulong"};
     return kmod::parse_module(make_ko(spec), "x.ko");
 }
@@ -33,6 +33,9 @@ TEST_CASE("parameters against their declaration") {
         {"answer=", "bad-parameter"}, {"answer", "bad-parameter"}, {"answer=4x", "bad-parameter"}, {"answer=089", "bad-parameter"},
         {"level=255", ""},           {"level=256", "bad-parameter"}, {"level=-1", "bad-parameter"},
         {"on", ""},                  {"on=y", ""},               {"on=off", ""},               {"on=maybe", "bad-parameter"},
+        {"on=", "bad-parameter"},    {"on=\"\"", "bad-parameter"}, {"on=true", ""},            {"on=False", ""},             {"on=oN", ""},  {"on=2", "bad-parameter"},
+        {"level=-0", "bad-parameter"}, {"answer=-0", ""},        {"answer=+5", ""},          {"answer=-+5", "bad-parameter"}, {"answer=0x", "bad-parameter"},
+        {"flags=y,n", ""},           {"flags=y,", "bad-parameter"}, {"many=1,-0", "bad-parameter"}, {"many=", "bad-parameter"},
         {"who=some body", ""},       {"who=a=b", ""},            {"who=\"x y\"", ""}, {"who=\"x", "bad-parameter"}, {"who=x\"y\"", "bad-parameter"}, {"answer=\"42\"", ""}, {"who=a\nb", "bad-parameter"},
         {"many=1,2,3", ""},          {"many=1,x", "bad-parameter"},
         {"odd=anything", ""},        {"big=18446744073709551615", ""}, {"big=18446744073709551616", "bad-parameter"},
