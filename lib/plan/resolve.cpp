@@ -51,10 +51,10 @@ std::vector<std::string> in_tree_modules(const api::ModuleLoaderContainer& conta
     return container.in_tree_modules_to_remove.value_or(std::vector<std::string>{});
 }
 
-MappingFault unparsable_kernel(const std::string& kernel) {
+/// `what` is wrong with the kernel version of a node.
+MappingFault unparsable_kernel(std::string_view kernel, std::string_view what) {
     MappingFault unparsable{fault("kernel-unparsable",
-                                  fmt::format("kernel version \"{}\" has fewer than three parts, expected like 6.1.0-56-amd64",
-                                              base::escape(kernel)),
+                                  fmt::format("kernel version \"{}\" {}, expected like 6.1.0-56-amd64", base::escape(kernel), what),
                                   std::nullopt, "correct status.nodeInfo.kernelVersion of the Node")};
     unparsable.diagnostic.severity = Severity::warning;  // the Module is fine
     return unparsable;
@@ -153,6 +153,8 @@ std::vector<Attempt> Resolver::attempts(std::string_view kernel_version) const {
 }
 
 Resolution Resolver::resolve(std::string_view kernel_version) const {
+    // What no kernel is called is matched with nothing and stands in no image, path or Pod.
+    if (!is_kernel_name(kernel_version)) { return unparsable_kernel(api::trim_kernel(kernel_version), "is none that a kernel can have"); }
     const auto tried = attempts(kernel_version);
     if (tried.empty()) { return NoMapping{}; }
     const Attempt& last = tried.back();
@@ -167,7 +169,7 @@ Resolution Resolver::resolve(std::string_view kernel_version) const {
     if (!last.matched) { return NoMapping{}; }
     const std::string kernel = api::trim_kernel(kernel_version);
     const auto variables = template_variables(kernel, module_.meta.name, module_.meta.namespace_);
-    if (!variables) { return unparsable_kernel(kernel); }
+    if (!variables) { return unparsable_kernel(kernel, "has fewer than three parts"); }
     auto image = expand_image(module_, last.index, *variables);
     if (auto* bad = std::get_if<MappingFault>(&image)) { return std::move(*bad); }
 

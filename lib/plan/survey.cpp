@@ -51,7 +51,7 @@ std::vector<Pool> pools_of(const api::Objects& objects, const api::Module& modul
 std::vector<Surveyed> survey(const api::Objects& objects, const std::vector<std::string>& kernels) {
     std::vector<std::string> distinct;
     for (const auto& kernel : kernels) {
-        if (!template_variables(kernel, "", ""))
+        if (!is_kernel_name(kernel) || !template_variables(kernel, "", ""))
             throw Error(Exit::usage, "bad-kernel", fmt::format("'{}' is no kernel version: expected at least three parts as in 6.1.0-56-amd64", base::escape(kernel)))
                 .hint("name it as uname -r prints it");
         if (std::find(distinct.begin(), distinct.end(), kernel) == distinct.end()) distinct.push_back(kernel);

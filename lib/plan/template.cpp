@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/template.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace kmm::plan {
@@ -125,6 +126,12 @@ std::string normalise_kernel(std::string_view kernel) {
         if (!is_name_byte(c) && c != '-' && c != '.') { c = '_'; }
     }
     return result;
+}
+
+bool is_kernel_name(std::string_view text) {
+    constexpr std::size_t longest = 64;
+    return !text.empty() && text.size() <= longest && text.front() != '.' &&
+           std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > ' ' && c < 0x7fU && c != '/'; });
 }
 
 std::optional<Variables> template_variables(std::string_view kernel, std::string_view name, std::string_view ns) {

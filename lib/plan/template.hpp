@@ -20,6 +20,10 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 [[nodiscard]] std::string normalise_kernel(std::string_view kernel);
 
 
+/// True for what uname -r can print and a directory below lib/modules can be called: 1 to 64 bytes (the kernel's own
+/// limit, __NEW_UTS_LEN), printable ASCII without spaces and '/', no dot in front.
+[[nodiscard]] bool is_kernel_name(std::string_view text);
+
 /// KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y and KERNEL_Z of the normalised kernel, and MOD_NAME
 /// and MOD_NAMESPACE. nullopt if the kernel has fewer than three pieces between '.', ',' and '-'.
 [[nodiscard]] std::optional<Variables> template_variables(std::string_view kernel, std::string_view name,

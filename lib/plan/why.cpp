@@ -82,6 +82,10 @@ private:
             line("mapping", Mark::failed, "the node does not say which kernel it runs");
             return;
         }
+        if (!is_kernel_name(node_.kernel_version)) {
+            line("mapping", Mark::failed, fmt::format("kernel version \"{}\" is none that a kernel can have", node_.kernel_version));
+            return;
+        }
         const std::string kernel = api::trim_kernel(node_.kernel_version);
         if (kernel != node_.kernel_version) {
             line("mapping", Mark::fact, fmt::format("kernel {}, matched as {}", node_.kernel_version, kernel));

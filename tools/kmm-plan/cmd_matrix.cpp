@@ -89,7 +89,7 @@ void for_each_gap(const Matrix& matrix, Visit&& visit) {
         for (std::size_t m = 0; m < matrix.modules.size(); ++m) {
             const MatrixCell& cell = kernel.cells[m];
             if (is_missing(cell)) {
-                visit(kernel.version, matrix.modules[m]->full_name(), cell.message.empty() ? "no mapping" : cell.message, cell);
+                visit(base::escape(kernel.version), matrix.modules[m]->full_name(), cell.message.empty() ? "no mapping" : cell.message, cell);
             }
         }
     }
@@ -107,8 +107,9 @@ std::string gaps_text(const Matrix& matrix) {
         text += "  " + lines.substr(4);
     });
     if (matrix.nodes_without_kernel > 0) {
-        text += fmt::format("{} node{} not say which kernel they run\n", matrix.nodes_without_kernel,
-                            matrix.nodes_without_kernel == 1 ? " does" : "s do");
+        const bool one = matrix.nodes_without_kernel == 1;
+        text += fmt::format("{} node{} not say which kernel {}\n", matrix.nodes_without_kernel, one ? " does" : "s do",
+                            one ? "it runs" : "they run");
     }
     return text;
 }
@@ -151,7 +152,7 @@ std::string matrix_markdown(const Matrix& matrix) {
     }
     text += "\n" + line + "\n";
     for (const auto& kernel : matrix.kernels) {
-        text += fmt::format("| {} | {} |", markup(kernel.version), kernel.nodes);
+        text += fmt::format("| {} | {} |", markup(base::escape(kernel.version)), kernel.nodes);
         for (const auto& cell : kernel.cells) {
             const char* strong = is_missing(cell) ? "**" : "";
             text += fmt::format(" {0}{1}{0} |", strong, cell_text(cell));
@@ -174,7 +175,7 @@ std::string matrix_html(const Matrix& matrix) {
     for (const auto* module : matrix.modules) { text += fmt::format("<th>{}</th>", markup(module->full_name())); }
     text += "</tr>\n";
     for (const auto& kernel : matrix.kernels) {
-        text += fmt::format("<tr><th>{}</th><td>{}</td>", markup(kernel.version), kernel.nodes);
+        text += fmt::format("<tr><th>{}</th><td>{}</td>", markup(base::escape(kernel.version)), kernel.nodes);
         for (const auto& cell : kernel.cells) {
             const std::string title = cell.resolved ? mapping_of(cell) + ", " + cell.resolved->config.container_image : cell.message;
             text += fmt::format("<td class=\"{}\" title=\"{}\">{}</td>", plan::to_string(cell.state), markup(title), cell_text(cell));
@@ -220,7 +221,7 @@ Node matrix_node(const Source& source, const Matrix& matrix) {
 
 std::string names_text(const Matrix& matrix) {
     std::string text;
-    for (const auto& kernel : matrix.kernels) { text += kernel.version + "\n"; }
+    for (const auto& kernel : matrix.kernels) { text += base::escape(kernel.version) + "\n"; }
     return text;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "plan/template.hpp"
 #include "plan/version_labels.hpp"
 #include "plan/what_if.hpp"
 
@@ -54,8 +55,7 @@ std::vector<cli::Option> what_if_option_list() {
 }
 
 void check_kernel_name(const std::string& kernel) {
-    const bool is_name = !kernel.empty() && std::all_of(kernel.begin(), kernel.end(), [](unsigned char c) { return c > ' ' && c < 0x7fU; });
-    if (is_name) { return; }
+    if (plan::is_kernel_name(kernel)) { return; }
     throw Error(Exit::usage, "bad-kernel", fmt::format("\"{}\" is no kernel version, expected one such as 6.1.0-56-amd64", base::escape(kernel)))
         .hint("name it as uname -r prints it");
 }

@@ -200,6 +200,13 @@ TEST_SUITE("plan::unit") {
         api::Module module = build::module();
         auto& image = module.module_loader->container.container_image;
         CHECK(fault_code(module, "6.1") == "kernel-unparsable");
+        for (const std::string kernel : {"", "../../etc", "6.1.0-1/x", "6.1.0 x-1", "6.1.0-1\n", "6.1.0-\xc3\xa9", ".6.1.0-1"}) {
+            CAPTURE(kernel);
+            CHECK(fault_code(module, kernel) == "kernel-unparsable");
+        }
+        CHECK(fault_code(module, "6.1.0-" + std::string(59, 'a')) == "kernel-unparsable");
+        CHECK(resolved(module, "6.1.0-" + std::string(58, 'a')).config.kernel_version.size() == 64);
+        CHECK(resolved(module, "6.1.0-1~rc1+b2").config.kernel_version == "6.1.0-1~rc1+b2");
         image = "r/i:${KERNEL_FUL_VERSION}";
         CHECK(fault_code(module, "6.1.0-1") == "unknown-template-variable");
         const auto resolution = plan::resolve(module, "6.1.0-1");
