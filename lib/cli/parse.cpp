@@ -265,14 +265,15 @@ void check_value(const Option& option, const std::string& value, const std::stri
         throw std::move(error);
     }
     if (option.value_name == "DURATION" && !base::parse_duration(value)) {
-        throw usage_error("bad-value", fmt::format("{}: expected a duration such as 90s or 5m, found '{}'", origin, value));
+        throw usage_error("bad-value", fmt::format("{}: expected a duration such as 90s or 5m, found '{}'", origin, value))
+            .hint("a number and its unit, which is ms, s, m or h");
     }
     if (option.value_name == "N") {
         std::uint32_t number = 0;
         const char* end = value.data() + value.size();
         const auto result = std::from_chars(value.data(), end, number);
         if (result.ec != std::errc() || result.ptr != end) {
-            throw usage_error("bad-value", fmt::format("{}: expected a number, found '{}'", origin, value));
+            throw usage_error("bad-value", fmt::format("{}: expected a number, found '{}'", origin, value)).hint("digits alone, up to 4294967295");
         }
     }
 }

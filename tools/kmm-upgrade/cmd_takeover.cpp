@@ -41,7 +41,7 @@ bool has_stop_hook(const Node& daemon_set) {
 Loader find_loader(kube::Client& client, const std::string& name) {
     const auto slash = name.find('/');
     if (slash == std::string::npos)
-        throw Error(Exit::usage, "bad-value", fmt::format("--from-daemonset is \"{}\", expected NAMESPACE/NAME", name));
+        throw Error(Exit::usage, "bad-value", fmt::format("--from-daemonset is \"{}\", expected NAMESPACE/NAME", name)).hint("kubectl get daemonsets -A");
     Loader loader;
     loader.key = {name.substr(0, slash), name.substr(slash + 1)};
     const auto found = client.find(kube::resources::k_daemon_sets, loader.key);

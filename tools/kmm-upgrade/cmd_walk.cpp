@@ -76,7 +76,7 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
 Exit run_abort(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
     const auto policy = upgrade::parse_rollback(args.get("rollback").value_or("none"));
-    if (!policy) throw Error(Exit::usage, "bad-value", "--rollback takes none, current or all");
+    if (!policy) throw Error(Exit::usage, "bad-value", "--rollback takes none, current or all").hint("leave the option out for none");
     const auto before = session.must_load();
     if (before.state == "upgrade-complete") refuse_ended(before, "abort");
     // Asking twice for the same is no fault; a rollback that the ended abort has not done is not done now either.

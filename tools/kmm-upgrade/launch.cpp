@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <memory>
@@ -30,7 +31,15 @@ namespace kmm::tool_upgrade {
 namespace {
 
 Error bad_value(const std::string& option, const std::string& found, const std::string& expected) {
-    return Error(Exit::usage, "bad-value", fmt::format("--{} is \"{}\", expected {}", option, found, expected));
+    return Error(Exit::usage, "bad-value", fmt::format("--{} is \"{}\", expected {}", option, base::escape(found), expected));
+}
+
+/// What a number or a duration that is too small may have been meant as.
+std::string leave_out(const std::string& name) {
+    if (name == "canary") return "leave the option out for no canary";
+    if (name == "pause-after") return "leave the option out to walk all nodes without a pause";
+    if (name == "soak") return "leave the option out to wait for nothing after a node";
+    return "leave the option out for the usual one";
 }
 
 std::int64_t count_option(const cli::Args& args, const std::string& name, std::int64_t fallback, std::int64_t least) {
@@ -39,7 +48,7 @@ std::int64_t count_option(const cli::Args& args, const std::string& name, std::i
     std::int64_t number = 0;
     const auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), number);
     if (failed != std::errc() || end != text->data() + text->size() || number < least || number > 1'000'000)
-        throw bad_value(name, *text, fmt::format("a number from {}", least));
+        throw bad_value(name, *text, fmt::format("a number from {}", least)).hint(leave_out(name));
     return number;
 }
 
@@ -47,7 +56,7 @@ std::int64_t duration_option(const cli::Args& args, const std::string& name, std
     const auto text = args.get(name);
     if (!text) return fallback_ms;
     const auto duration = base::parse_duration(*text);
-    if (!duration || duration->count() < 1000) throw bad_value(name, *text, "a duration from 1s");
+    if (!duration || duration->count() < 1000) throw bad_value(name, *text, "a duration from 1s").hint(leave_out(name));
     return duration->count();
 }
 
@@ -66,7 +75,8 @@ void take_pace_options(const cli::Args& args, upgrade::Options& options) {
     options.soak_ms = duration_option(args, "soak", 0);
     options.between = args.get("between").value_or("");
     if (args.get("between") && !upgrade::parse_window(options.between))
-        throw bad_value("between", options.between, "two different times of day as 22:00-04:00");
+        throw bad_value("between", options.between, "two different times of day as 22:00-04:00")
+            .hint("a window may go past midnight; leave the option out for any time");
     options.time_zone = args.get("tz").value_or("");
     if (args.get("tz") && options.between.empty())
         throw Error(Exit::usage, "missing-option", "--tz is about --between, which is missing").hint("--between 22:00-04:00");
@@ -86,7 +96,8 @@ void take_drain_options(const cli::Args& args, upgrade::Options& options) {
     const auto resources = args.all("resource");
     for (const auto& name : resources)
         if (name.find('/') == std::string::npos || name.find(',') != std::string::npos)
-            throw bad_value("resource", name, "the name of an extended resource as example.com/device");
+            throw bad_value("resource", name, "the name of an extended resource as example.com/device")
+                .hint("it is what the device plugin's Pods offer: kubectl get node NODE -o jsonpath={.status.allocatable}");
     options.user_resources = base::join(resources, ",");
     if (!resources.empty() && !options.evict_users)
         throw Error(Exit::usage, "missing-option", "--resource is about --evict-users, which is missing").hint("add --evict-users");
@@ -124,7 +135,8 @@ Share parse_share(std::string text) {
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), share.number);
     if (failed != std::errc() || end != text.data() + text.size() || share.number < 1 ||
         share.number > (share.percent ? 100 : 1'000'000))
-        throw bad_value("max-unavailable", given, "a number of nodes from 1 or a share as 20%");
+        throw bad_value("max-unavailable", given, "a number of nodes from 1 or a share as 20%")
+            .hint("leave the option out for one node at a time");
     return share;
 }
 
@@ -148,10 +160,25 @@ Session::Errand errand_of(const cluster::Snapshot& snapshot, const drive::StartR
     return errand;
 }
 
+/// The text of the file of --order. A name that is no file was meant as an order.
+std::string order_text(const std::string& file) {
+    const std::string expected = "name, zone, or a file with one node name a line";
+    if (file.empty()) throw bad_value("order", file, expected).hint("leave the option out for the order of names");
+    try {
+        return sys::read_file(file, 1U << 20U);
+    } catch (const Error& error) {
+        if (error.exit() != Exit::not_found) throw;
+        const std::vector<std::string> orders{"name", "zone"};
+        const auto near = base::nearest(file, orders);
+        throw Error(Exit::not_found, "file-not-found", fmt::format("--order is \"{}\", expected {}: there is no such file", base::escape(file), expected))
+            .hint(near ? fmt::format("did you mean {}?", *near) : "write the file, or leave the option out for the order of names");
+    }
+}
+
 void read_order(drive::StartRequest& request) {
     if (request.options.order != "name" && request.options.order != "zone") {
         request.order.emplace();
-        const auto text = sys::read_file(request.options.order, 1U << 20U);
+        const auto text = order_text(request.options.order);
         for (const auto line : base::split(text, '\n')) {
             const auto name = base::trim(line);
             if (!name.empty() && name.front() != '#') request.order->emplace_back(name);
@@ -169,6 +196,9 @@ void sign_request(drive::StartRequest& request) {
 
 void take_walk_options(const cli::Args& args, drive::StartRequest& request) {
     request.nodes = args.all("node");
+    // Else an empty variable of a script would be looked for as a node.
+    if (std::find(request.nodes.begin(), request.nodes.end(), "") != request.nodes.end())
+        throw bad_value("node", "", "the name of a node").hint("leave the option out for all nodes that the Module selects");
     request.selector = cluster::Selector::parse(args.get("selector").value_or(""));
     auto& options = request.options;
     options.order = args.get("order").value_or("name");

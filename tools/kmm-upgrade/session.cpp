@@ -88,7 +88,7 @@ Session::Session(const cli::Args& args, cli::Context& context)
     if (const auto patience = args.get("api-timeout")) {
         const auto duration = base::parse_duration(*patience);
         if (!duration || duration->count() < 1)
-            throw Error(Exit::usage, "bad-value", fmt::format("--api-timeout is \"{}\", expected a duration as 5m", *patience));
+            throw Error(Exit::usage, "bad-value", fmt::format("--api-timeout is \"{}\", expected a duration as 5m", *patience)).hint("leave the option out for the usual one");
         api_timeout_ = *duration;
     }
 }

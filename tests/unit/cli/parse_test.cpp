@@ -119,8 +119,9 @@ TEST_SUITE("cli::unit") {
             {{"show", "--mode", "self", "--mode", "self"}, "usage", "option --mode was given 2 times", "give it once"},
             {{"show", "--dry-run=x"}, "usage", "option --dry-run takes no value", ""},
             {{"show", "--file"}, "usage", "option --file needs a value: FILE", ""},
-            {{"show", "--timeout", "5 minutes"}, "bad-value", "option --timeout: expected a duration such as 90s or 5m, found '5 minutes'", ""},
-            {{"show", "--canary", "-1"}, "bad-value", "option --canary: expected a number, found '-1'", ""},
+            {{"show", "--timeout", "5 minutes"}, "bad-value", "option --timeout: expected a duration such as 90s or 5m, found '5 minutes'",
+             "a number and its unit, which is ms, s, m or h"},
+            {{"show", "--canary", "-1"}, "bad-value", "option --canary: expected a number, found '-1'", "digits alone, up to 4294967295"},
             {{"show", "-o", "jsn"}, "bad-value", "option --output: expected one of table, wide, json, yaml, name, jsonl, found 'jsn'", "did you mean 'json'?"},
         };
         for (const auto& [tokens, code, message, hint] : cases) {
