@@ -64,6 +64,9 @@ constexpr std::array k_kinds{
     KnownKind{"Secret", "v1", read_into<decode_secret, &Objects::secrets>},
 };
 
+/// KMM's kinds that say nothing for a plan.
+constexpr std::array<std::string_view, 4> k_kmm_kinds{"BootModuleConfig", "ModuleBuildSignConfig", "ModuleImagesConfig", "PreflightValidationOCP"};
+
 /// What a list says about its items, which may leave kind and apiVersion out as API responses do.
 struct Inherited {
     std::string api_version, kind;
@@ -83,13 +86,20 @@ void warn_unknown_kind(const Scope& scope, const value::Node& root, const std::s
                        const std::string& kind) {
     std::vector<std::string> names;
     for (const auto& known : k_kinds) { names.emplace_back(known.kind); }
+    names.emplace_back("List");
     const auto near = base::nearest(kind, names);
+    // What no server serves is no document to leave aside: the Module in it would be planned for nothing.
+    const auto meant = std::find_if(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& row) { return near && row.kind == *near; });
+    const bool same_group = group_of(api_version) == (meant == k_kinds.end() ? std::string_view() : group_of(meant->api_version));
+    const bool is_kmm = group_of(api_version) == group_of(k_group_version) &&
+                        std::find(k_kmm_kinds.begin(), k_kmm_kinds.end(), kind) == k_kmm_kinds.end();
+    const bool misspelt = near && *near != kind && same_group && (is_kmm || base::to_lower(*near) == base::to_lower(kind));
     const value::Node* place = root.find("kind");
     Diagnostic diagnostic;
-    diagnostic.severity = Severity::warning;
+    diagnostic.severity = misspelt ? Severity::error : Severity::warning;
     diagnostic.code = "unknown-kind";
-    diagnostic.message = fmt::format("kind {} ({}) is not read", base::escape(kind),
-                                     api_version.empty() ? "no apiVersion" : base::escape(api_version));
+    diagnostic.message = fmt::format("kind {} ({}) {}", base::escape(kind), api_version.empty() ? "no apiVersion" : base::escape(api_version),
+                                     misspelt ? "does not exist" : "is not read");
     diagnostic.position = scope.document.position(place != nullptr ? place->mark() : root.mark());
     if (near && *near != kind) { diagnostic.hint = fmt::format("did you mean {}?", *near); }
     scope.diagnostics.push_back(std::move(diagnostic));

@@ -175,6 +175,16 @@ TEST_SUITE("api::unit") {
                      "4:17 wrong-type: stringData[k]: expected string, found integer | put it in quotes"},
                  Row{"apiVersion: apps/v1\nkind: Deployment\nmetadata: {}\n",
                      "2:7 unknown-kind: kind Deployment (apps/v1) is not read"},
+                 Row{"apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Modul\nmetadata: {}\n",
+                     "2:7 unknown-kind: kind Modul (kmm.sigs.x-k8s.io/v1beta1) does not exist | did you mean Module?"},
+                 Row{"apiVersion: v1\nkind: node\nmetadata: {}\n",
+                     "2:7 unknown-kind: kind node (v1) does not exist | did you mean Node?"},
+                 Row{"apiVersion: v1\nkind: list\nitems: []\n",
+                     "2:7 unknown-kind: kind list (v1) does not exist | did you mean List?"},
+                 Row{"apiVersion: example.com/v1\nkind: NameSpace\nmetadata: {}\n",
+                     "2:7 unknown-kind: kind NameSpace (example.com/v1) is not read | did you mean Namespace?"},
+                 Row{"apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: ModuleImagesConfig\nmetadata: {}\n",
+                     "2:7 unknown-kind: kind ModuleImagesConfig (kmm.sigs.x-k8s.io/v1beta1) is not read"},
                  Row{"- a\n", "1:1 wrong-type: document: expected mapping, found list"},
              }) {
             CAPTURE(row.text);
