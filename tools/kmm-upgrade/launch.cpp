@@ -178,7 +178,8 @@ std::string order_text(const std::string& file) {
 void read_order(drive::StartRequest& request) {
     if (request.options.order != "name" && request.options.order != "zone") {
         request.order.emplace();
-        const auto text = order_text(request.options.order);
+        auto text = order_text(request.options.order);
+        if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // the byte order mark of some editors
         for (const auto line : base::split(text, '\n')) {
             const auto name = base::trim(line);
             if (!name.empty() && name.front() != '#') request.order->emplace_back(name);
