@@ -205,6 +205,7 @@ std::vector<cli::Option> settled_options() {
 Exit run_diff(const cli::Args& args, cli::Context& context) {
     Reporting reporting(args);
     const Source source = read_valid_source(args, context);
+    check_namespace({&source, 1}, args);
     std::set<std::string> nodes;
     for (const auto* node : select_nodes(source, args, args.positionals("NODE"))) { nodes.insert(node->meta.name); }
     render::Options options;

@@ -227,6 +227,7 @@ std::string names_text(const Matrix& matrix) {
 
 Exit run_matrix(const cli::Args& args, cli::Context& context) {
     Source source = read_valid_source(args, context);
+    check_namespace({&source, 1}, args);
     if (const auto ns = args.get("namespace")) {
         std::erase_if(source.objects.modules, [&](const api::Module& module) { return module.meta.namespace_ != *ns; });
     }

@@ -282,6 +282,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     const auto interface_of = by_kernel(interfaces, kernels);
     const Trusted trusted = read_trusted(args);
     const Source source = read_valid_source(args, context);
+    check_namespace({&source, 1}, args);
     auto rows = plan::survey(source.objects, kernels);
     if (const auto ns = args.get("namespace"))
         std::erase_if(rows, [&](const plan::Surveyed& row) { return row.module->meta.namespace_ != *ns; });

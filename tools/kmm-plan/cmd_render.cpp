@@ -130,6 +130,7 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
     if (out) { warn_about_out(*out, args, context); }
     if (!args.all("cluster-name").empty()) { throw Error(Exit::usage, "usage", "--cluster-name is for render hub alone"); }
     Source source = read_valid_source(args, context);
+    check_namespace({&source, 1}, args);
     apply_what_if(args, source);
     const api::Objects objects = selected_objects(source, args);
     const render::Options options = render_options(args, source);

@@ -201,6 +201,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
         digests.push_back(plan_file ? digests_node(source.objects) : value::Node());
         apply_what_if(args, source);
     }
+    check_namespace(sources, args);
     const auto selected = selections(sources, args);
     std::vector<Planned> all;
     for (std::size_t i = 0; i < sources.size(); ++i) {

@@ -234,6 +234,9 @@ std::vector<const api::Node*> select_nodes(const Source& source, const cli::Args
     for (const auto& node : source.objects.nodes) { known.push_back(node.meta.name); }
     for (const auto& name : names) {
         if (std::find(known.begin(), known.end(), name) != known.end()) { continue; }
+        if (name.empty()) {
+            throw Error(Exit::usage, "bad-value", "the name of a node is empty, expected the name of a Node").hint("leave it out for all nodes");
+        }
         throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", base::escape(name)))
             .hint(did_you_mean(name, known));
     }
@@ -255,9 +258,10 @@ const api::Module& find_module(const Source& source, const cli::Args& args, cons
     const bool is_bare = said_ns.empty();
     const std::string ns = is_bare ? given.value_or("") : said_ns;
     std::vector<const api::Module*> found;
-    std::vector<std::string> known;
+    std::vector<std::string> known, elsewhere;
     for (const auto& module : source.objects.modules) {
         known.push_back(is_bare ? module.meta.name : module.full_name());
+        if (module.meta.name == bare) { elsewhere.push_back(module.full_name()); }
         if (module.meta.name == bare && (ns.empty() || module.meta.namespace_ == ns)) { found.push_back(&module); }
     }
     if (found.size() == 1) { return *found.front(); }
@@ -267,7 +271,27 @@ const api::Module& find_module(const Source& source, const cli::Args& args, cons
     }
     const std::string asked = is_bare && !ns.empty() ? ns + "/" + bare : name;
     throw Error(Exit::not_found, "module-not-found", fmt::format("there is no Module {}", base::escape(asked)))
-        .hint(did_you_mean(name, known));
+        .hint(elsewhere.empty() ? did_you_mean(name, known) : fmt::format("did you mean {}?", base::join(elsewhere, " or ")));
+}
+
+void check_namespace(std::span<const Source> sources, const cli::Args& args) {
+    const auto asked = args.get("namespace");
+    std::set<std::string> known;
+    for (const auto& source : sources) {
+        for (const auto& module : source.objects.modules) { known.insert(module.meta.namespace_); }
+        for (const auto& module : source.objects.managed_cluster_modules) { known.insert(module.spoke_namespace); }
+        for (const auto& object : source.objects.namespaces) { known.insert(object.meta.name); }
+        for (const auto& object : source.objects.daemon_sets) { known.insert(object.meta.namespace_); }
+        for (const auto& config : source.objects.node_modules_configs) {
+            for (const auto& entry : config.spec) { known.insert(entry.namespace_); }
+            for (const auto& entry : config.status) { known.insert(entry.namespace_); }
+        }
+    }
+    if (!asked || known.empty() || known.contains(*asked)) { return; }
+    const std::vector<std::string> names(known.begin(), known.end());
+    const auto near = did_you_mean(*asked, names);
+    throw Error(Exit::not_found, "no-modules", fmt::format("there is no Module in namespace {}", base::escape(*asked)))
+        .hint(near.empty() ? "what was read is in " + base::join(names, ", ") : near);
 }
 
 }  // namespace kmm::tool_plan

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,5 +60,9 @@ void drop_notes(Diagnostics& diagnostics);
 /// The Module "NAMESPACE/NAME", or "NAME" if it is unique or -n is given. Errors: not_found "module-not-found" with the
 /// nearest name, usage "ambiguous-module".
 [[nodiscard]] const api::Module& find_module(const Source& source, const cli::Args& args, const std::string& name);
+
+/// For verbs that take -n as a filter: a misspelt namespace must not end as "nothing to do". Errors: not_found "no-modules"
+/// if something was read of namespaces and nothing of the one of -n.
+void check_namespace(std::span<const Source> sources, const cli::Args& args);
 
 }  // namespace kmm::tool_plan

@@ -121,6 +121,8 @@ TEST_SUITE("cli::unit") {
             {{"show", "--file"}, "usage", "option --file needs a value: FILE", ""},
             {{"show", "--timeout", "5 minutes"}, "bad-value", "option --timeout: expected a duration such as 90s or 5m, found '5 minutes'",
              "a number and its unit, which is ms, s, m or h"},
+            {{"show", "--cluster", ""}, "bad-value", "option --cluster: expected DIR, found ''", "name one, or leave the option out"},
+            {{"show", "-n", ""}, "bad-value", "option --namespace: expected NAMESPACE, found ''", "name one, or leave the option out"},
             {{"show", "--canary", "-1"}, "bad-value", "option --canary: expected a number, found '-1'", "digits alone, up to 4294967295"},
             {{"show", "-o", "jsn"}, "bad-value", "option --output: expected one of table, wide, json, yaml, name, jsonl, found 'jsn'", "did you mean 'json'?"},
         };
