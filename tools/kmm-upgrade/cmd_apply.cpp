@@ -57,6 +57,24 @@ std::vector<ApplyWork> choose(std::vector<ApplyWork> all, const std::vector<std:
     return all;
 }
 
+/// "Nothing to do" must not be the answer where -n or -l is misspelt. Errors: not_found "module-not-found", checks_failed "no-nodes".
+void require_matches(const api::Objects& objects, const std::string& ns, const cluster::Selector& selector) {
+    std::vector<std::string> known;
+    for (const auto& module : objects.modules) known.push_back(module.meta.namespace_);
+    for (const auto& config : objects.node_modules_configs) {
+        for (const auto& entry : config.spec) known.push_back(entry.namespace_);
+        for (const auto& entry : config.status) known.push_back(entry.namespace_);
+    }
+    if (!ns.empty() && !known.empty() && std::find(known.begin(), known.end(), ns) == known.end()) {
+        const auto near = base::nearest(ns, known);
+        throw Error(Exit::not_found, "module-not-found", fmt::format("no Module of namespace {} is in the cluster or on a node", base::escape(ns)))
+            .hint(near ? "did you mean " + *near + "?" : "kmm-plan show lists the Modules");
+    }
+    const auto matches = [&](const api::Node& node) { return selector.matches(node.meta.labels); };
+    if (!objects.nodes.empty() && std::none_of(objects.nodes.begin(), objects.nodes.end(), matches))
+        throw Error(Exit::checks_failed, "no-nodes", "no node is selected").hint("--selector leaves no node over");
+}
+
 std::string nodes_text(const std::vector<std::string>& names) {
     constexpr std::size_t k_named = 3;
     if (names.size() <= k_named) return base::join(names, ", ");
@@ -177,6 +195,7 @@ void Apply::open() {
 
 std::vector<ApplyWork> Apply::works(const cluster::Snapshot& snapshot) const {
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+    if (unknown_ == Unknown::refuse) require_matches(snapshot.objects, ns_, request_.selector);
     const auto all = plan::apply_work(snapshot.objects, plan::complete({}, snapshot.objects));
     std::vector<ApplyWork> chosen;
     for (auto& work : choose(all, names_, ns_, unknown_))
