@@ -31,7 +31,7 @@ cmake --build build
 # forty, five seconds, as everywhere else.
 if [ "${CI:-}" = true ] && [ -z "${KMM_FUZZ_SECONDS:-}" ]; then
   export KMM_FUZZ_SECONDS=60
-  [ "$SECONDS" -lt 600 ] || KMM_FUZZ_SECONDS=5
+  [ "$SECONDS" -lt 500 ] || KMM_FUZZ_SECONDS=5
   echo "each fuzz target runs for $KMM_FUZZ_SECONDS s"
 fi
 

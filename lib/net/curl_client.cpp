@@ -429,7 +429,9 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     if (!request.proxy.empty()) {
         set(handle, CURLOPT_PROXY, request.proxy.c_str());
         set(handle, CURLOPT_NOPROXY, "");
-    } else if (direct) {
+    } else if (exchange.proxied) {
+        set(handle, CURLOPT_NOPROXY, "");  // no_proxy has been heard already
+    } else {
         set(handle, CURLOPT_PROXY, "");
     }
     if (request.cancelled) {

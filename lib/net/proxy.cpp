@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/proxy.hpp"
 
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/text.hpp"
 
@@ -18,6 +25,73 @@ std::string variable(const char* lower, const char* upper) {
     return value == nullptr ? std::string() : std::string(value);
 }
 
+/// The bytes of an IPv4 or IPv6 address, as text: 4 or 16; none for anything else.
+std::string address_bytes(std::string_view text) {
+    std::array<char, 16> bytes{};
+    const std::string name(text);
+    if (::inet_pton(AF_INET, name.c_str(), bytes.data()) == 1) {
+        return {bytes.data(), 4};
+    }
+    return ::inet_pton(AF_INET6, name.c_str(), bytes.data()) == 1 ? std::string(bytes.data(), bytes.size()) : std::string();
+}
+
+std::optional<unsigned> number_in(std::string_view text, unsigned most) {
+    unsigned value = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return fault == std::errc() && end == text.data() + text.size() && value <= most ? std::optional(value) : std::nullopt;
+}
+
+/// True if `host` is an address in `network`, which is written as 10.0.0.0/8.
+bool is_in_network(std::string_view host, std::string_view network) {
+    const std::size_t slash = network.find('/');
+    const std::string first = address_bytes(network.substr(0, slash));
+    const std::string address = address_bytes(host);
+    const auto bits = number_in(network.substr(slash + 1), static_cast<unsigned>(first.size() * 8));
+    if (!bits || address.empty() || address.size() != first.size()) {
+        return false;
+    }
+    for (unsigned bit = 0; bit < *bits; ++bit) {
+        const unsigned mask = 0x80U >> (bit % 8);
+        if (((static_cast<unsigned char>(address[bit / 8]) ^ static_cast<unsigned char>(first[bit / 8])) & mask) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// True if the entry of no_proxy means the host of `url`, and its port if it names one.
+bool is_meant(const Url& url, std::string_view entry) {
+    if (entry == "*") {
+        return true;
+    }
+    if (entry.find('/') != std::string_view::npos) {
+        return is_in_network(url.host, entry);
+    }
+    const bool bracketed = entry.starts_with('[');
+    const std::size_t colon = entry.rfind(':');
+    const bool has_port = colon != std::string_view::npos && (bracketed ? entry[colon - 1] == ']' : entry.find(':') == colon);
+    if (has_port) {
+        constexpr unsigned port_max = 65535;
+        if (number_in(entry.substr(colon + 1), port_max) != url.port) {
+            return false;
+        }
+        entry = entry.substr(0, colon);
+    }
+    if (bracketed && entry.ends_with(']')) {
+        entry = entry.substr(1, entry.size() - 2);
+    }
+    if (entry.starts_with('.')) {
+        entry.remove_prefix(1);
+    }
+    if (entry.empty()) {
+        return false;
+    }
+    if (const std::string address = address_bytes(url.host); !address.empty()) {
+        return address == address_bytes(entry);
+    }
+    return url.host == entry || url.host.ends_with("." + std::string(entry));
+}
+
 }  // namespace
 
 bool goes_through_proxy(const Url& url) {
@@ -29,17 +103,13 @@ bool goes_through_proxy(const Url& url) {
         return false;
     }
     const std::string exceptions = base::to_lower(variable("no_proxy", "NO_PROXY"));
-    for (std::string_view entry : base::split(exceptions, ',')) {
-        entry = base::trim(entry);
-        if (entry == "*") {
+    constexpr std::string_view between = ", \t";
+    for (std::size_t at = 0; at < exceptions.size();) {
+        const std::size_t end = std::min(exceptions.find_first_of(between, at), exceptions.size());
+        if (end > at && is_meant(url, std::string_view(exceptions).substr(at, end - at))) {
             return false;
         }
-        if (entry.starts_with('.')) {
-            entry.remove_prefix(1);
-        }
-        if (!entry.empty() && (url.host == entry || url.host.ends_with("." + std::string(entry)))) {
-            return false;
-        }
+        at = end + 1;
     }
     return true;
 }

@@ -170,11 +170,21 @@ TEST_CASE("the proxies of the environment, and the hosts that are exempt") {
     CHECK(http.send(request, nullptr).status == 200);
     REQUIRE(proxy.requests().size() == 1);
     CHECK(proxy.requests()[0].target == "http://registry.invalid/v2/");
-    ::setenv("NO_PROXY", "127.0.0.1,.invalid", 1);
+    const std::string port = std::to_string(direct.port());
+    std::size_t asked = 0;
+    for (const std::string& exceptions : std::vector<std::string>{"127.0.0.1,.invalid", "registry.invalid 127.0.0.0/8", "127.0.0.1:" + port + ",registry.invalid:80"}) {
+        CAPTURE(exceptions);
+        ::setenv("NO_PROXY", exceptions.c_str(), 1);
+        CHECK(http.send(request_to(direct, "/x"), nullptr).status == 200);
+        CHECK(direct.requests().size() == ++asked);
+        CHECK(error_of(http, request).code() == "network");
+        CHECK(proxy.requests().size() == 1);
+    }
+    ::setenv("NO_PROXY", "127.0.0.1:1,registry.invalid:5000", 1);
+    CHECK(http.send(request, nullptr).status == 200);
     CHECK(http.send(request_to(direct, "/x"), nullptr).status == 200);
-    CHECK(direct.requests().size() == 1);
-    CHECK(error_of(http, request).code() == "network");
-    CHECK(proxy.requests().size() == 1);
+    CHECK(proxy.requests().size() == 3);
+    CHECK(direct.requests().size() == asked);
     ::unsetenv("NO_PROXY");
     ::unsetenv("http_proxy");
 }

@@ -3,6 +3,7 @@
 
 #include "net/address.hpp"
 #include "net/http.hpp"
+#include "net/proxy.hpp"
 #include "net/retry.hpp"
 #include "net/url.hpp"
 
@@ -95,6 +96,63 @@ TEST_CASE("URLs in messages keep no secrets") {
     CHECK(net::redact_url("https://h/a@b") == "https://h/a@b");
     CHECK(net::redact_url("u:p@h") == "h");
     CHECK(net::redact_url("https://h/\n\x1b") == "https://h/\\n\\x1b");
+}
+
+TEST_CASE("no_proxy: hosts, addresses, networks and ports, between commas or blanks") {
+    struct Row {
+        const char* no_proxy;
+        const char* url;
+        bool proxied;
+    };
+    const Row rows[] = {
+        {"", "https://registry.example/", true},
+        {"*", "https://registry.example/", false},
+        {"example", "https://registry.example/", false},
+        {".example", "https://registry.example/", false},
+        {".registry.example", "https://registry.example/", false},
+        {"gistry.example", "https://registry.example/", true},
+        {"REGISTRY.example", "https://registry.example/", false},
+        {"other, registry.example", "https://registry.example/", false},
+        {"other registry.example\tmore", "https://registry.example/", false},
+        {",, ,", "https://registry.example/", true},
+        {"registry.example:5000", "https://registry.example:5000/", false},
+        {"registry.example:5000", "https://registry.example/", true},
+        {"registry.example:443", "https://registry.example/", false},
+        {"registry.example:", "https://registry.example/", true},
+        {"registry.example:70000", "https://registry.example/", true},
+        {".example:443", "https://registry.example/", false},
+        {"10.0.0.0/8", "https://10.1.2.3:5000/", false},
+        {"10.0.0.0/8", "https://11.1.2.3/", true},
+        {"10.1.2.128/25", "https://10.1.2.127/", true},
+        {"10.1.2.128/25", "https://10.1.2.200/", false},
+        {"10.0.0.0/33", "https://10.0.0.0/", true},
+        {"10.0.0.0/", "https://10.0.0.0/", true},
+        {"0.0.0.0/0", "https://registry.example/", true},
+        {"fd00::/8", "https://[fd12::1]/", false},
+        {"fd00::/8", "https://[fe80::1]/", true},
+        {"fd00::/8", "https://10.0.0.1/", true},
+        {"::1", "https://[::1]:5000/", false},
+        {"[::1]", "https://[::1]:5000/", false},
+        {"[::1]:5000", "https://[::1]:5000/", false},
+        {"[::1]:5001", "https://[::1]:5000/", true},
+        {"fd12:0::1", "https://[fd12::1]/", false},
+        {"0.0.1", "https://10.0.0.1/", true},
+        {"127.0.0.1:5000", "https://127.0.0.1:5000/", false},
+        {"[", "https://registry.example/", true},
+        {":", "https://registry.example/", true},
+        {"/", "https://registry.example/", true},
+    };
+    ::setenv("https_proxy", "http://proxy.example:3128", 1);
+    for (const auto& row : rows) {
+        CAPTURE(row.no_proxy);
+        CAPTURE(row.url);
+        ::setenv("no_proxy", row.no_proxy, 1);
+        const auto url = net::parse_url(row.url);
+        REQUIRE(url.has_value());
+        CHECK(net::goes_through_proxy(*url) == row.proxied);
+    }
+    ::unsetenv("no_proxy");
+    ::unsetenv("https_proxy");
 }
 
 TEST_CASE("how public an address is") {
