@@ -27,8 +27,8 @@ configure build RelWithDebInfo -DKMM_WERROR=ON -DKMM_TESTS=ON -DKMM_SANITIZE=OFF
 configure build-asan Debug -DKMM_WERROR=ON -DKMM_TESTS=ON -DKMM_SANITIZE=ON
 cmake --build build
 
-# In CI a fuzz target gets a minute, five minutes in all; where building alone took so long that all would take more than
-# forty, five seconds, as everywhere else.
+# In CI a fuzz target gets a minute, five minutes in all; where building alone took more than 500 s, the run could take
+# more than forty, and a target gets five seconds, as everywhere else.
 if [ "${CI:-}" = true ] && [ -z "${KMM_FUZZ_SECONDS:-}" ]; then
   export KMM_FUZZ_SECONDS=60
   [ "$SECONDS" -lt 500 ] || KMM_FUZZ_SECONDS=5

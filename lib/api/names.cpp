@@ -76,6 +76,16 @@ ModuleName parse_module_name(std::string_view text) {
         .hint("with NAME alone, -n says the namespace where several have such a Module");
 }
 
+std::set<std::string> module_namespaces(const Objects& objects) {
+    std::set<std::string> names;
+    for (const auto& module : objects.modules) { names.insert(module.meta.namespace_); }
+    for (const auto& config : objects.node_modules_configs) {
+        for (const auto& entry : config.spec) { names.insert(entry.namespace_); }
+        for (const auto& entry : config.status) { names.insert(entry.namespace_); }
+    }
+    return names;
+}
+
 std::string trim_kernel(std::string_view kernel) {
     if (kernel.ends_with('+')) kernel.remove_suffix(1);
     return std::string(kernel);

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <string>
 #include <string_view>
+
+#include "api/types.hpp"
 
 namespace kmm::api {
 
@@ -26,6 +29,8 @@ struct ModuleName {
 };
 /// "NAMESPACE/NAME" or "NAME". Errors: usage "bad-value" for a text of other parts, or with an empty one.
 [[nodiscard]] ModuleName parse_module_name(std::string_view text);
+/// Where there are Modules, or were: the namespaces of the Modules and of what the NodeModulesConfigs hold.
+[[nodiscard]] std::set<std::string> module_namespaces(const Objects& objects);
 /// A kernel release with one trailing "+" less, as KMM does before it matches, tags or writes it into a config.
 [[nodiscard]] std::string trim_kernel(std::string_view kernel);
 

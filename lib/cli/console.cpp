@@ -7,9 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
+
+#include "base/number.hpp"
 
 namespace kmm::cli {
 namespace {
@@ -34,11 +35,7 @@ int write_all(int fd, std::string_view text) {
 /// A number from the environment, 0 if absent or not a number.
 std::size_t number_of(const char* variable) {
     const char* text = std::getenv(variable);
-    std::size_t number = 0;
-    if (text == nullptr) return 0;
-    const char* end = text + std::strlen(text);
-    const auto result = std::from_chars(text, end, number);
-    return result.ec == std::errc() && result.ptr == end ? number : 0;
+    return text == nullptr ? 0 : base::parse_number<std::size_t>(text).value_or(0);
 }
 
 winsize terminal_size() {

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/cli11_adapter.hpp"
 #include "cli/text.hpp"
@@ -276,13 +276,8 @@ void check_value(const Option& option, const std::string& value, const std::stri
         throw usage_error("bad-value", fmt::format("{}: expected a duration such as 90s or 5m, found '{}'", origin, value))
             .hint("a number and its unit, which is ms, s, m or h");
     }
-    if (option.value_name == "N") {
-        std::uint32_t number = 0;
-        const char* end = value.data() + value.size();
-        const auto result = std::from_chars(value.data(), end, number);
-        if (result.ec != std::errc() || result.ptr != end) {
-            throw usage_error("bad-value", fmt::format("{}: expected a number, found '{}'", origin, value)).hint("digits alone, up to 4294967295");
-        }
+    if (option.value_name == "N" && !base::parse_number<std::uint32_t>(value)) {
+        throw usage_error("bad-value", fmt::format("{}: expected a number, found '{}'", origin, value)).hint("digits alone, up to 4294967295");
     }
 }
 

@@ -2,7 +2,6 @@
 #include "cluster/selector.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "api/names.hpp"
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace kmm::cluster {
@@ -20,10 +20,7 @@ namespace {
 /// As Go's ParseInt(text, 10, 64) takes it.
 std::optional<std::int64_t> integer_of(std::string_view text) {
     if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-    std::int64_t number = 0;
-    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (text.empty() || failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return number;
+    return base::parse_number<std::int64_t>(text);
 }
 
 }  // namespace

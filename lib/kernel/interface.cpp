@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/interface.hpp"
 
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "kmod/module_file.hpp"
 
@@ -44,10 +44,9 @@ void read_symvers(std::string_view text, const std::string& file, Interface& to)
         const auto fields = base::split(line, '\t');
         if (fields.size() < 4 || !fields[0].starts_with("0x") || fields[1].empty()) bad_line(file, number, line);
         Export entry;
-        const std::string_view digits = fields[0].substr(2);
-        const auto end = digits.data() + digits.size();
-        if (const auto [stop, failed] = std::from_chars(digits.data(), end, entry.crc, 16); failed != std::errc{} || stop != end)
-            bad_line(file, number, line);
+        const auto crc = base::parse_number<decltype(entry.crc)>(fields[0].substr(2), 16);
+        if (!crc) bad_line(file, number, line);
+        entry.crc = *crc;
         entry.owner = fields[2];
         entry.gpl_only = fields[3].find("_GPL") != std::string_view::npos;
         if (fields.size() > 4) entry.ns = fields[4];

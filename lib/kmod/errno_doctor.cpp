@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace kmm::kmod {
@@ -91,9 +91,7 @@ std::string likeliest_cause(const std::vector<Cause>& causes, int number) {
 }
 
 int errno_number(std::string_view text) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc{} && end == text.data() + text.size()) return number > 0 && number < 4096 ? number : 0;
+    if (const auto number = base::parse_number<int>(text)) return *number > 0 && *number < 4096 ? *number : 0;
     const std::string wanted = base::to_lower(text);
     if (!wanted.starts_with("e")) return 0;
     for (int candidate = 1; candidate < 200; ++candidate) {

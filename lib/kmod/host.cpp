@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 
@@ -23,14 +23,6 @@ constexpr std::string_view k_taint_letters = "PFSRMBUDAWCIOELKXTN";
 constexpr unsigned k_cap_sys_module = 16;
 
 std::string text_or(const std::string& path, std::string fallback = {}) { return read_text(path).value_or(std::move(fallback)); }
-
-template <typename Number>
-std::optional<Number> number(std::string_view text, int base = 10) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return value;
-}
 
 std::string go_architecture() {
     utsname name{};
@@ -65,7 +57,7 @@ bool has_capability(const HostPaths& host) {
     const std::string status = text_or(host.proc + "/self/status");
     for (const auto line : base::split(status, '\n')) {
         if (!line.starts_with("CapEff:")) continue;
-        const auto bits = number<std::uint64_t>(base::trim(line.substr(7)), 16);
+        const auto bits = base::parse_number<std::uint64_t>(base::trim(line.substr(7)), 16);
         return bits && ((*bits >> k_cap_sys_module) & 1U) != 0;
     }
     return false;
@@ -157,7 +149,7 @@ NodeFacts node_facts(const HostPaths& host) {
 }
 
 std::uint64_t taint_bits(const HostPaths& host) {
-    return number<std::uint64_t>(text_or(host.proc + "/sys/kernel/tainted", "0")).value_or(0);
+    return base::parse_number<std::uint64_t>(text_or(host.proc + "/sys/kernel/tainted", "0")).value_or(0);
 }
 
 std::string taint_letters(std::uint64_t bits) {
@@ -199,7 +191,7 @@ std::optional<LiveModule> live_module(const HostPaths& host, const std::string& 
     module.srcversion = text_or(directory + "/srcversion");
     module.version = text_or(directory + "/version");
     module.taint = text_or(directory + "/taint");
-    if (const auto refcount = read_text(directory + "/refcnt")) module.refcount = number<long>(*refcount);
+    if (const auto refcount = read_text(directory + "/refcnt")) module.refcount = base::parse_number<long>(*refcount);
     module.holders = entries_of(directory + "/holders");
     for (const auto& parameter : entries_of(directory + "/parameters")) {
         if (auto value = read_text(directory + "/parameters/" + parameter)) module.parameters.emplace(parameter, std::move(*value));

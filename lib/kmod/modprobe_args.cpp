@@ -2,12 +2,12 @@
 #include "kmod/modprobe_args.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "kmod/module_file.hpp"
 
@@ -129,10 +129,9 @@ private:
                 break;
             case Meaning::directory: command_.directory = value; break;
             case Meaning::wait: {
-                unsigned wait = 0;
-                const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), wait);
-                if (error != std::errc{} || end != value.data() + value.size()) bad(fmt::format("{}: expected milliseconds, found '{}'", shown, base::escape(value)));
-                command_.wait = std::chrono::milliseconds(wait);
+                const auto wait = base::parse_number<unsigned>(value);
+                if (!wait) bad(fmt::format("{}: expected milliseconds, found '{}'", shown, base::escape(value)));
+                command_.wait = std::chrono::milliseconds(*wait);
                 break;
             }
             case Meaning::set_version:

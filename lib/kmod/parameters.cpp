@@ -2,12 +2,12 @@
 #include "kmod/parameters.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace kmm::kmod {
@@ -46,17 +46,16 @@ struct Integer {
 std::optional<Integer> read_integer(std::string_view text) {
     const bool minus = text.starts_with('-');
     if (minus || text.starts_with('+')) text.remove_prefix(1);
-    int base = 10;
+    int radix = 10;
     if (text.starts_with("0x") || text.starts_with("0X")) {
-        base = 16;
+        radix = 16;
         text.remove_prefix(2);
     } else if (text.size() > 1 && text.starts_with('0')) {
-        base = 8;
+        radix = 8;
     }
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return Integer{value, minus && value != 0, minus};
+    const auto value = base::parse_number<std::uint64_t>(text, radix);
+    if (!value) return std::nullopt;
+    return Integer{*value, minus && *value != 0, minus};
 }
 
 bool is_integer(std::string_view text, std::int64_t low, std::uint64_t high) {

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 
@@ -42,18 +42,11 @@ std::vector<std::string> names_below(const std::string& directory) {
     return names;
 }
 
-std::optional<unsigned> decimal_number(std::string_view text) {
-    unsigned value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return value;
-}
-
 std::optional<DeviceNumber> device_number(std::string_view text) {
     const auto colon = text.find(':');
     if (colon == std::string_view::npos) return std::nullopt;
-    const auto major_number = decimal_number(text.substr(0, colon));
-    const auto minor_number = decimal_number(text.substr(colon + 1));
+    const auto major_number = base::parse_number<unsigned>(text.substr(0, colon));
+    const auto minor_number = base::parse_number<unsigned>(text.substr(colon + 1));
     if (!major_number || !minor_number) return std::nullopt;
     return DeviceNumber{*major_number, *minor_number};
 }
@@ -80,7 +73,7 @@ DeviceSet devices_of(const HostPaths& host, const std::string& module, const std
         const auto text = base::trim(line);
         const auto blank = text.find(' ');
         if (!here || blank == std::string_view::npos) continue;
-        const auto number = decimal_number(text.substr(0, blank));
+        const auto number = base::parse_number<unsigned>(text.substr(0, blank));
         if (number && normalise_name(text.substr(blank + 1)) == module) devices.majors.insert(*number);
     }
     const std::string below = host.sys + "/dev/" + kind;
@@ -102,7 +95,7 @@ void add_open_devices(const HostPaths& host, const std::string& module, std::vec
     const DeviceSet blocks = devices_of(host, module, "block");
     if (characters.empty() && blocks.empty()) return;
     for (const auto& pid : names_below(host.proc)) {
-        if (!decimal_number(pid)) continue;
+        if (!base::parse_number<unsigned>(pid)) continue;
         const std::string directory = host.proc + "/" + pid;
         std::set<std::string> seen;
         for (const auto& number : names_below(directory + "/fd")) {

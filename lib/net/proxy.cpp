@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace kmm::net {
@@ -35,19 +35,13 @@ std::string address_bytes(std::string_view text) {
     return ::inet_pton(AF_INET6, name.c_str(), bytes.data()) == 1 ? std::string(bytes.data(), bytes.size()) : std::string();
 }
 
-std::optional<unsigned> number_in(std::string_view text, unsigned most) {
-    unsigned value = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return fault == std::errc() && end == text.data() + text.size() && value <= most ? std::optional(value) : std::nullopt;
-}
-
 /// True if `host` is an address in `network`, which is written as 10.0.0.0/8.
 bool is_in_network(std::string_view host, std::string_view network) {
     const std::size_t slash = network.find('/');
     const std::string first = address_bytes(network.substr(0, slash));
     const std::string address = address_bytes(host);
-    const auto bits = number_in(network.substr(slash + 1), static_cast<unsigned>(first.size() * 8));
-    if (!bits || address.empty() || address.size() != first.size()) {
+    const auto bits = base::parse_number<unsigned>(network.substr(slash + 1));
+    if (!bits || *bits > first.size() * 8 || address.empty() || address.size() != first.size()) {
         return false;
     }
     for (unsigned bit = 0; bit < *bits; ++bit) {
@@ -71,8 +65,7 @@ bool is_meant(const Url& url, std::string_view entry) {
     const std::size_t colon = entry.rfind(':');
     const bool has_port = colon != std::string_view::npos && (bracketed ? entry[colon - 1] == ']' : entry.find(':') == colon);
     if (has_port) {
-        constexpr unsigned port_max = 65535;
-        if (number_in(entry.substr(colon + 1), port_max) != url.port) {
+        if (base::parse_number<unsigned>(entry.substr(colon + 1)) != url.port) {
             return false;
         }
         entry = entry.substr(0, colon);

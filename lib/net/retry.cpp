@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <string>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace kmm::net {
@@ -14,15 +14,6 @@ namespace kmm::net {
 namespace {
 
 using std::chrono::milliseconds;
-
-std::optional<int> number(std::string_view text) {
-    int value = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (fault != std::errc() || end != text.data() + text.size() || value < 0) {
-        return std::nullopt;
-    }
-    return value;
-}
 
 /// "Sun, 06 Nov 1994 08:49:37 GMT" as seconds since 1970.
 std::optional<std::int64_t> parse_imf_date(std::string_view text) {
@@ -32,8 +23,8 @@ std::optional<std::int64_t> parse_imf_date(std::string_view text) {
         return std::nullopt;
     }
     const auto month = std::find(k_months.begin(), k_months.end(), text.substr(8, 3));
-    const auto day = number(text.substr(5, 2));
-    const auto year = number(text.substr(12, 4));
+    const auto day = base::parse_number<unsigned>(text.substr(5, 2));
+    const auto year = base::parse_number<unsigned>(text.substr(12, 4));
     if (month == k_months.end() || !day || !year) {
         return std::nullopt;
     }
@@ -55,8 +46,7 @@ bool is_retryable_status(int status) noexcept {
 std::optional<milliseconds> parse_retry_after(std::string_view text, std::int64_t now_unix) {
     text = base::trim(text);
     if (!text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-        const auto seconds = text.size() > 6 ? std::optional<int>(1'000'000) : number(text);
-        return seconds ? std::optional<milliseconds>(std::chrono::seconds(*seconds)) : std::nullopt;
+        return std::chrono::seconds(text.size() > 6 ? 1'000'000U : base::parse_number<unsigned>(text).value_or(0));
     }
     const auto date = parse_imf_date(text);
     if (!date) {

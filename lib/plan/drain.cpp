@@ -2,11 +2,11 @@
 #include "plan/drain.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace kmm::plan {
@@ -57,10 +57,9 @@ bool uses_device(const api::WorkloadPod& pod, const DrainRules::Users& users) {
 std::optional<std::int64_t> scaled(const std::string& text, std::int64_t all) {
     const bool is_share = text.ends_with('%');
     const auto digits = is_share ? text.substr(0, text.size() - 1) : text;
-    std::int64_t number = 0;
-    const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (failed != std::errc() || end != digits.data() + digits.size() || number < 0) return std::nullopt;
-    return is_share ? (number * all + 99) / 100 : number;
+    const auto number = base::parse_number<std::int64_t>(digits);
+    if (!number || *number < 0) return std::nullopt;
+    return is_share ? (*number * all + 99) / 100 : *number;
 }
 
 /// Why the budget never allows an eviction of a healthy Pod, "" if it may.

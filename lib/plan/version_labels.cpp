@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace kmm::plan {
@@ -85,13 +85,11 @@ std::optional<api::ScheduleKey> schedule_key_of(std::string_view version) {
     if (version.starts_with('v')) { version.remove_prefix(1); }
     const auto pieces = base::split(version, '.');
     if (pieces.size() < 2 || pieces.size() > 3) { return std::nullopt; }
-    std::vector<int> numbers;
+    std::vector<unsigned> numbers;
     for (const auto piece : pieces) {
-        int number = 0;
-        const auto* end = piece.data() + piece.size();
-        const auto [stop, fault] = std::from_chars(piece.data(), end, number);
-        if (piece.empty() || fault != std::errc() || stop != end || number < 0) { return std::nullopt; }
-        numbers.push_back(number);
+        const auto number = base::parse_number<unsigned>(piece);
+        if (!number) { return std::nullopt; }
+        numbers.push_back(*number);
     }
     if (numbers[0] < 2) { return std::nullopt; }
     return numbers[0] == 2 && numbers[1] <= 6 ? api::ScheduleKey::device_plugin : api::ScheduleKey::schedule_pod;

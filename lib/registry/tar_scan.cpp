@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace kmm::registry {
@@ -27,12 +28,7 @@ std::optional<std::uint64_t> octal(std::string_view field) {
     while (field.ends_with(' ')) {
         field.remove_suffix(1);
     }
-    std::uint64_t value = 0;
-    const auto [end, fault] = std::from_chars(field.data(), field.data() + field.size(), value, 8);
-    if (fault != std::errc{} || end != field.data() + field.size()) {
-        return std::nullopt;
-    }
-    return value;
+    return base::parse_number<std::uint64_t>(field, 8);
 }
 
 bool checksum_fits(std::string_view block) {
@@ -133,11 +129,9 @@ void TarScan::take_extension(std::string_view bytes) {
             return;
         }
         if (record.starts_with("size=")) {
-            std::uint64_t size = 0;
-            const std::string_view text = record.substr(5);
-            const auto [stop, bad] = std::from_chars(text.data(), text.data() + text.size(), size);
-            following_ = following_ && bad == std::errc{} && stop == text.data() + text.size();
-            next_size_ = size;
+            const auto size = base::parse_number<std::uint64_t>(record.substr(5));
+            following_ = following_ && size;
+            next_size_ = size.value_or(0);
         }
     }
 }

@@ -3,10 +3,10 @@
 
 #include <sys/utsname.h>
 
-#include <charconv>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "sys/file_ops.hpp"
 
@@ -53,10 +53,7 @@ std::optional<std::uint64_t> process_start_time(std::int64_t pid) {
     if (fields.size() <= k_start_time || fields[0] == "Z" || fields[0] == "X") {
         return std::nullopt;
     }
-    std::uint64_t ticks = 0;
-    const std::string_view field = fields[k_start_time];
-    const auto parsed = std::from_chars(field.data(), field.data() + field.size(), ticks);
-    return parsed.ec == std::errc{} ? std::optional(ticks) : std::nullopt;
+    return base::parse_number<std::uint64_t>(fields[k_start_time]);
 }
 
 }  // namespace kmm::sys

@@ -2,11 +2,11 @@
 #include "value/node.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "value/scalar.hpp"
 
 namespace kmm::value {
@@ -65,12 +65,7 @@ std::optional<bool> Node::as_bool() const noexcept {
 namespace {
 template <typename Int>
 std::optional<Int> parse_int(Kind kind, const std::string& text) noexcept {
-    if (kind != Kind::integer) return std::nullopt;
-    Int number = 0;
-    const auto* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    if (error != std::errc{} || stop != end) return std::nullopt;
-    return number;
+    return kind == Kind::integer ? base::parse_number<Int>(text) : std::nullopt;
 }
 }  // namespace
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace kmm::value {
@@ -83,20 +84,18 @@ std::optional<Node> go_integer(std::string_view text) {
         negative = text[0] == '-';
         text.remove_prefix(1);
     }
-    int base = 10;
+    int radix = 10;
     if (text.size() > 1 && text[0] == '0') {
         const char mark = static_cast<char>(text[1] | 0x20);
-        base = mark == 'x' ? 16 : mark == 'o' || is_digit(text[1]) ? 8 : mark == 'b' ? 2 : 0;
-        if (base == 0) return std::nullopt;
+        radix = mark == 'x' ? 16 : mark == 'o' || is_digit(text[1]) ? 8 : mark == 'b' ? 2 : 0;
+        if (radix == 0) return std::nullopt;
         text.remove_prefix(is_digit(text[1]) ? 1 : 2);
     }
     if (text.empty() || text[0] == '-' || text[0] == '+') return std::nullopt;
-    std::uint64_t magnitude = 0;
-    const auto* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, magnitude, base);
-    if (error != std::errc{} || stop != end) return std::nullopt;
+    const auto magnitude = base::parse_number<std::uint64_t>(text, radix);
+    if (!magnitude) return std::nullopt;
     bool fits = false;
-    Node node = signed_integer(negative, magnitude, fits);
+    Node node = signed_integer(negative, *magnitude, fits);
     if (!fits) return std::nullopt;
     return node;
 }

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "value/text_index.hpp"
 
@@ -247,10 +247,8 @@ private:
         if (word == "true" || word == "false") {
             return Node(word == "true");
         }
-        std::int64_t number = 0;
-        const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), number);
-        if (!word.empty() && code == std::errc() && end == word.data() + word.size()) {
-            return Node(number);
+        if (const auto number = base::parse_number<std::int64_t>(word)) {
+            return Node(*number);
         }
         at_ = start;
         throw expected("a string, true, false, an integer or a list");

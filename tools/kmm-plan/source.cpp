@@ -278,14 +278,10 @@ void check_namespace(std::span<const Source> sources, const cli::Args& args) {
     const auto asked = args.get("namespace");
     std::set<std::string> known;
     for (const auto& source : sources) {
-        for (const auto& module : source.objects.modules) { known.insert(module.meta.namespace_); }
+        known.merge(api::module_namespaces(source.objects));
         for (const auto& module : source.objects.managed_cluster_modules) { known.insert(module.spoke_namespace); }
         for (const auto& object : source.objects.namespaces) { known.insert(object.meta.name); }
         for (const auto& object : source.objects.daemon_sets) { known.insert(object.meta.namespace_); }
-        for (const auto& config : source.objects.node_modules_configs) {
-            for (const auto& entry : config.spec) { known.insert(entry.namespace_); }
-            for (const auto& entry : config.status) { known.insert(entry.namespace_); }
-        }
     }
     if (!asked || known.empty() || known.contains(*asked)) { return; }
     const std::vector<std::string> names(known.begin(), known.end());

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "api/names.hpp"
 #include "base/text.hpp"
 #include "cluster/kube_store.hpp"
 #include "cluster/plugin_store.hpp"
@@ -59,14 +60,9 @@ std::vector<ApplyWork> choose(std::vector<ApplyWork> all, const std::vector<std:
 
 /// "Nothing to do" must not be the answer where -n or -l is misspelt. Errors: not_found "module-not-found", checks_failed "no-nodes".
 void require_matches(const api::Objects& objects, const std::string& ns, const cluster::Selector& selector) {
-    std::vector<std::string> known;
-    for (const auto& module : objects.modules) known.push_back(module.meta.namespace_);
-    for (const auto& config : objects.node_modules_configs) {
-        for (const auto& entry : config.spec) known.push_back(entry.namespace_);
-        for (const auto& entry : config.status) known.push_back(entry.namespace_);
-    }
-    if (!ns.empty() && !known.empty() && std::find(known.begin(), known.end(), ns) == known.end()) {
-        const auto near = base::nearest(ns, known);
+    const auto known = api::module_namespaces(objects);
+    if (!ns.empty() && !known.empty() && !known.contains(ns)) {
+        const auto near = base::nearest(ns, std::vector<std::string>(known.begin(), known.end()));
         throw Error(Exit::not_found, "module-not-found", fmt::format("no Module of namespace {} is in the cluster or on a node", base::escape(ns)))
             .hint(near ? "did you mean " + *near + "?" : "kmm-plan show lists the Modules");
     }

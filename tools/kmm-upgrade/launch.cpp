@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <memory>
 
@@ -12,6 +11,7 @@
 
 #include "api/labels.hpp"
 #include "api/names.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/workloads.hpp"
@@ -45,11 +45,10 @@ std::string leave_out(const std::string& name) {
 std::int64_t count_option(const cli::Args& args, const std::string& name, std::int64_t fallback, std::int64_t least) {
     const auto text = args.get(name);
     if (!text) return fallback;
-    std::int64_t number = 0;
-    const auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), number);
-    if (failed != std::errc() || end != text->data() + text->size() || number < least || number > 1'000'000)
+    const auto number = base::parse_number<std::int64_t>(*text);
+    if (!number || *number < least || *number > 1'000'000)
         throw bad_value(name, *text, fmt::format("a number from {}", least)).hint(leave_out(name));
-    return number;
+    return *number;
 }
 
 std::int64_t duration_option(const cli::Args& args, const std::string& name, std::int64_t fallback_ms) {
@@ -132,11 +131,11 @@ Share parse_share(std::string text) {
         share.percent = true;
         text.pop_back();
     }
-    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), share.number);
-    if (failed != std::errc() || end != text.data() + text.size() || share.number < 1 ||
-        share.number > (share.percent ? 100 : 1'000'000))
+    const auto number = base::parse_number<std::int64_t>(text);
+    if (!number || *number < 1 || *number > (share.percent ? 100 : 1'000'000))
         throw bad_value("max-unavailable", given, "a number of nodes from 1 or a share as 20%")
             .hint("leave the option out for one node at a time");
+    share.number = *number;
     return share;
 }
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <iterator>
 
@@ -13,6 +12,7 @@
 #include "api/codec.hpp"
 #include "api/names.hpp"
 #include "base/module_name.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "sys/file_ops.hpp"
 #include "value/reader.hpp"
@@ -223,13 +223,11 @@ void apply_limit(const std::string& text, registry::Limits& limits) {
         if (const auto near = base::nearest(name, names)) error.hint(fmt::format("did you mean {}?", *near));
         throw error;
     }
-    const std::string digits = text.substr(equals + 1);
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc{} || end != digits.data() + digits.size() || value == 0) {
+    const auto value = base::parse_number<std::uint64_t>(std::string_view(text).substr(equals + 1));
+    if (!value || *value == 0) {
         throw Error(Exit::usage, "usage", fmt::format("--limit {}: expected a positive number", base::escape(text)));
     }
-    limits.*row->field = value;
+    limits.*row->field = *value;
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "base/number.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 
@@ -79,6 +81,19 @@ TEST_SUITE("base::text") {
         CHECK(nearest("containrImage", fields) == "containerImage");
         CHECK(nearest("MODPROBE", fields) == "modprobe");
         CHECK(nearest("zzz", fields) == std::nullopt);
+    }
+
+    TEST_CASE("a number is the whole text, and fits") {
+        CHECK(parse_number<unsigned>("65535") == 65535U);
+        CHECK(parse_number<int>("-4") == -4);
+        CHECK(parse_number<std::uint64_t>("fF", 16) == 255U);
+        CHECK(parse_number<std::uint64_t>("18446744073709551615") == ~std::uint64_t{0});
+        CHECK(parse_number<double>("1.5") == 1.5);
+        for (const std::string_view text : {"", " 1", "1 ", "+1", "-1", "0x1", "1a", "1.0", "4294967296"}) {
+            CAPTURE(text);
+            CHECK_FALSE(parse_number<unsigned>(text));
+        }
+        CHECK_FALSE(parse_number<std::int64_t>("9223372036854775808"));
     }
 
     TEST_CASE("durations") {
