@@ -27,6 +27,18 @@ def module(name, namespace, version):
                          "kernelMappings": [{"regexp": "^.+$", "containerImage": f"registry.example/{name}:{version}"}]}}}}
 
 
+def play(case, directory, objects):
+    """Creates Nodes whose worker Pods, and ssh, tests/support/fake_node.cpp plays; what it keeps of them is in the directory."""
+    behind = json.dumps({"program": str(case.fake / "ssh"), "nodes": str(directory)})
+    for thing in objects:
+        thing["metadata"]["annotations"][SSH] = behind
+        played, about = directory / thing["metadata"]["name"], thing["status"]["nodeInfo"]
+        played.mkdir(parents=True)
+        (played / "kernel").write_text(about["kernelVersion"] + "\n")
+        (played / "boot-id").write_text(about["bootID"] + "\n")
+    nodes.create(case.api, objects)
+
+
 class Fleet:
     """Nodes, a Module and everything of a run below one directory. The Module's name is in all names. `via`: how kmm-upgrade
     reaches the nodes, "ssh", or "self" for worker Pods, whose containers the fake kubelet plays by the same program."""
@@ -42,14 +54,7 @@ class Fleet:
         case.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
         manifests.install_definitions(self.api, ROOT)
         case.namespace(self.namespace)
-        behind = json.dumps({"program": str(case.fake / "ssh"), "nodes": str(self.played)})
-        objects = [nodes.node(node, labels={"fleet": name}, annotations={SSH: behind}) for node in self.names]
-        for thing in objects:
-            played = self.played / thing["metadata"]["name"]
-            played.mkdir(parents=True)
-            (played / "kernel").write_text(KERNEL + "\n")
-            (played / "boot-id").write_text(thing["status"]["nodeInfo"]["bootID"] + "\n")
-        nodes.create(self.api, objects)
+        play(case, self.played, [nodes.node(node, labels={"fleet": name}) for node in self.names])
         for node in self.names:
             case.addCleanup(self.api.delete, f"/api/v1/nodes/{node}")
             case.addCleanup(self.api.delete, f"{KMM}/nodemodulesconfigs/{node}")
