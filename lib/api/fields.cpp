@@ -13,13 +13,25 @@ namespace {
 
 constexpr std::size_t k_shown_length_max = 40;
 
-/// "number 1.5", "list": what stands there, for messages. Long text is cut.
-std::string describe(const value::Node& node) {
+/// A scalar's text as it was written. Long text is cut.
+std::string shown_text(const value::Document& document, const value::Node& node) {
+    std::string shown = base::escape(document.text_of(node));
+    if (shown.size() > k_shown_length_max) { shown = shown.substr(0, k_shown_length_max) + "..."; }
+    return shown;
+}
+
+/// "number 1.5", "list": what stands there, for messages.
+std::string describe(const value::Document& document, const value::Node& node) {
     const std::string_view kind = value::kind_name(node.kind());
     if (node.text().empty()) { return std::string(kind); }
-    std::string shown = base::escape(node.text());
-    if (shown.size() > k_shown_length_max) { shown = shown.substr(0, k_shown_length_max) + "..."; }
+    const std::string shown = shown_text(document, node);
     return node.is_string() ? fmt::format("string \"{}\"", shown) : fmt::format("{} {}", kind, shown);
+}
+
+/// KMM's selectors are maps of labels; those of Kubernetes' own kinds have these two below them.
+std::string selector_hint(std::string_view field, const std::string& path, std::string_view key) {
+    const bool is_meant = field == "selector" && (key == "matchLabels" || key == "matchExpressions");
+    return is_meant ? fmt::format("{} is a plain map of labels: write them without {}", path, key) : "";
 }
 
 /// The nearest known field; a difference of case alone always counts as near.
@@ -73,15 +85,16 @@ Position Fields::position_of(std::string_view key) const {
     return scope_->document.position(found != nullptr ? found->value.mark() : node_->mark());
 }
 
-void Fields::wrong_type(const value::Node& found, std::string_view path, std::string_view expected) const {
-    std::string hint;
+void Fields::wrong_type(const value::Node& found, std::string_view path, std::string_view expected, std::string hint) const {
     const bool plain_scalar = found.kind() == value::Kind::boolean || found.kind() == value::Kind::integer ||
                               found.kind() == value::Kind::floating;
-    if (expected == "string" && plain_scalar) { hint = "put it in quotes"; }
+    if (expected == "string" && plain_scalar) {
+        hint = scope_->secret ? "put it in quotes" : fmt::format("put it in quotes: \"{}\"", shown_text(scope_->document, found));
+    }
     if (expected == "list" && !found.is_mapping()) { hint = "write it as a list: one \"- \" line per entry"; }
     scope_->fault("wrong-type",
                   fmt::format("{}: expected {}, found {}", path.empty() ? "document" : path, expected,
-                              scope_->secret ? std::string(value::kind_name(found.kind())) : describe(found)),
+                              scope_->secret ? std::string(value::kind_name(found.kind())) : describe(scope_->document, found)),
                   found.mark(), std::move(hint));
     if (scope_->misread != nullptr) { scope_->misread->emplace_back(path); }
 }
@@ -153,7 +166,7 @@ Labels Fields::string_map(std::string_view key, Need need, std::string_view part
     for (const auto& member : found->members()) {
         const auto path = [&] { return fmt::format("{}[{}]", path_of(key), member.key); };
         if (!member.value.is_string()) {
-            wrong_type(member.value, path(), "string");
+            wrong_type(member.value, path(), "string", selector_hint(key, path_of(key), member.key));
             continue;
         }
         if (member.key.find(part) == std::string::npos) { continue; }

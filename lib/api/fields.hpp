@@ -69,7 +69,7 @@ public:
     [[nodiscard]] Scope& scope() const noexcept { return *scope_; }
     /// Place of the member's value; the mapping's own place if the member is absent.
     [[nodiscard]] Position position_of(std::string_view key) const;
-    void wrong_type(const value::Node& found, std::string_view path, std::string_view expected) const;
+    void wrong_type(const value::Node& found, std::string_view path, std::string_view expected, std::string hint = "") const;
 
 private:
     [[nodiscard]] bool same_key(std::string_view left, std::string_view right) const;

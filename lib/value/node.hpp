@@ -106,7 +106,11 @@ struct Document {
     std::string file;  ///< as the user named it
     Node root;
     std::size_t index = 0;  ///< 0-based number within the file
+    /// Plain YAML scalars that are no strings and do not stand there as Node::text() has them, like 1.10 or yes, in order.
+    std::vector<std::pair<Mark, std::string>> written = {};
 
+    /// A scalar's text as it stands in the file, for messages.
+    [[nodiscard]] std::string_view text_of(const Node& scalar) const;
     /// The user-visible place of a mark in this document.
     [[nodiscard]] Position position(Mark mark) const { return Position{file, mark.line, mark.column}; }
 };

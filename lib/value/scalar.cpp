@@ -148,6 +148,10 @@ PlainScalar resolve_plain(std::string_view text) {
     return plain;
 }
 
+bool is_written_otherwise(const Node& node, std::string_view text) noexcept {
+    return !node.is_string() && !node.is_null() && node.text() != text;
+}
+
 Node parse_json_number(std::string_view token) {
     const bool negative = !token.empty() && token[0] == '-';
     const auto magnitude = token.substr(negative ? 1 : 0);

@@ -20,6 +20,9 @@ struct PlainScalar {
 /// `_` removed, floats by its pattern, dates stay strings.
 [[nodiscard]] PlainScalar resolve_plain(std::string_view text);
 
+/// True if the plain scalar `text` means the number or boolean `node`, whose text is another one.
+[[nodiscard]] bool is_written_otherwise(const Node& node, std::string_view text) noexcept;
+
 /// The canonical text of a finite number, always with a point or an exponent: "1.0", "1e+300".
 [[nodiscard]] std::string float_text(double number);
 

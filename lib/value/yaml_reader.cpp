@@ -80,13 +80,14 @@ public:
         last_start_ = to_mark(mark);
         stack_.clear();
         anchors_.clear();
+        written_.clear();
         nodes_ = bytes_ = 0;
         root_.reset();
     }
 
     void OnDocumentEnd() override {
         const auto index = documents_seen_++;
-        if (root_ && !root_->is_null()) documents_.push_back(Document{std::string(file_), std::move(*root_), index});
+        if (root_ && !root_->is_null()) documents_.push_back(Document{std::string(file_), std::move(*root_), index, std::move(written_)});
     }
 
     void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -134,8 +135,10 @@ private:
         YAML::anchor_t anchor = YAML::NullAnchor;
         bool is_block = false;
         bool key_pending = false;      ///< a key was read, its value comes next
+        bool merge_pending = false;    ///< that key is "<<"
         std::optional<Member> member;  ///< the key, unless it was at fault
         std::unordered_map<std::string, Mark> seen;
+        std::vector<Node> merged;      ///< what merges stand for: refused, but no reason to say more
     };
 
     void report(std::string code, std::string message, Mark mark, std::string hint = {}) {
@@ -201,13 +204,14 @@ private:
         const bool plain_tag = tag.empty() || tag == "?" || tag == "!" || is_core(tag, "map") || is_core(tag, "seq");
         if (!plain_tag) report_tag(tag, mark);
         node.set_mark(mark);
-        stack_.push_back(Frame{std::move(node), anchor, false, false, std::nullopt, {}});
+        stack_.push_back(Frame{std::move(node), anchor, false, false, false, std::nullopt, {}, {}});
         spend(Weight{1, 0, 0}, mark);
     }
 
     void close() {
         Frame frame = std::move(stack_.back());
         stack_.pop_back();
+        for (auto& source : frame.merged) merge(frame, source);
         const auto mark = frame.node.mark();
         finish(std::move(frame.node), mark, frame.anchor, Plain::no, Counted::yes);
     }
@@ -232,12 +236,22 @@ private:
             frame.member = make_key(frame, node, mark, plain);
         } else {
             frame.key_pending = false;
-            if (frame.member) {
+            if (std::exchange(frame.merge_pending, false)) {
+                frame.merged.push_back(std::move(node));
+            } else if (frame.member) {
                 if (frame.is_block && node.is_null()) check_colon(*frame.member);
                 frame.member->value = std::move(node);
                 frame.node.members().push_back(std::move(*frame.member));
             }
             frame.member.reset();
+        }
+    }
+
+    /// Gives a mapping the members of `source`, a mapping or a list of them, that it does not have itself.
+    static void merge(Frame& frame, Node& source) {
+        for (auto& item : source.items()) merge(frame, item);
+        for (auto& member : source.members()) {
+            if (frame.seen.emplace(member.key, member.key_mark).second) frame.node.members().push_back(std::move(member));
         }
     }
 
@@ -250,6 +264,7 @@ private:
         }
         if (plain == Plain::yes && node.is_string() && node.text() == "<<") {
             report("bad-merge", "expected plain members, found a '<<' merge", mark, "write the merged members out");
+            frame.merge_pending = true;
             return std::nullopt;
         }
         const auto [old, fresh] = frame.seen.emplace(node.text(), mark);
@@ -272,6 +287,7 @@ private:
                    "quote it if it is meant as text");
             return Node(text);
         }
+        if (is_written_otherwise(plain.node, text)) written_.emplace_back(mark, text);
         if (tag.empty() || tag == "?") return plain.node;
         const auto found = plain.node.kind();
         const auto is = [&](std::string_view name) { return is_core(tag, name); };
@@ -300,6 +316,7 @@ private:
     std::vector<Frame> stack_;
     std::map<YAML::anchor_t, std::pair<Node, Weight>> anchors_;
     std::optional<Node> root_;
+    std::vector<std::pair<Mark, std::string>> written_;
     std::size_t nodes_ = 0;
     std::size_t bytes_ = 0;
 };

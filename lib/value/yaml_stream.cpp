@@ -163,9 +163,10 @@ private:
                 }
                 nodes_ = bytes_ = 0;
                 root_ = Node();
+                written_.clear();
                 break;
             case YAML_DOCUMENT_END_EVENT: {
-                const Document document{file_, std::move(root_), documents_++};
+                const Document document{file_, std::move(root_), documents_++, std::move(written_)};
                 if (!document.root.is_null()) sink_.take_document(document);
                 break;
             }
@@ -228,6 +229,7 @@ private:
         if (is_surely_text(text)) return Node(text);
         auto plain = resolve_plain(text);
         if (plain.not_a_number) throw Doubt{"expected a number that JSON can hold", wide_.mark(event.start_mark)};
+        if (is_written_otherwise(plain.node, text)) written_.emplace_back(wide_.mark(event.start_mark), text);
         return std::move(plain.node);
     }
 
@@ -306,8 +308,10 @@ private:
             return;
         }
         if (parent.role == Role::list) {
-            Document item{file_, std::move(node), documents_};
-            if (sink_.take_item(item, stack_[0].node)) return;
+            Document item{file_, std::move(node), documents_, std::move(written_)};
+            const bool is_taken = sink_.take_item(item, stack_[0].node);
+            written_ = is_taken ? decltype(written_){} : std::move(item.written);
+            if (is_taken) return;
             node = std::move(item.root);
         }
         parent.node.push_back(std::move(node));
@@ -322,6 +326,7 @@ private:
     std::exception_ptr thrown_;
     std::vector<Frame> stack_;
     Node root_;
+    std::vector<std::pair<Mark, std::string>> written_;
     std::size_t documents_ = 0, nodes_ = 0, bytes_ = 0;
     std::size_t skipping_ = 0;   ///< open containers of a value that is left out
     bool skip_value_ = false;    ///< the next value is left out

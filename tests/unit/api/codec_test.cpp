@@ -132,9 +132,9 @@ TEST_SUITE("api::unit") {
                      "12:3 unknown-field: unknown field spec.moduleLoder | did you mean moduleLoader?"},
                  Row{swap("dirName:", "dirname:"),
                      "36:9 unknown-field: unknown field spec.moduleLoader.container.modprobe.dirname | did you mean dirName?"},
-                 Row{swap("version: v1", "version: 1.5"),
-                     "15:16 wrong-type: spec.moduleLoader.container.version: expected string, found number 1.5 | put it in "
-                     "quotes"},
+                 Row{swap("version: v1", "version: 1.50"),
+                     "15:16 wrong-type: spec.moduleLoader.container.version: expected string, found number 1.50 | put it in "
+                     "quotes: \"1.50\""},
                  Row{swap("insecure: true,", "insecure: 'true',"),
                      "18:31 wrong-type: spec.moduleLoader.container.registryTLS.insecure: expected boolean, found string "
                      "\"true\""},
@@ -145,7 +145,10 @@ TEST_SUITE("api::unit") {
                      "41:9 missing-field: required field spec.moduleLoader.container.kernelMappings[0].containerImage is "
                      "missing | write containerImage: \"\" to inherit the container's image"},
                  Row{swap("kmm: \"yes\"", "kmm: yes"),
-                     "8:10 wrong-type: spec.selector[kmm]: expected string, found boolean true | put it in quotes"},
+                     "8:10 wrong-type: spec.selector[kmm]: expected string, found boolean yes | put it in quotes: \"yes\""},
+                 Row{swap("kmm: \"yes\"", "matchLabels: {kmm: \"yes\"}"),
+                     "8:18 wrong-type: spec.selector[matchLabels]: expected string, found mapping | spec.selector is a plain map of labels: "
+                     "write them without matchLabels"},
                  Row{swap("v1beta1", "v1beta2"),
                      "1:13 unknown-api-version: apiVersion kmm.sigs.x-k8s.io/v1beta2 of kind Module is not supported, "
                      "expected kmm.sigs.x-k8s.io/v1beta1 | no release of KMM serves Module as v1beta2: write apiVersion: kmm.sigs.x-k8s.io/v1beta1"},

@@ -137,6 +137,38 @@ TEST_SUITE("value::object_stream") {
         }, yaml));
     }
 
+    TEST_CASE("numbers and words as they were written, of items and of what is left") {
+        class Texts : public Collector {
+        public:
+            bool take_item(Document& item, const Node& list) override {
+                seen += "item:" + entries(item);
+                return Collector::take_item(item, list);
+            }
+            void take_document(const Document& document) override { seen += "document:" + entries(document); }
+            static std::string entries(const Document& document) {
+                std::string all;
+                for (const auto& [mark, text] : document.written) all += place(mark) + "=" + text + " ";
+                return all;
+            }
+            std::string seen;
+        };
+        const std::string text = "kind: List\nitems:\n- {a: 1.10, b: 2}\n- {a: yes, b: [true, 0x1F]}\n- {a: 1}\nz: 1e3\n---\nkind: 1_0\n";
+        Texts taken;
+        CHECK_FALSE(stream_yaml(pieces(text, 4096), "f", taken, {}));
+        CHECK(taken.seen == "item:3:7=1.10 item:4:7=yes 4:22=0x1F item:document:6:4=1e3 document:8:7=1_0 ");
+        Texts refused;
+        refused.refuse_items = true;
+        CHECK_FALSE(stream_yaml(pieces(text, 4096), "f", refused, {}));
+        CHECK(refused.seen == "item:3:7=1.10 item:3:7=1.10 4:7=yes 4:22=0x1F item:3:7=1.10 4:7=yes 4:22=0x1F "
+                              "document:3:7=1.10 4:7=yes 4:22=0x1F 6:4=1e3 document:8:7=1_0 ");
+        Diagnostics faults;
+        const auto documents = read_yaml(text, "f", faults);
+        REQUIRE(documents.size() == 2);
+        CHECK(Texts::entries(documents[0]) == "3:7=1.10 4:7=yes 4:22=0x1F 6:4=1e3 ");
+        CHECK(documents[1].text_of(*documents[1].root.find("kind")) == "1_0");
+        CHECK(documents[0].text_of(*documents[0].root.find("kind")) == "List");
+    }
+
     TEST_CASE("an object larger than a window is one object") {
         Node big = Node::mapping({{"kind", "A"}, {"text", std::string(3'000'000, '"')}, {"more", std::string(2'000'000, ',')}});
         const Node list = Node::mapping({{"items", Node::sequence({Node::mapping({{"a", 1}}), big, big})}});
