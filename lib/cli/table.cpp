@@ -39,6 +39,18 @@ void append_row(std::string& text, const Cells& cells, const std::vector<std::si
     text.push_back('\n');
 }
 
+std::vector<std::size_t> widths_of(const std::vector<std::string>& headers) {
+    std::vector<std::size_t> widths;
+    for (const auto& header : headers) widths.push_back(display_width(header));
+    return widths;
+}
+
+/// Makes room for a row of at most as many cells.
+template <typename Cells>
+void widen(std::vector<std::size_t>& widths, const Cells& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], display_width(cells[i]));
+}
+
 /// Makes the columns `widths` of a table fit into `width`; 0 is room enough.
 void fit(std::vector<std::size_t>& widths, std::size_t width) {
     if (width == 0 || widths.empty()) return;
@@ -58,15 +70,14 @@ format_table(const std::vector<std::string>& headers, const std::vector<std::vec
     std::vector<std::vector<std::string_view>> safe;
     safe.reserve(rows.size());
     std::deque<std::string> escaped;  // of the few cells that are not as they are given
-    std::vector<std::size_t> widths;
-    for (const auto& header : headers) widths.push_back(display_width(header));
+    auto widths = widths_of(headers);
     for (const auto& row : rows) {
         auto& cells = safe.emplace_back();
         cells.reserve(headers.size());
         for (std::size_t i = 0; i < row.size() && i < headers.size(); ++i) {
             cells.push_back(is_plain(row[i]) ? std::string_view(row[i]) : escaped.emplace_back(base::printable(row[i])));
-            widths[i] = std::max(widths[i], display_width(cells.back()));
         }
+        widen(widths, cells);
     }
     fit(widths, width);
     std::string text;
@@ -77,8 +88,7 @@ format_table(const std::vector<std::string>& headers, const std::vector<std::vec
 
 void print_table(const std::vector<std::string>& headers, const std::function<void(const std::function<void(const std::vector<std::string>&)>&)>& rows,
                  std::size_t width, const std::function<void(std::string_view)>& out) {
-    std::vector<std::size_t> widths;
-    for (const auto& header : headers) widths.push_back(display_width(header));
+    auto widths = widths_of(headers);
     std::vector<std::string> cells;
     const auto escape = [&](const std::vector<std::string>& row) {
         cells.assign(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(std::min(row.size(), headers.size())));
@@ -88,7 +98,7 @@ void print_table(const std::vector<std::string>& headers, const std::function<vo
     };
     rows([&](const std::vector<std::string>& row) {
         escape(row);
-        for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], display_width(cells[i]));
+        widen(widths, cells);
     });
     fit(widths, width);
     std::string text;
