@@ -6,9 +6,12 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "api/codec.hpp"
 #include "api/labels.hpp"
 #include "api/object_decoder.hpp"
+#include "base/text.hpp"
 
 namespace kmm::kube {
 
@@ -74,13 +77,29 @@ void list_into(Client& client, const Listing& listing, Fleet& fleet) {
     std::move(*sink).commit(fleet.objects, fleet.diagnostics);
 }
 
-/// Adds an object that is nice to have: that it is absent, or none of our business, is no fault.
-void add_object(Client& client, const Resource& resource, const Key& key, Fleet& fleet) {
+/// Adds an object that is nice to have: that it is absent, or none of our business, is no fault. False if it is absent.
+bool add_object(Client& client, const Resource& resource, const Key& key, Fleet& fleet) {
     try {
         const auto object = client.find(resource, key);
         if (object) { decode_object(resource, *object, fleet.objects, fleet.diagnostics); }
+        return object.has_value();
     } catch (const Error& error) {
         if (error.code() != "forbidden") { throw; }
+    }
+    return true;
+}
+
+/// Modules pull without a login if theirs is not there.
+void report_absent_secret(const std::pair<std::string, std::string>& secret, Fleet& fleet) {
+    for (const auto& module : fleet.objects.modules) {
+        if (std::pair(module.meta.namespace_, module.image_repo_secret) != secret) { continue; }
+        Diagnostic diagnostic;
+        diagnostic.severity = Severity::warning;
+        diagnostic.code = "secret-unknown";
+        diagnostic.message = fmt::format("Module {}: imageRepoSecret: there is no Secret {} in namespace {}", module.full_name(), base::escape(secret.second), secret.first);
+        diagnostic.position = module.meta.origin;
+        diagnostic.hint = "create the Secret, or correct the name: without it images are pulled as by anybody";
+        fleet.diagnostics.push_back(std::move(diagnostic));
     }
 }
 
@@ -100,7 +119,9 @@ void add_referenced(Client& client, FleetQuery::Referenced referenced, Fleet& fl
         add_build(module.module_loader->container.build);
         for (const auto& mapping : module.module_loader->container.kernel_mappings) { add_build(mapping.build); }
     }
-    for (const auto& [ns, name] : secrets) { add_object(client, resources::k_secrets, {ns, name}, fleet); }
+    for (const auto& secret : secrets) {
+        if (!add_object(client, resources::k_secrets, {secret.first, secret.second}, fleet)) { report_absent_secret(secret, fleet); }
+    }
     if (referenced != FleetQuery::Referenced::all) { return; }
     for (const auto& [ns, name] : maps) { add_object(client, resources::k_config_maps, {ns, name}, fleet); }
 }

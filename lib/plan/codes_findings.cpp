@@ -105,6 +105,8 @@ constexpr std::array k_finding_texts{
     CodeText{"firmware-path", "finding", "firmwarePath is not absolute", "It names a directory inside the image, from its root.", "begin it with '/'"},
     CodeText{"pull-policy", "finding", "imagePullPolicy is none of Kubernetes' words", "KMM takes any word; Pods with it are refused, so nothing is ever "
              "loaded.", "write Always, IfNotPresent or Never"},
+    CodeText{"literal-impossible", "finding", "a literal that no kernel version can be equal to", "A literal is compared byte by byte: patterns, blanks and "
+             "versions with fewer than three parts match nothing.", "write it as uname -r prints it, or write a regexp"},
     CodeText{"literal-plus", "finding", "a literal that ends with '+' never matches", "KMM drops one trailing '+' of the kernel version before it compares.",
              "write it without the '+'"},
     CodeText{"mapping-unreachable", "finding", "an earlier kernel mapping takes everything this one would",
@@ -129,6 +131,8 @@ constexpr std::array k_finding_texts{
              "write the path without '..'"},
     CodeText{"kernel-unmapped", "finding", "no kernel mapping matches a kernel of the fleet", "The nodes are selected, but get nothing; what is "
              "loaded there is unloaded.", "add a kernel mapping, or leave the nodes out of the selector"},
+    CodeText{"secret-unknown", "finding", "a Module names a Secret that is not there", "Other Secrets of its namespace were read, this one was not. "
+             "Without imageRepoSecret images are pulled without a login; build and sign Pods do not start without theirs.", "add the Secret, or correct the name"},
     CodeText{"kernel-plus", "finding", "a kernel whose version ends with '+'", "KMM drops one '+' for matching, tags and the directory it copies; "
              "modprobe looks under the real name.", "put a directory of each name into the image, or a link"},
     CodeText{"label-key-leftover", "finding", "a node has the version label of another KMM", "KMM up to v2.6.0 writes version-device-plugin, later "

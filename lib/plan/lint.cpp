@@ -120,6 +120,12 @@ private:
         const auto digit = [](char c) { return c >= '0' && c <= '9'; };
         bool in_class = false;
         for (std::size_t i = 0; i < text.size(); ++i) {
+            if (text.substr(i).starts_with("\\Q")) {
+                const std::size_t end = text.find("\\E", i);
+                if (end == std::string_view::npos) { return false; }
+                i = end + 1;
+                continue;
+            }
             if (text[i] == '\\') {
                 ++i;
                 continue;

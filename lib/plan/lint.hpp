@@ -22,6 +22,10 @@ void lint_module(const api::Module& module, Diagnostics& diagnostics);
 /// lint_module, check_policy and check_needs for all Modules.
 [[nodiscard]] Diagnostics lint(const api::Objects& objects);
 
+/// secret-unknown: Secrets that Modules name and that are not among those of their namespace, where any of it is there. For
+/// objects of documents: of an API server only some Secrets are read.
+void check_secrets(const api::Objects& objects, Diagnostics& diagnostics);
+
 /// Traps of a fleet: kernel-unmapped, kernel-plus, version-labels-stuck, label-key-leftover, label-collision, cordon-unloads,
 /// cordon-loses-version, in-tree-needed. Verdicts come node by node, the nodes sorted by name, each followed by end_node.
 class FleetLint {

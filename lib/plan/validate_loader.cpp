@@ -91,6 +91,28 @@ void report_in_tree(Findings& findings, const std::string& plural, const char* w
                    "keep inTreeModulesToRemove");
 }
 
+/// A literal that no kernel can have for a name: it looks like a mapping and is none.
+void check_literal(Findings& findings, const std::string& text, const std::string& path) {
+    if (text.empty()) { return; }
+    const auto warn = [&](const char* code, const std::string& why, std::string hint) {
+        findings.warning(path, code, fmt::format("literal \"{}\" never matches: {}", base::printable(text), why), std::move(hint));
+    };
+    constexpr std::string_view patterns = "*?^$|()[]{}\\";
+    if (const std::size_t at = text.find_first_of(patterns); at != std::string::npos) {
+        warn("literal-impossible", fmt::format("it is compared as it is, and no kernel version has a '{}'", text[at]),
+             "write it as regexp, such as '^6[.]1[.]0-.+$'");
+    } else if (text.find_first_of(" \t\r\n") != std::string::npos) {
+        warn("literal-impossible", "no kernel version has a blank or a line end", "write it as uname -r prints it, without a blank");
+    } else if (!is_kernel_name(text)) {
+        warn("literal-impossible", "it is no kernel version, expected one such as 6.1.0-56-amd64", "write it as uname -r prints it");
+    } else if (!template_variables(text, "", "")) {
+        warn("literal-impossible", "it has fewer than three parts between '.', ',' and '-'",
+             "write it as uname -r prints it; a regexp such as '^6[.]1[.]' takes a whole series");
+    } else if (text.ends_with('+')) {
+        warn("literal-plus", "KMM drops one trailing '+' of the kernel version", "write it without the '+'");
+    }
+}
+
 void check_matcher(Findings& findings, const api::KernelMapping& mapping, std::size_t index) {
     const std::string own = fmt::format("{}.kernelMappings[{}]", k_container_path, index);
     if (!mapping.literal.empty() && !mapping.regexp.empty()) {
@@ -104,12 +126,7 @@ void check_matcher(Findings& findings, const api::KernelMapping& mapping, std::s
                        fmt::format("neither literal nor regexp is set in kernelMappings[{}], expected one of them", index),
                        "regexp: '^.+$' matches every kernel");
     }
-    if (mapping.literal.ends_with('+')) {
-        findings.warning(mapping_path(index, "literal"), "literal-plus",
-                         fmt::format("literal \"{}\" never matches: KMM drops one trailing '+' of the kernel version",
-                                     base::printable(mapping.literal)),
-                         "write it without the '+'");
-    }
+    check_literal(findings, mapping.literal, mapping_path(index, "literal"));
     if (mapping.regexp.empty()) { return; }
     if (const Regexp regexp(mapping.regexp); !regexp.error().empty()) {
         findings.error(mapping_path(index, "regexp"), "bad-regexp",
@@ -119,7 +136,38 @@ void check_matcher(Findings& findings, const api::KernelMapping& mapping, std::s
     }
 }
 
-/// A literal that an earlier mapping already takes, and a regexp that stands there twice.
+/// Whether alternatives of the whole expression, or quoted text, make its beginning mean something else.
+bool is_one_chain(std::string_view regexp) {
+    int depth = 0;
+    std::size_t member = 0;  // where the first member of the class begins that we are in: a bracket there is one
+    for (std::size_t i = 0; i < regexp.size(); ++i) {
+        const char c = regexp[i];
+        if (c == '\\') {
+            if (regexp.substr(i).starts_with("\\Q")) { return false; }
+            ++i;
+        } else if (member != 0) {
+            if (c == ']' && i > member) { member = 0; }
+        } else if (c == '[') {
+            member = i + (regexp.substr(i).starts_with("[^") ? 2 : 1);
+        } else if (c == '|' && depth == 0) {
+            return false;
+        } else if (c == '(' || c == ')') {
+            depth += c == '(' ? 1 : -1;
+        }
+    }
+    return true;
+}
+
+/// Whether what `later` is found in, `earlier` is found in as well, since it goes on where `earlier` ends. By their texts, not by proof.
+bool goes_on(std::string_view later, std::string_view earlier) {
+    if (later.starts_with('^') && !earlier.starts_with('^')) { later.remove_prefix(1); }
+    if (earlier.empty() || earlier.ends_with('$') || !later.starts_with(earlier)) { return false; }
+    const std::string_view rest = later.substr(earlier.size());
+    const bool changes_end = !rest.empty() && std::string_view("*+?{").find(rest.front()) != std::string_view::npos;
+    return !changes_end && is_one_chain(earlier) && is_one_chain(later);
+}
+
+/// A literal or regexp for kernels that an earlier mapping already takes.
 void check_reachable(Findings& findings, const std::vector<api::KernelMapping>& mappings) {
     for (std::size_t later = 1; later < mappings.size(); ++later) {
         const auto& mapping = mappings[later];
@@ -128,7 +176,7 @@ void check_reachable(Findings& findings, const std::vector<api::KernelMapping>& 
             const bool literal_taken = !mapping.literal.empty() &&
                                        (first.literal == mapping.literal ||
                                         (!first.regexp.empty() && Regexp(first.regexp).search(mapping.literal)));
-            const bool regexp_taken = !mapping.regexp.empty() && first.regexp == mapping.regexp;
+            const bool regexp_taken = !mapping.regexp.empty() && (first.regexp == mapping.regexp || goes_on(mapping.regexp, first.regexp));
             if (!literal_taken && !regexp_taken) { continue; }
             findings.warning(mapping_path(later, literal_taken ? "literal" : "regexp"), "mapping-unreachable",
                              fmt::format("kernelMappings[{}] is never used: kernelMappings[{}] matches first", later, earlier),

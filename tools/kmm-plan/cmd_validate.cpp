@@ -47,6 +47,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     }
     for (auto& finding : plan::validate(source.objects, options)) { source.diagnostics.push_back(std::move(finding)); }
     for (auto& finding : plan::lint(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
+    if (!source.live) { plan::check_secrets(source.objects, source.diagnostics); }
     for (const auto& before : source.replaced) {
         const auto after = std::find_if(source.objects.modules.begin(), source.objects.modules.end(),
                                         [&](const auto& module) { return module.full_name() == before.full_name(); });

@@ -140,6 +140,7 @@ void add_documents(const std::vector<std::string>& names, api::Objects objects, 
 void check_source(Source& source, cli::Context& context) {
     append(source.diagnostics, plan::validate(source.objects));
     append(source.diagnostics, plan::lint(source.objects));
+    if (!source.live) { plan::check_secrets(source.objects, source.diagnostics); }
     drop_notes(source.diagnostics);
     sort_and_merge(source.diagnostics);
     if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }

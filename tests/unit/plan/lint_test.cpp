@@ -52,11 +52,12 @@ TEST_SUITE("plan::unit") {
         };
         const Codes open{"regexp-unanchored"};
         const Codes dot{"regexp-bare-dot"};
+        const Codes& open_end = open;
         for (const Row& row : {
                  Row{"^.+$", {}}, Row{"^6\\.1\\.", {}}, Row{"^6\\.1\\.0-5$", {}}, Row{".*el8.*", {}}, Row{"(?i)^RT", {}},
                  Row{"(^6|^5)\\.", {}}, Row{"[0-9].[0-9]", open}, Row{"^[6.1]+-", {}}, Row{"\\A6\\.", {}},
                  Row{"6\\.1\\.", open}, Row{"el8", open}, Row{"^6\\.1\\.0-5", open}, Row{"(?:6\\.)", open},
-                 Row{"^6.1\\.", dot}, Row{"6.1", {"regexp-bare-dot", "regexp-unanchored"}},
+                 Row{"^6.1\\.", dot}, Row{"^\\Q6.1.0-56\\E-", {}}, Row{"^\\Q6.1", open_end}, Row{"^\\Q6.1\\E[.]0.1-", dot}, Row{"6.1", {"regexp-bare-dot", "regexp-unanchored"}},
              }) {
             CAPTURE(row.regexp);
             api::Module module = build::module();
@@ -71,6 +72,35 @@ TEST_SUITE("plan::unit") {
         CHECK(lint(module) == Codes{"mapping-unreachable"});
         std::swap(module.module_loader->container.kernel_mappings[0], module.module_loader->container.kernel_mappings[1]);
         CHECK(lint(module).empty());
+    }
+
+    TEST_CASE("Secrets that are not among those of their namespace") {
+        api::Objects objects;
+        objects.modules = {build::module()};
+        objects.modules[0].image_repo_secret = "pul";
+        auto& container = objects.modules[0].module_loader->container;
+        container.sign = api::Sign{};
+        container.sign->cert_secret = "cert";
+        container.sign->key_secret = "pull";
+        container.kernel_mappings[0].build = api::Build{};
+        container.kernel_mappings[0].build->secrets = {"token"};
+        const auto found = [&] {
+            Diagnostics diagnostics;
+            plan::check_secrets(objects, diagnostics);
+            return codes_of(diagnostics);
+        };
+        CHECK(found().empty());
+        const auto add_secret = [&](const char* ns) {
+            objects.secrets.emplace_back().meta.name = "pull";
+            objects.secrets.back().meta.namespace_ = ns;
+        };
+        add_secret("elsewhere");
+        CHECK(found().empty());
+        add_secret("drivers");
+        CHECK(found() == Codes(3, "secret-unknown"));
+        Diagnostics diagnostics;
+        plan::check_secrets(objects, diagnostics);
+        CHECK(diagnostics[0].hint == "did you mean pull?");
     }
 
     TEST_CASE("images: a port is no tag, a tag is no digest") {

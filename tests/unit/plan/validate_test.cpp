@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "api/codec.hpp"
 #include "plan/validate.hpp"
 #include "value/reader.hpp"
@@ -118,7 +120,7 @@ TEST_SUITE("plan::unit") {
                                             k_mapping), 9, 30},
                  Row{13, "image-untagged", loader(k_named, "      containerImage: r/i\n", k_mapping), 9, 23},
                  Row{14, "mapping-ambiguous",
-                     loader(k_named, "", "      - {literal: a, regexp: x, containerImage: 'r/i:t'}\n"), 10, 9},
+                     loader(k_named, "", "      - {literal: 6.1.0-a, regexp: x, containerImage: 'r/i:t'}\n"), 10, 9},
                  Row{15, "mapping-empty", loader(k_named, "", "      - {containerImage: 'r/i:t'}\n"), 10, 9},
                  Row{16, "bad-regexp", loader(k_named, "", "      - {regexp: '(', containerImage: 'r/i:t'}\n"), 10, 18},
                  Row{17, "missing-image", loader(k_named, "", "      - {regexp: x, containerImage: ''}\n"), 10, 37},
@@ -157,8 +159,16 @@ TEST_SUITE("plan::unit") {
                      loader(k_named, "", "      - {regexp: x, containerImage: 'r/i:${KERNEL_V}'}\n"), 10, 37},
                  Row{0, "literal-plus", loader(k_named, "", "      - {literal: 6.1.0+, containerImage: 'r/i:t'}\n"), 10, 19,
                      Severity::warning},
+                 Row{0, "literal-impossible", loader(k_named, "", "      - {literal: '6.1.0-56-*', containerImage: 'r/i:t'}\n"), 10, 19,
+                     Severity::warning},
+                 Row{0, "literal-impossible", loader(k_named, "", "      - {literal: '6.1.0-56-amd64 ', containerImage: 'r/i:t'}\n"), 10, 19,
+                     Severity::warning},
+                 Row{0, "literal-impossible", loader(k_named, "", "      - {literal: '6.1', containerImage: 'r/i:t'}\n"), 10, 19,
+                     Severity::warning},
+                 Row{0, "literal-impossible", loader(k_named, "", "      - {literal: /boot/6.1.0, containerImage: 'r/i:t'}\n"), 10, 19,
+                     Severity::warning},
                  Row{0, "mapping-unreachable",
-                     loader(k_named, "", k_mapping + "      - {literal: ax, containerImage: 'r/i:t'}\n"), 11, 19,
+                     loader(k_named, "", k_mapping + "      - {literal: 6.1.0-x, containerImage: 'r/i:t'}\n"), 11, 19,
                      Severity::warning},
                  Row{0, "pull-policy", loader(k_named, "      imagePullPolicy: always\n", k_mapping), 9, 24},
                  Row{0, "dir-name", loader("{moduleName: m, dirName: opt}", "", k_mapping), 8, 42, Severity::warning},
@@ -166,6 +176,38 @@ TEST_SUITE("plan::unit") {
                      Severity::warning},
              }) {
             check(row);
+        }
+    }
+
+    TEST_CASE("a regexp that goes on where an earlier one ends is never used") {
+        const auto codes = [](const char* first, const char* second) {
+            std::string text;
+            for (const auto& finding : findings(loader(k_named, "", fmt::format("      - {{regexp: '{}', containerImage: 'r/i:t'}}\n"
+                                                                                 "      - {{regexp: '{}', containerImage: 'r/i:t'}}\n", first, second)))) {
+                text += finding.code + " ";
+            }
+            return text;
+        };
+        struct Row {
+            const char *first, *second;
+            bool unreachable;
+        };
+        for (const Row& row : {
+                 Row{"^6\\.1", "^6\\.1\\.0", true}, Row{"^6[.]", "^6[.]1[.]", true}, Row{"6[.]1", "^6[.]1[.]0", true}, Row{"^6", "^6$", true},
+                 Row{"(?i)^6", "(?i)^6.*RT", true}, Row{"^(5|6)[.]", "^(5|6)[.]1", true}, Row{"^6[]|]", "^6[]|]x", true}, Row{"^6[[]x", "^6[[]x|^5", false},
+                 Row{"^6[.]1", "^6[.]10?-", true}, Row{"^6[.]1[.]", "^6[.]1", false}, Row{"^6$", "^6$1", false}, Row{"^6[.]1", "^6[.]1?-", false},
+                 Row{"^6[.]1", "^6[.]1|^5", false}, Row{"^6|^5", "^6|^5[.]", false}, Row{"^6[.]1", "6[.]1[.]0", false}, Row{"^\\Q6", "^\\Q6\\E*", false},
+             }) {
+            CAPTURE(row.first);
+            CAPTURE(row.second);
+            CHECK(codes(row.first, row.second) == (row.unreachable ? "mapping-unreachable " : ""));
+        }
+    }
+
+    TEST_CASE("literals that kernels are called") {
+        for (const auto* literal : {"6.1.0-56-amd64", "6.0.15-300.fc37.x86_64", "6.1.0+rt-1", "5.14.0-70.58.1.el9_0.x86_64+debug", "6.8.0~rc1-1", "6.1-rc1"}) {
+            CAPTURE(literal);
+            CHECK(findings(loader(k_named, "", fmt::format("      - {{literal: '{}', containerImage: 'r/i:t'}}\n", literal))).empty());
         }
     }
 
