@@ -74,7 +74,7 @@ Matrix make_matrix(const std::vector<const api::Node*>& nodes, const std::vector
     }
     std::vector<Resolver> resolvers;
     for (const auto& module : modules) {
-        if (!module.module_loader) { continue; }
+        if (!module.module_loader || module.meta.deleting) { continue; }
         matrix.modules.push_back(&module);
         resolvers.emplace_back(module);
     }

@@ -33,7 +33,7 @@ struct MatrixKernel {
 };
 
 struct Matrix {
-    std::vector<const api::Module*> modules;  ///< those with a moduleLoader, sorted
+    std::vector<const api::Module*> modules;  ///< those with a moduleLoader that are not being deleted, sorted
     std::vector<MatrixKernel> kernels;        ///< in the order of their numbers: 6.1.9 before 6.1.10
     std::size_t nodes_without_kernel = 0;
     std::size_t gaps = 0;                     ///< cells with State::gap or State::fault

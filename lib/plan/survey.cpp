@@ -2,6 +2,7 @@
 #include "plan/survey.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -24,13 +25,21 @@ bool node_has(const api::Objects& objects, const std::string& node, const api::M
     return false;
 }
 
+/// Those that stay: what Kubernetes itself puts on a node, as for a cordon, is gone when the node is back.
+std::vector<api::Taint> lasting(const std::vector<api::Taint>& taints) {
+    std::vector<api::Taint> result;
+    std::copy_if(taints.begin(), taints.end(), std::back_inserter(result),
+                 [](const api::Taint& taint) { return !taint.key.starts_with("node.kubernetes.io/"); });
+    return result;
+}
+
 std::vector<Pool> pools_of(const api::Objects& objects, const api::Module& module) {
     std::map<std::pair<std::string, std::string>, Pool> pools;
     const auto tolerations = loader_tolerations(module);
     for (const auto& node : objects.nodes) {
         if (!selects(module.selector, node.meta.labels)) continue;
         const bool loaded = node_has(objects, node.meta.name, module);
-        if (!loaded && !tolerates(tolerations, node.taints)) continue;
+        if (!loaded && !tolerates(tolerations, lasting(node.taints))) continue;
         auto& pool = pools[{node.kernel_version, node.architecture}];
         pool.kernel = node.kernel_version;
         pool.architecture = node.architecture;
@@ -60,7 +69,7 @@ std::vector<Surveyed> survey(const api::Objects& objects, const std::vector<std:
     std::vector<Surveyed> result;
     for (const auto& kernel : distinct) {
         for (const auto& module : objects.modules) {
-            if (!module.module_loader) continue;
+            if (!module.module_loader || module.meta.deleting) continue;
             auto known = pools.find(&module);
             if (known == pools.end()) known = pools.emplace(&module, pools_of(objects, module)).first;
             result.push_back(Surveyed{kernel, &module, Resolver(module).resolve(kernel), known->second});

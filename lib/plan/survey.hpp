@@ -10,7 +10,8 @@
 
 namespace kmm::plan {
 
-/// Nodes that a Module selects, can be scheduled to, and that run the same kernel on the same architecture today.
+/// Nodes that a Module selects and whose taints it tolerates, and that run the same kernel on the same architecture today.
+/// Taints that Kubernetes itself sets do not count: a cordon passes.
 struct Pool {
     std::string kernel;               ///< what they run now
     std::string architecture;         ///< "" if the Nodes do not tell
@@ -26,7 +27,7 @@ struct Surveyed {
     std::vector<Pool> pools;  ///< sorted by kernel, then architecture; empty if no node is selected
 };
 
-/// Every kernel of `kernels` (in that order, doubles once) for every Module with a loader, sorted as the objects are.
+/// Every kernel of `kernels` (in that order, doubles once) for every Module with a loader that is not being deleted, sorted as the objects are.
 /// Errors: usage "bad-kernel" for a kernel version without three parts between '.', ',' and '-'. Source: facts KMM 10.2
 /// (PreflightValidation), 11.5. Cost: kernels x (mappings + nodes) for each Module.
 [[nodiscard]] std::vector<Surveyed> survey(const api::Objects& objects, const std::vector<std::string>& kernels);

@@ -207,7 +207,7 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
     const Source source = read_valid_source(args, context);
     check_namespace({&source, 1}, args);
     std::set<std::string> nodes;
-    for (const auto* node : select_nodes(source, args, args.positionals("NODE"))) { nodes.insert(node->meta.name); }
+    for (const auto* node : require_nodes(source, args, args.positionals("NODE"))) { nodes.insert(node->meta.name); }
     render::Options options;
     options.plan = plan_options(args, source);
     options.finalizers = args.flag("no-finalizers") ? render::Finalizers::none : render::Finalizers::as_operator;
@@ -227,6 +227,7 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
         auto plugins = plugin_pairs(source.objects, options, settled, args.get("namespace").value_or(""));
         pairs.insert(pairs.end(), std::make_move_iterator(plugins.begin()), std::make_move_iterator(plugins.end()));
     }
+    if (source.objects.nodes.empty() && context.verbosity >= 0) { context.console.err("note: no Nodes were read, so nothing of nodes is compared\n"); }
     if (context.verbosity >= 0 || has_errors(findings)) {
         for (const auto& finding : findings) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
     }

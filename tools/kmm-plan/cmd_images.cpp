@@ -13,6 +13,7 @@
 #include "image/reference.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/images.hpp"
+#include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/survey.hpp"
 #include "sys/file_ops.hpp"
@@ -86,6 +87,15 @@ Images collect(const Source& source, const std::vector<std::string>& kernels, Di
             want(images, module, *entry.config, entry.config->kernel_version, architecture);
             want_containers(images, module, module.device_plugin, architecture);
             want_containers(images, module, module.dra, architecture);
+        }
+    }
+    // Their DaemonSets wait for no kernel module.
+    for (const auto& module : source.objects.modules) {
+        if (module.module_loader || module.meta.deleting) continue;
+        for (const auto& node : source.objects.nodes) {
+            if (!plan::selects(module.selector, node.meta.labels)) continue;
+            want_containers(images, module, module.device_plugin, node.architecture);
+            want_containers(images, module, module.dra, node.architecture);
         }
     }
     if (kernels.empty()) return images;
@@ -232,7 +242,12 @@ Diagnostics findings_of(const Images& images) {
 }
 
 Exit run_images(const cli::Args& args, cli::Context& context) {
-    const Source source = read_valid_source(args, context);
+    for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
+    Source source = read_valid_source(args, context);
+    check_namespace({&source, 1}, args);
+    keep_nodes(source, args, {});
+    if (const auto ns = args.get("namespace"))
+        std::erase_if(source.objects.modules, [&](const api::Module& module) { return module.meta.namespace_ != *ns; });
     Diagnostics gaps;
     Images images = collect(source, args.all("kernel"), gaps);
     take_pinned(images);

@@ -232,7 +232,7 @@ Exit run_matrix(const cli::Args& args, cli::Context& context) {
         std::erase_if(source.objects.modules, [&](const api::Module& module) { return module.meta.namespace_ != *ns; });
     }
     for (const auto& kernel : args.all("kernel")) { check_kernel_name(kernel); }
-    const Matrix matrix = plan::make_matrix(select_nodes(source, args, {}), source.objects.modules, args.all("kernel"));
+    const Matrix matrix = plan::make_matrix(require_nodes(source, args, {}), source.objects.modules, args.all("kernel"));
     const std::string& output = context.output;
     if (output == "json" || output == "yaml" || output == "jsonl") {
         context.console.out(machine_text(matrix_node(source, matrix), output));

@@ -12,6 +12,7 @@
 #include "kernel/devel.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/images.hpp"
+#include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "kmod/signature.hpp"
@@ -223,7 +224,7 @@ std::string table(const std::vector<Verdict>& verdicts, const cli::Context& cont
         if (wide) row.insert(row.end(), {verdict.resolved == nullptr ? "-" : verdict.resolved->config.container_image, verdict.digest.empty() ? "-" : verdict.digest});
         rows.push_back(std::move(row));
     }
-    return cli::format_table(headers, rows, context.console.out_is_terminal() ? context.console.width() : 0);
+    return cli::format_table(headers, rows, context.console.out_is_terminal() && !wide ? context.console.width() : 0);
 }
 
 /// Who signed which file: each file of each image once.
@@ -278,11 +279,13 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     Reporting reporting(args);
     const auto kernels = args.all("kernel");
     if (kernels.empty()) throw Error(Exit::usage, "missing-option", "--kernel KERNEL is missing").hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
+    for (const auto& kernel : kernels) check_kernel_name(kernel);
     const auto interfaces = read_interfaces(args);
     const auto interface_of = by_kernel(interfaces, kernels);
     const Trusted trusted = read_trusted(args);
-    const Source source = read_valid_source(args, context);
+    Source source = read_valid_source(args, context);
     check_namespace({&source, 1}, args);
+    keep_nodes(source, args, {});
     auto rows = plan::survey(source.objects, kernels);
     if (const auto ns = args.get("namespace"))
         std::erase_if(rows, [&](const plan::Surveyed& row) { return row.module->meta.namespace_ != *ns; });
@@ -291,7 +294,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
         for (const auto& name : names) chosen.push_back(&find_module(source, args, name));
         std::erase_if(rows, [&](const plan::Surveyed& row) { return std::find(chosen.begin(), chosen.end(), row.module) == chosen.end(); });
     }
-    if (rows.empty()) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check").hint("kmm-plan show tells what was read");
+    if (rows.empty()) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check that is not being deleted").hint("kmm-plan show tells what was read");
     auto verdicts = first_verdicts(rows, interface_of, source.objects.nodes.empty(), args.flag("check-images"), trusted);
     answer_questions(verdicts, source, args, context);
     const auto findings = settle_findings(verdicts, reporting);

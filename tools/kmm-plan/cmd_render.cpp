@@ -53,7 +53,7 @@ std::vector<render::What> parse_whats(const std::vector<std::string>& names) {
 api::Objects selected_objects(const Source& source, const cli::Args& args) {
     api::Objects objects = source.objects;
     std::vector<api::Node> nodes;
-    for (const auto* node : select_nodes(source, args, args.all("node"))) { nodes.push_back(*node); }
+    for (const auto* node : require_nodes(source, args, args.all("node"))) { nodes.push_back(*node); }
     objects.nodes = std::move(nodes);
     return objects;
 }

@@ -64,18 +64,22 @@ void warn(const Diagnostics& diagnostics, cli::Context& context) {
     }
 }
 
-/// A large fleet has millions of lines: they are written while they are made, the warnings follow.
-void show_lines(const Source& source, const plan::Options& options, const Selection& selection, const std::string& cluster,
-                cli::Context& context) {
+/// A large fleet has millions of lines: they are written while they are made, the warnings follow. Returns how many they are.
+std::size_t show_lines(const Source& source, const plan::Options& options, const Selection& selection, const std::string& cluster,
+                       cli::Context& context) {
     const bool all = selection.nodes.size() == source.objects.nodes.size();
     LineWriter writer(context.console, cluster);
+    std::size_t count = 0;
     const auto diagnostics = plan::visit_plan(source.objects, options, [&](const plan::Line& line) {
         const bool wanted = (all || selection.nodes.count(line.node.meta.name) != 0) &&
                             (!selection.ns || line.entry.namespace_ == *selection.ns);
-        if (wanted) { writer.write(line); }
+        if (!wanted) { return; }
+        writer.write(line);
+        ++count;
     });
     writer.flush();
     warn(diagnostics, context);
+    return count;
 }
 
 std::string mapping_text(const plan::Entry& entry) {
@@ -87,7 +91,7 @@ std::string or_dash(const std::string& text) { return text.empty() ? "-" : text;
 
 /// Action and reason matter more than a registry's name: on a narrow terminal images lose their beginning, the tag stays.
 void shorten_images(std::vector<std::vector<std::string>>& rows, std::size_t width, std::size_t image) {
-    constexpr std::size_t k_image_min = 12;
+    constexpr std::size_t k_image_min = 8;
     std::vector<std::size_t> widths(image + 3, 7);  // about the width of a header
     for (const auto& row : rows) {
         for (std::size_t i = 0; i < widths.size(); ++i) { widths[i] = std::max(widths[i], row[i].size()); }
@@ -156,7 +160,7 @@ std::string table_text(std::vector<Planned>& all, const cli::Context& context) {
         if (rows.empty()) { rows.swap(planned.rows); }
         std::move(planned.rows.begin(), planned.rows.end(), std::back_inserter(rows));
     }
-    if (!context.console.out_is_terminal()) { return cli::format_table(headers, rows, 0); }
+    if (!context.console.out_is_terminal() || context.output == "wide") { return cli::format_table(headers, rows, 0); }
     shorten_images(rows, context.console.width(), several ? 5 : 4);
     return cli::format_table(headers, rows, context.console.width());
 }
@@ -169,13 +173,19 @@ value::Node machine_node(std::vector<Planned>& all) {
     return plans.size() == 1 ? std::move(plans.front().second) : joined_plan_node(plans);
 }
 
-void print(std::vector<Planned>& all, cli::Context& context) {
-    std::size_t entries = 0, nodes = 0, modules = 0;
-    for (const auto& planned : all) {
-        entries += planned.plan.entries.size() + planned.rows.size();
-        nodes += planned.source.objects.nodes.size();
-        modules += planned.source.objects.modules.size();
+/// What to say if there are no lines: a misspelt selector is not to look like an empty cluster.
+std::string nothing_text(const std::vector<Source>& sources, const std::vector<Selection>& selected, const cli::Args& args) {
+    std::size_t nodes = 0, modules = 0;
+    for (const auto& source : sources) {
+        nodes += source.objects.nodes.size();
+        modules += source.objects.modules.size();
     }
+    const bool none = nodes > 0 && std::all_of(selected.begin(), selected.end(), [](const Selection& selection) { return selection.nodes.empty(); });
+    const std::string why = none ? fmt::format(": no node matches -l {}", base::escape(args.get("selector").value_or(""))) : "";
+    return fmt::format("nothing to show{}; read: Nodes {}, Modules {}\n", why, nodes, modules);
+}
+
+void print(std::vector<Planned>& all, cli::Context& context) {
     if (context.output == "json" || context.output == "yaml") {
         context.console.out(machine_text(machine_node(all), context.output));
     } else if (context.output == "name") {
@@ -185,9 +195,7 @@ void print(std::vector<Planned>& all, cli::Context& context) {
                 context.console.out(fmt::format("{}{} {}/{}\n", cluster, entry.node, entry.namespace_, entry.module));
             }
         }
-    } else if (entries == 0) {
-        context.console.err(fmt::format("nothing to show; read: Nodes {}, Modules {}\n", nodes, modules));
-    } else {
+    } else if (std::any_of(all.begin(), all.end(), [](const Planned& planned) { return !planned.rows.empty(); })) {
         context.console.out(table_text(all, context));
     }
 }
@@ -203,12 +211,14 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     }
     check_namespace(sources, args);
     const auto selected = selections(sources, args);
+    const std::string nothing = nothing_text(sources, selected, args);
+    std::size_t lines = 0;
     std::vector<Planned> all;
     for (std::size_t i = 0; i < sources.size(); ++i) {
         Source& source = sources[i];
         plan::Options options = plan_options(args, source);
         if (context.output == "jsonl") {
-            show_lines(source, options, selected[i], several ? source.cluster : "", context);
+            lines += show_lines(source, options, selected[i], several ? source.cluster : "", context);
             continue;
         }
         if (context.output == "table" || context.output == "wide") {
@@ -223,7 +233,10 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
         keep_selected(plan, selected[i]);
         all.push_back({std::move(source), std::move(options), std::move(digests[i]), std::move(plan), {}});
     }
+    for (const auto& planned : all) { lines += planned.plan.entries.size() + planned.rows.size(); }
     if (context.output != "jsonl") { print(all, context); }
+    const bool is_table = context.output == "table" || context.output == "wide";
+    if (lines == 0 && (is_table || context.verbosity >= 0)) { context.console.err(nothing); }
     return Exit::ok;
 }
 

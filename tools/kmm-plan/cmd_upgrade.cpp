@@ -83,7 +83,7 @@ Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
     const std::string version = args.get("to").value_or("");
     require_target(module, version);
     UpgradeNodes nodes = plan::upgrade_nodes(source.objects, module, plan_options(args, source));
-    const auto chosen = select_nodes(source, args, args.all("node"));
+    const auto chosen = require_nodes(source, args, args.all("node"));
     std::erase_if(nodes, [&](const plan::UpgradeNode& node) {
         return std::none_of(chosen.begin(), chosen.end(), [&](const auto* one) { return one->meta.name == node.node; });
     });

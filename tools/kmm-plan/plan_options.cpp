@@ -55,6 +55,12 @@ std::vector<cli::Option> what_if_option_list() {
 }
 
 void check_kernel_name(const std::string& kernel) {
+    const auto pieces = base::split(kernel, ',');
+    const auto is_kernel = [](std::string_view piece) { return plan::template_variables(piece, "", "").has_value(); };
+    if (pieces.size() > 1 && std::all_of(pieces.begin(), pieces.end(), is_kernel)) {
+        throw Error(Exit::usage, "bad-kernel", fmt::format("\"{}\" is a list, expected one kernel version", base::escape(kernel)))
+            .hint("where several can be named, give --kernel once for each");
+    }
     if (plan::is_kernel_name(kernel)) { return; }
     throw Error(Exit::usage, "bad-kernel", fmt::format("\"{}\" is no kernel version, expected one such as 6.1.0-56-amd64", base::escape(kernel)))
         .hint("name it as uname -r prints it");

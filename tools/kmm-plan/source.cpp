@@ -238,8 +238,11 @@ std::vector<const api::Node*> select_nodes(const Source& source, const cli::Args
         if (name.empty()) {
             throw Error(Exit::usage, "bad-value", "the name of a node is empty, expected the name of a Node").hint("leave it out for all nodes");
         }
+        const bool is_list = name.find(',') != std::string::npos;
         throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", base::escape(name)))
-            .hint(did_you_mean(name, known));
+            .hint(!is_list                    ? did_you_mean(name, known)
+                  : args.all("node").empty() ? "write the names of several nodes one by one, with blanks between them"
+                                             : "give --node once for each node");
     }
     std::vector<const api::Node*> result;
     for (const auto& node : source.objects.nodes) {
@@ -247,6 +250,23 @@ std::vector<const api::Node*> select_nodes(const Source& source, const cli::Args
         if (named && selector.matches(node.meta.labels)) { result.push_back(&node); }
     }
     return result;
+}
+
+std::vector<const api::Node*> require_nodes(const Source& source, const cli::Args& args, const std::vector<std::string>& names) {
+    auto nodes = select_nodes(source, args, names);
+    if (nodes.empty() && !source.objects.nodes.empty()) {
+        const std::size_t count = names.empty() ? source.objects.nodes.size() : names.size();
+        const std::string selector = base::escape(args.get("selector").value_or(""));
+        throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected: none of {} matches -l {}", count, selector))
+            .hint("kmm-plan show without -l lists the nodes");
+    }
+    return nodes;
+}
+
+void keep_nodes(Source& source, const cli::Args& args, const std::vector<std::string>& names) {
+    std::vector<api::Node> kept;
+    for (const auto* node : require_nodes(source, args, names)) { kept.push_back(*node); }
+    source.objects.nodes = std::move(kept);
 }
 
 const api::Module& find_module(const Source& source, const cli::Args& args, const std::string& name) {

@@ -57,6 +57,14 @@ void drop_notes(Diagnostics& diagnostics);
 [[nodiscard]] std::vector<const api::Node*> select_nodes(const Source& source, const cli::Args& args,
                                                          const std::vector<std::string>& names);
 
+/// The same, for verbs that judge: an empty selection must not end as "all well". Errors: also checks_failed "no-nodes" if -l
+/// leaves none of the nodes that were read.
+[[nodiscard]] std::vector<const api::Node*> require_nodes(const Source& source, const cli::Args& args,
+                                                          const std::vector<std::string>& names);
+
+/// Removes the nodes that require_nodes leaves out. Errors: those of require_nodes.
+void keep_nodes(Source& source, const cli::Args& args, const std::vector<std::string>& names);
+
 /// The Module "NAMESPACE/NAME", or "NAME" if it is unique or -n is given. Errors: not_found "module-not-found" with the
 /// nearest name, usage "ambiguous-module".
 [[nodiscard]] const api::Module& find_module(const Source& source, const cli::Args& args, const std::string& name);

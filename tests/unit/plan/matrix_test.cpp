@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "plan/matrix.hpp"
+#include "plan/survey.hpp"
 #include "unit/plan/build.hpp"
 
 using namespace kmm;
@@ -27,6 +28,8 @@ TEST_SUITE("plan::unit") {
         modules[2].meta.name = "faulty";
         modules[2].module_loader->container.kernel_mappings = {build::regexp("(", "i:t")};
         modules[3].module_loader.reset();
+        modules.push_back(build::module());
+        modules[4].meta.deleting = true;
         api::Node a = build::node("6.1.0+");
         api::Node b = build::node("6.2.0");
         b.meta.labels.clear();
@@ -54,5 +57,21 @@ TEST_SUITE("plan::unit") {
         // A kernel that nobody asked for, on nodes that the Module does not select, is no gap.
         const plan::Matrix fleet = plan::make_matrix({&a, &b}, modules, {});
         CHECK(fleet.kernels[1].cells[1].state == MatrixCell::State::unwanted);
+    }
+
+    TEST_CASE("what a kernel is asked about: Modules that stay, and nodes that come back from a cordon") {
+        api::Objects objects;
+        objects.modules = {build::module(), build::module()};
+        objects.modules[1].meta.name = "leaving";
+        objects.modules[1].meta.deleting = true;
+        objects.nodes = {build::node(), build::node(), build::node()};
+        objects.nodes[1].meta.name = "cordoned";
+        objects.nodes[1].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}, {"node.kubernetes.io/not-ready", "", "NoExecute"}};
+        objects.nodes[2].meta.name = "elsewhere";
+        objects.nodes[2].taints = {{"dedicated", "db", "NoSchedule"}};
+        const auto rows = plan::survey(objects, {"6.1.0-57-amd64"});
+        REQUIRE(rows.size() == 1);
+        REQUIRE(rows[0].pools.size() == 1);
+        CHECK(rows[0].pools[0].nodes == std::vector<std::string>{"cordoned", "node-a"});
     }
 }
