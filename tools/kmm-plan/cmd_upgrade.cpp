@@ -65,15 +65,16 @@ std::string upgrade_text(const api::Module& module, const std::string& version, 
     const auto count = [&](const auto& test) { return std::count_if(nodes.begin(), nodes.end(), test); };
     const auto blocked = count([](const auto& node) { return !node.reason.empty(); });
     const auto done = count([](const auto& node) { return node.reason.empty() && node.steps.empty(); });
+    const auto open = static_cast<std::ptrdiff_t>(nodes.size()) - blocked - done;
+    std::string next;
+    if (blocked > 0) {
+        const auto first = std::find_if(nodes.begin(), nodes.end(), [](const auto& node) { return !node.reason.empty(); });
+        next = fmt::format("next  kmm-plan why {} {}\n", first->node, module.full_name());
+    } else if (open > 0) {
+        next = fmt::format("next  kmm-upgrade start module {} --to {}\n", module.full_name(), version);
+    }
     return cli::format_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STEPS", "BLOCKER"}, rows, 0) +
-           fmt::format("\n{} of {} nodes to upgrade, one after the other; {} blocked, {} done\nnext  {}\n",
-                       static_cast<std::ptrdiff_t>(nodes.size()) - blocked - done, nodes.size(), blocked, done,
-                       blocked == 0 ? fmt::format("kmm-upgrade start module {} --to {}", module.full_name(), version)
-                                    : fmt::format("kmm-plan why {} {}",
-                                                  std::find_if(nodes.begin(), nodes.end(),
-                                                               [](const auto& node) { return !node.reason.empty(); })
-                                                      ->node,
-                                                  module.full_name()));
+           fmt::format("\n{} of {} nodes to upgrade, one after the other; {} blocked, {} done\n", open, nodes.size(), blocked, done) + next;
 }
 
 Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
