@@ -2,6 +2,7 @@
 #include "api/fields.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -41,7 +42,18 @@ std::optional<std::string> suggestion(std::string_view key, const std::vector<st
     for (const auto& candidate : candidates) {
         if (base::to_lower(candidate) == base::to_lower(key)) { return candidate; }
     }
-    return base::nearest(key, candidates);
+    if (auto near = base::nearest(key, candidates)) { return near; }
+    // nodeSelector for selector, image for containerImage; not if two come into question.
+    constexpr std::size_t k_common_min = 4;
+    std::optional<std::string> found;
+    for (const auto& candidate : candidates) {
+        const std::string a = base::to_lower(candidate), b = base::to_lower(key);
+        const auto& [shorter, longer] = a.size() < b.size() ? std::tie(a, b) : std::tie(b, a);
+        if (shorter.size() < k_common_min || !longer.ends_with(shorter)) { continue; }
+        if (found) { return std::nullopt; }
+        found = candidate;
+    }
+    return found;
 }
 
 }  // namespace
@@ -91,7 +103,7 @@ void Fields::wrong_type(const value::Node& found, std::string_view path, std::st
     if (expected == "string" && plain_scalar) {
         hint = scope_->secret ? "put it in quotes" : fmt::format("put it in quotes: \"{}\"", shown_text(scope_->document, found));
     }
-    if (expected == "list" && !found.is_mapping()) { hint = "write it as a list: one \"- \" line per entry"; }
+    if (expected == "list") { hint = found.is_mapping() ? "begin each entry with \"- \"" : "write it as a list: one \"- \" line per entry"; }
     scope_->fault("wrong-type",
                   fmt::format("{}: expected {}, found {}", path.empty() ? "document" : path, expected,
                               scope_->secret ? std::string(value::kind_name(found.kind())) : describe(scope_->document, found)),
@@ -179,6 +191,10 @@ Labels Fields::string_map(std::string_view key, Need need, std::string_view part
 }
 
 std::string Fields::name_of(std::string_view key, Need need, Need name_need) {
+    if (const value::Node* found = get(key); found != nullptr && found->is_string() && !found->text().empty()) {
+        wrong_type(*found, path_of(key), "mapping", fmt::format("write {}: {{name: {}}}", key, shown_text(scope_->document, *found)));
+        return {};
+    }
     auto reference = child(key, need);
     if (!reference) { return {}; }
     std::string name = reference->string("name", name_need);

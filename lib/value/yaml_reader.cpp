@@ -337,7 +337,8 @@ std::string syntax_hint(std::string_view message) {
     struct Row {
         std::string_view part, hint;
     };
-    constexpr std::array<Row, 7> k_rows = {{
+    constexpr std::array<Row, 8> k_rows = {{
+        {"unknown escape character", "in single quotes a backslash is one, as regular expressions want it"},
         {"illegal map value", "check the indentation, and quote a value that contains ': '"},
         {"end of map not found", "check the indentation of this line and the one before"},
         {"end of sequence not found", "check the indentation of the list items"},

@@ -149,6 +149,11 @@ TEST_SUITE("api::unit") {
                  Row{swap("kmm: \"yes\"", "matchLabels: {kmm: \"yes\"}"),
                      "8:18 wrong-type: spec.selector[matchLabels]: expected string, found mapping | spec.selector is a plain map of labels: "
                      "write them without matchLabels"},
+                 Row{swap("  selector:\n", "  nodeSelector: {}\n  selector:\n"), "7:3 unknown-field: unknown field spec.nodeSelector | did you mean selector?"},
+                 Row{swap("imageRepoSecret: {name: pull}", "imageRepoSecret: pull"),
+                     "9:20 wrong-type: spec.imageRepoSecret: expected mapping, found string \"pull\" | write imageRepoSecret: {name: pull}"},
+                 Row{head + "spec: {taints: {key: a, effect: NoExecute}}\n",
+                     "4:16 wrong-type: spec.taints: expected list, found mapping | begin each entry with \"- \""},
                  Row{swap("v1beta1", "v1beta2"),
                      "1:13 unknown-api-version: apiVersion kmm.sigs.x-k8s.io/v1beta2 of kind Module is not supported, "
                      "expected kmm.sigs.x-k8s.io/v1beta1 | no release of KMM serves Module as v1beta2: write apiVersion: kmm.sigs.x-k8s.io/v1beta1"},
