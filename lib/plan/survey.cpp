@@ -25,21 +25,13 @@ bool node_has(const api::Objects& objects, const std::string& node, const api::M
     return false;
 }
 
-/// Those that stay: what Kubernetes itself puts on a node, as for a cordon, is gone when the node is back.
-std::vector<api::Taint> lasting(const std::vector<api::Taint>& taints) {
-    std::vector<api::Taint> result;
-    std::copy_if(taints.begin(), taints.end(), std::back_inserter(result),
-                 [](const api::Taint& taint) { return !taint.key.starts_with("node.kubernetes.io/"); });
-    return result;
-}
-
 std::vector<Pool> pools_of(const api::Objects& objects, const api::Module& module) {
     std::map<std::pair<std::string, std::string>, Pool> pools;
     const auto tolerations = loader_tolerations(module);
     for (const auto& node : objects.nodes) {
         if (!selects(module.selector, node.meta.labels)) continue;
         const bool loaded = node_has(objects, node.meta.name, module);
-        if (!loaded && !tolerates(tolerations, lasting(node.taints))) continue;
+        if (!loaded && !tolerates(tolerations, lasting_taints(node.taints))) continue;
         auto& pool = pools[{node.kernel_version, node.architecture}];
         pool.kernel = node.kernel_version;
         pool.architecture = node.architecture;
@@ -56,6 +48,13 @@ std::vector<Pool> pools_of(const api::Objects& objects, const api::Module& modul
 }
 
 }  // namespace
+
+std::vector<api::Taint> lasting_taints(const std::vector<api::Taint>& taints) {
+    std::vector<api::Taint> result;
+    std::copy_if(taints.begin(), taints.end(), std::back_inserter(result),
+                 [](const api::Taint& taint) { return !taint.key.starts_with("node.kubernetes.io/"); });
+    return result;
+}
 
 std::vector<Surveyed> survey(const api::Objects& objects, const std::vector<std::string>& kernels) {
     std::vector<std::string> distinct;

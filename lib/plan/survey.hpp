@@ -27,6 +27,9 @@ struct Surveyed {
     std::vector<Pool> pools;  ///< sorted by kernel, then architecture; empty if no node is selected
 };
 
+/// Those that stay: what Kubernetes itself puts on a node, as for a cordon, is gone when the node is back.
+[[nodiscard]] std::vector<api::Taint> lasting_taints(const std::vector<api::Taint>& taints);
+
 /// Every kernel of `kernels` (in that order, doubles once) for every Module with a loader that is not being deleted, sorted as the objects are.
 /// Errors: usage "bad-kernel" for a kernel version without three parts between '.', ',' and '-'. Source: facts KMM 10.2
 /// (PreflightValidation), 11.5. Cost: kernels x (mappings + nodes) for each Module.

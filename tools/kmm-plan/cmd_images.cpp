@@ -71,12 +71,14 @@ Diagnostic no_image_for(const plan::Surveyed& row) {
     return finding;
 }
 
-/// `gaps` gets the kernels that Modules have no image for.
+/// `gaps` gets the kernels that Modules have no image for, of the fleet and of those that were asked for.
 Images collect(const Source& source, const std::vector<std::string>& kernels, Diagnostics& gaps) {
     Images images;
     std::map<std::string, const api::Node*> nodes;
     for (const auto& node : source.objects.nodes) nodes.emplace(node.meta.name, &node);
-    const auto plan = plan::make_plan(source.objects, {});
+    const auto plan = plan::make_plan(source.objects, plan::complete({}, source.objects));
+    for (const auto& finding : plan.diagnostics)
+        if (finding.code == "kernel-unmapped" || finding.code == "kernel-unparsable" || finding.code == "kernel-unknown") gaps.push_back(finding);
     for (const auto& entry : plan.entries) {
         const bool pulled = entry.action == plan::Action::load || entry.action == plan::Action::keep || entry.action == plan::Action::reload;
         if (!pulled || !entry.config) continue;
@@ -246,6 +248,8 @@ Exit run_images(const cli::Args& args, cli::Context& context) {
     Source source = read_valid_source(args, context);
     check_namespace({&source, 1}, args);
     keep_nodes(source, args, {});
+    // A list for mirrors is not to lack what a node pulls when it is back.
+    for (auto& node : source.objects.nodes) node.taints = plan::lasting_taints(node.taints);
     if (const auto ns = args.get("namespace"))
         std::erase_if(source.objects.modules, [&](const api::Module& module) { return module.meta.namespace_ != *ns; });
     Diagnostics gaps;
@@ -276,7 +280,7 @@ cli::Verb images_verb() {
     verb.name = "images";
     verb.summary = "every image the plan pulls, by digest where that is known";
     verb.description =
-        "Module images of the settled plan, of the kernels that --kernel names, and of device plugins and DRA drivers. --check-images asks the registries for "
+        "Module images of the settled plan, of the kernels that --kernel names, and of device plugins and DRA drivers; cordons do not count. --check-images asks the registries for "
         "digests. --lock FILE writes the digests down if there is no such file; else it is compared, and an image that is not in it or has another digest is an "
         "error with exit code 10.\n\n"
         "-o imageset is the input of oc-mirror, -o list is for skopeo and the like.";
