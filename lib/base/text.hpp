@@ -31,7 +31,7 @@ namespace kmm::base {
 /// Accepts the standard alphabet, padded or not, ignoring white space; nullopt otherwise.
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 
-/// Control bytes, DEL and invalid UTF-8 as \n, \t, \xNN, a backslash as \\: safe to print to a terminal.
+/// Controls, invalid UTF-8 and what nobody sees (zero width, marks of direction) as \n, \t, \xNN, a backslash as \\: safe to print to a terminal.
 [[nodiscard]] std::string escape(std::string_view text);
 /// True if `text` is valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF).
 [[nodiscard]] bool is_utf8(std::string_view text) noexcept;
