@@ -4,6 +4,7 @@
 
 #include "api/codec.hpp"
 #include "drive/node_steps.hpp"
+#include "plan/survey.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -11,10 +12,8 @@ namespace {
 /// The first taint that the Module does not tolerate, as KEY:EFFECT. Kubernetes' own come and go: a cordon, which may be ours, a node that is
 /// not ready.
 std::string refusing_taint(const api::Module& module, const api::Node& node) {
-    auto taints = node.taints;
-    std::erase_if(taints, [](const api::Taint& taint) { return taint.key.starts_with("node.kubernetes.io/"); });
     api::Taint blocking;
-    return plan::tolerates(plan::loader_tolerations(module), taints, &blocking) ? "" : fmt::format("{}:{}", blocking.key, blocking.effect);
+    return plan::tolerates(plan::loader_tolerations(module), plan::lasting_taints(node.taints), &blocking) ? "" : fmt::format("{}:{}", blocking.key, blocking.effect);
 }
 
 }  // namespace
