@@ -2,6 +2,8 @@
 #include "net/address.hpp"
 
 #include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -103,6 +105,28 @@ std::optional<AddressScope> literal_scope(std::string_view host) {
         return scope_of_v4(ntohl(v4.s_addr));
     }
     return std::nullopt;
+}
+
+std::optional<NamedScope> look_up(const std::string& host, Pick pick) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* list = nullptr;
+    if (host.empty() || ::getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) {
+        return std::nullopt;
+    }
+    std::optional<NamedScope> found;
+    for (const addrinfo* item = list; item != nullptr; item = item->ai_next) {
+        std::array<char, 64> text{};
+        if (::getnameinfo(item->ai_addr, item->ai_addrlen, text.data(), static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST) != 0) {
+            continue;
+        }
+        const auto scope = literal_scope(text.data());
+        if (scope && (!found || (pick == Pick::most_public ? *scope < found->scope : *scope > found->scope))) {
+            found = NamedScope{*scope, text.data()};
+        }
+    }
+    ::freeaddrinfo(list);
+    return found;
 }
 
 }  // namespace kmm::net

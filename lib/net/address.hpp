@@ -23,4 +23,14 @@ enum class AddressScope {
 /// ("127.1", "0x7f000001"). IPv4 inside IPv6 (::ffff:, 64:ff9b::, 2002::) counts as IPv4. nullopt for a host name.
 [[nodiscard]] std::optional<AddressScope> literal_scope(std::string_view host);
 
+/// An address in numbers and its scope.
+struct NamedScope {
+    AddressScope scope = AddressScope::global;
+    std::string address;
+};
+
+/// The most or the least public address of `host`, as this machine resolves it; nullopt for a name that it does not know.
+enum class Pick { most_public, least_public };
+[[nodiscard]] std::optional<NamedScope> look_up(const std::string& host, Pick pick);
+
 }  // namespace kmm::net

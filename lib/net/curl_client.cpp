@@ -69,7 +69,8 @@ struct Exchange {
     std::size_t header_bytes = 0;
     bool stopped = false;
     bool check_address = false;
-    bool proxied = false;
+    std::string proxy;     ///< its address, "" without one; may hold a password
+    std::string answerer;  ///< Response::proxy
     std::string refused_address;
     std::exception_ptr failure;
     bool cancelled = false;
@@ -77,7 +78,7 @@ struct Exchange {
 
 void read_peer(Exchange& exchange) {
     const char* address = nullptr;
-    if (exchange.proxied) {
+    if (!exchange.proxy.empty()) {
         return;  // that would be the proxy's
     }
     if (curl().easy_getinfo(exchange.handle, CURLINFO_PRIMARY_IP, &address) == CURLE_OK && address != nullptr) {
@@ -96,6 +97,7 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
         }
         if (line.starts_with("HTTP/")) {
             exchange.response = Response{};
+            exchange.response.proxy = exchange.answerer;
             long status = 0;
             curl().easy_getinfo(exchange.handle, CURLINFO_RESPONSE_CODE, &status);
             exchange.response.status = static_cast<int>(status);
@@ -180,35 +182,6 @@ int on_progress(void* user, curl_off_t /*to_get*/, curl_off_t /*got*/, curl_off_
     return exchange.cancelled ? 1 : 0;
 }
 
-struct NamedScope {
-    AddressScope scope = AddressScope::global;
-    std::string address;
-};
-
-/// The most or the least public address of `host`, as this machine resolves it; nullopt for a name that it does not know.
-enum class Pick { most_public, least_public };
-std::optional<NamedScope> look_up(const std::string& host, Pick pick) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* list = nullptr;
-    if (host.empty() || ::getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) {
-        return std::nullopt;
-    }
-    std::optional<NamedScope> found;
-    for (const addrinfo* item = list; item != nullptr; item = item->ai_next) {
-        std::array<char, 64> text{};
-        if (::getnameinfo(item->ai_addr, item->ai_addrlen, text.data(), static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST) != 0) {
-            continue;
-        }
-        const auto scope = literal_scope(text.data());
-        if (scope && (!found || (pick == Pick::most_public ? *scope < found->scope : *scope > found->scope))) {
-            found = NamedScope{*scope, text.data()};
-        }
-    }
-    ::freeaddrinfo(list);
-    return found;
-}
-
 Error address_refused(const std::string& address, const std::string& url) {
     return Error(Exit::no_permission, "address-refused", fmt::format("expected an address on the same side of the network as the registry, found {}", address))
         .detail("url", redact_url(url));
@@ -289,6 +262,18 @@ bool refuses_certificate(std::string_view reason) {
     return says(" alert ") && (says("certificate") || says("unknown ca") || says("access denied"));
 }
 
+/// Of a proxy that does not make the connection that CONNECT asks for.
+std::optional<Error> tunnel_refusal(const Exchange& exchange, const std::string& url) {
+    long status = 0;
+    constexpr long not_made = 300;
+    if (exchange.proxy.empty() || curl().easy_getinfo(exchange.handle, CURLINFO_HTTP_CONNECTCODE, &status) != CURLE_OK || status < not_made) {
+        return std::nullopt;
+    }
+    Error error = proxy_refusal(proxy_name(exchange.proxy), static_cast<int>(status), "a connection");
+    error.detail("url", url);
+    return error;
+}
+
 Error classify(CURLcode code, const std::string& text, const Exchange& exchange) {
     const Request& request = exchange.request;
     const std::string url = redact_url(request.url);
@@ -299,6 +284,9 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
     if (quotes_proxy(reason)) {
         return Error(Exit::unavailable, "network", "the proxy's address cannot be used: " + reason.substr(0, reason.find('\'')) + "(not shown)")
             .detail("url", url).hint("http_proxy, https_proxy or all_proxy: expected http://HOST:PORT");
+    }
+    if (auto refusal = tunnel_refusal(exchange, url)) {
+        return std::move(*refusal);
     }
     if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
         return Error(Exit::integrity, "tls", "TLS: " + reason).detail("url", url).detail("expected", request.tls.pinned_key)
@@ -357,12 +345,17 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     }
     CURL* handle = impl_->handle.get();
     curl().easy_reset(handle);
-    Exchange exchange{request, sink, handle, {}, 0, false, false, false, {}, {}, false};
+    Exchange exchange{request, sink, handle, {}, 0, false, false, request.proxy, {}, {}, {}, false};
     const bool limited = request.scope_max != AddressScope::link_local;
-    const bool direct = request.proxy.empty() && request.proxy_rule == Request::ProxyRule::direct;
-    exchange.proxied = !direct && (!request.proxy.empty() || goes_through_proxy(*url));
-    exchange.check_address = limited && !exchange.proxied;
-    if (limited && exchange.proxied) {
+    if (request.proxy.empty() && request.proxy_rule == Request::ProxyRule::variables) {
+        exchange.proxy = proxy_of(*url);
+    }
+    const bool is_proxied = !exchange.proxy.empty();
+    if (is_proxied && url->scheme == "http" && is_http_proxy(exchange.proxy)) {
+        exchange.answerer = proxy_name(exchange.proxy);
+    }
+    exchange.check_address = limited && !is_proxied;
+    if (limited && is_proxied) {
         check_name(request, *url);
     }
     std::array<char, CURL_ERROR_SIZE> text{};
@@ -429,7 +422,7 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     if (!request.proxy.empty()) {
         set(handle, CURLOPT_PROXY, request.proxy.c_str());
         set(handle, CURLOPT_NOPROXY, "");
-    } else if (exchange.proxied) {
+    } else if (is_proxied) {
         set(handle, CURLOPT_NOPROXY, "");  // no_proxy has been heard already
     } else {
         set(handle, CURLOPT_PROXY, "");
@@ -470,7 +463,11 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         throw Error(Exit::interrupted, "interrupted", "the request was interrupted").detail("url", redact_url(request.url));
     }
     if (code != CURLE_OK && !exchange.stopped) {
-        throw classify(code, text.data(), exchange);
+        Error error = classify(code, text.data(), exchange);
+        if (is_proxied) {
+            error.detail("proxy", proxy_name(exchange.proxy));
+        }
+        throw error;
     }
     return exchange.response;
 }

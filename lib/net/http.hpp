@@ -58,11 +58,15 @@ struct Response {
     int status = 0;
     std::vector<std::pair<std::string, std::string>> headers;
     std::string peer_address;  ///< numeric address of the other end, "" if unknown or behind a proxy
+    std::string proxy;  ///< name of the proxy that may have given this answer itself: for an http URL through one of HTTP; else ""
     /// The value of the first header of that name (lower case), nullopt if there is none.
     [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
     /// The values of all headers of that name, in order.
     [[nodiscard]] std::vector<std::string> all_headers(std::string_view name) const;
 };
+
+/// Who has given `response`, for messages: `server`, or both where a proxy may have answered itself.
+[[nodiscard]] std::string speaker(const Response& response, const std::string& server);
 
 /// Receives the body in pieces after the status and headers are known; returning false stops the transfer without error.
 /// An Error thrown by it is passed on to the caller of send().

@@ -10,8 +10,11 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "net/retry.hpp"
 
 namespace kmm::net {
 
@@ -87,24 +90,48 @@ bool is_meant(const Url& url, std::string_view entry) {
 
 }  // namespace
 
-bool goes_through_proxy(const Url& url) {
+std::string proxy_of(const Url& url) {
     std::string proxy = url.scheme == "https" ? variable("https_proxy", "HTTPS_PROXY") : variable("http_proxy", nullptr);
     if (proxy.empty()) {
         proxy = variable("all_proxy", "ALL_PROXY");
     }
     if (proxy.empty()) {
-        return false;
+        return proxy;
     }
     const std::string exceptions = base::to_lower(variable("no_proxy", "NO_PROXY"));
     constexpr std::string_view between = ", \t";
     for (std::size_t at = 0; at < exceptions.size();) {
         const std::size_t end = std::min(exceptions.find_first_of(between, at), exceptions.size());
         if (end > at && is_meant(url, std::string_view(exceptions).substr(at, end - at))) {
-            return false;
+            return {};
         }
         at = end + 1;
     }
-    return true;
+    return proxy;
+}
+
+std::string proxy_name(std::string_view address) {
+    if (const std::size_t scheme = address.find("://"); scheme != std::string_view::npos) {
+        address.remove_prefix(scheme + 3);
+    }
+    if (const std::size_t user = address.rfind('@'); user != std::string_view::npos) {
+        address.remove_prefix(user + 1);
+    }
+    address = address.substr(0, address.find('/'));
+    const bool is_plain = std::all_of(address.begin(), address.end(), [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_' || c == ':' || c == '[' || c == ']';
+    });
+    return is_plain && !address.empty() ? std::string(address) : "(not shown)";
+}
+
+bool is_http_proxy(std::string_view address) { return !base::to_lower(address.substr(0, 5)).starts_with("socks"); }
+
+Error proxy_refusal(const std::string& name, int status, const std::string& target) {
+    Error error(Exit::unavailable, "network", fmt::format("the proxy {} answered {} where {} was expected", name, status, target));
+    constexpr int login_wanted = 407;
+    error.hint(status == login_wanted ? "it wants a login: http://USER:PASSWORD@HOST:PORT as the proxy's address; no_proxy=HOST goes without it"
+                                      : "no_proxy=HOST goes without the proxy, if that host is reached directly");
+    return is_retryable_status(status) ? std::move(error).retryable() : std::move(error);
 }
 
 }  // namespace kmm::net

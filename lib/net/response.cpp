@@ -22,4 +22,8 @@ std::vector<std::string> Response::all_headers(std::string_view name) const {
     return values;
 }
 
+std::string speaker(const Response& response, const std::string& server) {
+    return response.proxy.empty() ? server : "the proxy " + response.proxy + ", or " + server + " behind it,";
+}
+
 }  // namespace kmm::net

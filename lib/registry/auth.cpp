@@ -312,7 +312,7 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
         return std::nullopt;
     }
     if (response.status != 200) {
-        Error error(Exit::unavailable, "token-server", fmt::format("the token server {} answered {}", url.host,
+        Error error(Exit::unavailable, "token-server", fmt::format("{} answered {}", net::speaker(response, "the token server " + url.host),
                                                                    response.status));
         error.cause_http(response.status);
         throw std::move(error).retryable();

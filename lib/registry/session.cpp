@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "net/proxy.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::registry {
@@ -20,6 +21,7 @@ constexpr std::size_t k_error_body_max = 64U << 10U;
 constexpr std::size_t k_error_text_max = 300;
 constexpr int k_redirects_max = 10;
 constexpr int k_logins_max = 16;
+constexpr int k_proxy_login_wanted = 407;
 
 bool is_redirect(int status) {
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -197,9 +199,15 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
     }
 }
 
-Error Session::answer_error(const net::Response& response, const std::string& body, const std::string& path) {
+Error Session::answer_error(net::Response response, const std::string& body, const std::string& path) {
     const int status = response.status;
     const std::string words = registry_words(body);
+    if (!words.empty() || response.header("docker-distribution-api-version")) {
+        response.proxy.clear();  // no proxy talks like that
+    }
+    if (status == k_proxy_login_wanted && !response.proxy.empty()) {
+        return net::proxy_refusal(response.proxy, status, "an answer of the registry " + reference_.registry);
+    }
     Error error = [&] {
         if (status == 401) {
             return Error(Exit::no_permission, "registry-auth",
@@ -208,7 +216,7 @@ Error Session::answer_error(const net::Response& response, const std::string& bo
                       "login for images that do not exist");
         }
         if (status == 403) {
-            return Error(Exit::no_permission, "registry-auth", "the registry denies access to " + reference_.name())
+            return Error(Exit::no_permission, "registry-auth", net::speaker(response, "the registry") + " denies access to " + reference_.name())
                 .hint(fmt::format("the credentials are known and may not {0} this repository: ask for the permission to {0}",
                                   access_ == Access::pull ? "pull" : "push to"));
         }
@@ -224,8 +232,8 @@ Error Session::answer_error(const net::Response& response, const std::string& bo
                                "the registry has no " + reference_.to_string())
                              .hint("check the repository name and the tag");
         }
-        Error other(Exit::unavailable, "registry-error", fmt::format("the registry {} answered {}",
-                                                                     reference_.registry, status));
+        Error other(Exit::unavailable, "registry-error", fmt::format("{} answered {}",
+                                                                     net::speaker(response, "the registry " + reference_.registry), status));
         return net::is_retryable_status(status) ? std::move(other).retryable() : std::move(other);
     }();
     error.cause_http(status);

@@ -67,7 +67,7 @@ private:
     [[nodiscard]] net::Response follow(const net::Url& start, const Outgoing& outgoing, const net::BodySink& sink,
                                        std::string& error_body, bool& left_origin);
     [[nodiscard]] Error timed_out() const;
-    [[nodiscard]] Error answer_error(const net::Response& response, const std::string& body, const std::string& path);
+    [[nodiscard]] Error answer_error(net::Response response, const std::string& body, const std::string& path);
 
     net::HttpClient& http_;
     sys::Clock& clock_;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "net/http.hpp"
 #include "support/fake_server.hpp"
@@ -206,6 +208,40 @@ TEST_CASE("the address of a proxy is never shown: it may hold a password") {
         }
         ::unsetenv("http_proxy");
     }
+}
+
+TEST_CASE("what a proxy refuses is told as its answer") {
+    FakeServer proxy([](const FakeRequest& request) {
+        FakeReply reply;
+        reply.status = request.target.find("away") != std::string::npos ? 503 : 407;
+        return reply;
+    });
+    const std::string name = "127.0.0.1:" + std::to_string(proxy.port());
+    ::setenv("https_proxy", ("http://user:s3cret@" + name + "/").c_str(), 1);
+    ::setenv("http_proxy", ("user:s3cret@" + name).c_str(), 1);
+    net::CurlHttpClient http;
+    net::Request request;
+    request.url = "https://registry.invalid/v2/";
+    const Error login = error_of(http, request);
+    CHECK(login.code() == "network");
+    CHECK_FALSE(login.is_retryable());
+    CHECK(login.message() == "the proxy " + name + " answered 407 where a connection was expected");
+    CHECK(login.hint().find("wants a login") != std::string::npos);
+    request.url = "https://away.invalid/v2/";
+    const Error away = error_of(http, request);
+    CHECK(away.is_retryable());
+    CHECK(away.message() == "the proxy " + name + " answered 503 where a connection was expected");
+    request.url = "http://away.invalid/v2/";  // the proxy or who is behind it: nobody can tell
+    const net::Response either = http.send(request, nullptr);
+    CHECK(either.status == 503);
+    CHECK(either.proxy == name);
+    CHECK(net::speaker(either, "the registry") == "the proxy " + name + ", or the registry behind it,");
+    CHECK(net::speaker(net::Response{}, "the registry") == "the registry");
+    ::setenv("http_proxy", "http://user:s3cret@127.0.0.1:1", 1);  // nobody is there
+    const Error gone = error_of(http, request);
+    CHECK(std::any_of(gone.details().begin(), gone.details().end(), [](const auto& detail) { return detail == std::pair<std::string, std::string>("proxy", "127.0.0.1:1"); }));
+    ::unsetenv("https_proxy");
+    ::unsetenv("http_proxy");
 }
 
 TEST_CASE("M57 through a proxy a name that leads inwards is refused, unless who sent us there is there, too") {

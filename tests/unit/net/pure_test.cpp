@@ -149,10 +149,20 @@ TEST_CASE("no_proxy: hosts, addresses, networks and ports, between commas or bla
         ::setenv("no_proxy", row.no_proxy, 1);
         const auto url = net::parse_url(row.url);
         REQUIRE(url.has_value());
-        CHECK(net::goes_through_proxy(*url) == row.proxied);
+        CHECK(net::proxy_of(*url).empty() != row.proxied);
     }
     ::unsetenv("no_proxy");
     ::unsetenv("https_proxy");
+}
+
+TEST_CASE("the name of a proxy holds no password") {
+    for (const char* address : {"http://u:p@proxy.example:3128", "u:p@proxy.example:3128/", "proxy.example:3128", "https://u:p/@p@proxy.example:3128"}) {
+        CHECK(net::proxy_name(address) == "proxy.example:3128");
+    }
+    CHECK(net::proxy_name("http://[::1]:3128") == "[::1]:3128");
+    for (const char* address : {"", "http://", "http://a b:1", "p\x1b[0m"}) CHECK(net::proxy_name(address) == "(not shown)");
+    CHECK(net::is_http_proxy("proxy.example:3128"));
+    CHECK_FALSE(net::is_http_proxy("SOCKS5h://proxy.example:1080"));
 }
 
 TEST_CASE("how public an address is") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blobs on the wire: rows M02 to M09, and retries (M60), of docs/hostile-images.md.
 #include <doctest/doctest.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <chrono>
@@ -242,6 +243,39 @@ TEST_CASE("M60 the registry asks for patience") {
     const Outcome deadline = pull_from(storm.registry, [](auto& request) { request.deadline = std::chrono::seconds(0); });
     CHECK(deadline.code() == "pull-timeout");
     CHECK(deadline.exit() == Exit::timeout);
+}
+
+TEST_CASE("M60 what a proxy may have said itself is not told as the registry's word") {
+    const auto told = [](int status, const std::string& words) {
+        FakeRegistry registry;
+        registry.add_image("v1", {plain_layer(big_tar())});
+        registry.intercept = [=](const FakeRequest& request) -> std::optional<FakeReply> {
+            if (request.target.find("/manifests/") == std::string::npos) {
+                return std::nullopt;
+            }
+            FakeReply reply;
+            reply.status = status;
+            reply.body = words;
+            return reply;
+        };
+        const std::string name = "127.0.0.1:" + std::to_string(registry.server().port());
+        ::setenv("http_proxy", ("http://" + name).c_str(), 1);
+        const Outcome outcome = pull_from(registry);
+        ::unsetenv("http_proxy");
+        std::string message = outcome.code() + ": " + outcome.message();
+        for (std::size_t at = 0; (at = message.find(name)) != std::string::npos;) {
+            message.replace(at, name.size(), "HOST");
+        }
+        return message;
+    };
+    const std::string words = R"({"errors":[{"code":"TOOMANYREQUESTS","message":"later"}]})";
+    CHECK(told(502, "<html>").find("registry-error: ") == 0);
+    CHECK(told(502, "<html>").find("the proxy HOST, or the registry HOST behind it, answered 502") != std::string::npos);
+    CHECK(told(403, "<html>").find("the proxy HOST, or the registry behind it, denies access") != std::string::npos);
+    CHECK(told(407, "").find("network: ") == 0);
+    CHECK(told(407, "").find("the proxy HOST answered 407 where an answer of the registry HOST was expected") != std::string::npos);
+    CHECK(told(503, words).find("the registry HOST answered 503") != std::string::npos);
+    CHECK(told(503, words).find("proxy") == std::string::npos);
 }
 
 }
