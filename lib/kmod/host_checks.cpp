@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/firmware.hpp"
+#include "kmod/parameters.hpp"
 #include "kmod/signature.hpp"
 
 namespace kmm::kmod {
@@ -96,6 +97,25 @@ std::vector<std::string> firmware_directories(const HostPaths& host, const std::
     return directories;
 }
 
+/// Values of the host's options that the kernel would refuse the module for. What the module does not know is ignored by the kernel, and
+/// texts with quotes inside are left to it.
+void check_host_options(const CheckInput& input, const std::string& name, const std::vector<HostOption>& options, Diagnostics& findings) {
+    const IndexedModule* module = input.index.find(name);
+    if (module == nullptr) return;
+    const auto given = name == normalise_name(input.wish.module) ? parameter_map(input.wish.parameters) : std::map<std::string, std::string>();
+    for (const auto& option : options) {
+        if (option.text.find('"') != std::string::npos || given.contains(option.text.substr(0, option.text.find('=')))) continue;
+        Diagnostics faults;
+        check_parameters(module->file, {option.text}, faults);
+        for (auto& fault : faults) {
+            if (fault.code != "bad-parameter") continue;
+            fault.message = fmt::format("{}: {}", base::escape(option.where), fault.message);
+            fault.hint = "correct that line on the node";
+            findings.push_back(std::move(fault));
+        }
+    }
+}
+
 void check_configuration(const CheckInput& input, Diagnostics& findings) {
     const ModprobeConfig& config = input.found.config;
     std::vector<std::string> names = input.found.order.names;
@@ -110,23 +130,24 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
                         fmt::format("module {} is blacklisted in {}{}", name, base::escape(it->second.where),
                                     counts ? "" : "; that keeps udev from loading it, and is no hindrance here"));
         }
-        if (const auto it = std::find_if(config.aliases.begin(), config.aliases.end(), [&](const auto& row) { return row.second.text != name && alias_fits(row.first, name); });
-            it != config.aliases.end()) {
+        for (const auto& alias : config.aliases) {
+            if (alias.module == name || !alias_fits(alias.pattern, name)) continue;
             add_finding(findings, Severity::warning, "host-alias",
-                        fmt::format("{} makes {} an alias of module {}, which modprobe would load; here it is the module of that name", base::escape(it->second.where), name,
-                                    base::escape(it->second.text)),
+                        fmt::format("{} makes {} an alias of module {}, which modprobe would load; here it is the module of that name", base::escape(alias.where), name,
+                                    base::escape(alias.module)),
                         "remove that line on the node if it is not meant");
         }
-        if (const auto it = config.install.find(name); it != config.install.end()) {
+        if (const HostCommand* command = command_for(config.install, name)) {
             const bool ignored = input.wish.install_commands == InstallCommands::ignore;
             add_finding(findings, ignored ? Severity::warning : Severity::error, "install-command",
-                        fmt::format("{} wants '{}' to be run instead of loading module {}; commands are never run", base::escape(it->second.where), base::escape(it->second.text), name),
+                        fmt::format("{} wants '{}' to be run instead of loading module {}; commands are never run", base::escape(command->where), base::escape(command->text), name),
                         ignored ? "" : "remove that line on the node, or say --ignore-install in modprobe.args.load");
         }
         if (const auto it = config.options.find(name); it != config.options.end()) {
             std::string text;
             for (const auto& option : it->second) text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", base::escape(option.text), base::escape(option.where));
             add_finding(findings, Severity::warning, "host-options", fmt::format("module {} gets options of this host: {}", name, text));
+            check_host_options(input, name, it->second, findings);
         }
     }
 }

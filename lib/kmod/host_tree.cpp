@@ -39,7 +39,7 @@ ContextPtr new_context(const std::string& directory) {
     return context;
 }
 
-HostModule facts_of(kmod_module* module) {
+HostModule facts_of(const kmod_module* module) {
     HostModule facts;
     facts.name = kmod_module_get_name(module);
     if (const char* path = kmod_module_get_path(module)) facts.path = path;
@@ -76,26 +76,38 @@ HostModule facts_of_path(kmod_ctx* context, const std::string& path) {
     return facts_of(raw);
 }
 
-std::optional<HostNeed> from_index(kmod_ctx* context, const std::string& name) {
-    kmod_list* list = nullptr;
-    if (kmod_module_new_from_lookup(context, name.c_str(), &list) < 0 || list == nullptr) return std::nullopt;
-    const ModulePtr module(kmod_module_get_module(list));
-    kmod_module_unref_list(list);
-    if (normalise_name(kmod_module_get_name(module.get())) != name) return std::nullopt;  // an alias of something else
+HostNeed need_of(const kmod_module* module) {
     HostNeed need;
-    if (kmod_module_get_path(module.get()) == nullptr) {
+    if (kmod_module_get_path(module) == nullptr) {
         need.builtin = true;
         return need;
     }
     kmod_list* entry = nullptr;
-    kmod_list* dependencies = kmod_module_get_dependencies(module.get());
+    kmod_list* dependencies = kmod_module_get_dependencies(module);
     kmod_list_foreach(entry, dependencies) {
         const ModulePtr dependency(kmod_module_get_module(entry));
         if (kmod_module_get_path(dependency.get()) != nullptr) need.modules.push_back(facts_of(dependency.get()));
     }
     kmod_module_unref_list(dependencies);
-    need.modules.push_back(facts_of(module.get()));
+    need.modules.push_back(facts_of(module));
     return need;
+}
+
+/// What the index has for `name`, a module or an alias.
+std::vector<ModulePtr> looked_up(kmod_ctx* context, const std::string& name) {
+    std::vector<ModulePtr> modules;
+    kmod_list* list = nullptr;
+    if (kmod_module_new_from_lookup(context, name.c_str(), &list) < 0) return modules;
+    kmod_list* entry = nullptr;
+    kmod_list_foreach(entry, list) modules.emplace_back(kmod_module_get_module(entry));
+    kmod_module_unref_list(list);
+    return modules;
+}
+
+std::optional<HostNeed> from_index(kmod_ctx* context, const std::string& name) {
+    const auto modules = looked_up(context, name);
+    if (modules.empty() || normalise_name(kmod_module_get_name(modules.front().get())) != name) return std::nullopt;  // an alias of something else
+    return need_of(modules.front().get());
 }
 
 /// Calls `body` with each module file below `directory` until it returns false. Unreadable directories are skipped.
@@ -165,6 +177,14 @@ std::optional<HostNeed> find_host_module(const std::string& directory, const std
     collect_by_name(files, context.get(), wanted, seen, need);
     if (need.modules.empty()) return std::nullopt;
     return need;
+}
+
+std::vector<std::string> host_modules_with_alias(const std::string& directory, const std::string& alias) {
+    std::vector<std::string> names;
+    if (directory.empty()) return names;
+    const ContextPtr context = new_context(directory);
+    for (const auto& module : looked_up(context.get(), alias)) names.push_back(normalise_name(kmod_module_get_name(module.get())));
+    return names;
 }
 
 std::optional<HostModule> reference_module(const std::string& directory) {

@@ -36,6 +36,9 @@ struct HostNeed {
 /// their depends=. Errors: io.
 [[nodiscard]] std::optional<HostNeed> find_host_module(const std::string& directory, const std::string& name);
 
+/// The modules that the host's index has under `alias`, as a softdep may name them; empty without an index.
+[[nodiscard]] std::vector<std::string> host_modules_with_alias(const std::string& directory, const std::string& alias);
+
 /// Facts of some module of the tree that belongs to the kernel itself: the reference for vermagic and symbol versions.
 /// nullopt when the tree has none.
 [[nodiscard]] std::optional<HostModule> reference_module(const std::string& directory);

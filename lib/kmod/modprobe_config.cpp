@@ -44,20 +44,20 @@ void take_line(const std::vector<std::string>& words, const std::string& where, 
     if (words[0] == "blacklist") {
         config.blacklist.emplace(name, HostOption{name, where});
     } else if (words[0] == "alias") {
-        if (words.size() > 2) config.aliases.emplace(words[1], HostOption{normalise_name(words[2]), where});
+        if (words.size() > 2) config.aliases.push_back({words[1], normalise_name(words[2]), where});
     } else if (words[0] == "options") {
         for (std::size_t i = 2; i < words.size(); ++i) config.options[name].push_back({words[i], where});
     } else if (words[0] == "install") {
-        config.install.emplace(name, HostOption{rest_of(words, 2), where});
+        config.install.push_back({words[1], rest_of(words, 2), where});
     } else if (words[0] == "remove") {
-        config.remove.emplace(name, HostOption{rest_of(words, 2), where});
+        config.remove.push_back({words[1], rest_of(words, 2), where});
     } else if (words[0] == "softdep") {
         std::map<std::string, std::vector<std::string>>* list = nullptr;
         for (std::size_t i = 2; i < words.size(); ++i) {
             if (words[i].ends_with(':')) {
                 list = words[i] == "pre:" ? &config.soft_pre : words[i] == "post:" ? &config.soft_post : nullptr;
             } else if (list != nullptr) {
-                (*list)[name].push_back(normalise_name(words[i]));
+                (*list)[words[1]].push_back(normalise_name(words[i]));
             }
         }
     }
@@ -120,7 +120,20 @@ void take_command_line(const HostPaths& host, ModprobeConfig& config) {
 
 }  // namespace
 
-bool alias_fits(const std::string& alias, const std::string& name) { return ::fnmatch(normalise_name(alias).c_str(), normalise_name(name).c_str(), 0) == 0; }
+bool alias_fits(const std::string& alias, const std::string& name) {
+    std::string pattern = alias;
+    bool in_set = false;  // there - is a range, as libkmod's underscores() has it
+    for (char& c : pattern) {
+        if (c == '[' || c == ']') in_set = c == '[';
+        if (c == '-' && !in_set) c = '_';
+    }
+    return ::fnmatch(pattern.c_str(), normalise_name(name).c_str(), 0) == 0;
+}
+
+const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name) {
+    const auto it = std::find_if(commands.begin(), commands.end(), [&](const HostCommand& command) { return alias_fits(command.pattern, name); });
+    return it == commands.end() ? nullptr : &*it;
+}
 
 ModprobeConfig read_modprobe_config(const HostPaths& host) {
     const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();

@@ -31,6 +31,35 @@ constexpr std::string_view k_namespace = "__kstrtabns_";
         .hint("rebuild the module for this kernel and architecture, and build the image again");
 }
 
+/// What bytes without ELF magic are instead, ": TEXT" for the end of a message; "" if they look like nothing known. Packed modules come here
+/// unpacked.
+std::string other_content(std::string_view bytes) {
+    static constexpr std::string_view lzma("\x5d\0\0", 3);
+    static constexpr std::pair<std::string_view, std::string_view> known[] = {
+        {lzma, "it is lzma data; modules are packed as xz, zstd or gzip"},
+        {"LZIP", "it is lzip data; modules are packed as xz, zstd or gzip"},
+        {"BZh", "it is bzip2 data; modules are packed as xz, zstd or gzip"},
+        {"\x04\x22\x4d\x18", "it is lz4 data; modules are packed as xz, zstd or gzip"},
+        {"\xfd\x37zXZ", "it is packed twice, within is xz data"},
+        {"\x28\xb5\x2f\xfd", "it is packed twice, within is zstd data"},
+        {"\x1f\x8b", "it is packed twice, within is gzip data"},
+        {"PK\x03\x04", "it is a zip archive"},
+        {"!<arch>\n", "it is an archive of ar"},
+        {"MZ", "it is a program of Windows or EFI"},
+        {"#!", "it is a script"},
+        {"version https://git-lfs.", "it is a pointer of Git LFS: the file itself was never fetched"},
+    };
+    for (const auto& [magic, text] : known) {
+        if (bytes.starts_with(magic)) return fmt::format(": {}", text);
+    }
+    constexpr std::size_t tar_magic = 257;
+    if (bytes.size() > tar_magic && bytes.substr(tar_magic).starts_with("ustar")) return ": it is a tar archive";
+    if (bytes.find_first_not_of('\0') == std::string_view::npos) return ": it is all zero bytes";
+    const std::string head = base::to_lower(base::trim(bytes.substr(0, 64)));
+    if (head.starts_with("<!doctype html") || head.starts_with("<html")) return ": it is a web page";
+    return {};
+}
+
 /// Copies a structure out of the bytes; alignment in the file does not matter.
 template <typename T>
 std::optional<T> read_at(std::string_view bytes, std::uint64_t offset) {
@@ -93,7 +122,7 @@ private:
     void read_header() {
         if (bytes_.empty()) refuse(file_, "the file is empty");
         if (bytes_.size() > k_bytes_max) refuse(file_, fmt::format("{} is more than 512 MiB", base::format_bytes(bytes_.size())));
-        if (!bytes_.starts_with(std::string_view(ELFMAG, SELFMAG))) refuse(file_, "no ELF magic");
+        if (!bytes_.starts_with(std::string_view(ELFMAG, SELFMAG))) refuse(file_, "no ELF magic" + other_content(bytes_));
         if (bytes_.size() < EI_NIDENT) refuse(file_, "the ELF header is cut off");
         const auto elf_class = static_cast<unsigned char>(bytes_[EI_CLASS]);
         if (elf_class != ELFCLASS64) {

@@ -161,8 +161,9 @@ private:
             for (const auto& value : module->file.info_all("softdep")) {
                 for (const auto& pre : soft_names(value, "pre:")) add_soft(name, pre, list);
             }
-            if (const auto it = extras_.soft_pre.find(name); it != extras_.soft_pre.end()) {
-                for (const auto& pre : it->second) add_soft(name, pre, list);
+            for (const auto& [pattern, names] : extras_.soft_pre) {
+                if (!alias_fits(pattern, name)) continue;
+                for (const auto& pre : names) add_soft(name, pre, list);
             }
         }
         return list;
@@ -177,8 +178,14 @@ private:
                 for (auto& post : soft_names(value, "post:")) after.push_back(std::move(post));
             }
         }
-        if (const auto it = extras_.soft_post.find(name); it != extras_.soft_post.end()) after.insert(after.end(), it->second.begin(), it->second.end());
-        for (const auto& post : after) {
+        for (const auto& [pattern, names] : extras_.soft_post) {
+            if (alias_fits(pattern, name)) after.insert(after.end(), names.begin(), names.end());
+        }
+        std::vector<std::string> meant;
+        for (const auto& wish : after) {
+            for (auto& post : meant_by(wish)) meant.push_back(std::move(post));
+        }
+        for (const auto& post : meant) {
             if (index_.find(post) == nullptr) {
                 if (std::find(result_.soft_post.begin(), result_.soft_post.end(), post) == result_.soft_post.end()) result_.soft_post.push_back(post);
             } else if (std::any_of(path_.begin(), path_.end(), [&](const std::string& open) { return needs_hard(post, open); })) {
@@ -189,11 +196,20 @@ private:
         }
     }
 
-    void add_soft(const std::string& name, const std::string& pre, std::vector<std::string>& list) {
-        if (index_.find(pre) == nullptr) {
-            if (std::find(result_.soft.begin(), result_.soft.end(), pre) == result_.soft.end()) result_.soft.push_back(pre);
-        } else if (!needs_hard(pre, name)) {
-            list.push_back(pre);
+    /// A softdep names a module or an alias, which may be that of several (libkmod looks it up as modprobe's argument).
+    [[nodiscard]] std::vector<std::string> meant_by(const std::string& wish) const {
+        if (index_.find(wish) != nullptr) return {wish};
+        auto names = index_.with_alias(wish);
+        return names.empty() ? std::vector<std::string>{wish} : names;
+    }
+
+    void add_soft(const std::string& name, const std::string& wish, std::vector<std::string>& list) {
+        for (const auto& pre : meant_by(wish)) {
+            if (index_.find(pre) == nullptr) {
+                if (std::find(result_.soft.begin(), result_.soft.end(), pre) == result_.soft.end()) result_.soft.push_back(pre);
+            } else if (!needs_hard(pre, name)) {
+                list.push_back(pre);
+            }
         }
     }
 

@@ -128,6 +128,19 @@ private:
         }
     }
 
+    /// Puts the host's modules in the place of their aliases.
+    void resolve_aliases(std::vector<std::string>& names) const {
+        std::vector<std::string> meant;
+        for (const auto& name : names) {
+            auto modules = live_module(host_, name) || find_host_module(directory_, name) ? std::vector<std::string>() : host_modules_with_alias(directory_, name);
+            if (modules.empty()) modules.push_back(name);
+            for (auto& module : modules) {
+                if (std::find(meant.begin(), meant.end(), module) == meant.end()) meant.push_back(std::move(module));
+            }
+        }
+        names = std::move(meant);
+    }
+
     void resolve_external() {
         std::set<std::string> seen;
         auto& names = out_.order.external;  // what is required comes first, so that it is not taken for optional
@@ -151,6 +164,8 @@ private:
                 out_.host_modules.push_back(module);
             }
         }
+        resolve_aliases(out_.order.soft);
+        resolve_aliases(out_.order.soft_post);
         for (const auto& name : out_.order.soft) {
             if (live_module(host_, name)) continue;
             const auto need = find_host_module(directory_, name);

@@ -158,10 +158,10 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
     ModuleReport main_report;
     const ModprobeConfig config = read_modprobe_config(machine.host);
     for (const auto& name : order) {
-        const auto it = config.remove.find(name);
-        if (it == config.remove.end() || !live_module(machine.host, name)) continue;
-        report.warnings.push_back(fmt::format("remove-command: {} wants '{}' to be run instead of unloading module {}; commands are never run", base::escape(it->second.where),
-                                              base::escape(it->second.text), name));
+        const HostCommand* command = command_for(config.remove, name);
+        if (command == nullptr || !live_module(machine.host, name)) continue;
+        report.warnings.push_back(fmt::format("remove-command: {} wants '{}' to be run instead of unloading module {}; commands are never run", base::escape(command->where),
+                                              base::escape(command->text), name));
     }
     if (wish.force.any()) report.warnings.push_back(fmt::format("forced: module {} is unloaded by force, as confirmed", main));
     std::vector<std::string> gone;

@@ -6,7 +6,7 @@ Usage: worker_case.py CASE.json COMMAND...     in the current directory; makes .
 
 CASE.json (all optional):
   host     {"release", "tainted", "live": {NAME: {"srcversion", "taint", "refcnt", "holders": [..], "state", ...}},
-            "files": {PATH: TEXT}, "modules": [KO...] of the host's own tree}
+            "files": {PATH: TEXT}, "modules": [KO...] of the host's own tree, "depmod": true for its index}
   image    {"repository", "tag", "kernel", "root" ("opt/"), "modules": [KO...], "files": {PATH: TEXT}}
            KO = {"name", "file", "srcversion", "vermagic", "depends", "modinfo": [..], "undefined": [..], "exported": [..],
                  "machine", "bytes", "compress": "gzip" or "xz", "signer", "tampered"}; "links": {PATH: TARGET} in the image
@@ -126,6 +126,8 @@ def make_host(root, spec):
         put(root / f"lib/modules/{release}/kernel" / ko.get("file", ko["name"] + ".ko"), make_ko(ko))
     for path, text in spec.get("files", {}).items():
         put(root / path, text)
+    if spec.get("depmod"):
+        subprocess.run([shutil.which("depmod", path="/usr/sbin:/sbin:/usr/bin"), "-b", root, release], check=True, capture_output=True)
 
 
 def make_image(spec):

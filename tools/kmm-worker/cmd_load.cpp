@@ -252,8 +252,8 @@ void refuse_alias(const Job& job) {
     const std::string& name = job.config.modprobe.module_name;
     if (kmod::live_module(job.host, name)) return;
     std::vector<std::string> having;
-    for (const auto& [alias, module] : kmod::read_modprobe_config(job.host).aliases) {
-        if (kmod::alias_fits(alias, name)) having.push_back(module.text);
+    for (auto& alias : kmod::read_modprobe_config(job.host).aliases) {
+        if (kmod::alias_fits(alias.pattern, name)) having.push_back(std::move(alias.module));
     }
     try {
         const std::string copied = std::getenv("KUBERNETES_SERVICE_HOST") == nullptr ? std::string() : copied_modules(job);

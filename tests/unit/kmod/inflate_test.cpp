@@ -59,6 +59,30 @@ TEST_CASE("a zstd window of 2 GiB is over the limit, not damage") {
     CHECK(kmod::plain_module(unhex("28b52ffd0058090000") + "x", "a") == "x");
 }
 
+TEST_CASE("what is no module is told by its name") {
+    const auto told = [](const std::string& bytes) {
+        try {
+            (void)kmod::parse_module(bytes, "a.ko");
+        } catch (const Error& error) {
+            CHECK(error.code() == "module-format");
+            const std::string& text = error.message();
+            return text.substr(std::min(text.find("no ELF magic"), text.size()));
+        }
+        return std::string("ok");
+    };
+    CHECK(told(unhex("5d00008000ffffffffffffffff00") + "rest") == "no ELF magic: it is lzma data; modules are packed as xz, zstd or gzip");
+    CHECK(told("BZh91AY&SY") == "no ELF magic: it is bzip2 data; modules are packed as xz, zstd or gzip");
+    CHECK(told(unhex("04224d18") + "x") == "no ELF magic: it is lz4 data; modules are packed as xz, zstd or gzip");
+    CHECK(told(unhex("fd377a585a0000")) == "no ELF magic: it is packed twice, within is xz data");
+    CHECK(told("version https://git-lfs.github.com/spec/v1\noid sha256:00\n") == "no ELF magic: it is a pointer of Git LFS: the file itself was never fetched");
+    CHECK(told("!<arch>\nx") == "no ELF magic: it is an archive of ar");
+    CHECK(told(std::string(257, 'n') + "ustar") == "no ELF magic: it is a tar archive");
+    CHECK(told(std::string(4096, '\0')) == "no ELF magic: it is all zero bytes");
+    CHECK(told("\n<!DOCTYPE HTML><title>403") == "no ELF magic: it is a web page");
+    CHECK(told("#!/bin/sh\n") == "no ELF magic: it is a script");
+    CHECK(told("anything else") == "no ELF magic");
+}
+
 TEST_CASE("an image with compressed modules is indexed by the plain ones") {
     sys::TempDir directory("kmm-inflate-");
     put(directory.path() + "/demo.ko.gz", k_gzip);

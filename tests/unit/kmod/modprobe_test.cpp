@@ -71,7 +71,7 @@ TEST_CASE("options beside a module name") {
 
 TEST_CASE("the host's modprobe.d and command line") {
     FakeHost host;
-    put(host.paths.etc + "/modprobe.d/a.conf", "# options demo no=1\noptions demo answer=7 \\\n  who=\"a b\"\nblacklist other-one\ninstall dep /bin/false\nsoftdep demo pre: x-y z post: late\nalias nick-* demo\nalias lost\n");
+    put(host.paths.etc + "/modprobe.d/a.conf", "# options demo no=1\noptions demo answer=7 \\\n  who=\"a b\"\nblacklist other-one\ninstall dep /bin/false\nsoftdep demo pre: x-y z post: late\nalias nick-* demo\nremove vendor-* /bin/true\nremove vendor-net /bin/false\nalias lost\n");
     put(host.directory.path() + "/usr/lib/modprobe.d/a.conf", "options demo hidden=1\n");
     put(host.directory.path() + "/lib/modprobe.d/b.conf", "options demo from=lib\nnonsense\n");
     put(host.paths.proc + "/cmdline", "quiet root=/dev/sda1 demo.level=3 modprobe.blacklist=p,q module_blacklist=k -- demo.not=1\n");
@@ -82,11 +82,18 @@ TEST_CASE("the host's modprobe.d and command line") {
     CHECK(config.blacklist.at("other_one").where == "/etc/modprobe.d/a.conf:4");
     CHECK(config.blacklist.contains("p"));
     CHECK(config.kernel_blacklist == std::set<std::string>{"k"});
-    CHECK(config.install.at("dep").text == "/bin/false");
+    REQUIRE(kmod::command_for(config.install, "dep") != nullptr);
+    CHECK(kmod::command_for(config.install, "dep")->text == "/bin/false");
+    CHECK(kmod::command_for(config.install, "demo") == nullptr);
+    REQUIRE(kmod::command_for(config.remove, "vendor_net") != nullptr);  // the first line that fits
+    CHECK(kmod::command_for(config.remove, "vendor_net")->where == "/etc/modprobe.d/a.conf:8");
     REQUIRE(config.aliases.size() == 1);
-    CHECK(config.aliases.at("nick-*").text == "demo");
+    CHECK(config.aliases[0].pattern == "nick-*");
+    CHECK(config.aliases[0].module == "demo");
     CHECK(kmod::alias_fits("nick-*", "nick_1"));
     CHECK_FALSE(kmod::alias_fits("nick-*", "demo"));
+    CHECK(kmod::alias_fits("net-pf-[3-5]", "net_pf_4"));
+    CHECK_FALSE(kmod::alias_fits("net-pf-[3-5]", "net-pf-6"));
     CHECK(config.soft_pre.at("demo") == Words{"x_y", "z"});
     CHECK(kmod::effective_parameters(config, "demo", {"answer=8"}) == "who=\"a b\" from=lib level=3 answer=8");
     CHECK(kmod::effective_parameters(config, "dep", {}).empty());

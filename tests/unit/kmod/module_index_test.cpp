@@ -164,6 +164,25 @@ TEST_CASE("load order") {
         CHECK(order.soft == Names{"missing"});
         CHECK(order.optional == std::set<std::string>{"helper", "later"});
     }
+    SUBCASE("softdeps name aliases, too, and all that have them are meant") {
+        Image other;
+        KoSpec spec;
+        spec.name = "soft";
+        spec.modinfo = {"softdep=pre: any-sum post: any-late", "alias=any_sum"};
+        other.add("soft.ko", spec);
+        for (const char* name : {"sum_a", "sum_b", "late"}) {
+            spec.name = name;
+            spec.modinfo = {name == std::string("late") ? "alias=any_late" : "alias=any-*m"};
+            other.add(std::string(name) + ".ko", spec);
+        }
+        const auto order = other.index().order("soft", {});
+        CHECK(order.names == Names{"sum_a", "sum_b", "soft", "late"});
+        CHECK(order.soft.empty());
+        CHECK(order.optional == std::set<std::string>{"late", "sum_a", "sum_b"});
+        other.add("wild");
+        const auto patterned = other.index().order("wild", {}, {{}, {{"w[a-j]ld", {"late"}}}, {{"wil[!d]", {"sum_a"}}}});
+        CHECK(patterned.names == Names{"late", "wild"});
+    }
     SUBCASE("what softdeps want after a dependency, as modprobe has it") {
         Image other;
         KoSpec spec;
