@@ -145,7 +145,7 @@ struct Run {
     std::string resumed_in;          ///< state of the run when it was last resumed
     std::optional<Rollback> rollback;  ///< set once an abort was begun
     std::vector<NodeRecord> nodes;   ///< in walk order
-    value::Node header;              ///< the header as read, unknown members included
+    value::Node extra;               ///< members of the header that this program does not know, kept
     std::uint64_t events = 0;        ///< entries replayed
 
     [[nodiscard]] const NodeRecord* find(std::string_view name) const noexcept;

@@ -255,8 +255,7 @@ value::Node encode(const Run& run) {
     auto nodes = value::Node::sequence();
     for (const auto& node : run.nodes) nodes.push_back(encode(node));
     tree.set("nodes", std::move(nodes));
-    for (const auto& member : run.header.members())
-        if (unknown_member(member.key)) tree.set(member.key, member.value);
+    for (const auto& member : run.extra.members()) tree.set(member.key, member.value);
     return tree;
 }
 
@@ -292,7 +291,8 @@ Run decode_run(const value::Node& node) {
                                      {"moduleName", run.module_name},
                                      {"toVersion", run.is_apply() ? run.module_name : run.to_version}})
         if (text.empty()) throw Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
-    run.header = node;
+    for (const auto& member : node.members())
+        if (unknown_member(member.key)) run.extra.set(member.key, member.value);
     return run;
 }
 

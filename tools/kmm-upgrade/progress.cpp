@@ -78,7 +78,7 @@ drive::Observer Progress::observer() {
 
 void Progress::seen(const upgrade::Event& event, const upgrade::Run& run, const std::string& time) {
     const std::lock_guard guard(mutex_);
-    run_ = run;
+    if (live_) run_ = run;  // else nothing is drawn of it
     if (context_.output == "jsonl") {
         auto tree = upgrade::encode(event);
         tree.set("time", time);
