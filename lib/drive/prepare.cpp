@@ -260,9 +260,10 @@ const api::Module& find_module(const api::Objects& objects, const std::string& n
         found = &module;
     }
     if (found != nullptr) return *found;
+    const auto elsewhere = std::find_if(objects.modules.begin(), objects.modules.end(), [&](const auto& module) { return module.meta.name == name; });
     throw Error(Exit::not_found, "module-not-found",
                 fmt::format("Module {} is not in the cluster", ns.empty() ? name : ns + "/" + name))
-        .hint(did_you_mean(name, names));
+        .hint(elsewhere == objects.modules.end() ? did_you_mean(name, names) : "did you mean " + elsewhere->full_name() + "?");
 }
 
 void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act) {

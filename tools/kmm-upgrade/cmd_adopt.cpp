@@ -117,6 +117,7 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
     Session::require_kinds(*store);
     auto* server = dynamic_cast<cluster::KubeStore*>(store.get());
     auto snapshot = store->read();
+    if (request.start.name.empty()) require_matches(snapshot.objects, request.start.ns, request.start.selector);
     if (server != nullptr) {
         add_lease_signs(server->client(), snapshot.objects, request.start.options.lease_namespace, request.signs);
         add_pod_signs(server->client(), request.signs);

@@ -58,19 +58,6 @@ std::vector<ApplyWork> choose(std::vector<ApplyWork> all, const std::vector<std:
     return all;
 }
 
-/// "Nothing to do" must not be the answer where -n or -l is misspelt. Errors: not_found "module-not-found", checks_failed "no-nodes".
-void require_matches(const api::Objects& objects, const std::string& ns, const cluster::Selector& selector) {
-    const auto known = api::module_namespaces(objects);
-    if (!ns.empty() && !known.empty() && !known.contains(ns)) {
-        const auto near = base::nearest(ns, std::vector<std::string>(known.begin(), known.end()));
-        throw Error(Exit::not_found, "module-not-found", fmt::format("no Module of namespace {} is in the cluster or on a node", base::escape(ns)))
-            .hint(near ? "did you mean " + *near + "?" : "kmm-plan show lists the Modules");
-    }
-    const auto matches = [&](const api::Node& node) { return selector.matches(node.meta.labels); };
-    if (!objects.nodes.empty() && std::none_of(objects.nodes.begin(), objects.nodes.end(), matches))
-        throw Error(Exit::checks_failed, "no-nodes", "no node is selected").hint("--selector leaves no node over");
-}
-
 std::string nodes_text(const std::vector<std::string>& names) {
     constexpr std::size_t k_named = 3;
     if (names.size() <= k_named) return base::join(names, ", ");

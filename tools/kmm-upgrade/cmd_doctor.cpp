@@ -10,6 +10,7 @@
 #include "cluster/kube_store.hpp"
 #include "cluster/plugin_store.hpp"
 #include "cluster/workloads.hpp"
+#include "kmm-upgrade/launch.hpp"
 #include "kmm-upgrade/mend.hpp"
 #include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -47,6 +48,7 @@ void examine_record(Session& session, const upgrade::Run& run, std::vector<Repai
                             fmt::format("the upgrade of {} to {} is in state {}, and no process is at work on it{}", run.module(), run.to_text(),
                                         run.state, upgrade::cordon_note(run)),
                             base::join(upgrade::next_commands(run), ", or: ")));
+    found.back().ns = run.module_namespace;
 }
 
 /// Worker Pods of kmm-upgrade that no run on this host has to do with.
@@ -68,6 +70,7 @@ void examine_pods(kube::Client& client, const std::string& lineage, std::vector<
                                 fmt::format("delete Pod {}/{}", ns, name),
                                 has_ended ? removal(client, kube::resources::k_pods, {ns, name}, pod.get_string({"metadata", "uid"}))
                                           : std::function<void()>()));
+        found.back().ns = ns;
     }
 }
 
@@ -104,6 +107,7 @@ void examine_lease(Session& session, kube::Client& client, const api::Module& mo
                                     throw Error(Exit::locked, "conflict", "it was changed meanwhile");
                                 lease.break_holder(was.holder);
                             }));
+    found.back().ns = module.meta.namespace_;
 }
 
 /// DaemonSets of one role and version of a Module, made before and after KMM renamed its label.
@@ -135,6 +139,7 @@ void examine_daemon_sets(kube::Client& client, const api::Module& module, std::v
                                 fmt::format("delete DaemonSet {} in {}", base::join(names, ", "), ns), [removals] {
                                     for (const auto& remove : removals) remove();
                                 }));
+        found.back().ns = ns;
     }
 }
 
@@ -146,6 +151,7 @@ Repair repair_of(plan::Finding finding, cluster::ClusterStore& store, cluster::W
     const auto& mend = finding.mend;
     repair.what = mend.text();
     repair.module = mend.module;
+    repair.ns = mend.namespace_.empty() ? mend.module.substr(0, mend.module.find('/')) : mend.namespace_;
     if (mend.kind == Kind::remove_labels)
         repair.act = [&store, labels = mend.labels] {
             for (const auto& label : labels)
@@ -205,6 +211,7 @@ Exit report(Session& session, const std::vector<Repair>& found, const std::optio
                 case Mended::none: return "no fix that is safe for certain";
                 case Mended::unnamed: return "lifted only by name: --uncordon " + repair.named;
                 case Mended::busy: return "the recorded upgrade of its Module has not ended";
+                case Mended::elsewhere: return "it is of the whole cluster, and --namespace was given";
             }
             return "";
         }();
@@ -223,6 +230,10 @@ Exit report(Session& session, const std::vector<Repair>& found, const std::optio
 Exit run_doctor(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
     auto choice = mend_choice_of(args, context);
+    const auto ns = args.get("namespace").value_or("");
+    if (choice) choice->ns = ns;
+    if (args.get("selector"))
+        throw Error(Exit::usage, "bad-value", "--selector is not for doctor: most of what is left behind is on no single node").hint("leave --selector out");
     const auto run = session.load();
     const bool goes_on = run && !upgrade::is_final_run_state(run->state);
     std::vector<Repair> found;
@@ -238,6 +249,7 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
     if (choice) session.lock_directory(*store, "doctor --fix");
     const auto workloads = cluster::workloads_of(*store);
     const auto snapshot = store->read();
+    require_matches(snapshot.objects, ns, {});
     for (const auto& diagnostic : snapshot.diagnostics)
         if (diagnostic.severity != Severity::note) found.push_back({diagnostic, "", {}});
     auto* server = dynamic_cast<cluster::KubeStore*>(store.get());
@@ -251,6 +263,7 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
             if (cluster::has_plugins(module)) examine_daemon_sets(*client, module, found);
         }
     }
+    if (!ns.empty()) std::erase_if(found, [&](const Repair& repair) { return !repair.ns.empty() && repair.ns != ns; });
     if (choice) require_cordons(*choice, found);
     return report(session, found, choice, store->describe());
 }

@@ -95,15 +95,21 @@ Exit tell(Session& session, const Story& story) {
 
 Exit run_history(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
-    const auto all = stories(session);
-    if (const auto wanted = args.positional("RUN"); !wanted.empty()) {
+    auto all = stories(session);
+    if (const auto ns = args.get("namespace"); ns && !all.empty()) {
+        std::erase_if(all, [&](const Story& story) { return story.run.module_namespace != *ns; });
+        if (all.empty())
+            throw Error(Exit::not_found, "history-not-found", fmt::format("no upgrade of namespace {} is recorded", base::escape(*ns)))
+                .hint("leave --namespace out for all runs");
+    }
+    if (const auto wanted = args.positional("RUN"); !args.positionals("RUN").empty()) {
         std::vector<std::string> ids;
         for (const auto& story : all) {
             if (story.id == wanted) return tell(session, story);
             ids.push_back(story.id);
         }
         const auto near = base::nearest(wanted, ids);
-        throw Error(Exit::not_found, "history-not-found", fmt::format("there is no run {} in the history", wanted))
+        throw Error(Exit::not_found, "history-not-found", fmt::format("there is no run '{}' in the history", base::escape(wanted)))
             .hint(near ? "did you mean " + *near + "?" : "kmm-upgrade history lists the runs");
     }
     auto items = value::Node::sequence();

@@ -26,6 +26,14 @@ struct LabelMove {
     [[nodiscard]] bool contradicts() const { return present && *present != version; }
 };
 
+Error node_unknown(const api::Objects& objects, const std::string& name) {
+    std::vector<std::string> names;
+    for (const auto& node : objects.nodes) names.push_back(node.meta.name);
+    const auto near = base::nearest(name, names);
+    return Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", base::escape(name)))
+        .hint(near ? "did you mean " + *near + "?" : "kmm-plan show lists them");
+}
+
 std::vector<LabelMove> moves_of(const api::Objects& objects, const drive::StartRequest& request) {
     std::vector<const api::Module*> modules;
     if (!request.name.empty()) modules.push_back(&drive::find_module(objects, request.ns, request.name));
@@ -34,7 +42,8 @@ std::vector<LabelMove> moves_of(const api::Objects& objects, const drive::StartR
             if (request.ns.empty() || module.meta.namespace_ == request.ns) modules.push_back(&module);
     for (const auto& name : request.nodes)
         if (std::none_of(objects.nodes.begin(), objects.nodes.end(), [&](const auto& node) { return node.meta.name == name; }))
-            throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", name)).hint("kmm-plan show lists them");
+            throw node_unknown(objects, name);
+    require_matches(objects, request.name.empty() ? request.ns : "", request.selector);
     std::vector<LabelMove> moves;
     for (const auto* module : modules) {
         const auto old_key = api::label_version_device_plugin(module->meta.namespace_, module->meta.name);
@@ -74,7 +83,8 @@ std::string text_of(const LabelMove& move) {
 Exit run_migrate(const cli::Args& args, cli::Context& context) {
     if (args.get("from-daemonset")) return run_takeover(args, context);
     if (args.flag("remove-daemonset"))
-        throw Error(Exit::usage, "missing-option", "--remove-daemonset needs --from-daemonset NAMESPACE/NAME, the one to remove");
+        throw Error(Exit::usage, "missing-option", "--remove-daemonset needs --from-daemonset NAMESPACE/NAME, the one to remove")
+            .hint("kmm-upgrade migrate NAMESPACE/NAME --from-daemonset NAMESPACE/NAME --remove-daemonset");
     Session session(args, context);
     drive::StartRequest request;
     take_module(args, request);

@@ -89,8 +89,9 @@ Exit watch(Session& session) {
 
 Exit run_show(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
-    if (args.flag("watch")) return watch(session);
     const auto run = session.load();
+    if (run) session.require_named(*run);
+    if (args.flag("watch")) return watch(session);
     if (!run) return show_idle(session);
     if (print_document(context, document(*run))) return Exit::ok;
     if (context.output == "name") {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/labels.hpp"
+#include "api/names.hpp"
 #include "base/text.hpp"
 #include "cluster/kube_store.hpp"
 #include "drive/fleet.hpp"
@@ -38,10 +39,16 @@ bool has_stop_hook(const Node& daemon_set) {
            });
 }
 
+/// Errors: usage "bad-value".
+void require_loader_name(const std::string& name) {
+    const auto slash = name.find('/');
+    if (slash != std::string::npos && api::is_dns1123_subdomain(name.substr(0, slash)) && api::is_dns1123_subdomain(name.substr(slash + 1))) return;
+    throw Error(Exit::usage, "bad-value", fmt::format("--from-daemonset is \"{}\", expected NAMESPACE/NAME", base::escape(name))).hint("kubectl get daemonsets -A");
+}
+
+/// `name` has passed require_loader_name.
 Loader find_loader(kube::Client& client, const std::string& name) {
     const auto slash = name.find('/');
-    if (slash == std::string::npos)
-        throw Error(Exit::usage, "bad-value", fmt::format("--from-daemonset is \"{}\", expected NAMESPACE/NAME", name)).hint("kubectl get daemonsets -A");
     Loader loader;
     loader.key = {name.substr(0, slash), name.substr(slash + 1)};
     const auto found = client.find(kube::resources::k_daemon_sets, loader.key);
@@ -156,10 +163,12 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
     take_module(args, request);
     take_walk_options(args, request);
     if (request.name.empty())
-        throw Error(Exit::usage, "missing-argument", "MODULE is missing: the Module that is to have what the DaemonSet has loaded");
+        throw Error(Exit::usage, "missing-argument", "MODULE is missing: the Module that is to have what the DaemonSet has loaded")
+            .hint("kmm-upgrade migrate NAMESPACE/NAME --from-daemonset NAMESPACE/NAME");
     const bool dry = args.flag("dry-run");
     const bool removes = args.flag("remove-daemonset");
     const auto name = args.get("from-daemonset").value_or("");
+    require_loader_name(name);
     const auto place = session.cluster_place("");
     session.choose_runner(request.options, place, Session::Age::fresh);
     if (request.options.runner == upgrade::k_runner_operator)

@@ -212,6 +212,18 @@ void take_walk_options(const cli::Args& args, drive::StartRequest& request) {
     sign_request(request);
 }
 
+void require_matches(const api::Objects& objects, const std::string& ns, const cluster::Selector& selector) {
+    const auto known = api::module_namespaces(objects);
+    if (!ns.empty() && !known.empty() && !known.contains(ns)) {
+        const auto near = base::nearest(ns, std::vector<std::string>(known.begin(), known.end()));
+        throw Error(Exit::not_found, "module-not-found", fmt::format("no Module of namespace {} is in the cluster or on a node", base::escape(ns)))
+            .hint(near ? "did you mean " + *near + "?" : "kmm-plan show lists the Modules");
+    }
+    const auto matches = [&](const api::Node& node) { return selector.matches(node.meta.labels); };
+    if (!objects.nodes.empty() && std::none_of(objects.nodes.begin(), objects.nodes.end(), matches))
+        throw Error(Exit::checks_failed, "no-nodes", "no node is selected").hint("--selector leaves no node over");
+}
+
 void require_free(const std::optional<upgrade::Run>& run) {
     if (!run || upgrade::is_final_run_state(run->state)) return;
     throw Error(Exit::paused, "run-exists",

@@ -41,6 +41,9 @@ void take_walk_options(const cli::Args& args, drive::StartRequest& request);
 void read_order(drive::StartRequest& request);
 void sign_request(drive::StartRequest& request);
 
+/// "Nothing to do" must not be the answer where -n or -l is misspelt. Errors: not_found "module-not-found", checks_failed "no-nodes".
+void require_matches(const api::Objects& objects, const std::string& ns, const cluster::Selector& selector);
+
 /// Refuses while another upgrade is recorded that has not ended. Errors: paused "run-exists".
 void require_free(const std::optional<upgrade::Run>& run);
 

@@ -15,6 +15,7 @@ const char* to_string(Mended mended) noexcept {
         case Mended::none: return "none";
         case Mended::unnamed: return "unnamed";
         case Mended::busy: return "busy";
+        case Mended::elsewhere: return "elsewhere";
     }
     return "";
 }
@@ -22,7 +23,10 @@ const char* to_string(Mended mended) noexcept {
 std::optional<MendChoice> mend_choice_of(const cli::Args& args, const cli::Context& context) {
     MendChoice choice;
     choice.yes = args.flag("yes");
-    for (auto& node : args.all("uncordon")) choice.uncordon.insert(std::move(node));
+    for (auto& node : args.all("uncordon")) {
+        if (node.empty()) throw Error(Exit::usage, "bad-value", "--uncordon is \"\", expected the name of a node").hint("leave it out to lift no cordon");
+        choice.uncordon.insert(std::move(node));
+    }
     if (!args.flag("fix")) {
         for (const auto* name : {"yes", "uncordon"})
             if (args.flag(name) || args.get(name))
@@ -45,6 +49,7 @@ void require_cordons(const MendChoice& choice, const std::vector<Repair>& repair
 
 Mended mend(Session& session, const Repair& repair, const MendChoice& choice, std::string& why) {
     if (!repair.act) return Mended::none;
+    if (!choice.ns.empty() && repair.ns != choice.ns) return Mended::elsewhere;
     if (!repair.named.empty() && !choice.uncordon.contains(repair.named)) return Mended::unnamed;
     if (!repair.module.empty() && repair.module == choice.open_module) return Mended::busy;
     if (session.stopped()) return Mended::declined;

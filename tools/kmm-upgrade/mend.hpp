@@ -19,16 +19,19 @@ struct Repair {
     std::string what;              ///< as "delete Pod ns/name", "" if nothing safe is known
     std::function<void()> act{};   ///< one guarded write, or a few; throws Error
     std::string named{};           ///< a node that has to be named with --uncordon, "" for none
+    std::string ns{};              ///< namespace that it is about, "" for none
     std::string module{};          ///< Module whose recorded upgrade must have ended before, "" for none
 };
 
 /// How it went: `none` has no safe fix, `unnamed` needs --uncordon NODE, `busy` waits for the recorded upgrade.
-enum class Mended { done, declined, failed, none, unnamed, busy };
+/// `elsewhere` is not of the namespace that was named.
+enum class Mended { done, declined, failed, none, unnamed, busy, elsewhere };
 [[nodiscard]] const char* to_string(Mended mended) noexcept;
 
 struct MendChoice {
     bool yes = false;                ///< --yes: nobody is asked
     std::set<std::string> uncordon;  ///< --uncordon
+    std::string ns;                  ///< -n, "" for all
     std::string open_module;         ///< of a recorded upgrade that goes on, "" for none
 };
 

@@ -112,8 +112,18 @@ std::optional<upgrade::Run> Session::load() {
     return run;
 }
 
+void Session::require_named(const upgrade::Run& run) const {
+    const auto ns = args_.get("namespace");
+    if (!ns || *ns == run.module_namespace) return;
+    throw Error(Exit::not_found, "no-run", fmt::format("the upgrade recorded in {} is of {}, none of namespace {}", directory_.path(), run.module(), base::escape(*ns)))
+        .hint("leave --namespace out, or name another record with --state-dir");
+}
+
 upgrade::Run Session::must_load() {
-    if (auto run = load()) return *run;
+    if (auto run = load()) {
+        require_named(*run);
+        return *run;
+    }
     throw Error(Exit::not_found, "no-run", fmt::format("no upgrade is recorded in {}", directory_.path()))
         .hint("kmm-upgrade start module MODULE --to VERSION, or name the record with --state-dir");
 }

@@ -33,7 +33,9 @@ public:
 
     /// Reads the record; warnings go to standard error. Errors: as StateDir::open and load; nullopt when idle.
     [[nodiscard]] std::optional<upgrade::Run> load();
-    /// As load. Errors: also not_found "no-run".
+    /// That -n, if it is given, is the namespace of the run's Module. Errors: not_found "no-run".
+    void require_named(const upgrade::Run& run) const;
+    /// As load and require_named. Errors: also not_found "no-run".
     [[nodiscard]] upgrade::Run must_load();
     /// Takes the lock for `operation`, if the session does not have it; released with the session. Errors: locked.
     void lock(const std::string& operation);
