@@ -89,7 +89,7 @@ std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Mo
     for (const auto& name : request.nodes)
         if (std::find(known.begin(), known.end(), name) == known.end())
             throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", name))
-                .hint(did_you_mean(name, known));
+                .hint(name.find(',') == std::string::npos ? did_you_mean(name, known) : "give --node once for each node");
     const auto tolerations = plan::loader_tolerations(module);
     std::vector<std::string> chosen;
     std::vector<std::string> refused;

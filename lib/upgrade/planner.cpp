@@ -156,7 +156,8 @@ Decision next_of_stage(const Run& run, const std::set<std::string>& in_flight, c
     if (failed != nullptr) return move(run, EventKind::failed, stage.step, stage.failed, failed->name + ": " + failed->reason);
     if (std::all_of(run.nodes.begin(), end, [](const NodeRecord& node) { return is_final_node_state(node.state); }))
         return move(run, EventKind::done, stage.step, stage.done);
-    return pause("pause-after", fmt::format("{} nodes since the last stop, as --pause-after asks", run.options.pause_after));
+    const auto nodes = run.options.pause_after == 1 ? std::string("1 node") : fmt::format("{} nodes", run.options.pause_after);
+    return pause("pause-after", nodes + " since the last stop, as --pause-after asks");
 }
 
 bool has_canary(const Run& run) {
@@ -223,7 +224,8 @@ Decision next_steps(const Run& run, const std::set<std::string>& in_flight) {
     }
     if (run.state == "upgraded-canary") {
         if (run.resumed_in == run.state) return move(run, EventKind::intent, "nodes", "upgrading-nodes");
-        return pause("canary", fmt::format("the first {} nodes are done, as --canary asks", run.options.canary));
+        const auto first = run.options.canary == 1 ? std::string("node is") : fmt::format("{} nodes are", run.options.canary);
+        return pause("canary", fmt::format("the first {} done, as --canary asks", first));
     }
     if (run.state == "upgraded-nodes") return move(run, EventKind::done, "complete", "upgrade-complete");
     const auto failed = std::find_if(run.nodes.begin(), run.nodes.end(),
