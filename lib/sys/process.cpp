@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -28,6 +29,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds k_term_grace{2000};
 constexpr int k_ask_again_ms = 1000;
+constexpr std::chrono::milliseconds k_group_poll{20};
 /// A grandchild may keep the pipes open (an ssh master); we wait this long for the rest of the child's own output.
 constexpr std::chrono::milliseconds k_drain_grace{200};
 
@@ -98,6 +100,22 @@ std::string find_in_path(const std::string& program) {
     }
     throw Error(Exit::not_found, "command-not-found", "command " + program + " not found in PATH (" + path + ")")
         .hint("install the package that has " + program + ", or add its directory to PATH");
+}
+
+/// Why `program` could not be started.
+Error start_error(const std::string& program, int number) {
+    if (number == ENOENT && ::access(program.c_str(), F_OK) == 0) {
+        return Error(Exit::not_found, "command-not-found", "command " + program + " cannot be run: it is there, and the interpreter that it names is not")
+            .hint("correct its first line, or install that interpreter");
+    }
+    if (number == ENOENT) {
+        return Error(Exit::not_found, "command-not-found", "command " + program + " not found");
+    }
+    Error error = from_errno(number, "cannot start " + program);
+    if (number == ENOEXEC) {
+        error.hint("a script needs a first line as #!/bin/sh; no shell is called for it");
+    }
+    return error;
 }
 
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& extra) {
@@ -238,10 +256,24 @@ public:
             }
         }
         lines_.finish();
+        if (result_.timed_out || result_.cancelled) {
+            end_group();
+        }
         return std::move(result_);
     }
 
 private:
+    /// What the child has started gets SIGTERM with it, its time to end, and then SIGKILL as well.
+    void end_group() const {
+        const auto is_left = [&] { return spec_.new_session && ::kill(-group_, 0) == 0; };
+        for (const SteadyClock::time_point end = SteadyClock::now() + k_term_grace; is_left(); std::this_thread::sleep_for(k_group_poll)) {
+            if (SteadyClock::now() >= end) {
+                ::kill(-group_, SIGKILL);
+                return;
+            }
+        }
+    }
+
     void start() {
         if (spec_.argv.empty()) {
             throw bug("run_process without a command");
@@ -267,6 +299,7 @@ private:
             throw from_errno(saved, "cannot start " + program);
         }
         pid_ = pid;
+        group_ = pid;
         report.write_end.reset();
         int child_errno = 0;
         ssize_t got = 0;
@@ -275,8 +308,7 @@ private:
         } while (got < 0 && errno == EINTR);
         if (got == static_cast<ssize_t>(sizeof child_errno)) {
             reap();
-            throw child_errno == ENOENT ? Error(Exit::not_found, "command-not-found", "command " + program + " not found")
-                                        : from_errno(child_errno, "cannot start " + program);
+            throw start_error(program, child_errno);
         }
         pid_fd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
         if (!pid_fd_) {
@@ -386,6 +418,7 @@ private:
     LineFeed lines_;
     ProcessResult result_;
     pid_t pid_ = -1;
+    pid_t group_ = -1;  ///< stays when the child itself is gone
     Fd pid_fd_, in_, out_, err_;
     std::size_t fed_ = 0;
 };
@@ -395,6 +428,14 @@ private:
 ProcessResult run_process(const ProcessSpec& spec) {
     const SigpipeBlock block;
     return Child(spec).run();
+}
+
+Error replace_process(const std::vector<std::string>& argv) {
+    const std::string program = find_in_path(argv.front());
+    std::vector<std::string> words = argv;
+    std::vector<char*> pointers = pointers_to(words);
+    (void)::execv(program.c_str(), pointers.data());
+    return start_error(program, errno);
 }
 
 void require_program(const std::string& program) {

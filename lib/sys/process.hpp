@@ -11,13 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
+
 namespace kmm::sys {
 
 struct ProcessSpec {
     std::vector<std::string> argv;             ///< argv[0] is looked up in PATH
     std::string stdin_text;                    ///< fed completely, then closed
     std::vector<std::pair<std::string, std::string>> extra_env;
-    std::optional<std::chrono::milliseconds> timeout;  ///< then SIGTERM, after 2 s SIGKILL
+    std::optional<std::chrono::milliseconds> timeout;  ///< then SIGTERM, after 2 s SIGKILL, for all that it has started in its session
     std::function<bool()> cancelled;           ///< optional, asked once a second and after signals: true ends it as the timeout does
     std::size_t output_max = 16U << 20U;       ///< bytes kept of each stream; the rest is read and dropped
     std::function<void(std::string_view)> on_stderr_line;  ///< optional, called while the child runs
@@ -36,6 +38,9 @@ struct ProcessResult {
 /// Runs the child to its end. Descriptors above 2 are not inherited. Errors: Error when it cannot be started
 /// (not_found 66 "command-not-found", otherwise io). Thread safe.
 [[nodiscard]] ProcessResult run_process(const ProcessSpec& spec);
+
+/// Becomes the command, looked up as by run_process; returns only why it cannot. Errors: not_found "command-not-found" if it is not in PATH.
+[[nodiscard]] Error replace_process(const std::vector<std::string>& argv);
 
 /// Whether run_process would find this program, to say so early. Errors: not_found "command-not-found".
 void require_program(const std::string& program);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // run: the actions of kmods-via-containers. Arguments go to programs as they are, one by one; no shell is involved.
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <iterator>
 
@@ -86,7 +83,14 @@ public:
     WorkerResult unload() {
         WorkerResult result = start("run unload");
         require_capability(host_, "unload");
-        for (auto it = config_.modules.rbegin(); it != config_.modules.rend(); ++it) add(unload_job(job_for(*it), args_), result);
+        for (auto it = config_.modules.rbegin(); it != config_.modules.rend(); ++it) {
+            try {
+                add(unload_job(job_for(*it), args_), result);
+            } catch (Error& error) {
+                tell_unloaded(result, error);
+                throw;
+            }
+        }
         const bool none = std::none_of(result.modules.begin(), result.modules.end(), [](const auto& m) { return m.action == kmod::Action::unloaded; });
         result.outcome = none ? "not-loaded" : "unloaded";
         return result;
@@ -96,7 +100,13 @@ public:
         require_running_kernel();  // before anything is unloaded that could not be loaded again
         (void)build();  // a build that fails leaves the old modules as they are
         const WorkerResult gone = unload();
-        WorkerResult result = load();
+        WorkerResult result;
+        try {
+            result = load();
+        } catch (Error& error) {
+            tell_unloaded(gone, error);
+            throw;
+        }
         result.modules.insert(result.modules.begin(), gone.modules.begin(), gone.modules.end());
         result.verb = "run reload";
         return result;
@@ -111,12 +121,8 @@ public:
         const auto arguments = args_.positionals("ARG");
         if (arguments.empty()) throw Error(Exit::usage, "usage", "wrapper: expected the tool and its arguments, found none").hint("kmm-worker run NAME wrapper -- TOOL ARG...");
         words.insert(words.end(), arguments.begin(), arguments.end());
-        std::vector<char*> argv;
-        for (auto& word : words) argv.push_back(word.data());
-        argv.push_back(nullptr);
         for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_DFL);  // ignored here, which the tool would inherit
-        (void)::execvp(argv.front(), argv.data());
-        throw from_errno(errno, fmt::format("cannot run {}", base::escape(config_.runtime)));
+        throw sys::replace_process(words);
     }
 
 private:
@@ -160,13 +166,28 @@ private:
         return done;
     }
 
+    /// A line of a program, no longer than somebody reads.
+    static std::string said_line(std::string_view line) {
+        constexpr std::size_t longest = 400;
+        return line.size() <= longest ? base::escape(line) : base::escape(line.substr(0, longest)) + "...";
+    }
+
     void require_success(const sys::ProcessResult& done, const std::string& what) const {
         if (done.signal == 0 && done.exit_code == 0) return;
         const std::string_view text = base::trim(done.err);
         Error error(Exit::other, "command-failed", done.signal != 0 ? fmt::format("the {} with {} ended by signal {}", what, config_.runtime, done.signal)
                                                                     : fmt::format("the {} with {} failed (exit {})", what, config_.runtime, done.exit_code));
-        if (!text.empty()) error.detail("said", base::escape(text.substr(text.rfind('\n') + 1)));
+        if (!text.empty()) error.detail("said", said_line(text.substr(text.rfind('\n') + 1)));
         throw error;
+    }
+
+    /// Names in `error` what was unloaded before it came and is not live again.
+    void tell_unloaded(const WorkerResult& before, Error& error) const {
+        std::vector<std::string> names;
+        for (const auto& report : before.modules) {
+            if (report.action == kmod::Action::unloaded && !kmod::live_module(host_, report.name)) names.push_back(report.name);
+        }
+        if (!names.empty()) error.detail("unloaded", base::join(names, ", "));
     }
 
     Job job_for(const std::string& module) const {
@@ -188,8 +209,13 @@ private:
         report.role = kmod::Role::main;
         report.action = kmod::Action::already_loaded;
         if (!kmod::live_module(host_, module)) {
-            require_success(runtime({"run", "--rm", "--privileged", image_, "modprobe", module}), "load of module " + module);
             report.action = kmod::Action::loaded;
+            try {
+                require_success(runtime({"run", "--rm", "--privileged", image_, "modprobe", module}), "load of module " + module);
+            } catch (const Error&) {
+                if (kmod::live_module(host_, module)) result.modules.push_back(std::move(report));  // it went so far, whatever came then
+                throw;
+            }
         }
         const auto live = kmod::live_module(host_, module);
         if (!live) throw Error(Exit::refused, "module-refused", fmt::format("{} says that module {} was loaded, but it is not live", config_.runtime, module)).hint("read the kernel's log");

@@ -5,11 +5,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 #include <vector>
 
 #include "base/error.hpp"
+#include "sys/temp_dir.hpp"
 
 using namespace kmm;
 using sys::ProcessSpec;
@@ -94,6 +98,45 @@ TEST_SUITE("sys::unit") {
         const sys::ProcessResult result = sys::run_process(spec);
         CHECK(result.timed_out);
         CHECK(result.signal == SIGKILL);
+    }
+
+    TEST_CASE("the timeout ends what the child has started too, whatever that does with SIGTERM") {
+        for (const char* trap : {"trap '' TERM", ":"}) {
+            CAPTURE(trap);
+            ProcessSpec spec = shell(std::string("(") + trap + "; while :; do sleep 0.05; done) & echo $!; wait");
+            spec.timeout = std::chrono::milliseconds(200);
+            const sys::ProcessResult result = sys::run_process(spec);
+            CHECK(result.timed_out);
+            const pid_t left = std::stoi(result.out);
+            bool is_gone = false;  // or a zombie, where nobody waits for orphans
+            for (int look = 0; look < 100 && !is_gone; ++look) {
+                std::ifstream stat("/proc/" + std::to_string(left) + "/stat");
+                std::string number, name, state;
+                is_gone = !(stat >> number >> name >> state) || state == "Z";
+                ::usleep(10'000);
+            }
+            CHECK(is_gone);
+        }
+    }
+
+    TEST_CASE("a command that is there and cannot be run is not called missing") {
+        const sys::TempDir directory("kmm-test-");
+        const std::string script = directory.path() + "/script";
+        const auto error_of = [&](const std::string& text) {
+            std::ofstream(script) << text;
+            std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+            ProcessSpec spec;
+            spec.argv = {script};
+            try {
+                (void)sys::run_process(spec);
+            } catch (const Error& error) {
+                return error.message() + " / " + error.hint();
+            }
+            return std::string();
+        };
+        CHECK(error_of("#!/no/such/interpreter\n").find("it is there, and the interpreter that it names is not") != std::string::npos);
+        CHECK(error_of("echo no first line\n").find("#!/bin/sh") != std::string::npos);
+        CHECK(sys::replace_process({script}).errno_cause() == ENOEXEC);
     }
 
     TEST_CASE("a grandchild that keeps the pipes open is not waited for") {
