@@ -223,7 +223,7 @@ private:
 
     /// True if modprobe goes on without `name` although it fails with `error`; then that is told, as the reason why it is not there.
     bool goes_without(const std::string& name, const Error& error) {
-        if (!checked_.order.optional.contains(name) || error.exit() == Exit::hung || error.exit() == Exit::unhealthy || error.exit() == Exit::integrity) return false;
+        if (!checked_.order.optional.contains(name) || error.exit() == Exit::hung || error.exit() == Exit::unhealthy || error.exit() == Exit::integrity || error.exit() == Exit::interrupted) return false;
         report_.warnings.push_back(fmt::format("soft-dependency-failed: module {} is wished for by a softdep and not loaded: {}", name, error.message()));
         return true;
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -55,6 +56,15 @@ void add_kernel_lines(Error& error, const std::string& name, KernelLog& log, con
     if (!others.empty()) error.detail("kernel-log", base::join(others, " | "));
 }
 
+/// Between two looks at what the kernel was told. An interruption does not end that: the step is finished first.
+void look_again_later(const Machine& machine) {
+    if (!machine.clock.sleep_for(k_poll)) std::this_thread::sleep_for(k_poll);
+}
+
+Error interrupted_error(const std::string& while_what) {
+    return Error(Exit::interrupted, "interrupted", fmt::format("interrupted while {}", while_what)).hint("run the same command again");
+}
+
 }  // namespace
 
 std::optional<LiveModule> settled_module(const Machine& machine, const std::string& name) {
@@ -62,11 +72,12 @@ std::optional<LiveModule> settled_module(const Machine& machine, const std::stri
     for (;;) {
         auto live = live_module(machine.host, name);
         if (!live || live->state == "live" || live->state == "builtin") return live;
-        if (machine.clock.monotonic() >= end || !machine.clock.sleep_for(k_poll)) {
+        if (machine.clock.monotonic() >= end) {
             throw Error(Exit::hung, "loader-hung", fmt::format("module {} is {}: an earlier load or unload has not come back", name, live->state))
                 .detail("state", live->state)
                 .hint("look at the kernel's log; if it never ends, only a reboot of the node helps");
         }
+        if (!machine.clock.sleep_for(k_poll)) throw interrupted_error(fmt::format("an earlier load or unload of module {} was waited for, which is {}", name, live->state));
     }
 }
 
@@ -162,20 +173,22 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
         }
         const auto now = live_module(machine.host, name);
         const bool held = now && !now->holders.empty();  // does not pass by waiting
-        if (held || machine.clock.monotonic() >= end || !machine.clock.sleep_for(delay)) {
+        if (held || machine.clock.monotonic() >= end) {
             if (answer.error != EBUSY) throw busy_error(machine, name);
             throw Error(Exit::busy, "module-in-use", fmt::format("module {} cannot be unloaded: it has no exit function, or is being loaded", name))
                 .detail("errno", "EBUSY")
                 .hint("a module without an exit function stays until the node is rebooted");
         }
+        if (!machine.clock.sleep_for(delay)) throw interrupted_error(fmt::format("users of module {} were waited for, which is still live", name));
         delay = std::min(delay * 2, milliseconds{1000});
     }
     const milliseconds gone_by = machine.clock.monotonic() + machine.patience.settle;
     while (live_module(machine.host, name)) {
-        if (machine.clock.monotonic() >= gone_by || !machine.clock.sleep_for(k_poll)) {
+        if (machine.clock.monotonic() >= gone_by) {
             throw Error(Exit::refused, "module-refused", fmt::format("module {} was unloaded but is live again", name))
                 .hint("something reloads it, e.g. udev by an alias: blacklist it on the node");
         }
+        look_again_later(machine);
     }
     return true;
 }
@@ -202,10 +215,11 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
     const milliseconds end = machine.clock.monotonic() + machine.patience.settle;
     auto live = live_module(machine.host, file.name);
     while (!live || live->state != "live") {
-        if (machine.clock.monotonic() >= end || !machine.clock.sleep_for(k_poll)) {
+        if (machine.clock.monotonic() >= end) {
             throw Error(Exit::unhealthy, "node-unhealthy", fmt::format("the kernel accepted module {} but it is {}", file.name, live ? live->state : "absent"))
                 .hint("look at the kernel's log; the module may have unloaded itself");
         }
+        look_again_later(machine);
         live = live_module(machine.host, file.name);
     }
     const IdentityVerdict verdict = compare_identity(file, *live);

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "sys/directory.hpp"
+#include "sys/signals.hpp"
 
 namespace kmm::tool_worker {
 
@@ -47,6 +48,9 @@ NodeLock lock_node(const kmod::HostPaths& host, std::chrono::milliseconds wait, 
     if (auto lock = NodeLock::take(host, LockKind::exclusive, wait, clock)) {
         if (!lock->held()) warnings.push_back(fmt::format("no-lock: {} is on a read-only file system: another kmm-worker may change modules at the same time", base::escape(host.run)));
         return std::move(*lock);
+    }
+    if (sys::interrupt_requested()) {
+        throw Error(Exit::interrupted, "interrupted", "interrupted while another kmm-worker was waited for, which is changing modules of this node; nothing was changed");
     }
     throw Error(Exit::locked, "node-busy", fmt::format("another kmm-worker has been changing modules of this node for {}", base::format_duration(wait)))
         .hint("wait for it to end, then try again; kmm-worker status tells what is live")

@@ -228,7 +228,7 @@ public:
             if (on_refusal) on_refusal();
             if (answer.error != 0 || answer.hung) return answer;
         }
-        host_.make_live(file.name, live_srcversion.contains(file.name) ? live_srcversion.at(file.name) : file.srcversion(), file.in_tree() ? "" : "OE");
+        host_.make_live(file.name, live_srcversion.contains(file.name) ? live_srcversion.at(file.name) : file.srcversion(), file.in_tree() ? "" : "OE", "0", live_state);
         for (const auto& used : file.depends()) host_.hold(used, file.name);
         return answer;
     }
@@ -240,7 +240,7 @@ public:
             answer = it->second.front();
             it->second.erase(it->second.begin());
         }
-        if (answer.error == 0 && !answer.hung) host_.make_gone(name);
+        if (answer.error == 0 && !answer.hung && !keeps_unloaded) host_.make_gone(name);
         return answer;
     }
 
@@ -248,6 +248,8 @@ public:
     std::map<std::string, kmod::LoaderAnswer> load_answers;
     std::map<std::string, std::vector<kmod::LoaderAnswer>> unload_answers;
     std::map<std::string, std::string> live_srcversion;  // what the kernel shows instead of the file's
+    std::string live_state = "live";  // what a loaded module is at first
+    bool keeps_unloaded = false;      // sysfs goes on showing what was unloaded
     std::function<void()> on_refusal;
 
 private:
