@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <functional>
+#include <system_error>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -67,7 +69,11 @@ std::optional<CachedImage> image_of(const value::Node& record) {
 std::optional<CachedImage> read_record(const std::string& path) {
     try {
         Diagnostics faults;
-        const auto documents = value::read_json(sys::read_file(path, k_record_max), path, faults);
+        const sys::Fd fd = Cache::open_file(path);
+        if (!fd) {
+            return std::nullopt;
+        }
+        const auto documents = value::read_json(sys::read_fd(fd.get(), path, k_record_max), path, faults);
         return has_errors(faults) || documents.size() != 1 ? std::nullopt : image_of(documents.front().root);
     } catch (const Error&) {
         return std::nullopt;
@@ -98,6 +104,10 @@ std::uint64_t CachedImage::size() const {
     return total;
 }
 
+std::string damage_text(const std::string& what, bool removed) {
+    return fmt::format("cache-damaged: {} {}", what, removed ? "was removed" : "is of no use, and cannot be removed");
+}
+
 bool CachedImage::needs(const KeptExtraction& list) const {
     return std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return part.digest == list.manifest; });
 }
@@ -120,6 +130,9 @@ Cache::Cache(std::string directory) : directory_(std::move(directory)) {
     sys::make_directories(directory_ + "/images", 0700);
     sys::make_directories(directory_ + "/extractions", 0700);
     lock_.reset(::open((directory_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock_ && errno == EROFS) {
+        lock_.reset(::open((directory_ + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));  // what is there can be read
+    }
     if (!lock_ || ::flock(lock_.get(), LOCK_SH) != 0) {
         const int saved = errno;
         throw from_errno(saved, "cache " + directory_);
@@ -130,9 +143,25 @@ std::string Cache::path_of(const image::Digest& digest) const {
     return fmt::format("{}/blobs/{}/{}", directory_, image::to_string(digest.algorithm), digest.hex);
 }
 
-sys::Fd Cache::open(const image::Digest& digest) const {
-    return sys::Fd(::open(path_of(digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+sys::Fd Cache::open_file(const std::string& path) {
+    sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));  // of a pipe an open would wait for a writer
+    struct stat facts {};
+    if (fd && (::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode))) {
+        fd.reset();
+    }
+    return fd;
 }
+
+bool Cache::remove_entry(const std::string& path) noexcept {
+    if (::unlink(path.c_str()) == 0 || errno == ENOENT) {
+        return true;
+    }
+    std::error_code fault;
+    std::filesystem::remove_all(path, fault);  // a directory in a file's place
+    return !fault;
+}
+
+sys::Fd Cache::open(const image::Digest& digest) const { return open_file(path_of(digest)); }
 
 std::optional<std::string> Cache::read(const image::Digest& digest, std::uint64_t cap) {
     const sys::Fd fd = open(digest);
@@ -140,12 +169,16 @@ std::optional<std::string> Cache::read(const image::Digest& digest, std::uint64_
     if (!fd || ::fstat(fd.get(), &facts) != 0 || static_cast<std::uint64_t>(facts.st_size) > cap) {
         return std::nullopt;
     }
-    std::string bytes = sys::read_fd(fd.get(), path_of(digest), cap);
-    if (digest_of(bytes, digest.algorithm) != digest) {
-        remove(digest);
-        return std::nullopt;
+    try {
+        std::string bytes = sys::read_fd(fd.get(), path_of(digest), cap);
+        if (digest_of(bytes, digest.algorithm) == digest) {
+            return bytes;
+        }
+    } catch (const Error&) {
+        // What cannot be read is as good as gone.
     }
-    return bytes;
+    remove(digest);
+    return std::nullopt;
 }
 
 sys::Fd Cache::new_file() const {
@@ -159,22 +192,41 @@ sys::Fd Cache::new_file() const {
 
 void Cache::publish(const sys::Fd& file, const image::Digest& digest) {
     const std::string from = fmt::format("/proc/self/fd/{}", file.get());
-    if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path_of(digest).c_str(), AT_SYMLINK_FOLLOW) != 0 && errno != EEXIST) {
+    const std::string path = path_of(digest);
+    for (bool again = false;; again = true) {
+        if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+            return;
+        }
         const int saved = errno;
-        throw from_errno(saved, "a new file in the cache " + directory_);
+        if (saved == EEXIST && open(digest)) {
+            return;  // another pull was faster
+        }
+        if (saved != EEXIST || again) {
+            throw from_errno(saved, "a new file in the cache " + directory_);
+        }
+        remove(digest);  // something that is no file
     }
 }
 
 void Cache::write(const image::Digest& digest, std::string_view bytes) {
-    if (::access(path_of(digest).c_str(), F_OK) == 0) {
+    if (read(digest, bytes.size())) {
         return;
     }
+    remove(digest);  // one that is longer
     const sys::Fd file = new_file();
     FileTarget(file.get()).put(bytes);
     publish(file, digest);
 }
 
-void Cache::remove(const image::Digest& digest) noexcept { ::unlink(path_of(digest).c_str()); }
+bool Cache::remove(const image::Digest& digest) noexcept { return remove_entry(path_of(digest)); }
+
+/// A file can take the place of any file, and of no directory.
+void Cache::make_room(const std::string& path) noexcept {
+    struct stat facts {};
+    if (::lstat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) {
+        remove_entry(path);
+    }
+}
 
 std::optional<CachedImage> Cache::recall(const std::string& reference, const image::Platform& platform) const {
     auto image = read_record(directory_ + "/images/" + record_name(reference, platform));
@@ -182,8 +234,10 @@ std::optional<CachedImage> Cache::recall(const std::string& reference, const ima
 }
 
 void Cache::remember(const CachedImage& image) {
+    const std::string path = directory_ + "/images/" + record_name(image.reference, image.platform);
+    make_room(path);
     sys::LinuxFileOps ops;
-    sys::write_file_atomically(ops, directory_ + "/images/" + record_name(image.reference, image.platform), value::to_json(record_of(image)) + "\n");
+    sys::write_file_atomically(ops, path, value::to_json(record_of(image)) + "\n");
 }
 
 std::vector<CachedImage> Cache::images() const {
@@ -218,13 +272,21 @@ void Cache::each_blob(const std::function<void(const CachedImage::Part&)>& take)
     }
 }
 
+bool Cache::is_sound(const image::Digest& digest) const {
+    const sys::Fd fd = open(digest);
+    try {
+        return fd && digest_of_file(fd.get(), digest.algorithm) == digest;
+    } catch (const Error&) {
+        return false;  // it cannot be read
+    }
+}
+
 CacheReport Cache::verify() const {
     CacheReport report;
     each_blob([&](const CachedImage::Part& blob) {
         ++report.blobs;
         report.bytes += blob.size;
-        const sys::Fd fd = open(blob.digest);
-        if (!fd || digest_of_file(fd.get(), blob.digest.algorithm) != blob.digest) {
+        if (!is_sound(blob.digest)) {
             report.damaged.push_back(blob.digest.to_string());
         }
     });

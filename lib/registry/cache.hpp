@@ -60,6 +60,9 @@ struct CacheReport {
     std::vector<std::string> damaged_lists;  ///< names of lists of extracted files that are not what was written
 };
 
+/// The warning about something in the cache that was not what was written.
+[[nodiscard]] std::string damage_text(const std::string& what, bool removed);
+
 /// What prune() removed.
 struct PruneReport {
     std::vector<std::string> images;  ///< references
@@ -76,6 +79,8 @@ public:
     /// this user (or root) and nobody else may write to it.
     explicit Cache(std::string directory);
 
+    /// A file of the cache, open for reading; empty if there is none, or something else in its place.
+    [[nodiscard]] static sys::Fd open_file(const std::string& path);
     /// The file of `digest`, open for reading; empty if there is none.
     [[nodiscard]] sys::Fd open(const image::Digest& digest) const;
     /// The bytes of `digest`, proven; nullopt if there are none or others, which are removed then, or more than `cap`.
@@ -85,7 +90,8 @@ public:
     /// A nameless file to write into, and its appearance under `digest`. Errors: from_errno.
     [[nodiscard]] sys::Fd new_file() const;
     void publish(const sys::Fd& file, const image::Digest& digest);
-    void remove(const image::Digest& digest) noexcept;
+    /// True if nothing is left there.
+    bool remove(const image::Digest& digest) noexcept;
 
     /// What `reference` meant for `platform` when it was pulled last; nullopt if never, or if its record is damaged.
     [[nodiscard]] std::optional<CachedImage> recall(const std::string& reference, const image::Platform& platform) const;
@@ -99,8 +105,8 @@ public:
     [[nodiscard]] bool has_space(std::uint64_t bytes) const;
     /// Removes a list that is not right.
     void forget(const ExtractionKey& key, std::vector<std::string>& warnings);
-    /// Removes the list of extracted files with this name.
-    void remove_list(const std::string& name) noexcept;
+    /// Removes the list of extracted files with this name. True if nothing is left there.
+    bool remove_list(const std::string& name) noexcept;
     /// All lists of extracted files, the least recently used first.
     [[nodiscard]] std::vector<KeptExtraction> extractions() const;
     /// Bytes of the parts of all images, what is extracted not counted.
@@ -119,6 +125,9 @@ public:
 private:
     [[nodiscard]] std::string path_of(const image::Digest& digest) const;
     [[nodiscard]] std::string list_path(const std::string& name) const;
+    static bool remove_entry(const std::string& path) noexcept;
+    static void make_room(const std::string& path) noexcept;
+    [[nodiscard]] bool is_sound(const image::Digest& digest) const;
     void each_blob(const std::function<void(const CachedImage::Part&)>& take) const;
     [[nodiscard]] std::vector<CachedImage> records() const;
     [[nodiscard]] ListState read_list(const std::string& name, const TakeEntry& take) const;

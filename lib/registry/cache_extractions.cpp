@@ -41,18 +41,17 @@ void copy_file(int from, int to, std::uint64_t size) {
     }
 }
 
-sys::Fd open_list(const std::string& path) { return sys::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)); }
-
 }  // namespace
 
 std::string Cache::list_path(const std::string& name) const { return directory_ + "/extractions/" + name; }
 
 std::optional<KeptList> Cache::extraction(const ExtractionKey& key, std::vector<std::string>& warnings) {
     const std::string path = list_path(key.name());
-    if (::access(path.c_str(), F_OK) != 0) {
+    struct stat facts {};
+    if (::lstat(path.c_str(), &facts) != 0) {
         return std::nullopt;
     }
-    sys::Fd fd = open_list(path);
+    sys::Fd fd = open_file(path);
     ReadExtraction read = fd ? registry::read_extraction(fd.get()) : ReadExtraction{};
     if (read.state == ListState::former) {
         return std::nullopt;  // what is extracted takes its place
@@ -67,17 +66,16 @@ std::optional<KeptList> Cache::extraction(const ExtractionKey& key, std::vector<
 
 /// Reads the list in the file `name`, which the name of its key must be. `take` may be empty.
 ListState Cache::read_list(const std::string& name, const TakeEntry& take) const {
-    const sys::Fd fd = open_list(list_path(name));
+    const sys::Fd fd = open_file(list_path(name));
     const ReadExtraction read = fd ? read_extraction(fd.get(), take) : ReadExtraction{};
     return read.state == ListState::sound && read.head.key.name() != name ? ListState::damaged : read.state;
 }
 
 void Cache::forget(const ExtractionKey& key, std::vector<std::string>& warnings) {
-    warnings.push_back("cache-damaged: the list of files of " + key.manifest.to_string() + " was removed");
-    remove_list(key.name());
+    warnings.push_back(damage_text("the list of files of " + key.manifest.to_string(), remove_list(key.name())));
 }
 
-void Cache::remove_list(const std::string& name) noexcept { ::unlink(list_path(name).c_str()); }
+bool Cache::remove_list(const std::string& name) noexcept { return remove_entry(list_path(name)); }
 
 bool Cache::has_space(std::uint64_t bytes) const {
     const auto free_bytes = sys::free_bytes(lock_.get());  // where it does not tell, writing will
@@ -103,6 +101,7 @@ void Cache::keep_extraction(const FinishedExtraction& finished, const Staging& s
             take_in(staging.open_content(content).get(), entry.digest, entry.size);
         }
     });
+    make_room(list_path(finished.head().key.name()));
     sys::LinuxFileOps ops;
     sys::write_file_atomically(ops, list_path(finished.head().key.name()), [&](const sys::PutBytes& put) {
         const auto entries = [&](const TakeEntry& take) { finished.each([&](const ExtractionEntry& entry, ContentId) { take(entry); }); };
@@ -118,7 +117,7 @@ std::vector<KeptExtraction> Cache::extractions() const {
             continue;
         }
         KeptExtraction kept{entry.name, static_cast<std::uint64_t>(facts.st_size), {facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec}, std::nullopt, false};
-        const sys::Fd fd = entry.type == sys::EntryType::file ? open_list(list_path(entry.name)) : sys::Fd();
+        const sys::Fd fd = entry.type == sys::EntryType::file ? open_file(list_path(entry.name)) : sys::Fd();
         if (const auto head = fd ? read_extraction_head(fd.get()) : std::nullopt; head && head->key.name() == entry.name) {
             kept.manifest = head->key.manifest;
             kept.ours = head->key.is_ours();

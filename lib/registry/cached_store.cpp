@@ -44,6 +44,22 @@ private:
     std::optional<Error> failure_;
 };
 
+/// A file of the cache. What of it cannot be read is damaged, and no reason to end a pull.
+class KeptSource final : public ByteSource {
+public:
+    explicit KeptSource(int fd) : file_(fd) {}
+    [[nodiscard]] std::string_view next() override {
+        try {
+            return file_.next();
+        } catch (const Error& error) {
+            throw Error(Exit::integrity, "cache-damaged", error.message());
+        }
+    }
+
+private:
+    FileSource file_;
+};
+
 }  // namespace
 
 CachedStore::CachedStore(std::unique_ptr<ImageStore> inner, Cache& cache, const PullRequest& request,
@@ -127,7 +143,7 @@ bool CachedStore::take_cached(const image::Descriptor& wanted, BlobTarget& targe
     if (!fd) {
         return false;
     }
-    FileSource source(fd.get());
+    KeptSource source(fd.get());
     try {
         copy_verified(source, wanted, target, on_bytes, [this] { check_deadline(); });
         return true;
@@ -135,8 +151,7 @@ bool CachedStore::take_cached(const image::Descriptor& wanted, BlobTarget& targe
         if (error.exit() != Exit::integrity) {
             throw;
         }
-        warnings_.push_back("cache-damaged: " + wanted.digest.to_string() + " was removed");
-        cache_.remove(wanted.digest);
+        warnings_.push_back(damage_text(wanted.digest.to_string(), cache_.remove(wanted.digest)));
         target.restart();
         return false;
     }

@@ -137,10 +137,30 @@ private:
             }
             return registry;
         }
-        cache_.emplace(request_.cache_dir);
+        if (!open_cache()) {
+            return registry;
+        }
         auto cached = std::make_unique<CachedStore>(std::move(registry), *cache_, request_, result_.reference, clock_, notes_);
         cached_ = cached.get();
         return cached;
+    }
+
+    /// False, with a warning, if there can be no cache: it is an aid, and a module is loaded without it as well.
+    bool open_cache() {
+        try {
+            cache_.emplace(request_.cache_dir);
+            return true;
+        } catch (Error& error) {
+            if (error.code() == "cache-unsafe") {
+                throw;
+            }
+            if (request_.policy == PullPolicy::never) {
+                error.hint(fmt::format("remove {}, or name another cache: --cache-dir DIR", base::escape(request_.cache_dir)));
+                throw;
+            }
+            notes_.push_back("cache-not-used: " + error.message());
+            return false;
+        }
     }
 
     void take_directory(const LocalReference& local) {
@@ -196,8 +216,7 @@ private:
         } catch (const LostContent& lost) {
             mark.rewind(extraction);
             if (lost.damaged) {
-                notes_.push_back("cache-damaged: " + lost.digest.to_string() + " was removed");
-                cache_->remove(lost.digest);
+                notes_.push_back(damage_text(lost.digest.to_string(), cache_->remove(lost.digest)));
             }
         } catch (const Error& error) {
             if (error.exit() != Exit::data && error.exit() != Exit::unsafe) {

@@ -64,15 +64,18 @@ Exit run_list(const cli::Args& args, cli::Context& context) {
 Exit run_verify(const cli::Args& args, cli::Context& context) {
     registry::Cache cache = open_cache(args);
     const registry::CacheReport report = cache.verify();
-    if (args.flag("remove")) {
-        for (const auto& text : report.damaged) cache.remove(*image::parse_digest(text));
-        for (const auto& name : report.damaged_lists) cache.remove_list(name);
+    bool removed = args.flag("remove");
+    if (removed) {
+        for (const auto& text : report.damaged) removed = cache.remove(*image::parse_digest(text)) && removed;
+        for (const auto& name : report.damaged_lists) removed = cache.remove_list(name) && removed;
     }
     if (const std::size_t damaged = report.damaged.size() + report.damaged_lists.size(); damaged != 0) {
         Error error(Exit::integrity, "cache-damaged", fmt::format("{} of {} files of the cache hold other bytes than their names say", damaged, report.blobs));
         if (!report.damaged.empty()) error.detail("digests", base::join(report.damaged, ", "));
         if (!report.damaged_lists.empty()) error.detail("lists", base::join(report.damaged_lists, ", "));
-        throw std::move(error).hint(args.flag("remove") ? "they were removed; the next pull fetches them again" : "--remove takes them away; they are never used as they are");
+        throw std::move(error).hint(removed                ? "they were removed; the next pull fetches them again"
+                                    : args.flag("remove") ? "not all of them can be removed: remove the cache itself; they are never used as they are"
+                                                          : "--remove takes them away; they are never used as they are");
     }
     value::Node document = document_of("CacheReport");
     document.set("blobs", static_cast<std::uint64_t>(report.blobs));

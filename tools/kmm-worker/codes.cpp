@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 139> k_codes{{
+constexpr std::array<CodeRow, 140> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -33,6 +33,7 @@ constexpr std::array<CodeRow, 139> k_codes{{
     {"ca-file", Exit::not_found, "the certificates to trust cannot be read", "correct --ca-file"},
     {"cache-busy", Exit::locked, "another kmm-worker is using the cache", "wait for it, then try again"},
     {"cache-damaged", Exit::integrity, "bytes in the cache are no longer those of their digest", "kmm-worker cache verify --remove"},
+    {"cache-not-used", std::nullopt, "there can be no cache in its place; the image was pulled without", "look at what is there; remove it, or correct --cache-dir"},
     {"cache-not-written", std::nullopt, "the image could not be put into the cache", "look at space and permissions there"},
     {"cache-too-small", std::nullopt, "the image is larger than the cache", "raise --cache-size"},
     {"cache-unsafe", Exit::no_permission, "other users may write to the cache", "chown it to root and take their permission away"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cache by digest: what it spares, and that nothing in it is believed.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +120,97 @@ TEST_CASE("damage in the cache is found on use and repaired") {
     }
     CHECK(registry::Cache(scene.directory).images().empty());
     CHECK(scene.pull(registry::PullPolicy::if_not_present).code() == "ok");
+}
+
+TEST_CASE("something else where the cache has a file is taken away, and waits for nobody") {
+    CacheScene scene;
+    const std::string digest = scene.pull().result.digest;
+    const std::string saved = scene.top.path() + "/saved";
+    fs::rename(scene.directory, saved);
+    const auto only_file = [](const std::string& directory) { return fs::directory_iterator(directory)->path().native(); };
+    for (const char* part : {"layer", "extracted", "manifest", "list", "record"}) {
+        for (const char* kind : {"directory", "full directory", "pipe", "link", "dangling link"}) {
+            CAPTURE(part);
+            CAPTURE(kind);
+            fs::remove_all(scene.directory);
+            fs::copy(saved, scene.directory, fs::copy_options::recursive);
+            const std::string what = part;
+            if (what == "layer") {
+                fs::remove_all(scene.directory + "/extractions");
+            }
+            const std::string path = what == "layer"       ? scene.blob(cached_layer("two"))
+                                     : what == "extracted" ? scene.directory + "/blobs/sha256/" + sha256("two").substr(7)
+                                     : what == "manifest"  ? scene.directory + "/blobs/sha256/" + digest.substr(7)
+                                                           : only_file(scene.directory + (what == "list" ? "/extractions" : "/images"));
+            REQUIRE(fs::exists(path));
+            const std::string how = kind;
+            const std::string aside = scene.top.path() + "/aside";
+            fs::rename(path, aside);
+            if (how.ends_with("directory")) {
+                fs::create_directory(path);
+                if (how.starts_with("full")) {
+                    std::ofstream(path + "/file") << "x";
+                }
+            } else if (how == "pipe") {
+                REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+            } else {
+                fs::create_symlink(how == "link" ? aside : "/nonexistent", path);
+            }
+            if (what != "record") {
+                const registry::CacheReport found = registry::Cache(scene.directory).verify();
+                CHECK(found.damaged.size() + found.damaged_lists.size() == 1);
+            }
+            const Outcome outcome = scene.pull();
+            CHECK_MESSAGE(outcome.code() == "ok", outcome.message());
+            CHECK(outcome.files.at(k_modules + "/a.ko") == "two");
+            const registry::CacheReport left = registry::Cache(scene.directory).verify();
+            CHECK(left.damaged.empty());
+            CHECK(left.damaged_lists.empty());
+            CHECK(fs::is_regular_file(fs::symlink_status(path)));
+            const Outcome again = scene.pull(registry::PullPolicy::never);
+            CHECK(again.code() == "ok");
+            CHECK_FALSE(again.warned("cache-"));
+        }
+    }
+}
+
+TEST_CASE("a damaged manifest is written anew by the pull that fetched it") {
+    CacheScene scene;
+    const std::string digest = scene.pull().result.digest;
+    const std::string path = scene.directory + "/blobs/sha256/" + digest.substr(7);
+    for (const char* bytes : {"", "{}", "longer"}) {
+        CAPTURE(bytes);
+        fs::permissions(path, fs::perms::owner_all);
+        std::ofstream(path, std::ios::trunc) << (std::string(bytes) == "longer" ? std::string(9'000, ' ') : bytes);
+        CHECK(scene.pull().code() == "ok");
+        CHECK(registry::Cache(scene.directory).verify().damaged.empty());
+        CHECK(scene.pull(registry::PullPolicy::never).code() == "ok");
+    }
+}
+
+TEST_CASE("where there can be no cache a pull does without, unless it may ask nobody else") {
+    CacheScene scene;
+    for (const char* place : {"", "/blobs", "/blobs/sha256", "/images", "/extractions", "/lock"}) {
+        CAPTURE(place);
+        fs::remove_all(scene.directory);
+        const std::string path = scene.directory + place;
+        fs::create_directories(fs::path(path).parent_path());
+        fs::permissions(fs::path(path).parent_path(), fs::perms::owner_all);
+        if (std::string(place) == "/lock") {
+            fs::create_directory(path);
+        } else {
+            std::ofstream(path) << "x";
+        }
+        fs::permissions(path, fs::perms::owner_all);
+        const Outcome outcome = scene.pull();
+        CHECK_MESSAGE(outcome.code() == "ok", outcome.message());
+        CHECK(outcome.warned("cache-not-used"));
+        CHECK(outcome.files.at(k_modules + "/a.ko") == "two");
+        const Outcome never = scene.pull(registry::PullPolicy::never);
+        REQUIRE(never.error);
+        CHECK(never.exit() != Exit::ok);
+        CHECK(never.error->hint().find(scene.directory) != std::string::npos);
+    }
 }
 
 TEST_CASE("the size limit keeps what was used last") {
