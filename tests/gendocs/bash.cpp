@@ -57,19 +57,6 @@ std::string verb_case(const Verb& verb) {
     return text.append(fmt::format("        options=\"{}\"{}\n", base::join(words, " "), arguments.empty() ? ";;" : "")).append(arguments);
 }
 
-/// All options of the program that take a value, as a pattern of a bash case.
-std::string value_options(const Program& program) {
-    std::vector<std::string> patterns;
-    for (const Verb* verb : visible_verbs(program)) {
-        for (const auto& option : visible_options(*verb)) {
-            if (option.value_name.empty()) continue;
-            if (const std::string made = pattern(option); std::find(patterns.begin(), patterns.end(), made) == patterns.end()) patterns.push_back(made);
-        }
-    }
-    std::sort(patterns.begin(), patterns.end());
-    return base::join(patterns, "|");
-}
-
 }  // namespace
 
 std::string bash_completion(const Program& program) {
@@ -89,7 +76,7 @@ std::string bash_completion(const Program& program) {
     // --output=json is three words where readline breaks words at '='.
     text.append("    if [[ $cur == = ]]; then\n        cur=\"\"\n    elif [[ $prev == = && COMP_CWORD -gt 1 ]]; then\n        prev=${COMP_WORDS[COMP_CWORD-2]}\n    fi\n");
     text.append("    for ((i = 1; i < COMP_CWORD; i++)); do\n        word=${COMP_WORDS[i]}\n        case $word in\n        =) continue;;\n");
-    text.append(fmt::format("        {})\n            if [[ ${{COMP_WORDS[i+1]}} == = ]]; then i=$((i + 1)); fi\n            i=$((i + 1)); continue;;\n", value_options(program)));
+    text.append(fmt::format("        {})\n            if [[ ${{COMP_WORDS[i+1]}} == = ]]; then i=$((i + 1)); fi\n            i=$((i + 1)); continue;;\n", base::join(value_options(program), "|")));
     text.append("        -*) continue;;\n        esac\n        case $verb in\n");
     for (const auto& group : groups) text.append(fmt::format("        {}) verb=\"{} $word\";;\n", group, group));
     text.append("        \"\") verb=$word;;\n        help) verb=\"help $word\";;\n        *) count=$((count + 1));;\n        esac\n    done\n");

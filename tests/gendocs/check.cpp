@@ -160,6 +160,18 @@ std::vector<std::string> second_words(const Program& program, const std::string&
     return words;
 }
 
+std::vector<std::string> value_options(const Program& program) {
+    std::set<std::string> names;
+    for (const Verb* verb : visible_verbs(program)) {
+        for (const auto& option : visible_options(*verb)) {
+            if (option.value_name.empty()) continue;
+            names.insert("--" + option.name);
+            if (option.short_name != 0) names.insert(fmt::format("-{}", option.short_name));
+        }
+    }
+    return {names.begin(), names.end()};
+}
+
 std::string value_kind(const Option& option) {
     if (option.value_name.starts_with("FILE") || option.value_name == "PATH") return "file";
     if (option.value_name == "DIR") return "directory";

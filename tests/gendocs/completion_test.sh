@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: completion_test.sh SOURCE_DIR : sources the bash completions and asks them for candidates.
+# usage: completion_test.sh SOURCE_DIR : sources the completions and asks them for candidates. Those of zsh and fish only where
+# there is such a shell.
 set -euo pipefail
 cd "$1/completions/bash"
 faults=0
@@ -30,7 +31,7 @@ expect_only() {
 expect_candidate() {
   local line=$1 want=$2
   candidates "$line"
-  if ! printf '%s\n' "${COMPREPLY[@]}" | grep -qxF -- "$want"; then
+  if ! grep -qxF -- "$want" <<<"$(printf '%s\n' "${COMPREPLY[@]}")"; then
     echo "'$line': expected $want among: ${COMPREPLY[*]}"
     faults=$((faults + 1))
   fi
@@ -53,6 +54,8 @@ expect_candidate "kmm-upgrade start module --t" --to
 expect_candidate "kmm-worker load --auth" --authfile
 expect_candidate "kmm-worker help sta" status
 expect_candidate "kmm-plan --cluster here sh" show
+expect_candidate "kmm-plan -o json sh" show
+expect_candidate "kmm-plan -o json show --ne" --next
 expect_candidate "kmm-plan show --output=" yaml
 expect_only "kmm-plan show --output=js" json jsonl
 expect_only "kmm-plan show --color=n" never
@@ -69,4 +72,55 @@ expect_only "kmm-upgrade start --state-dir here m" module
 expect_only "kmm-worker run name un" unload
 expect_only "kmm-worker run un"
 expect_only "kmm-worker run name load un"
+
+home=$(mktemp -d)
+trap 'rm -rf "$home"' EXIT
+
+# other SHELL COMMAND-LINE CANDIDATE : this shell offers it.
+other() {
+  local shell=$1 line=$2 want=$3 found
+  found=$(cd .. && "ask_$shell" "$line")
+  if ! grep -qxF -- "$want" <<<"$found"; then
+    echo "$shell '$line': expected $want among: $found"
+    faults=$((faults + 1))
+  fi
+}
+# shellcheck disable=SC2317  # called by name
+ask_fish() {
+  local tool=${1%% *}
+  HOME=$home fish -N -c "source fish/$tool.fish; complete -C '$1'" 2>&1 | cut -f1
+}
+# The functions that zsh completes with need a terminal; what they are asked for is enough.
+# shellcheck disable=SC2016,SC2317
+ask_zsh() {
+  zsh -f -c '
+    _describe() { print -l -- ${(P)2%%:*} }
+    _arguments() { print -l -- $@ }
+    _files() { print files }
+    compadd() { print -l -- $@[2,-1] }
+    complete_line() { eval "$(<zsh/_$words[1])" }
+    words=(${(z)1})
+    if [[ $1 == *" " ]]; then words+=(""); fi
+    CURRENT=${#words}
+    complete_line' zsh "$1" 2>&1 | sed 's/\[.*//'
+}
+for shell in zsh fish; do
+  command -v "$shell" >/dev/null || continue
+  other "$shell" "kmm-plan sh" show
+  other "$shell" "kmm-plan -o json sh" show
+  other "$shell" "kmm-plan --color=never -v sh" show
+  other "$shell" "kmm-upgrade --state-dir here start m" module
+  other "$shell" "kmm-upgrade help start m" module
+done
+if command -v zsh >/dev/null; then
+  other zsh "kmm-plan -o json show --ne" --next
+  other zsh "kmm-plan --kernel " files
+fi
+if command -v fish >/dev/null; then
+  other fish "kmm-plan -o json show --ne" --next
+  other fish "kmm-plan show -o js" json
+  other fish "kmm-plan help sh" show
+  other fish "kmm-plan render wor" worker-pods
+  other fish "kmm-upgrade start module --t" --to
+fi
 exit $((faults > 0))

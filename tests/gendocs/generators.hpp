@@ -29,6 +29,9 @@ namespace kmm::gendocs {
 /// Second words of the verbs of a group, in order.
 [[nodiscard]] std::vector<std::string> second_words(const cli::Program& program, const std::string& group);
 
+/// "-o" and "--output" of all visible options that take a value, sorted, each once: the next word belongs to them.
+[[nodiscard]] std::vector<std::string> value_options(const cli::Program& program);
+
 /// What a value is completed with: "file", "directory" or "" for nothing.
 [[nodiscard]] std::string value_kind(const cli::Option& option);
 

@@ -61,13 +61,16 @@ std::string arguments(const Verb& verb) {
 
 std::string zsh_completion(const Program& program) {
     std::string text = fmt::format("#compdef {}\n# SPDX-License-Identifier: Apache-2.0\n# zsh completion; written by tests/gendocs\n", program.name);
-    text.append("local -a verbs words_only\nlocal verb word\nverbs=(\n");
+    text.append("local -a verbs words_only\nlocal verb word value=0\nverbs=(\n");
     for (const Verb* verb : visible_verbs(program)) {
         if (verb->name.find(' ') == std::string::npos) text.append(fmt::format("  '{}:{}'\n", verb->name, zsh_quoted(verb->summary)));
     }
     for (const auto& group : verb_groups(program)) text.append(fmt::format("  '{}:{} ...'\n", group, group));
     text.append("  'help:tell about a verb'\n)\n");
-    text.append("words_only=(${words[2,CURRENT-1]:#-*})\nverb=${words_only[1]}\n");
+    // The value of an option that stands before the verb is no verb.
+    text.append("for word in ${words[2,CURRENT-1]}; do\n  if (( value )); then value=0; continue; fi\n  case $word in\n");
+    text.append(fmt::format("  ({}) value=1;;\n  (-*) ;;\n  (*) words_only+=($word);;\n  esac\ndone\n", base::join(value_options(program), "|")));
+    text.append("verb=${words_only[1]}\nif [[ -z $verb ]] && (( value )); then _files; return; fi\n");
     text.append("if [[ $verb == help ]]; then\n  verb=${words_only[2]}\n  case $verb in\n");
     for (const auto& group : verb_groups(program)) {
         text.append(fmt::format("  {}) if [[ ${{#words_only}} -lt 3 ]]; then compadd -- {}; fi; return;;\n", group, base::join(second_words(program, group), " ")));
