@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/fleet.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "api/codec.hpp"
 #include "api/labels.hpp"
 #include "api/object_decoder.hpp"
-#include "base/text.hpp"
 
 namespace kmm::kube {
 
@@ -89,20 +85,6 @@ bool add_object(Client& client, const Resource& resource, const Key& key, Fleet&
     return true;
 }
 
-/// Modules pull without a login if theirs is not there.
-void report_absent_secret(const std::pair<std::string, std::string>& secret, Fleet& fleet) {
-    for (const auto& module : fleet.objects.modules) {
-        if (std::pair(module.meta.namespace_, module.image_repo_secret) != secret) { continue; }
-        Diagnostic diagnostic;
-        diagnostic.severity = Severity::warning;
-        diagnostic.code = "secret-unknown";
-        diagnostic.message = fmt::format("Module {}: imageRepoSecret: there is no Secret {} in namespace {}", module.full_name(), base::escape(secret.second), secret.first);
-        diagnostic.position = module.meta.origin;
-        diagnostic.hint = "create the Secret, or correct the name: without it images are pulled as by anybody";
-        fleet.diagnostics.push_back(std::move(diagnostic));
-    }
-}
-
 void add_referenced(Client& client, FleetQuery::Referenced referenced, Fleet& fleet) {
     std::set<std::pair<std::string, std::string>> secrets, maps;
     const auto add = [](auto& names, const std::string& ns, const std::string& name) {
@@ -120,7 +102,7 @@ void add_referenced(Client& client, FleetQuery::Referenced referenced, Fleet& fl
         for (const auto& mapping : module.module_loader->container.kernel_mappings) { add_build(mapping.build); }
     }
     for (const auto& secret : secrets) {
-        if (!add_object(client, resources::k_secrets, {secret.first, secret.second}, fleet)) { report_absent_secret(secret, fleet); }
+        if (!add_object(client, resources::k_secrets, {secret.first, secret.second}, fleet)) { fleet.absent_secrets.insert(secret); }
     }
     if (referenced != FleetQuery::Referenced::all) { return; }
     for (const auto& [ns, name] : maps) { add_object(client, resources::k_config_maps, {ns, name}, fleet); }

@@ -2,7 +2,9 @@
 // The objects that decisions need, read from a live cluster.
 #pragma once
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/types.hpp"
@@ -24,6 +26,8 @@ struct FleetQuery {
 struct Fleet {
     api::Objects objects;     ///< finished; their places are "nodes/NAME", without lines
     Diagnostics diagnostics;  ///< fields that this program does not know are notes: the server took them
+    /// Namespace and name of Secrets that Modules name, that were asked for, and that the server does not have.
+    std::set<std::pair<std::string, std::string>> absent_secrets;
     bool has_kmm = true;      ///< the server has the kind Module
 };
 

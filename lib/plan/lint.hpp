@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -22,9 +23,15 @@ void lint_module(const api::Module& module, Diagnostics& diagnostics);
 /// lint_module, check_policy and check_needs for all Modules.
 [[nodiscard]] Diagnostics lint(const api::Objects& objects);
 
+/// Secrets by namespace and name.
+using SecretNames = std::set<std::pair<std::string, std::string>>;
+
 /// secret-unknown: Secrets that Modules name and that are not among those of their namespace, where any of it is there. For
 /// objects of documents: of an API server only some Secrets are read.
 void check_secrets(const api::Objects& objects, Diagnostics& diagnostics);
+
+/// secret-unknown for objects of an API server: Secrets that it said it does not have, and that no document adds.
+void check_secrets(const api::Objects& objects, const SecretNames& absent, Diagnostics& diagnostics);
 
 /// Traps of a fleet: kernel-unmapped, kernel-plus, version-labels-stuck, label-key-leftover, label-collision, cordon-unloads,
 /// cordon-loses-version, in-tree-needed. Verdicts come node by node, the nodes sorted by name, each followed by end_node.

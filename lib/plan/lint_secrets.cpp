@@ -15,10 +15,13 @@ namespace kmm::plan {
 
 namespace {
 
-/// Looks up the Secrets of one Module among those of its namespace.
+using Names = std::set<std::string>;
+
+/// Looks up the Secrets of one Module among those of its namespace. With `absent`, what is not there is known; without, it is
+/// whatever was not read.
 class SecretCheck {
 public:
-    SecretCheck(Findings& findings, const std::set<std::string>& known) : findings_(findings), known_(known) {}
+    SecretCheck(Findings& findings, const Names& known, const Names* absent) : findings_(findings), known_(known), absent_(absent) {}
 
     void run() {
         const api::Module& module = findings_.module();
@@ -44,28 +47,52 @@ private:
     }
 
     void look(const std::string& path, std::string_view field, const std::string& name, std::string_view harm) {
-        if (name.empty() || known_.contains(name)) { return; }
+        if (name.empty() || known_.contains(name) || (absent_ != nullptr && !absent_->contains(name))) { return; }
         const auto near = base::nearest(name, std::vector<std::string>(known_.begin(), known_.end()));
+        const std::string ns = base::escape(findings_.module().meta.namespace_);
         findings_.warning(path, "secret-unknown",
-                          fmt::format("{}: there is no Secret {} among those of namespace {} that were read", field, base::escape(name),
-                                      findings_.module().meta.namespace_),
+                          fmt::format("{}: there is no Secret {} {}", field, base::escape(name),
+                                      absent_ == nullptr ? "among those of namespace " + ns + " that were read" : "in namespace " + ns),
                           near ? fmt::format("did you mean {}?", *near) : fmt::format("add the Secret, or correct the name: {}", harm));
     }
 
     Findings& findings_;
-    const std::set<std::string>& known_;
+    const Names& known_;
+    const Names* absent_;
 };
+
+using NamesByNamespace = std::map<std::string, Names>;
+
+NamesByNamespace read_secrets(const api::Objects& objects) {
+    NamesByNamespace names;
+    for (const auto& secret : objects.secrets) { names[secret.meta.namespace_].insert(secret.meta.name); }
+    return names;
+}
+
+void check_secrets_of(const api::Module& module, const Names& known, const Names* absent, Diagnostics& diagnostics) {
+    Findings findings(module, fmt::format("Module {}", module.full_name()), diagnostics);
+    SecretCheck(findings, known, absent).run();
+}
 
 }  // namespace
 
 void check_secrets(const api::Objects& objects, Diagnostics& diagnostics) {
-    std::map<std::string, std::set<std::string>> known;
-    for (const auto& secret : objects.secrets) { known[secret.meta.namespace_].insert(secret.meta.name); }
+    const NamesByNamespace known = read_secrets(objects);
     for (const auto& module : objects.modules) {
-        const auto names = known.find(module.meta.namespace_);
-        if (names == known.end()) { continue; }
-        Findings findings(module, fmt::format("Module {}", module.full_name()), diagnostics);
-        SecretCheck(findings, names->second).run();
+        if (const auto names = known.find(module.meta.namespace_); names != known.end()) {
+            check_secrets_of(module, names->second, nullptr, diagnostics);
+        }
+    }
+}
+
+void check_secrets(const api::Objects& objects, const SecretNames& absent, Diagnostics& diagnostics) {
+    if (absent.empty()) { return; }
+    NamesByNamespace known = read_secrets(objects);
+    NamesByNamespace missing;
+    for (const auto& [ns, name] : absent) { missing[ns].insert(name); }
+    for (const auto& module : objects.modules) {
+        const std::string& ns = module.meta.namespace_;
+        check_secrets_of(module, known[ns], &missing[ns], diagnostics);
     }
 }
 

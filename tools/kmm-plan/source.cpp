@@ -47,6 +47,14 @@ void keep_replaced(Source& source, const std::vector<api::Module>& over) {
 
 }  // namespace
 
+void check_secrets(Source& source) {
+    if (source.live) {
+        plan::check_secrets(source.objects, source.absent_secrets, source.diagnostics);
+    } else {
+        plan::check_secrets(source.objects, source.diagnostics);
+    }
+}
+
 void drop_notes(Diagnostics& diagnostics) {
     std::erase_if(diagnostics, [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::note; });
 }
@@ -122,6 +130,7 @@ Source read_live(const cli::Args& args, cli::Context& context, const std::string
     Source source;
     source.objects = std::move(fleet.objects);
     source.diagnostics = std::move(fleet.diagnostics);
+    source.absent_secrets = std::move(fleet.absent_secrets);
     source.cluster = live->name();
     source.description = value::Node::mapping({{"context", live->name()}, {"server", live->client().connection().server}});
     source.live = std::move(live);
@@ -140,7 +149,7 @@ void add_documents(const std::vector<std::string>& names, api::Objects objects, 
 void check_source(Source& source, cli::Context& context) {
     append(source.diagnostics, plan::validate(source.objects));
     append(source.diagnostics, plan::lint(source.objects));
-    if (!source.live) { plan::check_secrets(source.objects, source.diagnostics); }
+    check_secrets(source);
     drop_notes(source.diagnostics);
     sort_and_merge(source.diagnostics);
     if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }

@@ -9,6 +9,7 @@
 
 #include "api/types.hpp"
 #include "cli/app.hpp"
+#include "plan/lint.hpp"
 #include "value/node.hpp"
 
 namespace kmm::tool_plan {
@@ -25,6 +26,7 @@ struct Source {
     std::vector<api::Module> replaced;  ///< Modules of the cluster in whose place documents of -f stand, sorted
     value::Node description;  ///< {"cluster": DIR, "context": NAME, "server": URL, "files": [...]}, absent parts left out
     std::string cluster;      ///< name of the context of a live cluster, "" otherwise
+    plan::SecretNames absent_secrets;  ///< that Modules of a live cluster name, and that it does not have
     std::shared_ptr<LiveCluster> live;  ///< nullptr for anything but an API server
 };
 
@@ -41,6 +43,9 @@ struct Source {
 
 /// The files that the objects and findings come from, and those that were named, sorted.
 [[nodiscard]] std::vector<std::string> read_files(const Source& source);
+
+/// The rules about Secrets, for documents or for what an API server has.
+void check_secrets(Source& source);
 
 /// Removes what only `validate` is asked for.
 void drop_notes(Diagnostics& diagnostics);

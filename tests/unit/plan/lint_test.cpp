@@ -103,6 +103,25 @@ TEST_SUITE("plan::unit") {
         CHECK(diagnostics[0].hint == "did you mean pull?");
     }
 
+    TEST_CASE("Secrets that an API server does not have, unless a document adds them") {
+        api::Objects objects;
+        objects.modules = {build::module()};
+        objects.modules[0].image_repo_secret = "pull";
+        objects.modules[0].module_loader->container.sign = api::Sign{};
+        objects.modules[0].module_loader->container.sign->cert_secret = "not-asked-for";
+        const auto found = [&](const plan::SecretNames& absent) {
+            Diagnostics diagnostics;
+            plan::check_secrets(objects, absent, diagnostics);
+            return codes_of(diagnostics);
+        };
+        CHECK(found({}).empty());
+        CHECK(found({{"elsewhere", "pull"}}).empty());
+        CHECK(found({{"drivers", "pull"}}) == Codes(1, "secret-unknown"));
+        objects.secrets.emplace_back().meta.name = "pull";
+        objects.secrets.back().meta.namespace_ = "drivers";
+        CHECK(found({{"drivers", "pull"}}).empty());
+    }
+
     TEST_CASE("images: a port is no tag, a tag is no digest") {
         api::Module module = build::module();
         const auto image_codes = [&](const char* image) {
