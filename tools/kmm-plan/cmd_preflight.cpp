@@ -9,6 +9,7 @@
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
+#include "cli/text.hpp"
 #include "kernel/devel.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/images.hpp"
@@ -82,9 +83,9 @@ std::map<std::string, const kernel::Interface*> by_kernel(const std::vector<kern
     return result;
 }
 
-Diagnostic no_mapping(const plan::Surveyed& surveyed, Severity severity) {
+/// KMM's own preflight fails for such a Module, whether any node is selected or not: a node may be labelled at any time.
+Diagnostic no_mapping(const plan::Surveyed& surveyed) {
     Diagnostic finding;
-    finding.severity = severity;
     finding.code = "no-kernel-mapping";
     finding.message = fmt::format("no kernel mapping of Module {} matches kernel {}", surveyed.module->full_name(), surveyed.kernel);
     finding.hint = "add a kernel mapping for it, and the image";
@@ -93,7 +94,7 @@ Diagnostic no_mapping(const plan::Surveyed& surveyed, Severity severity) {
 }
 
 /// What the Modules say by themselves; questions to registries are noted in the verdicts.
-std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, const std::map<std::string, const kernel::Interface*>& interfaces, bool no_nodes,
+std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, const std::map<std::string, const kernel::Interface*>& interfaces,
                                     bool ask_images, const Trusted& trusted) {
     const bool look_at_signatures = !trusted.certificates.empty() || trusted.enforced;
     std::vector<Verdict> result;
@@ -116,7 +117,7 @@ std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, con
                     verdict.question = ImageQuestion{row.module, resolved, pool == nullptr ? "" : pool->architecture, interface,
                                                      modules ? Depth::modules : Depth::manifest, &trusted};
             } else {
-                verdict.findings.push_back(no_mapping(row, pool != nullptr || no_nodes ? Severity::error : Severity::warning));
+                verdict.findings.push_back(no_mapping(row));
             }
             result.push_back(std::move(verdict));
         }
@@ -207,6 +208,28 @@ value::Node preflight_node(const Source& source, const std::vector<Verdict>& ver
     return node;
 }
 
+bool fits(const std::string& text, std::size_t width) {
+    const auto lines = base::split(text, '\n');
+    return std::all_of(lines.begin(), lines.end(), [&](std::string_view line) { return cli::display_width(line) <= width; });
+}
+
+/// For narrow terminals: what was checked and the reason, the last two columns, stand below each line. Nothing is cut.
+std::string folded(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows) {
+    std::vector<std::string> details{""};  // of the header
+    for (auto& row : rows) {
+        details.push_back(fmt::format("  {}: {}\n", row[row.size() - 2], row.back()));
+        row.resize(row.size() - 2);
+    }
+    headers.resize(headers.size() - 2);
+    const std::string plain = cli::format_table(headers, rows, 0);
+    std::string text;
+    std::size_t index = 0;
+    for (const auto line : base::split(plain, '\n')) {
+        if (index < details.size()) text.append(line).append("\n").append(details[index++]);
+    }
+    return text;
+}
+
 std::string table(const std::vector<Verdict>& verdicts, const cli::Context& context) {
     const bool wide = context.output == "wide";
     std::vector<std::string> headers{"KERNEL", "MODULE", "POOL", "NODES", "VERDICT", "CHECKED", "REASON"};
@@ -224,7 +247,8 @@ std::string table(const std::vector<Verdict>& verdicts, const cli::Context& cont
         if (wide) row.insert(row.end(), {verdict.resolved == nullptr ? "-" : verdict.resolved->config.container_image, verdict.digest.empty() ? "-" : verdict.digest});
         rows.push_back(std::move(row));
     }
-    return cli::format_table(headers, rows, context.console.out_is_terminal() && !wide ? context.console.width() : 0);
+    const std::string text = cli::format_table(headers, rows, 0);
+    return wide || !context.console.out_is_terminal() || fits(text, context.console.width()) ? text : folded(std::move(headers), std::move(rows));
 }
 
 /// Who signed which file: each file of each image once.
@@ -294,8 +318,13 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
         for (const auto& name : names) chosen.push_back(&find_module(source, args, name));
         std::erase_if(rows, [&](const plan::Surveyed& row) { return std::find(chosen.begin(), chosen.end(), row.module) == chosen.end(); });
     }
+    // -l asks about those nodes: a Module that has to do with others only is not judged by it.
+    if (args.get("selector")) std::erase_if(rows, [](const plan::Surveyed& row) { return row.pools.empty(); });
+    if (rows.empty() && args.get("selector"))
+        throw Error(Exit::not_found, "no-modules", fmt::format("no Module to check selects a node that matches -l {}", base::escape(*args.get("selector"))))
+            .hint("kmm-plan show -l tells which Modules there are");
     if (rows.empty()) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check that is not being deleted").hint("kmm-plan show tells what was read");
-    auto verdicts = first_verdicts(rows, interface_of, source.objects.nodes.empty(), args.flag("check-images"), trusted);
+    auto verdicts = first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
     answer_questions(verdicts, source, args, context);
     const auto findings = settle_findings(verdicts, reporting);
     reporting.publish("preflight", read_files(source), findings, context);
