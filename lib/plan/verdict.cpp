@@ -329,6 +329,9 @@ private:
             conclude(Action::none, "worker-stale", verdict_.worker_pod);
         } else if (!status && !unloads_) {
             conclude(Action::none, code, detail);
+        } else if (!status && verdict_.worker_pod.empty()) {  // nothing is there now, and nothing at the end
+            const std::string passing = "nothing is loaded; KMM may load it until it has removed version-worker-pod";
+            conclude(Action::none, code, detail.empty() ? passing : detail + "; " + passing);
         } else if (options_.next ? last_.step == PodStep::create_unloader : unloads_) {
             conclude(Action::unload, code, detail);
             if (status) { show(*status); }
