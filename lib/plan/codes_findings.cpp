@@ -32,6 +32,9 @@ constexpr std::array k_finding_texts{
     CodeText{"no-documents", "finding", "the directory, or standard input, has no documents",
              "Of a directory only *.yaml, *.yml and *.json are read. Standard input that is empty is an error: mostly the command before the pipe has failed.",
              "name another directory; look how the command before the pipe ended"},
+    CodeText{"no-objects", "finding", "nothing that was read can be validated",
+             "Comments alone, an empty directory, or only kinds that KMM has nothing to do with: that nothing is wrong with them says nothing.",
+             "name the files with the Modules; look whether the command before a pipe made any"},
     CodeText{"not-utf8", "finding", "the file is not UTF-8", "", "save it as UTF-8"},
     CodeText{"one-object-per-file", "finding", "a file of a directory cluster has several objects",
              "Objects of a directory cluster are written back one by one.", "put each object into a file of its own, or read it with -f"},
@@ -131,7 +134,7 @@ constexpr std::array k_finding_texts{
              "write the path without '..'"},
     CodeText{"kernel-unmapped", "finding", "no kernel mapping matches a kernel of the fleet", "The nodes are selected, but get nothing; what is "
              "loaded there is unloaded.", "add a kernel mapping, or leave the nodes out of the selector"},
-    CodeText{"secret-unknown", "finding", "a Module names a Secret that is not there", "Other Secrets of its namespace were read, this one was not. "
+    CodeText{"secret-unknown", "finding", "a Module names a Secret that is not there", "Other Secrets of its namespace were read and this one was not, or the API server does not have it. "
              "Without imageRepoSecret images are pulled without a login; build and sign Pods do not start without theirs.", "add the Secret, or correct the name"},
     CodeText{"kernel-plus", "finding", "a kernel whose version ends with '+'", "KMM drops one '+' for matching, tags and the directory it copies; "
              "modprobe looks under the real name.", "put a directory of each name into the image, or a link"},

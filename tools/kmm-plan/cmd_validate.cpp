@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan validate: all faults of all documents at once.
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,6 +20,55 @@ namespace {
 
 std::string plural(std::size_t count, const char* noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
 
+/// Kinds that few clusters have are told only where they were read.
+std::string other_kinds(const api::Objects& objects) {
+    std::string text;
+    const auto add = [&](std::size_t count, const char* kind) {
+        if (count != 0) { text += ", " + plural(count, kind); }
+    };
+    add(objects.managed_cluster_modules.size(), "ManagedClusterModule");
+    add(objects.managed_clusters.size(), "ManagedCluster");
+    add(objects.preflight_validations.size(), "PreflightValidation");
+    add(objects.namespaces.size(), "Namespace");
+    add(objects.custom_resource_definitions.size(), "CustomResourceDefinition");
+    add(objects.pods.size(), "Pod");
+    add(objects.daemon_sets.size(), "DaemonSet");
+    if (objects.device_classes.size() != 0) { text += fmt::format(", {} DeviceClass{}", objects.device_classes.size(), objects.device_classes.size() == 1 ? "" : "es"); }
+    return text;
+}
+
+std::size_t total_of(const api::Objects& objects) {
+    return objects.nodes.size() + objects.modules.size() + objects.node_modules_configs.size() + objects.secrets.size() +
+           objects.config_maps.size() + objects.managed_cluster_modules.size() + objects.managed_clusters.size() +
+           objects.preflight_validations.size() + objects.namespaces.size() + objects.custom_resource_definitions.size() +
+           objects.pods.size() + objects.daemon_sets.size() + objects.device_classes.size();
+}
+
+/// A part that is in order would say nothing about the rest: Modules of other namespaces meet on the same nodes.
+void refuse_selections(const cli::Args& args) {
+    constexpr std::array options{std::pair("namespace", 'n'), std::pair("selector", 'l')};
+    for (const auto& [name, letter] : options) {
+        if (args.source(name) != "option") { continue; }
+        throw Error(Exit::usage, "usage", fmt::format("--{} (-{}) does not go with validate, which checks everything that it reads", name, letter))
+            .hint(fmt::format("leave it out, or name only the files to check; kmm-plan show takes -{}", letter));
+    }
+}
+
+/// An empty directory, or a template that made nothing, must not end as "valid".
+void require_objects(Source& source) {
+    if (total_of(source.objects) != 0 || has_errors(source.diagnostics)) { return; }
+    for (auto& diagnostic : source.diagnostics) {
+        if (diagnostic.code != "no-documents") { continue; }
+        diagnostic.severity = Severity::error;
+        return;
+    }
+    Diagnostic finding;
+    finding.code = "no-objects";
+    finding.message = "nothing was validated: what was read has no object of a kind that KMM works with";
+    finding.hint = "name the files with the Modules; look whether the command before a pipe made any";
+    source.diagnostics.push_back(std::move(finding));
+}
+
 std::string text_of(const Source& source, const Reporting& reporting) {
     std::string text;
     for (const auto& diagnostic : source.diagnostics) { text += cli::diagnostic_text(diagnostic, false); }
@@ -25,10 +76,10 @@ std::string text_of(const Source& source, const Reporting& reporting) {
     const auto notes = static_cast<std::size_t>(
         std::count_if(source.diagnostics.begin(), source.diagnostics.end(),
                       [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::note; }));
-    text += fmt::format("valid: {}, {}, {}, {}, {}; {}{}\n", plural(objects.nodes.size(), "Node"),
+    text += fmt::format("valid: {}, {}, {}, {}, {}{}; {}{}\n", plural(objects.nodes.size(), "Node"),
                         plural(objects.modules.size(), "Module"),
                         plural(objects.node_modules_configs.size(), "NodeModulesConfig"),
-                        plural(objects.secrets.size(), "Secret"), plural(objects.config_maps.size(), "ConfigMap"),
+                        plural(objects.secrets.size(), "Secret"), plural(objects.config_maps.size(), "ConfigMap"), other_kinds(objects),
                         plural(source.diagnostics.size() - notes, "warning"),
                         (notes == 0 ? "" : ", " + plural(notes, "note")) +
                             (reporting.known() ? fmt::format(", {} known", *reporting.known()) : ""));
@@ -36,6 +87,7 @@ std::string text_of(const Source& source, const Reporting& reporting) {
 }
 
 Exit run_validate(const cli::Args& args, cli::Context& context) {
+    refuse_selections(args);
     Reporting reporting(args);
     Source source = read_source(args, context, args.positionals("FILE"));
     plan::ValidateOptions options;
@@ -47,7 +99,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     }
     for (auto& finding : plan::validate(source.objects, options)) { source.diagnostics.push_back(std::move(finding)); }
     for (auto& finding : plan::lint(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
-    if (!source.live) { plan::check_secrets(source.objects, source.diagnostics); }
+    check_secrets(source);
     for (const auto& before : source.replaced) {
         const auto after = std::find_if(source.objects.modules.begin(), source.objects.modules.end(),
                                         [&](const auto& module) { return module.full_name() == before.full_name(); });
@@ -60,6 +112,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     sort_and_merge(source.diagnostics);
     const auto files = read_files(source);
     reporting.forget_known(source.diagnostics);
+    require_objects(source);
     reporting.publish("validate", files, source.diagnostics, context);
     if (reporting.failed(source.diagnostics)) {
         drop_notes(source.diagnostics);
@@ -79,7 +132,7 @@ cli::Verb validate_verb() {
     verb.description =
         "Checks syntax, fields and types of every document, the admission rules of Kernel Module Management, and traps "
         "that it admits. Documents on top of --cluster are checked as a change of it. Errors exit 65, or 66 if files are "
-        "missing; warnings alone exit 0, unless --fail-on warning is given. `kmm-plan explain CODE` tells what a finding means.";
+        "missing; warnings alone exit 0, unless --fail-on warning is given. To have read nothing that can be checked is an error. `kmm-plan explain CODE` tells what a finding means.";
     verb.examples = {
         {"kmm-plan validate module.yaml", "one file"},
         {"kmm-plan validate --cluster ./fleet", "a directory cluster"},
@@ -94,7 +147,9 @@ cli::Verb validate_verb() {
     version.help = "version of the API server, as 1.34; without it no rule about it is checked";
     cli::Option kmm = kmm_version_option();
     kmm.help = "KMM whose rules and label keys hold: v2.6.0, main; auto takes the current rules and warns where v2.6.0 differs";
-    verb.options = std::vector<cli::Option>{version, kmm} + report_options() + source_options() + cli::common_options();
+    std::vector<cli::Option> sources = source_options();
+    for (auto& option : sources) { option.hidden = option.hidden || option.name == "namespace" || option.name == "selector"; }
+    verb.options = std::vector<cli::Option>{version, kmm} + report_options() + sources + cli::common_options();
     verb.run = run_validate;
     return verb;
 }
