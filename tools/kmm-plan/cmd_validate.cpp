@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan validate: all faults of all documents at once.
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -45,12 +43,10 @@ std::size_t total_of(const api::Objects& objects) {
 }
 
 /// A part that is in order would say nothing about the rest: Modules of other namespaces meet on the same nodes.
-void refuse_selections(const cli::Args& args) {
-    constexpr std::array options{std::pair("namespace", 'n'), std::pair("selector", 'l')};
-    for (const auto& [name, letter] : options) {
-        if (args.source(name) != "option") { continue; }
-        throw Error(Exit::usage, "usage", fmt::format("--{} (-{}) does not go with validate, which checks everything that it reads", name, letter))
-            .hint(fmt::format("leave it out, or name only the files to check; kmm-plan show takes -{}", letter));
+void tell_of_selections(const cli::Args& args, cli::Context& context) {
+    for (const auto* name : {"namespace", "selector"}) {
+        if (args.source(name) != "option" || context.verbosity < 0) { continue; }
+        context.console.err(fmt::format("note: --{} leaves nothing out here: validate checks everything that it reads\n", name));
     }
 }
 
@@ -87,7 +83,7 @@ std::string text_of(const Source& source, const Reporting& reporting) {
 }
 
 Exit run_validate(const cli::Args& args, cli::Context& context) {
-    refuse_selections(args);
+    tell_of_selections(args, context);
     Reporting reporting(args);
     Source source = read_source(args, context, args.positionals("FILE"));
     plan::ValidateOptions options;
