@@ -143,11 +143,15 @@ std::map<std::string, std::vector<std::string>> lineages_of(const api::Objects& 
 
 std::string lineage_of(const api::Objects& objects, const std::vector<std::string>& names, const api::Module& module,
                        const AdoptRequest& request) {
-    if (request.run) return *request.run;
+    if (request.run && request.run->empty()) return "";
     const auto found = lineages_of(objects, names, module, request);
-    if (found.size() < 2) return found.empty() ? "" : found.begin()->first;
-    Error error(Exit::checks_failed, "adopt-ambiguous",
-                fmt::format("{} runs have left something that is about Module {}", found.size(), module.full_name()));
+    if (!request.run && found.size() < 2) return found.empty() ? "" : found.begin()->first;
+    const auto cordoned = [&](const api::Node& node) { return cordon_lineage(node) == *request.run; };
+    if (request.run && (found.contains(*request.run) || std::any_of(objects.nodes.begin(), objects.nodes.end(), cordoned))) return *request.run;
+    Error error = request.run ? Error(Exit::not_found, "no-run",
+                                      fmt::format("nothing in the cluster is of run {} and about Module {}", base::escape(*request.run), module.full_name()))
+                              : Error(Exit::checks_failed, "adopt-ambiguous",
+                                      fmt::format("{} runs have left something that is about Module {}", found.size(), module.full_name()));
     for (const auto& [lineage, places] : found) error.detail(base::escape(lineage), base::escape(base::join(places, ", ")));
     throw std::move(error).hint("--run LINEAGE says which one it is, --run none that it is none of them");
 }

@@ -45,8 +45,8 @@ inline constexpr const char* k_pause_adopting = "adopting";
 /// version for its kernel and boot; in the middle when its label version-module says it but the rest does not, when its labels
 /// contradict each other, or when a cordon or worker of the run is on it; else pending. Done nodes come first in the walk, then those in the
 /// middle. What is missing of those for a rollback, the entry of the previous version, is taken from a node of the same kernel that still has it.
-/// Errors: those of choosing Module and nodes as prepare; not_found "nothing-to-adopt"; checks_failed "adopt-ambiguous" with
-/// what was found as details and the option that decides as hint.
+/// Errors: those of choosing Module and nodes as prepare; not_found "nothing-to-adopt", and "no-run" for a run that nothing is of;
+/// checks_failed "adopt-ambiguous" with what was found as details and the option that decides as hint.
 [[nodiscard]] Adopted adopt(const cluster::Snapshot& snapshot, const sys::Clock& clock, const AdoptRequest& request);
 
 }  // namespace kmm::drive
