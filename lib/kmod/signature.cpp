@@ -5,6 +5,7 @@
 #include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/cms.h>
+#include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/objects.h>
@@ -127,6 +128,25 @@ Certificate read_certificate(const ModuleSigner::Material& material) {
             .hint("it is the file that mokutil --import takes");
     }
     return certificate;
+}
+
+/// Signatures of keys on other curves are made without a fault, and no kernel can ever check them. The certificate's form counts: it is what the
+/// kernel reads. A warning for a curve that not every kernel knows, "" else.
+std::string check_curve(const ModuleSigner::Material& material, const EVP_PKEY* key) {
+    if (EVP_PKEY_get_base_id(key) != EVP_PKEY_EC) return {};
+    constexpr std::array<std::string_view, 4> known{"prime192v1", "prime256v1", "secp384r1", "secp521r1"};
+    std::array<char, 80> curve{}, form{};
+    (void)EVP_PKEY_get_group_name(key, curve.data(), curve.size(), nullptr);
+    (void)EVP_PKEY_get_utf8_string_param(key, OSSL_PKEY_PARAM_EC_ENCODING, form.data(), form.size(), nullptr);
+    ERR_clear_error();
+    const std::string_view name = curve.data();
+    const bool is_named = std::string_view(form.data()) != OSSL_PKEY_EC_ENCODING_EXPLICIT;
+    if (!is_named || std::find(known.begin(), known.end(), name) == known.end()) {
+        throw bad_key(material, fmt::format("expected a curve that kernels know (P-256, P-384), found {}", !is_named || name.empty() ? "one without a name" : name),
+                      "openssl ecparam -name secp384r1 -genkey makes such a key; or take RSA");
+    }
+    if (name != "secp521r1") return {};
+    return fmt::format("new-curve: {}: kernels before 6.10 do not know P-521", base::escape(material.key_name));
 }
 
 /// The length of the signature at the end of `bytes`, trailer and marker included; 0 without one.
@@ -261,6 +281,7 @@ ModuleSigner::ModuleSigner(const Material& material) {
         throw Error(Exit::data, "key-mismatch", fmt::format("{} is the certificate of another key than {}", base::escape(material.certificate_name), base::escape(material.key_name)))
             .hint("give the certificate that was made with this key");
     }
+    warning_ = check_curve(material, X509_get0_pubkey(impl_->certificate.get()));
     if (X509_cmp_current_time(X509_get0_notAfter(impl_->certificate.get())) < 0) {
         warning_ = fmt::format("certificate-expired: {}: its time is over; the kernel does not mind, people may", base::escape(material.certificate_name));
     }

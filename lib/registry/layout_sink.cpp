@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -23,20 +26,8 @@ constexpr unsigned k_file_mode = 0644;
 
 class LayoutSink final : public ImageSink {
 public:
-    LayoutSink(const LocalReference& reference, const Limits& limits) : reference_(reference) {
-        const auto files = open_existing();
-        const auto text = files ? read_named(*files, "index.json", limits.manifest_bytes) : std::nullopt;
-        if (text) {
-            index_ = read_image_document(*text, "file index.json", "bad-layout");
-            if (index_.find("manifests") == nullptr || !index_.find("manifests")->is_sequence()) {
-                throw Error(Exit::data, "bad-layout", "index.json: expected the member manifests, found none");
-            }
-        } else if (files && !sys::list_directory(reference_.path).empty()) {
-            throw Error(Exit::data, "bad-layout", fmt::format("expected an OCI image layout or an empty directory, found others' files in {}", base::escape(reference_.path)))
-                .hint("name another directory: oci:DIR:TAG");
-        } else {
-            index_ = value::Node::mapping({{"schemaVersion", 2}, {"mediaType", image::k_oci_index}, {"manifests", value::Node::sequence()}});
-        }
+    LayoutSink(const LocalReference& reference, const Limits& limits) : reference_(reference), limits_(limits) {
+        (void)read_index();
         sys::make_directories(reference_.path + "/blobs/sha256", 0755);
         sys::write_file_atomically(ops_, reference_.path + "/oci-layout", R"({"imageLayoutVersion":"1.0.0"})", k_file_mode);
     }
@@ -81,26 +72,54 @@ public:
     void publish(const std::string& media_type, const std::string& text, const image::Digest& digest) override {
         put_manifest(media_type, text, digest);
         ops_.sync_dir(reference_.path + "/blobs/sha256");
-        auto& manifests = index_.find("manifests")->items();
+        const sys::Fd lock = lock_directory();
+        value::Node index = read_index();  // others may have added images since
+        auto& manifests = index.find("manifests")->items();
         std::erase_if(manifests, [&](const value::Node& item) {
             const std::string name = item.get_string({"annotations", k_ref_name_key});
             return name == reference_.tag || (!reference_.tag.empty() && name.ends_with(":" + reference_.tag));
         });
         manifests.push_back(layout_entry(media_type, text.size(), digest, reference_.tag));
-        sys::write_file_atomically(ops_, reference_.path + "/index.json", value::to_json(index_), k_file_mode);
+        sys::write_file_atomically(ops_, reference_.path + "/index.json", value::to_json(index), k_file_mode);
     }
 
 private:
-    std::unique_ptr<FileSet> open_existing() const {
-        return ::access(reference_.path.c_str(), F_OK) == 0 ? open_directory_files(reference_.path) : nullptr;
+    /// The layout's index; an empty one for a directory that is absent, empty, or where a first image never came to its end.
+    value::Node read_index() const {
+        const auto files = ::access(reference_.path.c_str(), F_OK) == 0 ? open_directory_files(reference_.path) : nullptr;
+        if (const auto text = files ? read_named(*files, "index.json", limits_.manifest_bytes) : std::nullopt) {
+            value::Node index = read_image_document(*text, "file index.json", "bad-layout");
+            if (index.find("manifests") == nullptr || !index.find("manifests")->is_sequence()) {
+                throw Error(Exit::data, "bad-layout", "index.json: expected the member manifests, found none");
+            }
+            return index;
+        }
+        const auto entries = files ? sys::list_directory(reference_.path) : std::vector<sys::DirectoryEntry>();
+        const bool is_ours = std::all_of(entries.begin(), entries.end(), [](const sys::DirectoryEntry& entry) {
+            return entry.name == "blobs" || entry.name == "oci-layout" || entry.name.ends_with(".kmm-tmp");
+        });
+        if (!is_ours) {
+            throw Error(Exit::data, "bad-layout", fmt::format("expected an OCI image layout or an empty directory, found others' files in {}", base::escape(reference_.path)))
+                .hint("name another directory: oci:DIR:TAG");
+        }
+        return value::Node::mapping({{"schemaVersion", 2}, {"mediaType", image::k_oci_index}, {"manifests", value::Node::sequence()}});
     }
+
+    /// Holds back others that add an image to this layout. File systems without locks do without.
+    sys::Fd lock_directory() const {
+        sys::Fd directory(::open(reference_.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        while (directory && ::flock(directory.get(), LOCK_EX) != 0 && errno == EINTR) {
+        }
+        return directory;
+    }
+
     std::string path_of(const image::Digest& digest) const {
         return fmt::format("{}/blobs/{}/{}", reference_.path, image::to_string(digest.algorithm), digest.hex);
     }
 
     LocalReference reference_;
+    Limits limits_;
     sys::LinuxFileOps ops_;
-    value::Node index_;
 };
 
 }  // namespace

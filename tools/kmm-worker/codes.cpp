@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 140> k_codes{{
+constexpr std::array<CodeRow, 141> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -99,6 +99,7 @@ constexpr std::array<CodeRow, 140> k_codes{{
     {"namespace-missing", Exit::checks_failed, "the module does not import the namespace of a symbol it needs", "add MODULE_IMPORT_NS to it and rebuild it"},
     {"network", Exit::unavailable, "the registry cannot be reached", "look at name resolution, proxies and the registry"},
     {"network-timeout", Exit::timeout, "the registry did not answer in time", "look at the network; --timeout gives more time"},
+    {"new-curve", std::nullopt, "not every kernel knows the curve of the signing key", "a key on P-384, or RSA, is known to all"},
     {"new-taint", std::nullopt, "the load tainted the kernel further", "see newTaint in the result"},
     {"no-cache", Exit::not_found, "there is no cache", "a pull with --cache-dir makes one"},
     {"no-capability", std::nullopt, "this process may not load modules", "run as root; in a Pod add SYS_MODULE"},

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
@@ -128,6 +130,18 @@ TEST_CASE("sign: an EC key, too") {
     const ModuleSigner signer(material(pair));
     CHECK(kmod::read_signature(signer.sign(test::make_ko({}))).fault.empty());
     CHECK(signer.warning().empty());
+}
+
+TEST_CASE("sign: a curve that no kernel knows is refused, a new one is told of") {
+    for (const char* curve : {"secp256k1", "brainpoolP256r1", "secp224r1"}) {
+        CAPTURE(curve);
+        CHECK(code_of(material(make_pair(EVP_EC_gen(curve), 3600))) == fmt::format("bad-key: key.pem: expected a curve that kernels know (P-256, P-384), found {}", curve));
+    }
+    EVP_PKEY* explicit_one = EVP_EC_gen("P-256");
+    REQUIRE(EVP_PKEY_set_utf8_string_param(explicit_one, OSSL_PKEY_PARAM_EC_ENCODING, OSSL_PKEY_EC_ENCODING_EXPLICIT) == 1);
+    CHECK(code_of(material(make_pair(explicit_one, 3600))).ends_with("found one without a name"));
+    CHECK(code_of(material(make_pair(EVP_EC_gen("P-256"), 3600))) == "ok");
+    CHECK(ModuleSigner(material(make_pair(EVP_EC_gen("P-521"), 3600))).warning().starts_with("new-curve: key.pem"));
 }
 
 TEST_CASE("sign: an expired certificate signs and is told of") {

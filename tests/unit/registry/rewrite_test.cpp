@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "pull_fixture.hpp"
+#include "registry/local.hpp"
 #include "registry/rewrite.hpp"
+#include "registry/upload.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/temp_dir.hpp"
 #include "value/reader.hpp"
@@ -415,6 +418,25 @@ TEST_CASE("layout: made, added to, and its tag replaced") {
     std::filesystem::create_directory(directory.path() + "/full");
     std::filesystem::create_directory(directory.path() + "/full/thing");
     CHECK(rewrite(source.reference(), "oci:" + directory.path() + "/full").code() == "bad-layout");
+}
+
+TEST_CASE("layout: two at once lose no name, and what a kill left is no obstacle") {
+    const sys::TempDir directory("kmm-test-");
+    const auto open = [&](const std::string& tag) { return registry::open_layout_sink(*registry::parse_local_reference("oci:" + directory.path() + "/layout:" + tag), {}); };
+    const auto one = open("one");
+    const auto two = open("two");
+    const std::string text = R"({"schemaVersion":2})";
+    for (const auto& sink : {one.get(), two.get()}) sink->publish("application/vnd.oci.image.manifest.v1+json", text, registry::digest_of(text));
+    CHECK(json(sys::read_file(directory.path() + "/layout/index.json")).find("manifests")->items().size() == 2);
+
+    test::FakeRegistry source;
+    (void)source.add_image("v1", {test::gzip_layer(tar_with("old"))});
+    const std::string begun = directory.path() + "/begun";
+    std::filesystem::create_directories(begun + "/blobs/sha256");
+    CHECK(rewrite(source.reference(), "oci:" + begun).code() == "ok");
+    std::filesystem::remove(begun + "/index.json");
+    std::ofstream(begun + "/.index.json.1-2.kmm-tmp") << "{";
+    CHECK(rewrite(source.reference(), "oci:" + begun).code() == "ok");
 }
 
 TEST_CASE("archive: made whole or not at all, the same bytes each time, replaced") {
