@@ -345,14 +345,22 @@ private:
                 report.size = bytes->size();
             }
             if (report.after != report.before) {
-                sys::LinuxFileOps ops;
-                sys::write_file_atomically(ops, place, *bytes);
+                put_aside(place, *bytes);
                 changed.push_back({path, node.executable, [place, cap = source_.limits.file_bytes] { return sys::read_file(place, cap); }});
             }
             result_.files.push_back(std::move(report));
         }
         std::sort(changed.begin(), changed.end(), [](const LayerFile& a, const LayerFile& b) { return a.path < b.path; });
         return changed;
+    }
+
+    /// `bytes` in the place of a file of the working directory. Nobody looks there after a crash, so nothing waits for the disk.
+    static void put_aside(const std::string& place, std::string_view bytes) {
+        sys::LinuxFileOps ops;
+        const std::string beside = place + ".kmm-tmp";
+        const sys::Fd out(ops.create(beside, 0600));
+        ops.write(out.get(), bytes);
+        ops.rename(beside, place);
     }
 
     /// The file with the bytes of a blob of the source, fetched once.

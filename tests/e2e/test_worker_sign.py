@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import pathlib
 import shutil
 import socket
@@ -55,12 +56,12 @@ class Signing(unittest.TestCase):
         run("openssl", "req", "-new", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", subject,
             "-keyout", self.root / key, "-out", self.root / name, *more)
 
-    def image(self):
-        """A layout with one image: a plain module and a compressed one."""
-        layout, tar = self.root / "layout", self.root / "layer.tar"
+    def image(self, layout="layout", modules=(("demo.ko", {}), ("packed.ko.gz", {"compress": "gzip"}))):
+        """A layout with one image: a plain module and a compressed one, or those of `modules`."""
+        layout, tar = self.root / layout, self.root / "layer.tar"
         (layout / "blobs/sha256").mkdir(parents=True)
         with tarfile.open(tar, "w") as archive:
-            for name, more in (("demo.ko", {}), ("packed.ko.gz", {"compress": "gzip"})):
+            for name, more in modules:
                 (self.root / name).write_bytes(worker_case.make_ko({"name": name.split(".", maxsplit=1)[0], **more}))
                 archive.add(self.root / name, f"{DIRECTORY}/{name}")
 
@@ -133,6 +134,25 @@ class Signing(unittest.TestCase):
         refused = self.worker("sign", "oci:layout:v1", "--to", f"{address}/team/demo:v3", *keys, "--ca-file", "tls.pem", code=77)
         self.assertIn("registry-auth", refused)
         self.assertNotIn("PRIVATE", refused)
+
+    def test_interrupted_between_modules(self):
+        """A signal ends signing before anything is written, and the next run is whole."""
+        self.image("many", [(f"m{number}.ko", {}) for number in range(400)])
+        scratch = self.root / "scratch"
+        scratch.mkdir()
+        words = [str(case.TOOLS.bin / "kmm-worker"), "sign", "oci:many:v1", "--to", "oci:signed:v1", "--key", "key.pem", "--cert", "cert.pem"]
+        for signal, code in (("TERM", 143), ("INT", 130)):
+            ran = subprocess.Popen(["env", f"--default-signal={signal}", *words], cwd=self.root, env=dict(os.environ, TMPDIR=str(scratch)),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            while ran.poll() is None and not list(scratch.glob("kmm-sign-*/1/opt")):
+                time.sleep(0.001)
+            subprocess.run(["kill", f"-{signal}", str(ran.pid)], check=False)
+            said = ran.communicate(timeout=120)[1]
+            self.assertEqual(ran.returncode, code, said)
+            self.assertIn("interrupted while signing; nothing was written", said)
+            self.assertFalse((self.root / "signed").exists())
+            self.assertEqual(list(scratch.iterdir()), [])
+        self.assertIn("signed", self.worker(*words[1:]))
 
     def test_archives(self):
         run("skopeo", "copy", "--insecure-policy", "-f", "v2s2", "oci:layout:v1", "docker-archive:saved.tar:demo:v1", cwd=self.root)

@@ -15,6 +15,7 @@
 #include "registry/rewrite.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/sandbox.hpp"
+#include "sys/signals.hpp"
 
 namespace kmm::tool_worker {
 
@@ -50,6 +51,9 @@ public:
     SigningStep(const kmod::ModuleSigner& signer, std::string policy) : signer_(signer), policy_(std::move(policy)) {}
 
     std::optional<std::string> operator()(const std::string& path, std::string bytes) {
+        if (sys::interrupt_requested()) {
+            throw Error(Exit::interrupted, "interrupted", "interrupted while signing; nothing was written").hint("run the same command again");
+        }
         const std::string how = kmod::compression_name(bytes);
         const std::string plain = kmod::plain_module(std::move(bytes), path);
         const std::string_view body = kmod::unsigned_module(plain, path);
