@@ -152,6 +152,14 @@ bool is_uuid(std::string_view text) noexcept {
 
 }  // namespace
 
+std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics) {
+    Walk walk(diagnostics);
+    walk.enter(directory);
+    auto files = std::move(walk).files();
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
 DirectoryStore::DirectoryStore(std::string path, sys::FileOps& ops) : path_(std::move(path)), ops_(ops) {
     while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
 }

@@ -15,6 +15,10 @@
 
 namespace kmm::cluster {
 
+/// The *.yaml, *.yml and *.json below a directory, sorted by path; links are followed, names that start with a dot are skipped, and a
+/// file that several links lead to is there once. Faults: unreadable-file (also a link that leads nowhere), symlink-loop.
+[[nodiscard]] std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics);
+
 /// Every *.yaml, *.yml and *.json below the directory holds one object; where a file lies does not matter, only its kind
 /// and name. Names that start with a dot are skipped. Objects that the store creates go to nodemodulesconfigs/NAME.yaml.
 /// Changes touch the changed fields only: comments, order and unknown fields stay (entries of spec.modules and

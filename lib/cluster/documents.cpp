@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <set>
 #include <utility>
@@ -15,8 +14,8 @@
 #include "api/codec.hpp"
 #include "api/object_decoder.hpp"
 #include "base/text.hpp"
+#include "cluster/directory_store.hpp"
 #include "cluster/text_source.hpp"
-#include "sys/directory.hpp"
 #include "value/object_stream.hpp"
 #include "value/reader.hpp"
 #include "value/text_index.hpp"
@@ -51,12 +50,6 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, const 
     }
 }
 
-bool is_document_name(const std::string& relative) {
-    constexpr std::array<std::string_view, 3> endings{".yaml", ".yml", ".json"};
-    if (relative.starts_with('.') || relative.find("/.") != std::string::npos) { return false; }
-    return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return relative.ends_with(ending); });
-}
-
 class DocumentReader {
 public:
     DocumentReader(api::Objects& objects, Diagnostics& diagnostics) : objects_(objects), diagnostics_(diagnostics) {}
@@ -80,21 +73,13 @@ public:
 
 private:
     void read_directory(const std::string& name) {
-        std::vector<std::string> found;
-        try {
-            found = sys::list_files_below(name);
-        } catch (const Error& error) {
-            report_unreadable(diagnostics_, name, error);
-            return;
-        }
-        found.erase(std::remove_if(found.begin(), found.end(), [](const auto& file) { return !is_document_name(file); }),
-                    found.end());
-        if (found.empty()) {
+        const std::size_t faults = diagnostics_.size();
+        const auto found = object_files(name.size() > 1 && name.ends_with('/') ? name.substr(0, name.size() - 1) : name, diagnostics_);
+        if (found.empty() && diagnostics_.size() == faults) {
             report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
                    "no *.yaml, *.yml or *.json file in this directory");
         }
-        const std::string prefix = name.ends_with('/') ? name : name + "/";
-        for (const auto& file : found) { read_text(prefix + file); }
+        for (const auto& file : found) { read_text(file); }
     }
 
     void read_text(const std::string& file) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -44,6 +45,28 @@ TEST_SUITE("cluster::unit") {
         CHECK(files.size() == 3);
         REQUIRE(objects.nodes.size() == 3);
         CHECK(objects.nodes[0].meta.name == "a");
+    }
+
+    TEST_CASE("links in a directory are followed, as those of a mounted ConfigMap; one that leads nowhere is a fault") {
+        const sys::TempDir top("kmm-documents");
+        write(top.path() + "/in/..data/a.yaml", node_text("a"));
+        write(top.path() + "/elsewhere/b.yaml", node_text("b"));
+        std::filesystem::create_symlink("..data/a.yaml", top.path() + "/in/a.yaml");
+        std::filesystem::create_symlink("../elsewhere", top.path() + "/in/more");
+        std::filesystem::create_symlink("../elsewhere", top.path() + "/in/twice");
+        api::Objects objects;
+        Diagnostics diagnostics;
+        static_cast<void>(cluster::read_documents({top.path() + "/in"}, objects, diagnostics));
+        api::finish(objects, diagnostics);
+        CHECK(diagnostics.empty());
+        CHECK(objects.nodes.size() == 2);
+        std::filesystem::create_symlink("nowhere", top.path() + "/in/dead.yaml");
+        std::filesystem::create_symlink("..", top.path() + "/in/loop");
+        static_cast<void>(cluster::read_documents({top.path() + "/in/"}, objects, diagnostics));
+        REQUIRE(diagnostics.size() == 2);
+        CHECK(diagnostics[0].code == "unreadable-file");
+        CHECK(diagnostics[0].position->file == top.path() + "/in/dead.yaml");
+        CHECK(diagnostics[1].code == "symlink-loop");
     }
 
     TEST_CASE("faults of all files come at once") {
