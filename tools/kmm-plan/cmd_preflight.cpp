@@ -208,6 +208,22 @@ value::Node preflight_node(const Source& source, const std::vector<Verdict>& ver
     return node;
 }
 
+std::string pool_text(const plan::Pool& pool) {
+    const std::string kernel = pool.kernel.empty() ? "-" : pool.kernel;
+    return pool.architecture.empty() ? kernel : kernel + "/" + pool.architecture;
+}
+
+/// What would not survive, or could not be found out: kernel and Module, each once.
+std::string losing_names(const std::vector<Verdict>& verdicts) {
+    std::set<std::string> told;
+    std::string text;
+    for (const auto& verdict : verdicts) {
+        const std::string line = fmt::format("{} {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name());
+        if (verdict.text() != "pass" && told.insert(line).second) text += line;
+    }
+    return text;
+}
+
 bool fits(const std::string& text, std::size_t width) {
     const auto lines = base::split(text, '\n');
     return std::all_of(lines.begin(), lines.end(), [&](std::string_view line) { return cli::display_width(line) <= width; });
@@ -239,7 +255,7 @@ std::string table(const std::vector<Verdict>& verdicts, const cli::Context& cont
         const auto* pool = verdict.pool;
         std::vector<std::string> row{verdict.surveyed->kernel,
                                      verdict.surveyed->module->full_name(),
-                                     pool == nullptr ? "-" : pool->architecture.empty() ? pool->kernel : pool->kernel + "/" + pool->architecture,
+                                     pool == nullptr ? "-" : pool_text(*pool),
                                      fmt::format("{}", pool == nullptr ? 0 : pool->nodes.size()),
                                      std::string(verdict.text()),
                                      std::string(checked_text(verdict.checked)),
@@ -332,6 +348,8 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
         context.console.out(machine_text(preflight_node(source, verdicts), context.output));
     } else if (context.output == "jsonl") {
         for (const auto& verdict : verdicts) context.console.out(machine_text(verdict_node(verdict), "jsonl"));
+    } else if (context.output == "name") {
+        context.console.out(losing_names(verdicts));
     } else {
         context.console.out(table(verdicts, context));
         if (context.output == "wide" || !trusted.certificates.empty()) context.console.out(signature_lines(verdicts));
@@ -353,7 +371,7 @@ cli::Verb preflight_verb() {
         "With --cert, every module's signature is verified as that kernel would. A kernel built with CONFIG_MODULE_SIG_FORCE, which --kernel-devel tells, or nodes that "
         "--sig-enforce speaks of, refuse modules that are not signed or signed by another key; other kernels load them and are tainted, which is a warning. A signature "
         "that does not fit its module is refused by all. -o wide and json name signer, key and digest of each file.\n\n"
-        "Exit code 10 if anything would fail, or could not be found out.";
+        "-o name prints kernel and Module of what would fail. Exit code 10 if anything would fail, or could not be found out.";
     verb.examples = {
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64", "is every Module mapped for it"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --check-images", "and are the images there"},
