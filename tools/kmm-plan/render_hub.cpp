@@ -178,6 +178,9 @@ Exit run_render_hub(const cli::Args& args, cli::Context& context) {
     if (out) { warn_about_out(*out, args, context); }
     HubInput input = gather(args, context);
     check_input(input, context);
+    Source asked;
+    asked.objects.managed_cluster_modules = input.objects.managed_cluster_modules;
+    check_namespace({&asked, 1}, args);
     render::HubBundles rendered = render::hub_bundles(input.objects.managed_cluster_modules, clusters_of(input), args.all("missing"));
     for (const auto& finding : rendered.findings) {
         if (context.verbosity >= 0) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
