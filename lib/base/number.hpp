@@ -9,19 +9,14 @@
 
 namespace kmm::base {
 
-/// The number that the whole of `text` writes. For an integer: digits of `radix` (2 to 36), "-" before them if `Number` is signed, no "+", no
-/// blanks, no "0x"; for a floating-point number: decimal, `radix` stays 10. Independent of the locale. Nothing if other bytes
-/// follow, or if the value does not fit in `Number`. O(length), without allocation.
+/// The integer that the whole of `text` writes: digits of `radix` (2 to 36), "-" before them if `Number` is signed, no "+", no blanks, no
+/// "0x". Independent of the locale. Nothing if other bytes follow, or if the value does not fit in `Number`. O(length), without allocation.
 template <typename Number>
-std::optional<Number> parse_number(std::string_view text, [[maybe_unused]] int radix = 10) noexcept {
+std::optional<Number> parse_number(std::string_view text, int radix = 10) noexcept {
+    static_assert(std::is_integral_v<Number>);
     Number value{};
     const char* const end = text.data() + text.size();
-    std::from_chars_result result{};
-    if constexpr (std::is_integral_v<Number>) {
-        result = std::from_chars(text.data(), end, value, radix);
-    } else {
-        result = std::from_chars(text.data(), end, value);
-    }
+    const std::from_chars_result result = std::from_chars(text.data(), end, value, radix);
     return result.ec == std::errc{} && result.ptr == end ? std::optional(value) : std::nullopt;
 }
 

@@ -25,7 +25,6 @@ constexpr std::array k_finding_texts{
     CodeText{"duplicate-object", "finding", "two documents define the same object", "", "remove one of the two"},
     CodeText{"file-not-found", "finding", "a file that was named does not exist", "", "correct the name"},
     CodeText{"file-too-large", "finding", "a file is larger than any document of a cluster", "", "name the right file, or split it"},
-    CodeText{"directory-too-deep", "finding", "directories are nested too deeply", "", "name a directory further down"},
     CodeText{"json-syntax", "finding", "the text is no JSON", "The reader is strict: no comments, no trailing commas.", "correct it at that place"},
     CodeText{"missing-field", "finding", "a required field is missing",
              "The CRD, or Kubernetes' own schema, requires it: the API server refuses the object.", "add the field"},

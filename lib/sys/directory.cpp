@@ -41,21 +41,6 @@ EntryType type_of(int directory_fd, const dirent& entry) {
     return S_ISLNK(info.st_mode) ? EntryType::link : EntryType::other;
 }
 
-void collect(const std::string& root, const std::string& below, std::size_t depth_left, std::vector<std::string>& found) {
-    const std::string here = below.empty() ? root : root + "/" + below;
-    if (depth_left == 0) {
-        throw Error(Exit::data, "directory-too-deep", "too many levels of directories at " + here);
-    }
-    for (const DirectoryEntry& entry : list_directory(here)) {
-        std::string relative = below.empty() ? entry.name : below + "/" + entry.name;
-        if (entry.type == EntryType::directory) {
-            collect(root, relative, depth_left - 1, found);
-        } else if (entry.type == EntryType::file) {
-            found.push_back(std::move(relative));
-        }
-    }
-}
-
 }  // namespace
 
 void each_entry(const std::string& path, const std::function<void(const DirectoryEntry&)>& take) {
@@ -87,13 +72,6 @@ std::vector<DirectoryEntry> list_directory(const std::string& path) {
     std::sort(entries.begin(), entries.end(),
               [](const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; });
     return entries;
-}
-
-std::vector<std::string> list_files_below(const std::string& path, std::size_t depth_max) {
-    std::vector<std::string> found;
-    collect(path, "", depth_max, found);
-    std::sort(found.begin(), found.end());
-    return found;
 }
 
 void make_directories(const std::string& path, unsigned mode) {

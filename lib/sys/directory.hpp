@@ -25,10 +25,6 @@ struct DirectoryEntry {
 /// the entry that it is given.
 void each_entry(const std::string& path, const std::function<void(const DirectoryEntry&)>& take);
 
-/// Regular files below `path`, as paths relative to it, sorted by bytes. Links are neither reported nor followed.
-/// Errors: from_errno; data "directory-too-deep" below `depth_max` levels.
-[[nodiscard]] std::vector<std::string> list_files_below(const std::string& path, std::size_t depth_max = 32);
-
 /// Creates `path` and its missing parents with exactly `mode`, whatever the umask. An existing directory is left as it is.
 void make_directories(const std::string& path, unsigned mode);
 

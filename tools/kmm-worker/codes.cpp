@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 141> k_codes{{
+constexpr std::array<CodeRow, 140> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -50,7 +50,6 @@ constexpr std::array<CodeRow, 141> k_codes{{
     {"dependency-kept", std::nullopt, "a module that came with the unloaded one could not be unloaded with it", "nothing, or unload it by its name later"},
     {"dependency-missing", Exit::checks_failed, "a module that is needed is neither in the image nor on the host", "add it to the image, or install the kernel's module package"},
     {"digest-mismatch", Exit::integrity, "bytes are not those of their digest", "the registry or something on the way altered them; push the image again"},
-    {"directory-too-deep", Exit::data, "a directory has more levels than any module tree", "look for a link or mount in it"},
     {"duplicate-module", Exit::data, "two .ko files hold the same module", "keep one for each kernel"},
     {"file-not-in-image", Exit::not_found, "no file of the image fits a pattern of --files", "correct the path; kmm-worker pull shows what is in the image"},
     {"file-too-large", Exit::data, "a file is larger than it may be", "see the message for the limit"},
