@@ -30,8 +30,9 @@ bool is_broken_handshake(const Error& error) {
            });
 }
 
+/// What a proxy refuses, as without a login, is no connection that was lost: it stays so.
 bool is_lost_connection(const Error& error) {
-    return error.code() == "network" || error.code() == "network-timeout" || is_broken_handshake(error);
+    return (error.code() == "network" && error.is_retryable()) || error.code() == "network-timeout" || is_broken_handshake(error);
 }
 
 /// The text of `299 - "text"` (RFC 7234 5.5).

@@ -380,6 +380,19 @@ TEST_CASE("a proxy gets the request, as the kubeconfig says") {
     CHECK(scripted.targets() == Texts{"GET http://api.invalid:6443/api/v1/nodes/node-a"});
 }
 
+TEST_CASE("a proxy that wants a login is not asked again, one that cannot reach the server is") {
+    Scripted scripted({reply(407, ""), reply(503, ""), reply(407, "")});
+    Connection connection;
+    connection.server = "https://api.invalid:6443";
+    connection.proxy = "http://127.0.0.1:" + std::to_string(scripted.server.port());
+    scripted.connect(connection, {});
+    const Error wanted = error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
+    CHECK(wanted.message().find("answered 407") != std::string::npos);
+    CHECK(scripted.outages.empty());
+    CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).message() == wanted.message());
+    CHECK(scripted.outages.size() == 1);
+}
+
 TEST_CASE("a proxy of the kubeconfig is for every host, those of the variables not for this one") {
     ::setenv("no_proxy", "*", 1);
     Scripted named({reply(200, k_node_json)});
