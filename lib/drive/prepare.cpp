@@ -82,14 +82,18 @@ std::string zone_of(const api::Objects& objects, const std::string& name) {
     return "";
 }
 
-std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
-                                      std::vector<std::string>& notes) {
+void require_known_nodes(const api::Objects& objects, const std::vector<std::string>& names) {
     std::vector<std::string> known;
     for (const auto& node : objects.nodes) known.push_back(node.meta.name);
-    for (const auto& name : request.nodes)
+    for (const auto& name : names)
         if (std::find(known.begin(), known.end(), name) == known.end())
-            throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", name))
+            throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", base::escape(name)))
                 .hint(name.find(',') == std::string::npos ? did_you_mean(name, known) : "give --node once for each node");
+}
+
+std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
+                                      std::vector<std::string>& notes) {
+    require_known_nodes(objects, request.nodes);
     const auto tolerations = plan::loader_tolerations(module);
     std::vector<std::string> chosen;
     std::vector<std::string> refused;

@@ -43,6 +43,9 @@ using CheckObserver = std::function<void(const std::string& node, const std::str
 [[nodiscard]] Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, const StartRequest& request,
                                const CheckObserver& observer);
 
+/// Errors: not_found "node-not-found" for the first of `names` that is no node of the cluster, with those that are.
+void require_known_nodes(const api::Objects& objects, const std::vector<std::string>& names);
+
 /// The nodes of the run in walk order: those that the Module selects and whose taints it tolerates, of `request`'s choice.
 /// Nodes left out are told in `notes`. Errors: not_found "node-not-found"; checks_failed "node-not-eligible", "no-nodes",
 /// "order-incomplete".

@@ -128,8 +128,7 @@ bool is_http_proxy(std::string_view address) { return !base::to_lower(address.su
 
 Error proxy_refusal(const std::string& name, int status, const std::string& target) {
     Error error(Exit::unavailable, "network", fmt::format("the proxy {} answered {} where {} was expected", name, status, target));
-    constexpr int login_wanted = 407;
-    error.hint(status == login_wanted ? "it wants a login: http://USER:PASSWORD@HOST:PORT as the proxy's address; no_proxy=HOST goes without it"
+    error.hint(status == k_proxy_login_wanted ? "it wants a login: http://USER:PASSWORD@HOST:PORT as the proxy's address; no_proxy=HOST goes without it"
                                       : "no_proxy=HOST goes without the proxy, if that host is reached directly");
     return is_retryable_status(status) ? std::move(error).retryable() : std::move(error);
 }

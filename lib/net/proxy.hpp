@@ -20,6 +20,9 @@ namespace kmm::net {
 /// True if the proxy at `address` speaks HTTP, so that it may answer a request for an http URL itself; false for SOCKS.
 [[nodiscard]] bool is_http_proxy(std::string_view address);
 
+/// The status of a proxy that wants to be told who asks.
+inline constexpr int k_proxy_login_wanted = 407;
+
 /// What to say when the proxy called `name` answers `status` where a connection to, or an answer of `target` was expected.
 /// An unavailable (69) "network", retryable for the statuses that pass.
 [[nodiscard]] Error proxy_refusal(const std::string& name, int status, const std::string& target);

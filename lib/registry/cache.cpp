@@ -9,9 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <functional>
-#include <system_error>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -153,12 +151,12 @@ sys::Fd Cache::open_file(const std::string& path) {
 }
 
 bool Cache::remove_entry(const std::string& path) noexcept {
-    if (::unlink(path.c_str()) == 0 || errno == ENOENT) {
+    try {
+        sys::remove_tree(path);  // there may be a directory in a file's place
         return true;
+    } catch (const Error&) {
+        return false;
     }
-    std::error_code fault;
-    std::filesystem::remove_all(path, fault);  // a directory in a file's place
-    return !fault;
 }
 
 sys::Fd Cache::open(const image::Digest& digest) const { return open_file(path_of(digest)); }

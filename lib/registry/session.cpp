@@ -21,7 +21,6 @@ constexpr std::size_t k_error_body_max = 64U << 10U;
 constexpr std::size_t k_error_text_max = 300;
 constexpr int k_redirects_max = 10;
 constexpr int k_logins_max = 16;
-constexpr int k_proxy_login_wanted = 407;
 
 bool is_redirect(int status) {
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -205,7 +204,7 @@ Error Session::answer_error(net::Response response, const std::string& body, con
     if (!words.empty() || response.header("docker-distribution-api-version")) {
         response.proxy.clear();  // no proxy talks like that
     }
-    if (status == k_proxy_login_wanted && !response.proxy.empty()) {
+    if (status == net::k_proxy_login_wanted && !response.proxy.empty()) {
         return net::proxy_refusal(response.proxy, status, "an answer of the registry " + reference_.registry);
     }
     Error error = [&] {

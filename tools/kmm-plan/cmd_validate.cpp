@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/reporting.hpp"
@@ -18,28 +19,30 @@ namespace {
 
 std::string plural(std::size_t count, const char* noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
 
-/// Kinds that few clusters have are told only where they were read.
-std::string other_kinds(const api::Objects& objects) {
-    std::string text;
-    const auto add = [&](std::size_t count, const char* kind) {
-        if (count != 0) { text += ", " + plural(count, kind); }
-    };
-    add(objects.managed_cluster_modules.size(), "ManagedClusterModule");
-    add(objects.managed_clusters.size(), "ManagedCluster");
-    add(objects.preflight_validations.size(), "PreflightValidation");
-    add(objects.namespaces.size(), "Namespace");
-    add(objects.custom_resource_definitions.size(), "CustomResourceDefinition");
-    add(objects.pods.size(), "Pod");
-    add(objects.daemon_sets.size(), "DaemonSet");
-    if (objects.device_classes.size() != 0) { text += fmt::format(", {} DeviceClass{}", objects.device_classes.size(), objects.device_classes.size() == 1 ? "" : "es"); }
-    return text;
+struct KindCount {
+    const char* kind;
+    std::size_t count;
+    const char* ending = "s";  ///< of several
+};
+
+/// What was read. The first five are always told, the others, which few clusters have, where there are any.
+std::vector<KindCount> counts_of(const api::Objects& objects) {
+    return {{"Node", objects.nodes.size()}, {"Module", objects.modules.size()}, {"NodeModulesConfig", objects.node_modules_configs.size()},
+            {"Secret", objects.secrets.size()}, {"ConfigMap", objects.config_maps.size()},
+            {"ManagedClusterModule", objects.managed_cluster_modules.size()}, {"ManagedCluster", objects.managed_clusters.size()},
+            {"PreflightValidation", objects.preflight_validations.size()}, {"Namespace", objects.namespaces.size()},
+            {"CustomResourceDefinition", objects.custom_resource_definitions.size()}, {"Pod", objects.pods.size()},
+            {"DaemonSet", objects.daemon_sets.size()}, {"DeviceClass", objects.device_classes.size(), "es"}};
 }
 
-std::size_t total_of(const api::Objects& objects) {
-    return objects.nodes.size() + objects.modules.size() + objects.node_modules_configs.size() + objects.secrets.size() +
-           objects.config_maps.size() + objects.managed_cluster_modules.size() + objects.managed_clusters.size() +
-           objects.preflight_validations.size() + objects.namespaces.size() + objects.custom_resource_definitions.size() +
-           objects.pods.size() + objects.daemon_sets.size() + objects.device_classes.size();
+std::string counts_text(const std::vector<KindCount>& counts) {
+    constexpr std::size_t k_always = 5;
+    std::vector<std::string> told;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        const auto& [kind, count, ending] = counts[i];
+        if (i < k_always || count != 0) { told.push_back(fmt::format("{} {}{}", count, kind, count == 1 ? "" : ending)); }
+    }
+    return base::join(told, ", ");
 }
 
 /// A part that is in order would say nothing about the rest: Modules of other namespaces meet on the same nodes.
@@ -52,7 +55,9 @@ void tell_of_selections(const cli::Args& args, cli::Context& context) {
 
 /// An empty directory, or a template that made nothing, must not end as "valid".
 void require_objects(Source& source) {
-    if (total_of(source.objects) != 0 || has_errors(source.diagnostics)) { return; }
+    const auto counts = counts_of(source.objects);
+    const bool has_objects = std::any_of(counts.begin(), counts.end(), [](const KindCount& kind) { return kind.count != 0; });
+    if (has_objects || has_errors(source.diagnostics)) { return; }
     for (auto& diagnostic : source.diagnostics) {
         if (diagnostic.code != "no-documents") { continue; }
         diagnostic.severity = Severity::error;
@@ -68,14 +73,10 @@ void require_objects(Source& source) {
 std::string text_of(const Source& source, const Reporting& reporting) {
     std::string text;
     for (const auto& diagnostic : source.diagnostics) { text += cli::diagnostic_text(diagnostic, false); }
-    const api::Objects& objects = source.objects;
     const auto notes = static_cast<std::size_t>(
         std::count_if(source.diagnostics.begin(), source.diagnostics.end(),
                       [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::note; }));
-    text += fmt::format("valid: {}, {}, {}, {}, {}{}; {}{}\n", plural(objects.nodes.size(), "Node"),
-                        plural(objects.modules.size(), "Module"),
-                        plural(objects.node_modules_configs.size(), "NodeModulesConfig"),
-                        plural(objects.secrets.size(), "Secret"), plural(objects.config_maps.size(), "ConfigMap"), other_kinds(objects),
+    text += fmt::format("valid: {}; {}{}\n", counts_text(counts_of(source.objects)),
                         plural(source.diagnostics.size() - notes, "warning"),
                         (notes == 0 ? "" : ", " + plural(notes, "note")) +
                             (reporting.known() ? fmt::format(", {} known", *reporting.known()) : ""));

@@ -26,23 +26,13 @@ struct LabelMove {
     [[nodiscard]] bool contradicts() const { return present && *present != version; }
 };
 
-Error node_unknown(const api::Objects& objects, const std::string& name) {
-    std::vector<std::string> names;
-    for (const auto& node : objects.nodes) names.push_back(node.meta.name);
-    const auto near = base::nearest(name, names);
-    return Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", base::escape(name)))
-        .hint(near ? "did you mean " + *near + "?" : "kmm-plan show lists them");
-}
-
 std::vector<LabelMove> moves_of(const api::Objects& objects, const drive::StartRequest& request) {
     std::vector<const api::Module*> modules;
     if (!request.name.empty()) modules.push_back(&drive::find_module(objects, request.ns, request.name));
     else
         for (const auto& module : objects.modules)
             if (request.ns.empty() || module.meta.namespace_ == request.ns) modules.push_back(&module);
-    for (const auto& name : request.nodes)
-        if (std::none_of(objects.nodes.begin(), objects.nodes.end(), [&](const auto& node) { return node.meta.name == name; }))
-            throw node_unknown(objects, name);
+    drive::require_known_nodes(objects, request.nodes);
     require_matches(objects, request.name.empty() ? request.ns : "", request.selector);
     std::vector<LabelMove> moves;
     for (const auto* module : modules) {
