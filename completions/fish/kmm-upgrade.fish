@@ -8,7 +8,7 @@ function __kmm_upgrade_words -d 'words before the cursor that are no options and
             continue
         end
         switch $word
-            case --api-timeout --between --break-lock --canary --check --cluster --color --context --failure-budget --from --from-daemonset --grace-period --kubeconfig --lease-namespace --max-unavailable --namespace --node --node-timeout --on-event --operator --order --output --pause-after --plan --reason --resource --rollback --run --selector --soak --ssh-config --state-dir --timeout --to --tz --uncordon --via --worker --worker-image -l -n -o
+            case --api-timeout --between --break-lock --canary --check --cluster --color --context --failure-budget --from --from-daemonset --grace-period --html --kubeconfig --lease-namespace --max-unavailable --namespace --node --node-timeout --on-event --operator --order --output --pause-after --plan --reason --resource --rollback --run --selector --soak --ssh-config --state-dir --timeout --to --tz --uncordon --via --worker --worker-image -l -n -o
                 set value 1
             case '-*'
             case '*'
@@ -40,9 +40,10 @@ complete -c kmm-upgrade -n '__kmm_upgrade_wants_word' -f -a doctor -d 'what is l
 complete -c kmm-upgrade -n '__kmm_upgrade_wants_word' -f -a adopt -d 'rebuild a lost record from the cluster'
 complete -c kmm-upgrade -n '__kmm_upgrade_wants_word' -f -a migrate -d 'take over what KMM up to v2.6.0 or a DaemonSet has left'
 complete -c kmm-upgrade -n '__kmm_upgrade_wants_word' -f -a history -d 'what happened, when, how long'
+complete -c kmm-upgrade -n '__kmm_upgrade_wants_word' -f -a report -d 'a run as a page to keep or to mail'
 complete -c kmm-upgrade -n '__kmm_upgrade_wants_word' -f -a start
 complete -c kmm-upgrade -n '__kmm_upgrade_wants_word' -f -a help -d 'tell about a verb'
-complete -c kmm-upgrade -n '__kmm_upgrade_wants_word help' -f -a 'apply resume show nodes step abort skip retry delete doctor adopt migrate history start'
+complete -c kmm-upgrade -n '__kmm_upgrade_wants_word help' -f -a 'apply resume show nodes step abort skip retry delete doctor adopt migrate history report start'
 complete -c kmm-upgrade -n '__kmm_upgrade_wants_word help start' -f -a 'module'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start module' -l to -x -d 'version to upgrade to'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start module' -l node -x -d 'only this node'
@@ -455,3 +456,28 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb history' -l quiet -s q -d 'say on
 complete -c kmm-upgrade -n '__kmm_upgrade_verb history' -l no-input -d 'never ask; fail instead'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb history' -l help -s h -d 'show this help'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb history' -l version -d 'show the version'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l html -r -F -d 'the page to write; - for standard output'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l state-dir -x -a '(__fish_complete_directories)' -d 'where the record is kept'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l via -x -a 'self ssh local operator' -d 'how nodes are reached: self makes worker Pods (default on a live cluster), operator leaves the work to KMM\'s and sets one label'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l worker-image -x -d 'image of kmm-worker, for worker Pods'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l operator -x -a 'auto present absent' -d 'whether KMM\'s operator is at work, if it cannot be seen'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l repair -d 'with --via operator: mend version labels that KMM never leaves by itself'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l lease-namespace -x -d 'of the Lease against other admins (default: the Module\'s)'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l break-lock -x -d 'free the Lease from this very holder, who is certainly gone'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l force-conflicts -d 'take over fields of the Module\'s DaemonSets that others have set'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l api-timeout -x -d 'how long an API server that does not answer is waited for'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l ssh-config -r -F -d 'configuration file of the ssh client, as ssh -F'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l worker -x -d 'command of kmm-worker on the nodes'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l cluster -x -a '(__fish_complete_directories)' -d 'directory cluster: one Kubernetes object per YAML file'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l kubeconfig -r -F -d 'live cluster: its kubeconfig'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l context -x -d 'context of the kubeconfig; the current one if absent'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l namespace -s n -x -d 'namespace of modules given by name alone'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l selector -s l -x -d 'only nodes whose labels match, as a=b,c!=d,e in (f,g)'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l output -s o -x -a 'table wide json yaml name jsonl' -d 'format of the result'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l timeout -x -d 'deadline of the whole command, as 90s or 5m'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l color -x -a 'auto always never' -d 'colour; auto: on a terminal, unless NO_COLOR is set'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l verbose -s v -d 'say more on standard error; may be given twice'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l quiet -s q -d 'say only errors on standard error'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l no-input -d 'never ask; fail instead'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l help -s h -d 'show this help'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb report' -l version -d 'show the version'

@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 119> k_names = {
+    static constexpr std::array<std::string_view, 120> k_names = {
         "all",
         "allow-platform-mismatch",
         "api-timeout",
@@ -48,6 +48,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "grace-period",
         "hash",
         "host-root",
+        "html",
         "i-understand-this-taints",
         "image",
         "image-firmware",

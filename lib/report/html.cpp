@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page that stands alone: no script, nothing is loaded from elsewhere.
+// Pages that stand alone: no script, nothing is loaded from elsewhere.
 #include <fmt/format.h>
 
 #include "base/printable.hpp"
@@ -7,8 +7,6 @@
 #include "report/report.hpp"
 
 namespace kmm::report {
-
-namespace {
 
 std::string html_text(std::string_view text) {
     std::string safe;
@@ -24,6 +22,17 @@ std::string html_text(std::string_view text) {
     return safe;
 }
 
+std::string html_page(std::string_view title, std::string_view style, std::string_view body) {
+    return fmt::format(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{0}</title>\n<style>\n"
+        "body {{ font-family: sans-serif }}\ntable {{ border-collapse: collapse }}\n"
+        "th, td {{ border: 1px solid #999; padding: 0.2em 0.6em; text-align: left; vertical-align: top }}\n"
+        "{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}</body>\n</html>\n",
+        html_text(title), style, body);
+}
+
+namespace {
+
 std::string html_row(const Diagnostic& finding) {
     std::string place;
     if (finding.position) {
@@ -37,21 +46,16 @@ std::string html_row(const Diagnostic& finding) {
 }  // namespace
 
 std::string to_html(const Report& report) {
-    const std::string title = html_text(fmt::format("{} {}: {}", report.tool, report.check, summary(report.findings)));
-    std::string text = fmt::format(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{0}</title>\n<style>\n"
-        "body {{ font-family: sans-serif }}\ntable {{ border-collapse: collapse }}\n"
-        "th, td {{ border: 1px solid #999; padding: 0.2em 0.6em; text-align: left; vertical-align: top }}\n"
-        "tr.error td:first-child {{ background: #c22; color: #fff }}\ntr.warning td:first-child {{ background: #fd8 }}\n"
-        "</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
-        title);
+    std::string text;
     if (!report.findings.empty()) {
         text += "<table>\n<tr><th>severity</th><th>place</th><th>finding</th><th>code</th></tr>\n";
         for (const auto& finding : report.findings) { text += html_row(finding); }
         text += "</table>\n";
     }
-    return text + fmt::format("<p>{} file{}, {} {}</p>\n</body>\n</html>\n", report.files.size(), report.files.size() == 1 ? "" : "s",
-                              html_text(report.tool), html_text(report.version));
+    text += fmt::format("<p>{} file{}, {} {}</p>\n", report.files.size(), report.files.size() == 1 ? "" : "s", html_text(report.tool),
+                        html_text(report.version));
+    return html_page(fmt::format("{} {}: {}", report.tool, report.check, summary(report.findings)),
+                     "tr.error td:first-child { background: #c22; color: #fff }\ntr.warning td:first-child { background: #fd8 }\n", text);
 }
 
 }  // namespace kmm::report

@@ -55,7 +55,14 @@ inline constexpr std::size_t k_markdown_bytes_max = 1U << 20U;  ///< what GitHub
 /// A heading and a table. At most `bytes_max` bytes: further findings are counted in the last line.
 [[nodiscard]] std::string to_markdown(const Report& report, std::size_t bytes_max = k_markdown_bytes_max);
 
-/// A page of one table that loads nothing.
+/// `text` as HTML's text or as the value of an attribute: what would be markup is an entity, control characters are visible.
+[[nodiscard]] std::string html_text(std::string_view text);
+
+/// A page that stands alone, without a script, and loads nothing. `title` is text, and the heading as well; `style` is CSS after what
+/// all pages have, `body` HTML after the heading; both end in a newline, or are "".
+[[nodiscard]] std::string html_page(std::string_view title, std::string_view style, std::string_view body);
+
+/// A page of one table.
 [[nodiscard]] std::string to_html(const Report& report);
 
 /// GitLab's Code Quality report: a JSON list. Findings without a file are placed in the first one that was looked at.

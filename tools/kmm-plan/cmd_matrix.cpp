@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
@@ -12,6 +11,7 @@
 #include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/matrix.hpp"
+#include "report/report.hpp"
 
 namespace kmm::tool_plan {
 
@@ -128,18 +128,12 @@ std::string wide_table(const Matrix& matrix) {
     return cli::format_table({"KERNEL", "MODULE", "NODES", "STATE", "MAPPING", "IMAGE"}, rows, 0);
 }
 
-/// Text for Markdown and HTML, which share these escapes.
+/// Text in a cell of a Markdown table.
 std::string markup(std::string_view text) {
     std::string safe;
-    for (const char c : base::printable(text)) {
-        switch (c) {
-            case '&': safe += "&amp;"; break;
-            case '<': safe += "&lt;"; break;
-            case '>': safe += "&gt;"; break;
-            case '"': safe += "&quot;"; break;
-            case '|': safe += "&#124;"; break;
-            default: safe.push_back(c);
-        }
+    for (const char c : report::html_text(text)) {
+        if (c == '|') { safe += "&#124;"; }
+        else { safe.push_back(c); }
     }
     return safe;
 }
@@ -168,26 +162,25 @@ std::string matrix_markdown(const Matrix& matrix) {
 }
 
 std::string matrix_html(const Matrix& matrix) {
-    std::string text =
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>kmm-plan matrix</title>\n<style>\n"
-        "body { font-family: sans-serif }\ntable { border-collapse: collapse }\nth, td { border: 1px solid #999; padding: 0.2em 0.6em }\n"
-        "td.gap, td.fault { background: #c22; color: #fff; font-weight: bold }\ntd.covered { background: #dfd }\n</style>\n</head>\n<body>\n";
-    text += fmt::format("<h1>Kernels and modules: {}</h1>\n<table>\n<tr><th>kernel</th><th>nodes</th>", gap_count(matrix));
-    for (const auto* module : matrix.modules) { text += fmt::format("<th>{}</th>", markup(module->full_name())); }
+    using report::html_text;
+    std::string text = "<table>\n<tr><th>kernel</th><th>nodes</th>";
+    for (const auto* module : matrix.modules) { text += fmt::format("<th>{}</th>", html_text(module->full_name())); }
     text += "</tr>\n";
     for (const auto& kernel : matrix.kernels) {
-        text += fmt::format("<tr><th>{}</th><td>{}</td>", markup(base::escape(kernel.version)), kernel.nodes);
+        text += fmt::format("<tr><th>{}</th><td>{}</td>", html_text(base::escape(kernel.version)), kernel.nodes);
         for (const auto& cell : kernel.cells) {
             const std::string title = cell.resolved ? mapping_of(cell) + ", " + cell.resolved->config.container_image : cell.message;
-            text += fmt::format("<td class=\"{}\" title=\"{}\">{}</td>", plan::to_string(cell.state), markup(title), cell_text(cell));
+            text += fmt::format("<td class=\"{}\" title=\"{}\">{}</td>", plan::to_string(cell.state), html_text(title), cell_text(cell));
         }
         text += "</tr>\n";
     }
     text += "</table>\n<ul>\n";
     for_each_gap(matrix, [&](const std::string& kernel, const std::string& module, const std::string& why, const MatrixCell& cell) {
-        text += fmt::format("<li>{} {}: {} ({})</li>\n", markup(kernel), markup(module), markup(why), markup(nodes_text(cell)));
+        text += fmt::format("<li>{} {}: {} ({})</li>\n", html_text(kernel), html_text(module), html_text(why), html_text(nodes_text(cell)));
     });
-    return text + "</ul>\n</body>\n</html>\n";
+    return report::html_page(fmt::format("Kernels and modules: {}", gap_count(matrix)),
+                             "td.gap, td.fault { background: #c22; color: #fff; font-weight: bold }\ntd.covered { background: #dfd }\n",
+                             text + "</ul>\n");
 }
 
 Node cell_node(const std::string& kernel, const api::Module& module, const MatrixCell& cell) {

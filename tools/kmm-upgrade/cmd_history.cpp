@@ -6,52 +6,13 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/story.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "upgrade/event.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
-
-struct Story {
-    std::string id;
-    upgrade::Run run;
-    record::Loaded loaded;
-};
-
-std::string took(const Story& story) {
-    const auto begin = base::parse_rfc3339(story.loaded.entries.front().time);
-    const auto end = base::parse_rfc3339(story.loaded.entries.back().time);
-    if (!begin || !end || *end < *begin) return "-";
-    return base::format_duration(std::chrono::seconds(*end - *begin));
-}
-
-/// Every run that can be read, newest first; the one in place is called "current". Damaged ones are said on stderr.
-std::vector<Story> stories(Session& session) {
-    std::vector<Story> all;
-    std::vector<std::string> warnings;
-    try {
-        session.directory().open(false);
-    } catch (const Error& error) {
-        if (error.exit() == Exit::not_found) return all;
-        throw;
-    }
-    const auto add = [&](const std::string& id, record::Loaded loaded) {
-        auto run = drive::load_run(loaded, warnings);
-        if (run) all.push_back(Story{id, *run, std::move(loaded)});
-    };
-    add("current", session.directory().load());
-    for (const auto& item : session.directory().history()) {
-        try {
-            add(item.id, session.directory().load_history(item));
-        } catch (const Error& error) {
-            warnings.push_back(fmt::format("{}: {}", item.id, error.message()));
-        }
-    }
-    if (session.context().verbosity >= 0)
-        for (const auto& warning : warnings) session.context().console.err("warning: " + base::escape(warning) + "\n");
-    return all;
-}
 
 std::string result_text(const upgrade::Run& run) {
     const auto counts = upgrade::count(run);
@@ -95,23 +56,8 @@ Exit tell(Session& session, const Story& story) {
 
 Exit run_history(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
-    auto all = stories(session);
-    if (const auto ns = args.get("namespace"); ns && !all.empty()) {
-        std::erase_if(all, [&](const Story& story) { return story.run.module_namespace != *ns; });
-        if (all.empty())
-            throw Error(Exit::not_found, "history-not-found", fmt::format("no upgrade of namespace {} is recorded", base::escape(*ns)))
-                .hint("leave --namespace out for all runs");
-    }
-    if (const auto wanted = args.positional("RUN"); !args.positionals("RUN").empty()) {
-        std::vector<std::string> ids;
-        for (const auto& story : all) {
-            if (story.id == wanted) return tell(session, story);
-            ids.push_back(story.id);
-        }
-        const auto near = base::nearest(wanted, ids);
-        throw Error(Exit::not_found, "history-not-found", fmt::format("there is no run '{}' in the history", base::escape(wanted)))
-            .hint(near ? "did you mean " + *near + "?" : "kmm-upgrade history lists the runs");
-    }
+    const auto all = stories(session);
+    if (!args.positionals("RUN").empty()) return tell(session, named_story(all, args.positional("RUN")));
     auto items = value::Node::sequence();
     // The name of a run has the name of its Module in it; all columns would not fit into 80.
     const bool wide = context.output == "wide";

@@ -268,11 +268,18 @@ cli::Program program() {
     run.required = false;
     history.positionals = {run};
     program.verbs.push_back(std::move(history));
+    auto report = verb("report", "a run as a page to keep or to mail",
+                       "Writes one HTML page: what was asked for, how far it came, each node with its versions and how long each step took, and every "
+                       "event. The page stands alone and has no script. Takes no lock, needs no cluster.",
+                       {{"kmm-upgrade report --html upgrade.html", "the run in the record, else the last one of the history"},
+                        {"kmm-upgrade report 00001-kmm-hello-v1 --html -", "one of the history, on standard output"}},
+                       {option("html", "FILE", "the page to write; - for standard output")}, run_report);
+    report.positionals = {run};
+    program.verbs.push_back(std::move(report));
     program.planned = {{"start kubernetes", "start module upgrades a kernel module"},
                        {"versions", "kmm-plan show says which version each node has"},
                        {"health", "kmm-upgrade doctor says what is wrong in the cluster"},
                        {"guard", "run the command when kmm-upgrade show -o json says upgrade-complete"},
-                       {"report", "kmm-upgrade history RUN -o json tells what happened"},
                        {"state", "kmm-upgrade show verifies the record; its last five snapshots are in backup/ of --state-dir"}};
     return program;
 }

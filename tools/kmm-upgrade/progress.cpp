@@ -15,21 +15,25 @@ namespace kmm::tool_upgrade {
 
 using upgrade::EventKind;
 
-std::string event_line(const upgrade::Event& event, const std::string& time) {
-    const auto clock = clock_text(time);
+std::string event_text(const upgrade::Event& event) {
     const auto with = [](std::string text, const std::string& more) {
         return more.empty() ? text : text + "  " + more;
     };
-    if (event.kind == EventKind::paused) return fmt::format("{} paused ({}){}", clock, event.reason, event.message.empty() ? "" : ": " + event.message);
-    if (event.kind == EventKind::resumed) return fmt::format("{} resumed", clock);
+    if (event.kind == EventKind::paused) return fmt::format("paused ({}){}", event.reason, event.message.empty() ? "" : ": " + event.message);
+    if (event.kind == EventKind::resumed) return "resumed";
     const auto who = event.node.empty() ? std::string() : event.node + " ";
     auto message = event.message;
     const bool has_failed = event.kind == EventKind::failed || (event.from != event.to && upgrade::is_failed_node_state(event.to));
     if (has_failed && !event.node.empty() && !event.reason.empty())
         message = event.reason + (message.empty() ? "" : ": " + message);
     if (event.kind == EventKind::observed && event.from == event.to && message.empty()) return "";
-    if (event.from == event.to) return with(fmt::format("{} {}{}", clock, who, event.to), message);
-    return with(fmt::format("{} {}{} -> {}", clock, who, event.from, event.to), message);
+    if (event.from == event.to) return with(who + event.to, message);
+    return with(fmt::format("{}{} -> {}", who, event.from, event.to), message);
+}
+
+std::string event_line(const upgrade::Event& event, const std::string& time) {
+    const auto text = event_text(event);
+    return text.empty() ? text : clock_text(time) + " " + text;
 }
 
 Progress::Progress(cli::Context& context, const upgrade::Run& run)

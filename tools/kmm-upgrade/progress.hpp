@@ -14,8 +14,9 @@
 
 namespace kmm::tool_upgrade {
 
-/// One line of text for an event: "10:41:07 node-a loading -> loaded  loaded kmm_hello 8C1F0E". "" for events that tell a
-/// reader nothing.
+/// What an event says: "node-a loading -> loaded  loaded kmm_hello 8C1F0E". "" for events that tell a reader nothing.
+[[nodiscard]] std::string event_text(const upgrade::Event& event);
+/// The same with the time of day before it, "10:41:07 node-a ...".
 [[nodiscard]] std::string event_line(const upgrade::Event& event, const std::string& time);
 
 /// Draws until it is destroyed or stopped. Its observer may be called from several threads.

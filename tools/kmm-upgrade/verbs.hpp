@@ -22,5 +22,6 @@ Exit run_adopt(const cli::Args& args, cli::Context& context);
 Exit run_takeover(const cli::Args& args, cli::Context& context);
 Exit run_migrate(const cli::Args& args, cli::Context& context);
 Exit run_history(const cli::Args& args, cli::Context& context);
+Exit run_report(const cli::Args& args, cli::Context& context);
 
 }  // namespace kmm::tool_upgrade

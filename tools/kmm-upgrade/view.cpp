@@ -12,22 +12,7 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
-
 std::string versions(const upgrade::Run& run) { return fmt::format("{} -> {}", run.from_text(), run.to_text()); }
-
-std::string counts_text(const upgrade::Run& run) {
-    const auto counts = upgrade::count(run);
-    auto text = fmt::format("{} of {} nodes done", counts.done, counts.total);
-    const auto add = [&](std::size_t number, const char* word) {
-        if (number > 0) text += fmt::format(", {} {}", number, word);
-    };
-    add(counts.failed, "failed");
-    add(counts.skipped, "skipped");
-    add(counts.rolled_back, "rolled back");
-    if (!upgrade::is_final_run_state(run.state)) text += fmt::format(", {} in flight", counts.active);
-    return text;
-}
 
 struct Line {
     std::string key, left, right;
@@ -61,6 +46,21 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
 }
 
 }  // namespace
+
+std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string counts_text(const upgrade::Run& run) {
+    const auto counts = upgrade::count(run);
+    auto text = fmt::format("{} of {} nodes done", counts.done, counts.total);
+    const auto add = [&](std::size_t number, const char* word) {
+        if (number > 0) text += fmt::format(", {} {}", number, word);
+    };
+    add(counts.failed, "failed");
+    add(counts.skipped, "skipped");
+    add(counts.rolled_back, "rolled back");
+    if (!upgrade::is_final_run_state(run.state)) text += fmt::format(", {} in flight", counts.active);
+    return text;
+}
 
 std::string clock_text(const std::string& time) {
     return base::parse_rfc3339(time) ? time.substr(11, 8) : time;

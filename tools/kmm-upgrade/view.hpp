@@ -15,6 +15,10 @@ namespace kmm::tool_upgrade {
 
 /// "10:41:07" of an RFC 3339 time; the text itself if it is none.
 [[nodiscard]] std::string clock_text(const std::string& time);
+/// "-" for "".
+[[nodiscard]] std::string dash(const std::string& text);
+/// "2 of 3 nodes done, 1 failed, 0 in flight".
+[[nodiscard]] std::string counts_text(const upgrade::Run& run);
 /// NODE KERNEL CURRENT TARGET STATE SINCE MESSAGE. `width` as in cli::format_table.
 [[nodiscard]] std::string node_table(const upgrade::Run& run, std::size_t width);
 /// The lines module, state, paused, next; each two columns of facts. `owner` is the process that walks the run now, if any.

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/story.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace kmm::tool_upgrade {
+
+std::string took(const Story& story) {
+    const auto begin = base::parse_rfc3339(story.loaded.entries.front().time);
+    const auto end = base::parse_rfc3339(story.loaded.entries.back().time);
+    if (!begin || !end || *end < *begin) return "-";
+    return base::format_duration(std::chrono::seconds(*end - *begin));
+}
+
+std::vector<Story> stories(Session& session) {
+    std::vector<Story> all;
+    std::vector<std::string> warnings;
+    try {
+        session.directory().open(false);
+    } catch (const Error& error) {
+        if (error.exit() == Exit::not_found) return all;
+        throw;
+    }
+    const auto add = [&](const std::string& id, record::Loaded loaded) {
+        auto run = drive::load_run(loaded, warnings);
+        if (run) all.push_back(Story{id, *run, std::move(loaded)});
+    };
+    add("current", session.directory().load());
+    for (const auto& item : session.directory().history()) {
+        try {
+            add(item.id, session.directory().load_history(item));
+        } catch (const Error& error) {
+            warnings.push_back(fmt::format("{}: {}", item.id, error.message()));
+        }
+    }
+    if (session.context().verbosity >= 0)
+        for (const auto& warning : warnings) session.context().console.err("warning: " + base::escape(warning) + "\n");
+    if (const auto ns = session.args().get("namespace"); ns && !all.empty()) {
+        std::erase_if(all, [&](const Story& story) { return story.run.module_namespace != *ns; });
+        if (all.empty())
+            throw Error(Exit::not_found, "history-not-found", fmt::format("no upgrade of namespace {} is recorded", base::escape(*ns)))
+                .hint("leave --namespace out for all runs");
+    }
+    return all;
+}
+
+const Story& named_story(const std::vector<Story>& all, const std::string& id) {
+    std::vector<std::string> ids;
+    for (const auto& story : all) {
+        if (story.id == id) return story;
+        ids.push_back(story.id);
+    }
+    const auto near = base::nearest(id, ids);
+    throw Error(Exit::not_found, "history-not-found", fmt::format("there is no run '{}' in the history", base::escape(id)))
+        .hint(near ? "did you mean " + *near + "?" : "kmm-upgrade history lists the runs");
+}
+
+}  // namespace kmm::tool_upgrade
