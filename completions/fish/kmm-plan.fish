@@ -216,7 +216,7 @@ complete -c kmm-plan -n '__kmm_plan_verb images' -l context -x -d 'context of th
 complete -c kmm-plan -n '__kmm_plan_verb images' -l namespace -s n -x -d 'namespace of modules given by name alone'
 complete -c kmm-plan -n '__kmm_plan_verb images' -l selector -s l -x -d 'only nodes whose labels match, as a=b,c!=d,e in (f,g)'
 complete -c kmm-plan -n '__kmm_plan_verb images' -l api-timeout -x -d 'how long to wait for an API server that does not answer'
-complete -c kmm-plan -n '__kmm_plan_verb images' -l output -s o -x -a 'table list imageset json yaml' -d 'format of the result'
+complete -c kmm-plan -n '__kmm_plan_verb images' -l output -s o -x -a 'table wide json yaml name jsonl list imageset' -d 'format of the result'
 complete -c kmm-plan -n '__kmm_plan_verb images' -l timeout -x -d 'deadline of the whole command, as 90s or 5m'
 complete -c kmm-plan -n '__kmm_plan_verb images' -l color -x -a 'auto always never' -d 'colour; auto: on a terminal, unless NO_COLOR is set'
 complete -c kmm-plan -n '__kmm_plan_verb images' -l verbose -s v -d 'say more on standard error; may be given twice'

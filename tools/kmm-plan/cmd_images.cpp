@@ -153,16 +153,18 @@ value::Node names_node(const std::set<std::string>& names) {
     return list;
 }
 
+value::Node image_node(const std::string& name, const Wanted& wanted) {
+    auto node = value::Node::mapping({{"image", name}});
+    if (!wanted.digest.empty()) node.set("digest", wanted.digest);
+    node.set("modules", names_node(wanted.modules));
+    if (!wanted.kernels.empty()) node.set("kernels", names_node(wanted.kernels));
+    if (!wanted.architectures.empty()) node.set("architectures", names_node(wanted.architectures));
+    return node;
+}
+
 value::Node images_node(const Images& images, const char* kind) {
     auto list = value::Node::sequence();
-    for (const auto& [name, wanted] : images) {
-        auto node = value::Node::mapping({{"image", name}});
-        if (!wanted.digest.empty()) node.set("digest", wanted.digest);
-        node.set("modules", names_node(wanted.modules));
-        if (!wanted.kernels.empty()) node.set("kernels", names_node(wanted.kernels));
-        if (!wanted.architectures.empty()) node.set("architectures", names_node(wanted.architectures));
-        list.push_back(std::move(node));
-    }
+    for (const auto& [name, wanted] : images) list.push_back(image_node(name, wanted));
     return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", kind}, {"images", std::move(list)}});
 }
 
@@ -178,8 +180,10 @@ value::Node image_set(const Images& images) {
 void print(const Images& images, cli::Context& context) {
     if (context.output == "imageset") {
         context.console.out(value::to_yaml(image_set(images)));
-    } else if (context.output == "list") {
+    } else if (context.output == "list" || context.output == "name") {
         for (const auto& [name, wanted] : images) context.console.out(pinned(wanted) + "\n");
+    } else if (context.output == "jsonl") {
+        for (const auto& [name, wanted] : images) context.console.out(machine_text(image_node(name, wanted), "jsonl"));
     } else if (context.output == "json" || context.output == "yaml") {
         context.console.out(machine_text(images_node(images, "Images"), context.output));
     } else if (images.empty()) {
@@ -189,7 +193,8 @@ void print(const Images& images, cli::Context& context) {
         for (const auto& [name, wanted] : images)
             rows.push_back({name, wanted.digest.empty() ? "-" : wanted.digest, base::join(std::vector<std::string>(wanted.modules.begin(), wanted.modules.end()), ","),
                             wanted.kernels.empty() ? "-" : base::join(std::vector<std::string>(wanted.kernels.begin(), wanted.kernels.end()), ",")});
-        context.console.out(cli::format_table({"IMAGE", "DIGEST", "MODULES", "KERNELS"}, rows, context.console.out_is_terminal() ? context.console.width() : 0));
+        const bool cut = context.console.out_is_terminal() && context.output != "wide";
+        context.console.out(cli::format_table({"IMAGE", "DIGEST", "MODULES", "KERNELS"}, rows, cut ? context.console.width() : 0));
     }
 }
 
@@ -283,7 +288,7 @@ cli::Verb images_verb() {
         "Module images of the settled plan, of the kernels that --kernel names, and of device plugins and DRA drivers; cordons do not count. --check-images asks the registries for "
         "digests. --lock FILE writes the digests down if there is no such file; else it is compared, and an image that is not in it or has another digest is an "
         "error with exit code 10.\n\n"
-        "-o imageset is the input of oc-mirror, -o list is for skopeo and the like.";
+        "-o imageset is the input of oc-mirror, -o list (or name) is for skopeo and the like.";
     verb.examples = {
         {"kmm-plan images --cluster ./fleet -o list", "one reference a line"},
         {"kmm-plan images --cluster ./fleet --kernel 6.1.0-60-amd64 -o imageset", "mirror what the next kernel needs, too"},
@@ -300,7 +305,7 @@ cli::Verb images_verb() {
     lock.help = "digests to write, or to compare with";
     auto common = cli::common_options();
     for (auto& option : common)
-        if (option.name == "output") option.choices = {"table", "list", "imageset", "json", "yaml"};
+        if (option.name == "output") option.choices.insert(option.choices.end(), {"list", "imageset"});
     verb.options = std::vector<cli::Option>{kernel, lock} + registry_options() + source_options() + common;
     verb.run = run_images;
     return verb;

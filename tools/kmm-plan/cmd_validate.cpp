@@ -19,28 +19,39 @@ namespace {
 
 std::string plural(std::size_t count, const char* noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
 
-struct KindCount {
+/// The objects of one kind.
+struct KindNames {
     const char* kind;
-    std::size_t count;
-    const char* ending = "s";  ///< of several
+    std::vector<std::string> names;  ///< "NAMESPACE/NAME", "NAME" without a namespace
+    const char* ending = "s";        ///< of several
 };
 
-/// What was read. The first five are always told, the others, which few clusters have, where there are any.
-std::vector<KindCount> counts_of(const api::Objects& objects) {
-    return {{"Node", objects.nodes.size()}, {"Module", objects.modules.size()}, {"NodeModulesConfig", objects.node_modules_configs.size()},
-            {"Secret", objects.secrets.size()}, {"ConfigMap", objects.config_maps.size()},
-            {"ManagedClusterModule", objects.managed_cluster_modules.size()}, {"ManagedCluster", objects.managed_clusters.size()},
-            {"PreflightValidation", objects.preflight_validations.size()}, {"Namespace", objects.namespaces.size()},
-            {"CustomResourceDefinition", objects.custom_resource_definitions.size()}, {"Pod", objects.pods.size()},
-            {"DaemonSet", objects.daemon_sets.size()}, {"DeviceClass", objects.device_classes.size(), "es"}};
+template <class Kind>
+std::vector<std::string> names_of(const std::vector<Kind>& objects) {
+    std::vector<std::string> names;
+    names.reserve(objects.size());
+    for (const auto& object : objects) {
+        names.push_back(object.meta.namespace_.empty() ? object.meta.name : object.meta.namespace_ + "/" + object.meta.name);
+    }
+    return names;
 }
 
-std::string counts_text(const std::vector<KindCount>& counts) {
+/// What was read. The first five are always told, the others, which few clusters have, where there are any.
+std::vector<KindNames> names_of(const api::Objects& objects) {
+    return {{"Node", names_of(objects.nodes)}, {"Module", names_of(objects.modules)}, {"NodeModulesConfig", names_of(objects.node_modules_configs)},
+            {"Secret", names_of(objects.secrets)}, {"ConfigMap", names_of(objects.config_maps)},
+            {"ManagedClusterModule", names_of(objects.managed_cluster_modules)}, {"ManagedCluster", names_of(objects.managed_clusters)},
+            {"PreflightValidation", names_of(objects.preflight_validations)}, {"Namespace", names_of(objects.namespaces)},
+            {"CustomResourceDefinition", names_of(objects.custom_resource_definitions)}, {"Pod", names_of(objects.pods)},
+            {"DaemonSet", names_of(objects.daemon_sets)}, {"DeviceClass", names_of(objects.device_classes), "es"}};
+}
+
+std::string counts_text(const std::vector<KindNames>& kinds) {
     constexpr std::size_t k_always = 5;
     std::vector<std::string> told;
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-        const auto& [kind, count, ending] = counts[i];
-        if (i < k_always || count != 0) { told.push_back(fmt::format("{} {}{}", count, kind, count == 1 ? "" : ending)); }
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+        const auto& [kind, names, ending] = kinds[i];
+        if (i < k_always || !names.empty()) { told.push_back(fmt::format("{} {}{}", names.size(), kind, names.size() == 1 ? "" : ending)); }
     }
     return base::join(told, ", ");
 }
@@ -55,8 +66,8 @@ void tell_of_selections(const cli::Args& args, cli::Context& context) {
 
 /// An empty directory, or a template that made nothing, must not end as "valid".
 void require_objects(Source& source) {
-    const auto counts = counts_of(source.objects);
-    const bool has_objects = std::any_of(counts.begin(), counts.end(), [](const KindCount& kind) { return kind.count != 0; });
+    const auto kinds = names_of(source.objects);
+    const bool has_objects = std::any_of(kinds.begin(), kinds.end(), [](const KindNames& kind) { return !kind.names.empty(); });
     if (has_objects || has_errors(source.diagnostics)) { return; }
     for (auto& diagnostic : source.diagnostics) {
         if (diagnostic.code != "no-documents") { continue; }
@@ -70,13 +81,27 @@ void require_objects(Source& source) {
     source.diagnostics.push_back(std::move(finding));
 }
 
-std::string text_of(const Source& source, const Reporting& reporting) {
+std::string findings_text(const Source& source) {
     std::string text;
     for (const auto& diagnostic : source.diagnostics) { text += cli::diagnostic_text(diagnostic, false); }
+    return text;
+}
+
+/// "module/drivers/kmm-hello", one a line.
+std::string names_text(const api::Objects& objects) {
+    std::string text;
+    for (const auto& [kind, names, ending] : names_of(objects)) {
+        for (const auto& name : names) { text += fmt::format("{}/{}\n", base::to_lower(kind), name); }
+    }
+    return text;
+}
+
+std::string text_of(const Source& source, const Reporting& reporting) {
+    std::string text = findings_text(source);
     const auto notes = static_cast<std::size_t>(
         std::count_if(source.diagnostics.begin(), source.diagnostics.end(),
                       [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::note; }));
-    text += fmt::format("valid: {}; {}{}\n", counts_text(counts_of(source.objects)),
+    text += fmt::format("valid: {}; {}{}\n", counts_text(names_of(source.objects)),
                         plural(source.diagnostics.size() - notes, "warning"),
                         (notes == 0 ? "" : ", " + plural(notes, "note")) +
                             (reporting.known() ? fmt::format(", {} known", *reporting.known()) : ""));
@@ -115,7 +140,12 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
         drop_notes(source.diagnostics);
         throw reporting.failure(std::move(source.diagnostics));
     }
-    const bool for_people = context.output == "table" || context.output == "wide" || context.output == "name";
+    if (context.output == "name") {
+        if (context.verbosity >= 0) { context.console.err(findings_text(source)); }
+        context.console.out(names_text(source.objects));
+        return Exit::ok;
+    }
+    const bool for_people = context.output == "table" || context.output == "wide";
     context.console.out(for_people ? text_of(source, reporting) : machine_text(validation_node(source), context.output));
     return Exit::ok;
 }
