@@ -184,12 +184,13 @@ void claim_record(Session& session) {
 /// Mends what is to be mended and tells of each finding; the exit code.
 Exit report(Session& session, const std::vector<Repair>& found, const std::optional<MendChoice>& choice, const std::string& place) {
     auto& context = session.context();
-    const bool is_text = context.output != "json" && context.output != "jsonl" && context.output != "yaml";
+    const bool is_text = context.output == "table" || context.output == "wide";
     auto list = Node::sequence();
     std::size_t notes = 0, mended = 0, open = 0;
     for (const auto& repair : found) {
         const bool is_note = repair.diagnostic.severity == Severity::note;
         if (is_text) context.console.out(cli::diagnostic_text(repair.diagnostic, false));
+        if (context.output == "name") context.console.out(repair.diagnostic.code + "\n");
         auto outcome = Mended::none;
         std::string why;
         auto node = cli::diagnostic_node(repair.diagnostic);
@@ -218,7 +219,8 @@ Exit report(Session& session, const std::vector<Repair>& found, const std::optio
         context.console.out(left.empty() ? fmt::format("  fixed:   {}\n", repair.what) : fmt::format("  left:    {}\n", left));
     }
     const auto exit = open == 0 ? Exit::ok : Exit::checks_failed;
-    if (print_document(context, Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Diagnosis"}, {"findings", std::move(list)}}))) return exit;
+    if (print_document(context, Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Diagnosis"}, {"findings", std::move(list)}})) || !is_text)
+        return exit;
     if (found.empty()) context.console.out(fmt::format("nothing is left behind in {}\n", place));
     else if (!choice) context.console.out(fmt::format("\n{} to mend, {} to know; nothing was changed\n", open, notes));
     else context.console.out(fmt::format("\n{} fixed, {} to mend, {} to know\n", mended, open, notes));

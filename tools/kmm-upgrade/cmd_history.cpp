@@ -42,6 +42,10 @@ Exit tell(Session& session, const Story& story) {
         static_cast<void>(print_document(context, node));
         return Exit::ok;
     }
+    if (context.output == "name") {
+        context.console.out(story.id + "\n");
+        return Exit::ok;
+    }
     context.console.out(fmt::format("{} {}: {} -> {}, by {}\n", clock_text(story.run.created), base::escape(story.run.module()),
                                     story.run.from_text(), story.run.to_text(), base::escape(story.run.created_by)));
     for (std::size_t index = 1; index < story.loaded.entries.size(); ++index) {

@@ -118,12 +118,14 @@ Exit run_migrate(const cli::Args& args, cli::Context& context) {
         else ++left;
         list.push_back(Node::mapping({{"node", move.node}, {"module", move.module->full_name()}, {"version", move.version},
                                       {"moved", done}, {"message", said}}));
-        text += fmt::format("{}  {}  {}\n", move.node, move.module->full_name(), base::escape(said));
+        text += context.output == "name" ? fmt::format("{} {}\n", move.node, move.module->full_name())
+                                         : fmt::format("{}  {}  {}\n", move.node, move.module->full_name(), base::escape(said));
     }
     const auto exit = left == 0 ? Exit::ok : dry ? Exit::checks_failed : Exit::partial;
     if (print_document(context, Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Migration"}, {"dryRun", dry}, {"labels", std::move(list)}})))
         return exit;
     context.console.out(text);
+    if (context.output == "name") return exit;
     if (moves.empty()) context.console.out(fmt::format("no label of KMM up to v2.6.0 is in {}\n", store->describe()));
     else if (dry) context.console.out(fmt::format("\n{} to rename, {} to decide; nothing was changed\n", moved, left));
     else context.console.out(fmt::format("\n{} renamed, {} left; next: kmm-upgrade doctor\n", moved, left));
