@@ -35,19 +35,14 @@ void report(Diagnostics& diagnostics, Severity severity, const char* code, Exit 
     diagnostics.push_back(std::move(diagnostic));
 }
 
-void report_unreadable(Diagnostics& diagnostics, const std::string& file, int number) {
-    const bool absent = number == ENOENT || number == ENOTDIR;
-    report(diagnostics, Severity::error, absent ? "file-not-found" : "unreadable-file",
-           absent ? Exit::not_found : Exit::data, file,
-           fmt::format("cannot read: {} ({})", errno_text(number), errno_name(number)));
+void report_unreadable(Diagnostics& diagnostics, const std::string& file, const Error& error) {
+    const bool absent = error.exit() == Exit::not_found;
+    report(diagnostics, Severity::error, absent ? "file-not-found" : "unreadable-file", error.exit(), file, error.message());
 }
 
-void report_unreadable(Diagnostics& diagnostics, const std::string& file, const Error& error) {
-    if (error.errno_cause()) {
-        report_unreadable(diagnostics, file, *error.errno_cause());
-    } else {
-        report(diagnostics, Severity::error, "unreadable-file", Exit::data, file, error.message());
-    }
+/// With the position before it, the message needs no path.
+void report_unreadable(Diagnostics& diagnostics, const std::string& file, int number) {
+    report_unreadable(diagnostics, file, from_errno(number, "cannot read"));
 }
 
 class DocumentReader {
@@ -95,7 +90,8 @@ private:
             files_.push_back(file);
             if (doubt) { read_whole(source, file, *doubt); }
         } catch (const Error& error) {
-            report_unreadable(diagnostics_, file, error);
+            if (const auto cause = error.errno_cause()) report_unreadable(diagnostics_, file, *cause);
+            else report_unreadable(diagnostics_, file, error);
         }
     }
 
