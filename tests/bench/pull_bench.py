@@ -73,7 +73,7 @@ def main():
         def clean():
             shutil.rmtree(out, ignore_errors=True)
 
-        pull = [str(worker), "pull", "--insecure", repository + ":v1", "--out", out, "-q", "-o", "name"]
+        pull = [str(worker), "pull", "--insecure", repository + ":v1", "--out", out, "-q"]
         limit = best(f"igzip -dc {file} | openssl dgst -sha256")
         rows = [("igzip -dc LAYER \\| openssl dgst -sha256", limit),
                 ("pull, everything", best(pull + ["--kernel", "all"], clean)),

@@ -92,9 +92,14 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     if (!result.files.empty()) {
         context.console.out("\n");
         const auto rows = [&](const auto& row) {
-            result.files.each([&](const registry::ExtractedFile& file) { row({fmt::format("{}", file.size), file.digest().substr(0, wide ? 64 : 12), file.path}); });
+            result.files.each([&](const registry::ExtractedFile& file) {
+                if (wide) row({fmt::format("{}", file.size), file.digest(), file.path});
+                else row({fmt::format("{}", file.size), file.path});
+            });
         };
-        cli::print_table({"SIZE", "SHA256", "FILE"}, rows, width, [&](std::string_view text) { context.console.out(text); });
+        std::vector<std::string> headers{"SIZE", "FILE"};
+        if (wide) headers.insert(headers.begin() + 1, "SHA256");
+        cli::print_table(headers, rows, width, [&](std::string_view text) { context.console.out(text); });
     }
     if (!result.signed_files.empty()) {
         std::vector<std::vector<std::string>> rows;
@@ -288,7 +293,9 @@ std::string termination_text(const value::Node& node) {
     return value::to_json(least);
 }
 
-bool shows_digests(const cli::Context& context) { return context.output != "name" || !termination_log().empty(); }
+bool shows_digests(const cli::Context& context) {
+    return (context.output != "name" && context.output != "table") || !termination_log().empty();
+}
 
 void leave_termination_message(const value::Node& node) {
     const std::string path = termination_log();

@@ -61,7 +61,7 @@ void print_result(const WorkerResult& result, cli::Context& context);
 /// ends of long texts; verb, outcome, code, exit and message never go. Then "truncated" is true.
 [[nodiscard]] std::string termination_text(const value::Node& document);
 
-/// True if somebody will see the digests of a result's files: in its document, in its table, or in the termination message.
+/// True if somebody will see the digests of a result's files: in its document, in its wide table, or in the termination message.
 [[nodiscard]] bool shows_digests(const cli::Context& context);
 
 /// Leaves the result, or the error, where the kubelet looks for it (/dev/termination-log, or $KMM_TERMINATION_LOG where
