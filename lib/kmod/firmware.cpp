@@ -32,6 +32,9 @@ constexpr const char* k_manifest = ".kmm-worker-firmware";
 constexpr const char* k_saved = ".kmm-saved";
 constexpr const char* k_unfinished = ".kmm-new";
 
+/// Whether a file of this name would be taken for one that is kept here beside the firmware.
+bool is_own_name(const std::string& name) { return name == k_manifest || name.ends_with(k_saved) || name.ends_with(k_unfinished); }
+
 /// Where a file below the firmware directory came from.
 enum class Origin { created, replaced, found };
 
@@ -153,6 +156,10 @@ private:
         }
         if (type == fs::file_type::directory) walk(file + "/", depth + 1);
         if (type != fs::file_type::regular) return;
+        if (is_own_name(fs::path(file).filename().native())) {
+            throw Error(Exit::unsafe, "image-unsafe", fmt::format("firmware file '{}' has a name that kmm-worker keeps for its own files", base::escape(file)))
+                .hint("leave the file out when the image is built");
+        }
         if (file.find('\n') != std::string::npos) throw Error(Exit::unsafe, "image-unsafe", fmt::format("firmware file '{}' has a line break in its name", base::escape(file)));
         if (files_.size() >= k_firmware_files_max) throw Error(Exit::unsafe, "image-limit", fmt::format("more than {} firmware files in {}", k_firmware_files_max, base::escape(from_)));
         files_.emplace(file, std::move(source));
@@ -166,6 +173,12 @@ private:
 }  // namespace
 
 std::string firmware_search_path(const HostPaths& host) { return read_text(parameter_file(host)).value_or(""); }
+
+std::string firmware_directory(const HostPaths& host, const std::string& wanted) {
+    if (!wanted.empty()) return wanted;
+    const std::string path = firmware_search_path(host);
+    return path.empty() ? "/lib/firmware" : path;
+}
 
 void check_firmware_path(const std::string& path) {
     const auto refuse = [](const std::string& what) { throw Error(Exit::data, "bad-firmware-path", "the firmware path " + what); };
@@ -258,6 +271,7 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
             if (!fs::exists(fs::symlink_status(saved, error)) && owned.origin == Origin::replaced) {
                 // killed before anything was done: the host's own file still stands
             } else {
+                (void)::unlink(saved.c_str());  // somebody put another file in the place of both; a later load must not bring back the oldest
                 left.push_back(path);
             }
         } else if (owned.origin == Origin::replaced) {

@@ -18,6 +18,8 @@ struct FirmwareFile {
 
 /// Current value of firmware_class' path parameter, "" if unset or unknown.
 [[nodiscard]] std::string firmware_search_path(const HostPaths& host);
+/// Where firmware of images goes: `wanted`, else the search path, else /lib/firmware.
+[[nodiscard]] std::string firmware_directory(const HostPaths& host, const std::string& wanted);
 /// Refuses what the kernel cannot hold. Errors: data (65) "bad-firmware-path": more than 255 bytes, control bytes,
 /// relative.
 void check_firmware_path(const std::string& path);
@@ -30,10 +32,11 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path);
 /// `to`/.kmm-worker-firmware, written before any file, so that a kill or a reboot leaves no file without an owner. A file that has
 /// these bytes already is left alone; a file of somebody else with other bytes is kept beside as NAME.kmm-saved. Returned in path
 /// order. On an error the owner's files are removed again. Errors: from_errno; io "firmware-manifest" for a damaged list; unsafe
-/// "image-unsafe" for a link that leaves `from`, "image-limit" for too many files or levels.
+/// "image-unsafe" for a link that leaves `from` and for names of the files that are kept here, "image-limit" for too many files or levels.
 std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner);
 /// Gives up the owner's files below `to`: one that no other module owns is removed, or what was there before is put back,
-/// unless its bytes have changed; files that were there anyway stay. Returns the paths that were left because they changed.
+/// unless its bytes have changed: then somebody has put a newer one there, which stays. Files that were there anyway stay. Returns
+/// the paths that were left because they changed.
 /// No list means nothing to do. Errors as above.
 std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner);
 

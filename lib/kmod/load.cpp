@@ -172,8 +172,7 @@ private:
         if (earlier) record_.firmware_directory = earlier->firmware_directory;
         if (firmware_.search_path.empty() && firmware_.from.empty()) return;
         const std::string old = firmware_search_path(machine_.host);
-        firmware_target_ = firmware_.search_path;
-        if (firmware_target_.empty()) firmware_target_ = old.empty() ? "/lib/firmware" : old;
+        firmware_target_ = firmware_directory(machine_.host, firmware_.search_path);
         check_firmware_path(firmware_target_);
         if (!firmware_.from.empty()) record_.firmware_directory = firmware_target_;
         if (firmware_.search_path.empty()) return;
@@ -305,10 +304,10 @@ private:
         if (!missing.empty()) error.detail("in-tree-removed", missing);
         if (was_live && earlier_) return;
         try {
+            give_up_search_path(machine_.host, record_);
             if (!record_.firmware_directory.empty()) (void)remove_firmware(here_of(machine_.host, record_.firmware_directory), main_);
-            if (record_.old_firmware_path) (void)set_firmware_search_path(machine_.host, *record_.old_firmware_path);
         } catch (const Error& second) {
-            error.detail("firmware-path", second.message());
+            if (error.message() != second.message()) error.detail("firmware-path", second.message());
         }
         if (kept.empty()) erase_record(machine_.host, main_);
     }

@@ -82,6 +82,23 @@ void erase_record(const HostPaths& host, const std::string& module) {
     (void)::unlink(unfinished_of(host, module).c_str());
 }
 
+void give_up_search_path(const HostPaths& host, const LoadRecord& record) {
+    if (!record.new_firmware_path || !record.old_firmware_path) return;
+    const bool in_force = firmware_search_path(host) == *record.new_firmware_path;
+    for (const auto& name : recorded_modules(host)) {
+        auto other = read_record(host, name);
+        if (name == record.module || !other || !live_module(host, name)) continue;
+        const bool came_later = other->old_firmware_path == record.new_firmware_path;
+        const bool shares_it = in_force && !other->new_firmware_path && other->firmware_directory == *record.new_firmware_path;
+        if (!came_later && !shares_it) continue;
+        other->old_firmware_path = record.old_firmware_path;
+        if (shares_it) other->new_firmware_path = record.new_firmware_path;
+        write_record(host, *other);
+        return;
+    }
+    if (in_force) (void)set_firmware_search_path(host, *record.old_firmware_path);
+}
+
 std::vector<std::string> recorded_modules(const HostPaths& host) {
     std::vector<std::string> names;
     std::error_code error;

@@ -25,6 +25,10 @@ struct LoadRecord {
 /// Errors: from_errno; a caller may go on without the record.
 void write_record(const HostPaths& host, const LoadRecord& record);
 void erase_record(const HostPaths& host, const std::string& module);
+/// Puts the kernel's firmware search path back to what it was before the module of `record` set it, if it still is what was set then.
+/// Another live module whose firmware is in that directory keeps the path: then its record takes over what to put back, as that
+/// of a module that set another path after this one. Errors: from_errno.
+void give_up_search_path(const HostPaths& host, const LoadRecord& record);
 /// Main modules that have a record, sorted.
 [[nodiscard]] std::vector<std::string> recorded_modules(const HostPaths& host);
 

@@ -36,15 +36,18 @@ std::vector<std::string> used_by(const HostPaths& host, const std::string& name)
     return result;
 }
 
-/// Puts the firmware search path back if it is still the one that was set for this module.
+/// Gives up the firmware of `main` in `directory`, then the search path that was set for it.
 void restore_firmware(const HostPaths& host, const std::string& main, const std::optional<LoadRecord>& record, const std::string& directory,
                       std::vector<std::string>& warnings) {
     try {
         if (!directory.empty()) {
             for (const auto& path : remove_firmware(here_of(host, directory), main)) warnings.push_back(fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
         }
-        if (!record || !record->new_firmware_path || !record->old_firmware_path) return;
-        if (firmware_search_path(host) == *record->new_firmware_path) (void)set_firmware_search_path(host, *record->old_firmware_path);
+    } catch (const Error& error) {
+        warnings.push_back(fmt::format("firmware-kept: {}{}{}", error.message(), error.hint().empty() ? "" : "; ", error.hint()));
+    }
+    try {
+        if (record) give_up_search_path(host, *record);
     } catch (const Error& error) {
         warnings.push_back(fmt::format("firmware-path: {}", error.message()));
     }

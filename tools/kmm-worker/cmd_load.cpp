@@ -277,7 +277,7 @@ kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
     const std::string policy = args.get("policy").value_or("always");
     wish.policy = policy == "never" ? kmod::UnloadPolicy::never : policy == "if-idle" ? kmod::UnloadPolicy::if_idle : kmod::UnloadPolicy::always;
     if (args.flag("restore-in-tree")) wish.in_tree = kmod::InTree::restore;
-    if (!job.config.modprobe.firmware_path.empty()) wish.firmware_directory = job.host_firmware_path;
+    wish.firmware_directory = kmod::firmware_directory(job.host, job.host_firmware_path);
     wish.force = job.unload.force;
     wish.holders_too = job.unload.remove_holders;
     return wish;

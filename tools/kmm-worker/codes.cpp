@@ -53,7 +53,7 @@ constexpr std::array<CodeRow, 140> k_codes{{
     {"duplicate-module", Exit::data, "two .ko files hold the same module", "keep one for each kernel"},
     {"file-not-in-image", Exit::not_found, "no file of the image fits a pattern of --files", "correct the path; kmm-worker pull shows what is in the image"},
     {"file-too-large", Exit::data, "a file is larger than it may be", "see the message for the limit"},
-    {"firmware-kept", std::nullopt, "firmware stays because another module uses it, or somebody changed it", "nothing"},
+    {"firmware-kept", std::nullopt, "firmware stays because somebody changed it, or the list of what was installed cannot be used", "nothing for a changed file; else what the warning says"},
     {"firmware-manifest", Exit::io, "the list of installed firmware is damaged", "look at the files beside it and remove it"},
     {"firmware-missing", std::nullopt, "a module may ask for firmware that is nowhere", "add it if the hardware needs it"},
     {"firmware-not-in-image", Exit::not_found, "the image has no firmware at firmwarePath", "correct firmwarePath, or add the directory to the image"},

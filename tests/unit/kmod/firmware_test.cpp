@@ -61,6 +61,21 @@ TEST_CASE("firmware is copied, owned and put back as it was") {
         put(to + "/b.bin", "changed by somebody");
         CHECK(kmod::remove_firmware(to, "demo") == Paths{to + "/b.bin"});
         CHECK(kmod::read_raw(to + "/b.bin") == "changed by somebody");
+        CHECK_FALSE(std::filesystem::exists(to + "/b.bin.kmm-saved"));
+        (void)kmod::install_firmware(from, to, "demo");
+        CHECK(kmod::remove_firmware(to, "demo").empty());
+        CHECK(kmod::read_raw(to + "/b.bin") == "changed by somebody");
+    }
+    SUBCASE("an image does not write the list, nor what is kept beside it") {
+        for (const char* name : {"/.kmm-worker-firmware", "/vendor/.kmm-worker-firmware", "/b.bin.kmm-saved", "/vendor/a.bin.kmm-new"}) {
+            CAPTURE(name);
+            put(from + name, std::string(64, 'a') + " created demo same.bin\n");
+            CHECK_THROWS_AS((void)kmod::install_firmware(from, to, "second"), Error);
+            CHECK(std::filesystem::remove(from + name));
+        }
+        CHECK(kmod::remove_firmware(to, "demo").empty());
+        CHECK(kmod::read_raw(to + "/b.bin") == "old");
+        CHECK(kmod::read_raw(to + "/same.bin") == "same");
     }
     SUBCASE("a second owner keeps the files") {
         (void)kmod::install_firmware(from, to, "second");

@@ -180,6 +180,63 @@ TEST_CASE("refusals of delete_module") {
     CHECK(rig.refused({"demo"}).exit() == Exit::hung);
 }
 
+TEST_CASE("the firmware path stays while another live module has its firmware there, and is put back after the last") {
+    UnloadRig rig;
+    const std::string file = rig.host.paths.sys + "/module/firmware_class/parameters/path";
+    const auto note = [&](const std::string& module, const std::string& directory, std::optional<std::string> old, std::optional<std::string> made) {
+        kmod::LoadRecord record;
+        record.module = module;
+        record.firmware_directory = directory;
+        record.old_firmware_path = std::move(old);
+        record.new_firmware_path = std::move(made);
+        kmod::write_record(rig.host.paths, record);
+        rig.host.make_live(module, "A");
+    };
+    note("demo", "/ours", "/old", "/ours");
+    SUBCASE("the same directory") {
+        put(file, "/ours\n");
+        note("second", "/ours", std::nullopt, std::nullopt);
+        (void)rig.unload({"demo"});
+        CHECK(kmod::firmware_search_path(rig.host.paths) == "/ours");
+        (void)rig.unload({"second"});
+        CHECK(kmod::read_raw(file) == "/old");
+    }
+    SUBCASE("one that is not live any more needs no path") {
+        put(file, "/ours\n");
+        note("second", "/ours", std::nullopt, std::nullopt);
+        rig.host.make_gone("second");
+        (void)rig.unload({"demo"});
+        CHECK(kmod::read_raw(file) == "/old");
+    }
+    SUBCASE("a directory of its own, set later") {
+        put(file, "/theirs\n");
+        note("second", "/theirs", "/ours", "/theirs");
+        (void)rig.unload({"demo"});
+        CHECK(kmod::firmware_search_path(rig.host.paths) == "/theirs");
+        (void)rig.unload({"second"});
+        CHECK(kmod::read_raw(file) == "/old");
+    }
+}
+
+TEST_CASE("a damaged list of firmware is told, and keeps nothing else from being put back") {
+    UnloadRig rig;
+    rig.host.make_live("demo", "A");
+    const sys::TempDir directory("kmm-firmware-");
+    put(directory.path() + "/.kmm-worker-firmware", "nonsense\n");
+    kmod::LoadRecord record;
+    record.module = "demo";
+    record.firmware_directory = directory.path();
+    record.old_firmware_path = "/old";
+    record.new_firmware_path = directory.path();
+    kmod::write_record(rig.host.paths, record);
+    const std::string file = rig.host.paths.sys + "/module/firmware_class/parameters/path";
+    put(file, directory.path() + "\n");
+    const auto report = rig.unload({"demo"});
+    CHECK(kmod::read_raw(file) == "/old");
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(report.warnings.front().starts_with("firmware-kept: "));
+}
+
 TEST_CASE("the firmware path is put back only if it is still ours") {
     UnloadRig rig;
     rig.host.make_live("demo", "A");
