@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -57,6 +58,21 @@ std::string verb_case(const Verb& verb) {
     return text.append(fmt::format("        options=\"{}\"{}\n", base::join(words, " "), arguments.empty() ? ";;" : "")).append(arguments);
 }
 
+/// Values of the options that may stand before the verb: each with the values that most verbs take, which are the fewest.
+std::string values_before_verb(const Program& program) {
+    std::map<std::string, Option> first;
+    for (const Verb* verb : visible_verbs(program)) {
+        for (const auto& option : visible_options(*verb)) {
+            if (option.value_name.empty()) continue;
+            const auto known = first.try_emplace(option.name, option).first;
+            if (option.choices.size() < known->second.choices.size()) known->second = option;
+        }
+    }
+    std::string values;
+    for (const auto& [name, option] : first) values.append(value_case(option));
+    return values;
+}
+
 }  // namespace
 
 std::string bash_completion(const Program& program) {
@@ -81,7 +97,8 @@ std::string bash_completion(const Program& program) {
     for (const auto& group : groups) text.append(fmt::format("        {}) verb=\"{} $word\";;\n", group, group));
     text.append("        \"\") verb=$word;;\n        help) verb=\"help $word\";;\n        *) count=$((count + 1));;\n        esac\n    done\n");
     text.append("    case $verb in\n");
-    text.append(fmt::format("    \"\"|help) options=\"{} --help --version\";;\n", base::join(first, " ")));
+    text.append(fmt::format("    \"\"|help)\n        case $prev in\n{}        esac\n", values_before_verb(program)));
+    text.append(fmt::format("        options=\"{} --help --version\";;\n", base::join(first, " ")));
     for (const auto& group : groups) {
         const auto second = second_words(program, group);
         text.append(fmt::format("    {}) options=\"{} --help\";;\n", group, base::join(second, " ")));

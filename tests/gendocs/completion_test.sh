@@ -56,6 +56,9 @@ expect_candidate "kmm-worker help sta" status
 expect_candidate "kmm-plan --cluster here sh" show
 expect_candidate "kmm-plan -o json sh" show
 expect_candidate "kmm-plan -o json show --ne" --next
+expect_only "kmm-plan -o js" json jsonl
+expect_only "kmm-upgrade --color=a" auto always
+expect_only "kmm-plan -n dri"
 expect_candidate "kmm-plan show --output=" yaml
 expect_only "kmm-plan show --output=js" json jsonl
 expect_only "kmm-plan show --color=n" never
