@@ -194,6 +194,10 @@ private:
         const bool live_already = same_.contains(main_);
         record_.module = main_;
         if (earlier_) record_.removed_in_tree = earlier_->removed_in_tree;
+        if (earlier_ && earlier_->unloaded) {
+            gone_before_ = std::move(earlier_->removed_in_tree);
+            earlier_.reset();
+        }
         for (const auto& name : removal) {
             if (!contains(record_.removed_in_tree, name)) record_.removed_in_tree.push_back(name);
         }
@@ -291,17 +295,18 @@ private:
         }
         if (!kept.empty()) error.detail("stay-loaded", kept);
         const bool was_live = same_.contains(main_);  // then what an earlier run had changed for it stays as it is
-        const auto& removed = was_live ? removed_now_ : record_.removed_in_tree;
-        std::string missing;
+        auto removed = was_live ? removed_now_ : record_.removed_in_tree;
+        std::erase_if(removed, [&](const std::string& name) { return contains(gone_before_, name) && !contains(removed_now_, name); });
+        std::vector<std::string> missing;
         try {
             for (auto it = removed.rbegin(); it != removed.rend(); ++it) {
-                if (!load_from_host(machine_, *it, report_.warnings)) missing += (missing.empty() ? "" : ", ") + *it;
+                if (!load_from_host(machine_, *it, report_.warnings)) missing.push_back(*it);
             }
         } catch (const Error& second) {
             error.detail("undo", second.message());
             return;
         }
-        if (!missing.empty()) error.detail("in-tree-removed", missing);
+        if (!missing.empty()) error.detail("in-tree-removed", base::join(missing, ", "));
         if (was_live && earlier_) return;
         try {
             give_up_search_path(machine_.host, record_);
@@ -309,7 +314,15 @@ private:
         } catch (const Error& second) {
             if (error.message() != second.message()) error.detail("firmware-path", second.message());
         }
-        if (kept.empty()) erase_record(machine_.host, main_);
+        if (!kept.empty()) return;
+        for (const auto& name : gone_before_) {
+            if (!contains(missing, name) && !live_module(machine_.host, name)) missing.push_back(name);
+        }
+        try {
+            note_unloaded(machine_.host, main_, std::move(missing));
+        } catch (const Error& second) {
+            error.detail("undo", second.message());
+        }
     }
 
     /// What a softdep wishes for after the main module and only the host has.
@@ -369,6 +382,7 @@ private:
     std::set<std::string> others_;      // live as another build, and only wished for: they stay
     std::vector<std::string> loaded_;   // by this call, in order
     std::vector<std::string> removed_now_;  // in-tree modules, by this call
+    std::vector<std::string> gone_before_;  // in-tree modules that an earlier load removed, and an unload did not bring back
     std::optional<LoadRecord> earlier_;     // of a run before this one
     LoadRecord record_;
     std::string firmware_target_;       // where firmware goes, "" for none

@@ -26,6 +26,7 @@ std::string unfinished_of(const HostPaths& host, const std::string& module) { re
 
 std::string text_of(const LoadRecord& record) {
     std::string text = fmt::format("module {}\n", record.module);
+    if (record.unloaded) text += "state unloaded\n";
     for (const auto& name : record.dependencies) text += fmt::format("dependency {}\n", name);
     for (const auto& name : record.removed_in_tree) text += fmt::format("removed-in-tree {}\n", name);
     if (record.old_firmware_path) text += fmt::format("old-firmware-path {}\n", *record.old_firmware_path);
@@ -51,6 +52,7 @@ std::optional<LoadRecord> read_record(const HostPaths& host, const std::string& 
         if (key == "removed-in-tree" && is_module_name(value)) record.removed_in_tree.push_back(value);
         if (key == "old-firmware-path") record.old_firmware_path = value;
         if (key == "new-firmware-path") record.new_firmware_path = value;
+        if (key == "state") record.unloaded = value == "unloaded";
         if (key == "firmware-directory") record.firmware_directory = value;
     }
     return record;
@@ -82,6 +84,15 @@ void erase_record(const HostPaths& host, const std::string& module) {
     (void)::unlink(unfinished_of(host, module).c_str());
 }
 
+void note_unloaded(const HostPaths& host, const std::string& module, std::vector<std::string> removed_in_tree) {
+    if (removed_in_tree.empty()) return erase_record(host, module);
+    LoadRecord record;
+    record.module = normalise_name(module);
+    record.removed_in_tree = std::move(removed_in_tree);
+    record.unloaded = true;
+    write_record(host, record);
+}
+
 void give_up_search_path(const HostPaths& host, const LoadRecord& record) {
     if (!record.new_firmware_path || !record.old_firmware_path) return;
     const bool in_force = firmware_search_path(host) == *record.new_firmware_path;
@@ -103,7 +114,8 @@ std::vector<std::string> recorded_modules(const HostPaths& host) {
     std::vector<std::string> names;
     std::error_code error;
     for (std::filesystem::directory_iterator it(directory_of(host), error), end; !error && it != end; it.increment(error)) {
-        if (const std::string name = it->path().filename().native(); is_module_name(name)) names.push_back(name);
+        const std::string name = it->path().filename().native();
+        if (const auto record = read_record(host, name); record && !record->unloaded) names.push_back(name);
     }
     std::sort(names.begin(), names.end());
     return names;

@@ -11,13 +11,14 @@
 
 namespace kmm::kmod {
 
-/// Kept in <run>/loaded/<module> until unload or reboot. A help, not a truth: sysfs decides what is live.
+/// Kept in <run>/loaded/<module> until unload or reboot, and after an unload while in-tree modules have not come back. A help, not a truth: sysfs decides what is live.
 struct LoadRecord {
     std::string module;                         ///< main module
     std::vector<std::string> dependencies;      ///< modules of the image and of the host that were loaded for it, in load order
     std::vector<std::string> removed_in_tree;   ///< in-tree modules that were unloaded for it
     std::optional<std::string> old_firmware_path, new_firmware_path;  ///< set if the search path was changed
     std::string firmware_directory;  ///< where its firmware is, see install_firmware; "" for none
+    bool unloaded = false;           ///< the module is gone, only `removed_in_tree` still counts
 };
 
 /// nullopt when there is none, or it cannot be read.
@@ -29,7 +30,10 @@ void erase_record(const HostPaths& host, const std::string& module);
 /// Another live module whose firmware is in that directory keeps the path: then its record takes over what to put back, as that
 /// of a module that set another path after this one. Errors: from_errno.
 void give_up_search_path(const HostPaths& host, const LoadRecord& record);
-/// Main modules that have a record, sorted.
+/// Replaces what is noted of `module`, which is unloaded now: only the in-tree modules that are still to come back, nothing without any.
+/// Errors: from_errno.
+void note_unloaded(const HostPaths& host, const std::string& module, std::vector<std::string> removed_in_tree);
+/// Main modules that have a record and were not unloaded since, sorted.
 [[nodiscard]] std::vector<std::string> recorded_modules(const HostPaths& host);
 
 }  // namespace kmm::kmod

@@ -53,6 +53,23 @@ void restore_firmware(const HostPaths& host, const std::string& main, const std:
     }
 }
 
+/// Brings in-tree modules back where that is wished, and notes which are still to come back: for a later unload, or the next load.
+void settle_in_tree(const UnloadWish& wish, const std::string& main, const LoadRecord& record, const Machine& machine, Report& report) {
+    std::vector<std::string> missing = record.removed_in_tree;
+    std::erase_if(missing, [&](const std::string& name) { return live_module(machine.host, name).has_value(); });
+    if (wish.in_tree == InTree::restore) {
+        const std::vector<std::string> wanted(missing.rbegin(), missing.rend());
+        for (const auto& name : wanted) {
+            if (!load_from_host(machine, name, report.warnings)) continue;
+            std::erase(missing, name);
+            report.modules.push_back(report_of(name, Action::restored, live_module(machine.host, name)));
+        }
+    } else if (!missing.empty()) {
+        report.warnings.push_back(fmt::format("in-tree-removed: {} stay unloaded; --restore-in-tree or modprobe bring them back", base::join(missing, ", ")));
+    }
+    note_unloaded(machine.host, main, std::move(missing));
+}
+
 /// Modules that use `name`, the outermost first, then `name`.
 void holders_first(const HostPaths& host, const std::string& name, std::vector<std::string>& order) {
     if (std::find(order.begin(), order.end(), name) != order.end()) return;
@@ -199,17 +216,7 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
     }
     const std::string firmware = record ? record->firmware_directory : wish.firmware_directory;
     restore_firmware(machine.host, main, record, firmware, report.warnings);
-    if (record && !record->removed_in_tree.empty()) {
-        if (wish.in_tree == InTree::restore) {
-            for (auto it = record->removed_in_tree.rbegin(); it != record->removed_in_tree.rend(); ++it) {
-                if (!load_from_host(machine, *it, report.warnings)) continue;
-                report.modules.push_back(report_of(*it, Action::restored, live_module(machine.host, *it)));
-            }
-        } else {
-            report.warnings.push_back(fmt::format("in-tree-removed: {} stay unloaded; --restore-in-tree or modprobe bring them back", base::join(record->removed_in_tree, ", ")));
-        }
-    }
-    if (record) erase_record(machine.host, main);
+    if (record) settle_in_tree(wish, main, *record, machine, report);
     report.modules.push_back(std::move(main_report));
     report.new_taint = taint_letters(taint_bits(machine.host) & ~taint_before);
     return report;

@@ -99,7 +99,10 @@ static long unload(const char* name) {
         return -1;
     }
     host_path(path, sizeof path, "sys/module/", name, "");
+    char again[32];  /* a second unload of the same name */
+    snprintf(again, sizeof again, "-%d", (int)getpid());
     host_path(away, sizeof away, "sys/unloaded-", name, "");
+    if (access(away, F_OK) == 0) host_path(away, sizeof away, "sys/unloaded-", name, again);
     if (rename(path, away) == 0) {
         host_path(path, sizeof path, "proc/modules", "", "");
         write_file(path, "", "w");

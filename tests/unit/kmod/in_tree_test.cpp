@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// In-tree modules that gave way: they are remembered until they are back.
+#include <doctest/doctest.h>
+
+#include <cerrno>
+
+#include "kmod/load_record.hpp"
+#include "kmod/procedure.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+using Modules = std::vector<std::string>;
+
+struct InTreeRig {
+    FakeHost host;
+    FakeClock clock;
+    FakeKernel kernel{host};
+
+    InTreeRig() {
+        KoSpec old;
+        old.name = "old";
+        old.modinfo = {"intree=Y"};
+        put(host.paths.lib_modules + "/" + k_release + "/kernel/old.ko", make_ko(old));
+        host.make_live("demo", "A");
+        kmod::LoadRecord record;
+        record.module = "demo";
+        record.removed_in_tree = {"old"};
+        kmod::write_record(host.paths, record);
+    }
+    kmod::Report unload(kmod::InTree in_tree) {
+        kmod::UnloadWish wish{{"demo"}};
+        wish.in_tree = in_tree;
+        return kmod::unload_modules(wish, {host.paths, kernel, clock, {}});
+    }
+    [[nodiscard]] Modules remembered() const {
+        const auto record = kmod::read_record(host.paths, "demo");
+        return record ? record->removed_in_tree : Modules{};
+    }
+    [[nodiscard]] bool is_live(const std::string& name) const { return kmod::live_module(host.paths, name).has_value(); }
+};
+
+}  // namespace
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("an unload that leaves an in-tree module away can be followed by one that brings it back") {
+    InTreeRig rig;
+    CHECK(rig.unload(kmod::InTree::stay_unloaded).warnings.size() == 1);
+    CHECK(rig.remembered() == Modules{"old"});
+    CHECK(kmod::recorded_modules(rig.host.paths).empty());
+    const auto report = rig.unload(kmod::InTree::restore);
+    CHECK(rig.is_live("old"));
+    REQUIRE(report.modules.size() == 2);
+    CHECK(report.modules.front().action == kmod::Action::restored);
+    CHECK_FALSE(kmod::read_record(rig.host.paths, "demo").has_value());
+}
+
+TEST_CASE("an in-tree module that does not come back is tried again") {
+    InTreeRig rig;
+    rig.kernel.load_answers["old"] = {ENODEV, false, false, 1, ""};
+    const auto report = rig.unload(kmod::InTree::restore);
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(report.warnings.front().starts_with("not-restored: "));
+    CHECK(rig.remembered() == Modules{"old"});
+    rig.kernel.load_answers.clear();
+    (void)rig.unload(kmod::InTree::restore);
+    CHECK(rig.is_live("old"));
+    CHECK(rig.remembered().empty());
+}
+
+TEST_CASE("an in-tree module that is back by itself is forgotten") {
+    InTreeRig rig;
+    rig.host.make_live("old", "B", "");
+    CHECK(rig.unload(kmod::InTree::stay_unloaded).warnings.empty());
+    CHECK_FALSE(kmod::read_record(rig.host.paths, "demo").has_value());
+}
+
+}
