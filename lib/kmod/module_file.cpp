@@ -25,6 +25,7 @@ constexpr std::size_t k_this_module_name = 24;   // offset of struct module.name
 constexpr std::string_view k_signature_marker = "~Module signature appended~\n";
 constexpr std::string_view k_ksymtab = "__ksymtab_";
 constexpr std::string_view k_namespace = "__kstrtabns_";
+constexpr std::string_view k_parameter = "__param_str_";
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what) {
     throw Error(Exit::data, "module-format", fmt::format("{}: not a loadable kernel module: {}", base::escape(file), what))
@@ -227,6 +228,8 @@ private:
                 const std::string exported(name.substr(k_ksymtab.size()));
                 out_.exported.push_back(exported);
                 if (symbol->st_shndx < sections_.size() && is_gpl_table(sections_[symbol->st_shndx].name)) out_.exports[exported].gpl_only = true;
+            } else if (name.size() > k_parameter.size() && name.starts_with(k_parameter)) {
+                out_.parameter_names.emplace_back(name.substr(k_parameter.size()));
             } else if (name.size() > k_namespace.size() && name.starts_with(k_namespace) && symbol->st_shndx < sections_.size()) {
                 const std::string_view text = text_at(sections_[symbol->st_shndx].data, symbol->st_value);
                 if (!text.empty()) out_.exports[std::string(name.substr(k_namespace.size()))].symbol_namespace = text;
@@ -381,6 +384,7 @@ std::vector<Parameter> ModuleFile::parameters() const {
     };
     for (const auto& entry : info_all("parm")) add(entry, &Parameter::description);
     for (const auto& entry : info_all("parmtype")) add(entry, &Parameter::type);
+    for (const auto& name_ : parameter_names) found[name_].name = name_;
     std::vector<Parameter> list;
     for (auto& [key, parameter] : found) list.push_back(std::move(parameter));
     return list;

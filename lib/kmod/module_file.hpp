@@ -23,7 +23,7 @@ struct UndefinedSymbol {
     friend bool operator==(const UndefinedSymbol&, const UndefinedSymbol&) = default;
 };
 
-/// A parameter the module declares (`parm=` and `parmtype=` of .modinfo).
+/// A parameter the module has: declared by `parm=` and `parmtype=` of .modinfo, or known by its symbol only.
 struct Parameter {
     std::string name;
     std::string type;         ///< kernel type name, e.g. "int", "charp", "array of int"; "" if not declared
@@ -99,6 +99,7 @@ struct ModuleFile {
     std::vector<std::string> exported;          ///< sorted by name
     std::map<std::string, Export> exports;      ///< of `exported`, where the symbol table tells more than the name
     SymbolVersions crcs;                        ///< what the kernel compares: of __version_ext_*, else of __versions; empty without modversions
+    std::vector<std::string> parameter_names;   ///< as symbols tell them: of module_param_cb, which declares nothing in .modinfo, too
     bool has_versions = false;                  ///< there are rows in __versions: then the kernel ignores the release in vermagic
     bool is_signed = false;                     ///< the appended-signature marker is present (not verified)
     std::string appended_signature;             ///< the bytes at the end that are the signature, trailer and marker included

@@ -112,6 +112,12 @@ std::optional<std::string> misfit(const std::string& type, const std::string& va
     return std::nullopt;
 }
 
+/// Whether the kernel refuses a bare key: not for booleans, and not known of types of the module's own making.
+bool needs_value(const std::string& type) {
+    return type == "charp" || type == "string" || type == "invbool" || type.starts_with("array of ") ||
+           std::any_of(std::begin(k_ranges), std::end(k_ranges), [&](const Range& range) { return range.type == type; });
+}
+
 }  // namespace
 
 void check_parameters(const ModuleFile& module, const std::vector<std::string>& wanted, Diagnostics& findings) {
@@ -137,10 +143,10 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
             find("unknown-parameter",
                  fmt::format("module {} has no parameter '{}', found {}", module.name, base::escape(entry.key), names.empty() ? "none" : base::join(names, ", ")),
                  near ? fmt::format("did you mean {}?", *near) : "the kernel would ignore it; remove it from the Module's parameters");
-        } else if (!entry.has_value && it->type != "bool") {
+        } else if (!entry.has_value && needs_value(it->type)) {
             find("bad-parameter", fmt::format("parameter '{}' of module {} needs a value", entry.key, module.name), {});
         } else if (!entry.has_value) {
-            continue;  // a bool alone means true
+            continue;
         } else if (const auto expected = misfit(it->type, entry.value)) {
             find("bad-parameter", fmt::format("parameter {}={} of module {} does not fit its type {}: expected {}", entry.key, base::escape(entry.value), module.name,
                                               it->type, *expected), {});
@@ -160,7 +166,7 @@ std::string parameter_text(const std::vector<std::string>& wanted) {
 }
 
 bool shows_value(const std::string& type, const std::string& wanted, const std::string& shown) {
-    if (wanted == shown) return true;
+    if (base::trim(wanted) == base::trim(shown)) return true;  // sysfs ends each value with a line break
     if (type == "bool" || type == "invbool" || type == "bint" || shown == "Y" || shown == "N") return truth_of(wanted) == truth_of(shown) && truth_of(wanted) >= 0;
     if (type == "charp" || type == "string" || type.empty()) return false;
     const auto left = base::split(wanted, ',');

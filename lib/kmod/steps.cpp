@@ -42,9 +42,21 @@ void add_unknown_symbols(Error& error, const std::vector<std::string>& lines, co
     if (!symbols.empty()) error.detail("symbols", base::join(symbols, ", "));
 }
 
-/// What the kernel logged about `name`, as details of an error: the line that tells most, and the others.
-void add_kernel_lines(Error& error, const std::string& name, KernelLog& log, const std::string& directory) {
-    const auto about = lines_about(log.lines(), name);
+/// The parameter whose value the kernel did not take, as one of its lines says: "demo: `x' invalid for parameter `answer'", or
+/// "too large for parameter"; "" if none does.
+std::string refused_parameter(const std::vector<std::string>& lines) {
+    constexpr std::string_view marker = " for parameter `";
+    for (const auto& line : lines) {
+        const auto at = line.find(marker);
+        if (at == std::string::npos) continue;
+        const std::string rest = line.substr(at + marker.size());
+        return base::escape(rest.substr(0, rest.find('\'')));
+    }
+    return {};
+}
+
+/// What the kernel logged about a module, as details of an error: the line that tells most, and the others.
+void add_kernel_lines(Error& error, const std::vector<std::string>& about, const std::string& directory) {
     add_unknown_symbols(error, about, directory);
     const std::string telling = telling_line(about);
     if (telling.empty()) return;
@@ -111,8 +123,10 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
     const auto causes = load_causes(error_number, machine.host, state, {&candidate.file, candidate.parameters});
     Error error(Exit::refused, "module-refused",
                 fmt::format("the kernel refused module {}: {} ({})", name, errno_text(error_number), errno_name(error_number)));
-    error.detail("errno", errno_name(error_number)).detail("cause", likeliest_cause(causes, error_number));
-    const bool found = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
+    const auto about = lines_about(log.lines(), name);
+    const std::string parameter = refused_parameter(about);
+    error.detail("errno", errno_name(error_number)).detail("cause", parameter.empty() ? likeliest_cause(causes, error_number) : fmt::format("the value of parameter {} does not fit", parameter));
+    const bool found = !parameter.empty() || std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
     if (!found) {
         int number = 0;
         for (const auto& cause : causes) {
@@ -120,8 +134,8 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
             error.detail(fmt::format("tested-{}", ++number), fmt::format("{}? {}: {}", cause.text, to_string(cause.applies), cause.evidence));
         }
     }
-    add_kernel_lines(error, name, log, host_module_directory(machine.host, node_facts(machine.host).kernel));
-    error.hint(std::string(load_advice(error_number).hint)).cause_errno(error_number);
+    add_kernel_lines(error, about, host_module_directory(machine.host, node_facts(machine.host).kernel));
+    error.hint(parameter.empty() ? std::string(load_advice(error_number).hint) : "correct it in the Module's parameters, or in the options that this host adds").cause_errno(error_number);
     return error;
 }
 
@@ -168,7 +182,7 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
                         fmt::format("the kernel refused to unload module {}: {} ({})", name, errno_text(answer.error), errno_name(answer.error)));
             const ErrnoAdvice advice = unload_advice(answer.error);
             error.detail("errno", errno_name(answer.error)).detail("cause", std::string(advice.cause));
-            add_kernel_lines(error, name, log, host_module_directory(machine.host, node_facts(machine.host).kernel));
+            add_kernel_lines(error, lines_about(log.lines(), name), host_module_directory(machine.host, node_facts(machine.host).kernel));
             throw std::move(error).hint(std::string(advice.hint)).cause_errno(answer.error);
         }
         const auto now = live_module(machine.host, name);

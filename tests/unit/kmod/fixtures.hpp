@@ -35,6 +35,7 @@ struct KoSpec {
     std::string depends;
     std::vector<std::string> modinfo;  // further entries
     std::vector<std::string> undefined, weak, exported;
+    std::vector<std::string> defined;  // further local symbols
     std::map<std::string, std::uint32_t> crcs;
     std::map<std::string, std::string> sections;  // further ones, by name
     std::uint16_t machine = EM_X86_64;
@@ -62,6 +63,7 @@ inline std::string make_ko(const KoSpec& spec) {
         symbols += pod(entry);
     };
     for (const auto& name : spec.exported) symbol("__ksymtab_" + name, 1, STB_LOCAL);
+    for (const auto& name : spec.defined) symbol(name, 1, STB_LOCAL);
     for (const auto& name : spec.undefined) symbol(name, SHN_UNDEF, STB_GLOBAL);
     for (const auto& name : spec.weak) symbol(name, SHN_UNDEF, STB_WEAK);
     std::string export_strings;

@@ -13,7 +13,8 @@ namespace {
 kmod::ModuleFile module_with_parameters() {
     KoSpec spec;
     spec.modinfo = {"parmtype=answer:int", "parmtype=level:byte", "parmtype=on:bool", "parmtype=who:charp", "parmtype=many:array of uint", "parmtype=odd:own_type", "parmtype=flags:array of bool",
-                    "parm=big:size", "parmtype=big:ulong"};
+                    "parm=big:size", "parmtype=big:ulong", "parmtype=tri:bint", "parmtype=off:invbool"};
+    spec.defined = {"__param_str_answer", "__param_str_bare"};
     return kmod::parse_module(make_ko(spec), "x.ko");
 }
 
@@ -41,6 +42,8 @@ TEST_CASE("parameters against their declaration") {
         {"odd=anything", ""},        {"big=18446744073709551615", ""}, {"big=18446744073709551616", "bad-parameter"},
         {"anwser=1", "unknown-parameter"}, {"", "bad-parameter"}, {"=1", "bad-parameter"},     {"--", "bad-parameter"},
         {"async_probe", ""},
+        {"tri", ""},                 {"tri=", "bad-parameter"},  {"off", "bad-parameter"},     {"who", "bad-parameter"},     {"many", "bad-parameter"},
+        {"odd", ""},                 {"bare=anything", ""},      {"bare", ""},                 {"bar=1", "unknown-parameter"},
     };
     for (const auto& [text, code] : cases) {
         CAPTURE(text);
