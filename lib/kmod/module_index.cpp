@@ -82,7 +82,9 @@ std::string some_of(const std::vector<std::string>& names) {
 std::vector<std::string> soft_names(const std::string& value, std::string_view section) {
     std::vector<std::string> names;
     bool inside = false;
-    for (const auto word : base::split(value, ' ')) {
+    std::string words = value;
+    std::replace_if(words.begin(), words.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
+    for (const auto word : base::split(words, ' ')) {
         if (word.empty()) continue;
         if (word.ends_with(':')) {
             inside = word == section;
@@ -386,6 +388,8 @@ LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::str
             error.hint(fmt::format("name the module itself, {}: it is live, and unloaded, by its own name", having.front()));
         } else if (const auto near = base::nearest(normalise_name(raw), names)) {
             error.hint(fmt::format("did you mean {}?", *near));
+        } else if (const std::string stem = raw.substr(0, raw.find(".ko")); find(stem) != nullptr) {
+            error.hint(fmt::format("did you mean {}?", stem));
         }
         throw error;
     }

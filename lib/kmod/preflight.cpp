@@ -160,6 +160,13 @@ private:
             }
             for (const auto& module : need->modules) {
                 if (index_.find(module.name) != nullptr || !seen.insert(module.name).second) continue;
+                if (module.vermagic.empty() && !live_module(host_, module.name)) {
+                    find(out_.order.optional.contains(name) ? Severity::warning : Severity::error, "dependency-missing",
+                         fmt::format("module {} is needed, and its file on this host cannot be read as a module: {}", module.name, base::escape(module.path)),
+                         "install the kernel's module package on the node again, or run depmod");
+                    if (out_.order.optional.contains(name)) missing_.insert(name);
+                    continue;
+                }
                 if (out_.order.optional.contains(name)) out_.order.optional.insert(module.name);
                 out_.host_modules.push_back(module);
             }

@@ -103,7 +103,8 @@ registry::PullPolicy pull_policy(const std::string& text) {
     if (text.empty() || text == "Always") return registry::PullPolicy::always;
     if (text == "IfNotPresent") return registry::PullPolicy::if_not_present;
     if (text == "Never") return registry::PullPolicy::never;
-    throw Error(Exit::data, "bad-value", fmt::format("imagePullPolicy: expected Always, IfNotPresent or Never, found '{}'", base::escape(text)));
+    throw Error(Exit::config, "bad-value", fmt::format("imagePullPolicy: expected Always, IfNotPresent or Never, found '{}'", base::escape(text)))
+        .hint("correct it in the configuration, or leave it out for Always");
 }
 
 void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Context& context) {

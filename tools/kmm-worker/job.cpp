@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -175,6 +176,21 @@ void take_arguments(Needs needs, bool confirmed, Job& job) {
     if (job.load.directory) job.config.modprobe.dir_name = image_directory(*job.load.directory);
 }
 
+/// KMM's own rules, without which the order would count for nothing or for something else.
+void check_order(const api::ModprobeSpec& modprobe, const std::string& input) {
+    const auto& order = modprobe.modules_loading_order;
+    const auto refuse = [&](const std::string& what, const std::string& hint) {
+        throw Error(Exit::data, "bad-value", fmt::format("{}: modprobe.modulesLoadingOrder {}", input, what)).hint(hint);
+    };
+    std::set<std::string> seen;
+    for (const auto& name : order) {
+        if (!seen.insert(kmod::normalise_name(name)).second) refuse(fmt::format("names {} twice", base::escape(name)), "name each module once");
+    }
+    if (!order.empty() && kmod::normalise_name(order.front()) != kmod::normalise_name(modprobe.module_name)) {
+        refuse(fmt::format("begins with {}, expected the module itself, {}", base::escape(order.front()), modprobe.module_name), "name the module first, then what it needs");
+    }
+}
+
 void check_config(const Job& job, const std::string& input, Needs needs) {
     const auto& modprobe = job.config.modprobe;
     const auto missing = [&](const char* field, const char* flag) {
@@ -184,10 +200,13 @@ void check_config(const Job& job, const std::string& input, Needs needs) {
     if (!kmod::is_module_name(modprobe.module_name)) {
         throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(modprobe.module_name))).hint(base::k_module_name_hint);
     }
-    for (const auto& name : modprobe.modules_loading_order) {
-        if (kmod::is_module_name(name)) continue;
-        throw Error(Exit::data, "bad-value", fmt::format("{}: modprobe.modulesLoadingOrder: '{}' is no module name", input, base::escape(name))).hint(base::k_module_name_hint);
+    for (const auto& [field, names] : {std::pair("modprobe.modulesLoadingOrder", &modprobe.modules_loading_order), std::pair("inTreeModulesToRemove", &job.config.in_tree_modules_to_remove)}) {
+        for (const auto& name : *names) {
+            if (kmod::is_module_name(name)) continue;
+            throw Error(Exit::data, "bad-value", fmt::format("{}: {}: '{}' is no module name", input, field, base::escape(name))).hint(base::k_module_name_hint);
+        }
     }
+    if (needs == Needs::image) check_order(modprobe, input);
     for (const auto& [field, path] : {std::pair("modprobe.dirName", &modprobe.dir_name), std::pair("modprobe.firmwarePath", &modprobe.firmware_path)}) {
         if (("/" + *path + "/").find("/../") == std::string::npos) continue;
         throw Error(Exit::data, "bad-path", fmt::format("{}: {}: expected a path without \"..\", found '{}'", input, field, base::escape(*path)));

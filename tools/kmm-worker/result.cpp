@@ -300,7 +300,7 @@ bool shows_digests(const cli::Context& context) {
 void leave_termination_message(const value::Node& node) {
     const std::string path = termination_log();
     if (path.empty()) return;
-    const sys::Fd fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+    const sys::Fd fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK));  // a pipe without a reader must not hold the command
     if (!fd) return;
     const std::string text = termination_text(node);
     (void)!::write(fd.get(), text.data(), text.size());

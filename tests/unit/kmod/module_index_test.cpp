@@ -154,7 +154,7 @@ TEST_CASE("load order") {
         Image other;
         KoSpec spec;
         spec.name = "soft";
-        spec.modinfo = {"softdep=pre: helper missing post: later"};
+        spec.modinfo = {"softdep=pre: helper\tmissing  post:\tlater"};
         other.add("soft.ko", spec);
         other.add("helper");
         other.add("later");
