@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <set>
 
@@ -11,6 +15,7 @@
 #include "registry/source.hpp"
 #include "registry/tar_reader.hpp"
 #include "registry/upload.hpp"
+#include "sys/directory.hpp"
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
 #include "value/writer.hpp"
@@ -20,21 +25,21 @@ namespace kmm::registry {
 namespace {
 
 constexpr unsigned k_archive_mode = 0644;
+constexpr std::string_view k_temporary_suffix = ".kmm-tmp";
 
 /// A layout in a tar. It grows beside its place and is moved there when it is whole.
 class ArchiveSink final : public ImageSink {
 public:
     explicit ArchiveSink(const LocalReference& reference)
-        : reference_(reference), temporary_(fmt::format("{}.{}.kmm-tmp", reference.path, ::getpid())),
+        : reference_(reference),
           tar_([this](std::string_view piece) { ops_.write(file_.get(), piece); }) {
         struct stat facts {};
         if (::stat(reference_.path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) {
             throw Error(Exit::data, "bad-layout", fmt::format("expected an archive or nothing at {}, found {}", base::escape(reference_.path), S_ISDIR(facts.st_mode) ? "a directory" : "no regular file"))
                 .hint("name a file: oci-archive:FILE:TAG");
         }
-        (void)::unlink(temporary_.c_str());
-        file_ = sys::Fd(ops_.create(temporary_, k_archive_mode));
-        put_text("oci-layout", R"({"imageLayoutVersion":"1.0.0"})");
+        remove_what_kills_left();
+        create();
     }
     ~ArchiveSink() override {
         if (!done_) {
@@ -74,11 +79,49 @@ public:
         ops_.sync(file_.get());
         ops_.rename(temporary_, reference_.path);
         done_ = true;
-        const std::string parent = std::filesystem::path(reference_.path).parent_path().native();
-        ops_.sync_dir(parent.empty() ? "." : parent);
+        ops_.sync_dir(sys::parent_of(reference_.path));
     }
 
 private:
+    /// DIR/.NAME. of DIR/NAME: so begin its temporary files, DIR/.NAME.PID-N.kmm-tmp.
+    std::string temporary_prefix() const { return "." + std::filesystem::path(reference_.path).filename().native() + "."; }
+
+    /// Begins a locked file beside the archive: the lock says that its writer lives. Where a cleaner was faster than the lock, another one.
+    void create() {
+        struct stat facts {};
+        do {
+            const auto now = std::chrono::system_clock::now().time_since_epoch().count();  // containers may have the same pid
+            temporary_ = fmt::format("{}/{}{}-{}{}", sys::parent_of(reference_.path), temporary_prefix(), ::getpid(), now, k_temporary_suffix);
+            file_ = sys::Fd(ops_.create(temporary_, k_archive_mode));
+        } while ((::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || ::fstat(file_.get(), &facts) != 0 || facts.st_nlink == 0);
+        try {
+            put_text("oci-layout", R"({"imageLayoutVersion":"1.0.0"})");
+        } catch (...) {
+            (void)::unlink(temporary_.c_str());  // there will be no destructor
+            throw;
+        }
+    }
+
+    /// Removes temporary files of this archive that nobody has locked. What cannot be looked at stays.
+    void remove_what_kills_left() const {
+        const std::string parent = sys::parent_of(reference_.path);
+        if (::access(parent.c_str(), R_OK | X_OK) != 0) {
+            return;
+        }
+        const std::string prefix = temporary_prefix();
+        sys::each_entry(parent, [&](const sys::DirectoryEntry& entry) {
+            if (entry.type != sys::EntryType::file || !entry.name.starts_with(prefix) || !entry.name.ends_with(k_temporary_suffix) ||
+                entry.name.find_first_not_of("0123456789-", prefix.size()) != entry.name.size() - k_temporary_suffix.size()) {
+                return;
+            }
+            const std::string path = parent + "/" + entry.name;
+            const sys::Fd left(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+            if (left && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) {
+                (void)::unlink(path.c_str());
+            }
+        });
+    }
+
     void put_text(const std::string& path, std::string_view text) {
         tar_.begin(path, text.size(), false);
         tar_.append(text);

@@ -29,8 +29,20 @@ public:
     LayoutSink(const LocalReference& reference, const Limits& limits) : reference_(reference), limits_(limits) {
         (void)read_index();
         sys::make_directories(reference_.path + "/blobs/sha256", 0755);
+        remove_what_kills_left();
         sys::write_file_atomically(ops_, reference_.path + "/oci-layout", R"({"imageLayoutVersion":"1.0.0"})", k_file_mode);
     }
+
+    /// What was written for an image that got no name is removed, unless somebody else writes here, who may have found it.
+    ~LayoutSink() override {
+        if (alive_ && ::flock(alive_.get(), LOCK_EX | LOCK_NB) == 0) {
+            for (const std::string& path : unnamed_) {
+                (void)::unlink(path.c_str());
+            }
+        }
+    }
+    LayoutSink(const LayoutSink&) = delete;
+    LayoutSink& operator=(const LayoutSink&) = delete;
 
     std::string name() const override { return "oci:" + reference_.path + (reference_.tag.empty() ? "" : ":" + reference_.tag); }
 
@@ -48,30 +60,24 @@ public:
     }
 
     void put_blob(const image::Descriptor& blob, int fd) override {
-        FileSource source(fd);
         const std::string path = path_of(blob.digest);
-        const std::string temporary = fmt::format("{}.{}.kmm-tmp", path, ::getpid());
-        (void)::unlink(temporary.c_str());
-        try {
-            const sys::Fd out(ops_.create(temporary, k_file_mode));
+        sys::make_directories(sys::parent_of(path), 0755);
+        FileSource source(fd);
+        note(path);
+        sys::write_file_atomically(ops_, path, [&](const sys::PutBytes& put) {
             for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) {
-                ops_.write(out.get(), piece);
+                put(piece);
             }
-            ops_.sync(out.get());
-            ops_.rename(temporary, path);
-        } catch (...) {
-            (void)::unlink(temporary.c_str());
-            throw;
-        }
+        }, k_file_mode);
     }
 
     void put_manifest(const std::string& /*media_type*/, const std::string& text, const image::Digest& digest) override {
+        note(path_of(digest));
         sys::write_file_atomically(ops_, path_of(digest), text, k_file_mode);
     }
 
     void publish(const std::string& media_type, const std::string& text, const image::Digest& digest) override {
         put_manifest(media_type, text, digest);
-        ops_.sync_dir(reference_.path + "/blobs/sha256");
         const sys::Fd lock = lock_directory();
         value::Node index = read_index();  // others may have added images since
         auto& manifests = index.find("manifests")->items();
@@ -80,10 +86,20 @@ public:
             return name == reference_.tag || (!reference_.tag.empty() && name.ends_with(":" + reference_.tag));
         });
         manifests.push_back(layout_entry(media_type, text.size(), digest, reference_.tag));
-        sys::write_file_atomically(ops_, reference_.path + "/index.json", value::to_json(index), k_file_mode);
+        sys::write_file_atomically(ops_, reference_.path + "/index.json", [&](const sys::PutBytes& put) {
+            put(value::to_json(index));
+            unnamed_.clear();  // whatever fails from here on, the name may be there
+        }, k_file_mode);
     }
 
 private:
+    /// Before a blob is written.
+    void note(const std::string& path) {
+        if (::access(path.c_str(), F_OK) != 0) {
+            unnamed_.push_back(path);
+        }
+    }
+
     /// The layout's index; an empty one for a directory that is absent, empty, or where a first image never came to its end.
     value::Node read_index() const {
         const auto files = ::access(reference_.path.c_str(), F_OK) == 0 ? open_directory_files(reference_.path) : nullptr;
@@ -105,6 +121,22 @@ private:
         return value::Node::mapping({{"schemaVersion", 2}, {"mediaType", image::k_oci_index}, {"manifests", value::Node::sequence()}});
     }
 
+    /// Whoever writes here shares the lock of DIR/blobs until it ends: one that gets it alone knows that all temporary files are of processes that
+    /// were killed. File systems without locks keep these files.
+    void remove_what_kills_left() {
+        alive_.reset(::open((reference_.path + "/blobs").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (alive_ && ::flock(alive_.get(), LOCK_EX | LOCK_NB) == 0) {
+            for (const char* below : {"", "/blobs/sha256", "/blobs/sha512"}) {
+                const std::string directory = reference_.path + below;
+                if (::access(directory.c_str(), F_OK) == 0) {
+                    (void)sys::remove_temp_files(directory);
+                }
+            }
+        }
+        while (alive_ && ::flock(alive_.get(), LOCK_SH) != 0 && errno == EINTR) {
+        }
+    }
+
     /// Holds back others that add an image to this layout. File systems without locks do without.
     sys::Fd lock_directory() const {
         sys::Fd directory(::open(reference_.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -120,6 +152,8 @@ private:
     LocalReference reference_;
     Limits limits_;
     sys::LinuxFileOps ops_;
+    sys::Fd alive_;
+    std::vector<std::string> unnamed_;  ///< paths of blobs that nothing may need if this ends without a name
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ import case
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import worker_case  # noqa: E402
+from injection import inject, usable  # noqa: E402
 
 SIGN_FILE = pathlib.Path("/usr/lib/linux-kbuild-6.1/scripts/sign-file")
 NEEDED = ("docker-registry", "skopeo", "openssl")
@@ -29,6 +30,8 @@ auth: {{htpasswd: {{realm: basic, path: {root}/htpasswd}}}}
 http: {{addr: "127.0.0.1:{port}", tls: {{certificate: {root}/tls.pem, key: {root}/tls.key}}}}
 """
 HTPASSWD = "kmm:$2b$04$4h.uQ8Y7D3z.J/hdRTxizOa1vOWGi4zFyW/2lzuyxmx1N8PeGU32y\n"  # of the user kmm with the password opensesame
+# By these a signing changes files; its temporary directory is the business of others.
+SIGN_CALLS = ("write", "fsync", "rename", "unlink", "mkdir", "fchmod", "flock")
 DIRECTORY = "opt/lib/modules/6.1.0-99-demo"
 
 
@@ -153,6 +156,44 @@ class Signing(unittest.TestCase):
             self.assertFalse((self.root / "signed").exists())
             self.assertEqual(list(scratch.iterdir()), [])
         self.assertIn("signed", self.worker(*words[1:]))
+
+    def test_after_a_kill_anywhere(self):
+        """Signing is killed wherever it changes something: the layout keeps its names, and the next run leaves nothing but images."""
+        if not usable():
+            raise unittest.SkipTest("processes cannot be traced here")
+        words = [str(case.TOOLS.bin / "kmm-worker"), "sign", "oci:layout:v1", "--key", "key.pem", "--cert", "cert.pem", "-q"]
+        scratch = self.root / "scratch"
+        scratch.mkdir()
+        more = {"cwd": self.root, "env": dict(os.environ, TMPDIR=str(scratch)), "check": False, "text": True,
+                "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        run(*words, "--to", "oci:before:old", "--hash", "sha512", cwd=self.root)
+        tried = 0
+        for place, to in (("oci:signed:new", "signed"), ("oci-archive:signed.tar:new", "signed.tar")):
+            for call in SIGN_CALLS:
+                for point in range(1, 200):
+                    shutil.rmtree(self.root / "signed", ignore_errors=True)
+                    (self.root / "signed.tar").unlink(missing_ok=True)
+                    if to == "signed":
+                        shutil.copytree(self.root / "before", self.root / to)
+                    if subprocess.run([*inject(call, f"signal=KILL:when={point}"), *words, "--to", place], **more).returncode == 0:
+                        break
+                    tried += 1
+                    where = f"{place}, killed at {call} {point}"
+                    if to == "signed":
+                        self.assertIn("old", self.names(to), where)
+                    done = subprocess.run([*words, "--to", place], **more)
+                    self.assertEqual(done.returncode, 0, f"{where}: {done.stdout}")
+                    left = [str(path) for path in self.root.rglob("*kmm-tmp*")] + [str(path) for path in scratch.iterdir()]
+                    self.assertEqual(left, [], where)
+                    if to == "signed":
+                        self.assertEqual(self.names(to), ["new", "old"], where)
+                    self.check_pulled(place)
+        print(f"{tried} points", file=sys.stderr)
+        self.assertGreater(tried, 60)
+
+    def names(self, layout):
+        index = json.loads((self.root / layout / "index.json").read_text())
+        return sorted(manifest["annotations"]["org.opencontainers.image.ref.name"] for manifest in index["manifests"])
 
     def test_archives(self):
         run("skopeo", "copy", "--insecure-policy", "-f", "v2s2", "oci:layout:v1", "docker-archive:saved.tar:demo:v1", cwd=self.root)
