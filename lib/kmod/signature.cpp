@@ -149,6 +149,22 @@ std::string check_curve(const ModuleSigner::Material& material, const EVP_PKEY* 
     return fmt::format("new-curve: {}: kernels before 6.10 do not know P-521", base::escape(material.key_name));
 }
 
+/// Kernels compute with RSA keys of six lengths alone, three of them for the sake of the past (rsa_check_key_length in crypto/rsa.c). A warning for
+/// one of these three, "" else.
+std::string check_rsa_length(const ModuleSigner::Material& material, const EVP_PKEY* key) {
+    if (EVP_PKEY_get_base_id(key) != EVP_PKEY_RSA) return {};
+    constexpr std::array<int, 3> sound{2048, 3072, 4096};
+    constexpr std::array<int, 3> weak{512, 1024, 1536};
+    const int bits = EVP_PKEY_get_bits(key);
+    const int length = (bits + 7) / 8 * 8;  // what counts is how many bytes a signature has
+    if (std::find(sound.begin(), sound.end(), length) != sound.end()) return {};
+    if (std::find(weak.begin(), weak.end(), length) == weak.end()) {
+        throw bad_key(material, fmt::format("expected an RSA key of 2048, 3072 or 4096 bits, as kernels compute with, found one of {}", bits),
+                      "openssl req -new -x509 -newkey rsa:4096 ... makes one with its certificate");
+    }
+    return fmt::format("weak-key: {}: RSA of {} bits can be forged, and kernels in FIPS mode refuse it: expected 2048 or more", base::escape(material.key_name), bits);
+}
+
 /// The length of the signature at the end of `bytes`, trailer and marker included; 0 without one.
 std::size_t signature_length(std::string_view bytes, const std::string& file) {
     if (!bytes.ends_with(k_marker)) return 0;
@@ -281,9 +297,14 @@ ModuleSigner::ModuleSigner(const Material& material) {
         throw Error(Exit::data, "key-mismatch", fmt::format("{} is the certificate of another key than {}", base::escape(material.certificate_name), base::escape(material.key_name)))
             .hint("give the certificate that was made with this key");
     }
-    warning_ = check_curve(material, X509_get0_pubkey(impl_->certificate.get()));
+    const EVP_PKEY* certified = X509_get0_pubkey(impl_->certificate.get());
+    const auto warn = [this](std::string warning) {
+        if (!warning.empty()) warnings_.push_back(std::move(warning));
+    };
+    warn(check_curve(material, certified));
+    warn(check_rsa_length(material, certified));
     if (X509_cmp_current_time(X509_get0_notAfter(impl_->certificate.get())) < 0) {
-        warning_ = fmt::format("certificate-expired: {}: its time is over; the kernel does not mind, people may", base::escape(material.certificate_name));
+        warn(fmt::format("certificate-expired: {}: its time is over; the kernel does not mind, people may", base::escape(material.certificate_name)));
     }
     identity_ = read_signature(sign("module"));
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kmod/module_file.hpp"
 
@@ -23,8 +24,8 @@ public:
         std::string digest = "sha256";              ///< sha224, sha256, sha384 or sha512
     };
 
-    /// Errors: data (65) "bad-key" for a key that cannot be read (a wrong passphrase too), is neither RSA nor EC, or for an unknown
-    /// digest; "bad-certificate"; "key-mismatch" if the certificate is another key's.
+    /// Errors: data (65) "bad-key" for a key that cannot be read (a wrong passphrase too), is neither RSA nor EC, has
+    /// a curve or length that no kernel computes with, or for an unknown digest; "bad-certificate"; "key-mismatch" if the certificate is another key's.
     explicit ModuleSigner(const Material& material);
     ~ModuleSigner();
     ModuleSigner(ModuleSigner&&) noexcept;
@@ -34,14 +35,14 @@ public:
     [[nodiscard]] std::string sign(std::string_view module) const;
     /// What read_signature will say of it.
     [[nodiscard]] const ModuleSignature& identity() const noexcept { return identity_; }
-    /// "" or why people may stumble over the certificate (expired, not yet valid): the kernel does not look at that.
-    [[nodiscard]] const std::string& warning() const noexcept { return warning_; }
+    /// What does not keep kernels from loading such a module, or not all of them: a short RSA key, a new curve, a certificate that has expired.
+    [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
 private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
     ModuleSignature identity_;
-    std::string warning_;
+    std::vector<std::string> warnings_;
 };
 
 /// `bytes` without the signatures at their end: sign-file appends another one to a signed file, and the kernel then takes the older

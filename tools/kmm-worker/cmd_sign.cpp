@@ -114,7 +114,7 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     registry::RewriteResult done = registry::rewrite_image(request, directory.path(), http, clock);
     area.clear();
 
-    if (!signer.warning().empty()) result.warnings.push_back(signer.warning());
+    result.warnings.insert(result.warnings.end(), signer.warnings().begin(), signer.warnings().end());
     result.warnings.insert(result.warnings.end(), done.warnings.begin(), done.warnings.end());
     result.image = std::move(done.reference);
     result.digest = std::move(done.digest);

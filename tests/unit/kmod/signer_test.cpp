@@ -129,7 +129,7 @@ TEST_CASE("sign: an EC key, too") {
     const KeyPair pair = make_pair(EVP_EC_gen("P-384"), 3600);
     const ModuleSigner signer(material(pair));
     CHECK(kmod::read_signature(signer.sign(test::make_ko({}))).fault.empty());
-    CHECK(signer.warning().empty());
+    CHECK(signer.warnings().empty());
 }
 
 TEST_CASE("sign: a curve that no kernel knows is refused, a new one is told of") {
@@ -141,11 +141,26 @@ TEST_CASE("sign: a curve that no kernel knows is refused, a new one is told of")
     REQUIRE(EVP_PKEY_set_utf8_string_param(explicit_one, OSSL_PKEY_PARAM_EC_ENCODING, OSSL_PKEY_EC_ENCODING_EXPLICIT) == 1);
     CHECK(code_of(material(make_pair(explicit_one, 3600))).ends_with("found one without a name"));
     CHECK(code_of(material(make_pair(EVP_EC_gen("P-256"), 3600))) == "ok");
-    CHECK(ModuleSigner(material(make_pair(EVP_EC_gen("P-521"), 3600))).warning().starts_with("new-curve: key.pem"));
+    CHECK(ModuleSigner(material(make_pair(EVP_EC_gen("P-521"), 3600))).warnings().at(0).starts_with("new-curve: key.pem"));
 }
 
 TEST_CASE("sign: an expired certificate signs and is told of") {
-    CHECK(ModuleSigner(material(make_pair(EVP_RSA_gen(2048), -60))).warning().starts_with("certificate-expired: cert.pem"));
+    CHECK(ModuleSigner(material(make_pair(EVP_RSA_gen(2048), -60))).warnings().at(0).starts_with("certificate-expired: cert.pem"));
+    const auto both = ModuleSigner(material(make_pair(EVP_RSA_gen(1024), -60))).warnings();
+    REQUIRE(both.size() == 2);
+    CHECK(both[0] == "weak-key: key.pem: RSA of 1024 bits can be forged, and kernels in FIPS mode refuse it: expected 2048 or more");
+    CHECK(both[1].starts_with("certificate-expired: cert.pem"));
+}
+
+TEST_CASE("sign: lengths of RSA keys that no kernel computes with are refused, weak ones told of") {
+    for (const unsigned bits : {2560U, 2040U, 4160U}) {
+        CAPTURE(bits);
+        CHECK(code_of(material(make_pair(EVP_RSA_gen(bits), 3600))) == fmt::format("bad-key: key.pem: expected an RSA key of 2048, 3072 or 4096 bits, as kernels compute with, found one of {}", bits));
+    }
+    for (const unsigned bits : {512U, 1024U, 1536U, 2047U, 2048U, 3072U}) {
+        CAPTURE(bits);
+        CHECK(ModuleSigner(material(make_pair(EVP_RSA_gen(bits), 3600))).warnings().size() == (bits < 2000 ? 1 : 0));
+    }
 }
 
 TEST_CASE("sign: keys and certificates that do not do are refused by name, the key's text is never shown") {
