@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -306,8 +307,27 @@ void leave_termination_message(const value::Node& node) {
     (void)!::write(fd.get(), text.data(), text.size());
 }
 
+namespace {
+
+/// Runs `body`; an error for want of space says what helps.
+WorkerResult with_space_hint(const std::function<WorkerResult()>& body) {
+    try {
+        return body();
+    } catch (Error& error) {
+        const int number = error.errno_cause().value_or(0);
+        if (error.hint().empty() && (number == ENOSPC || error.code() == "no-space")) {
+            error.hint("free blocks or inodes on its file system, see df and df -i, or name another place; then run the same command again");
+        } else if (error.hint().empty() && number == EDQUOT) {
+            error.hint("delete files of yours on its file system, or have your quota raised; then run the same command again");
+        }
+        throw;
+    }
+}
+
+}  // namespace
+
 Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body) {
-    const WorkerResult result = body();
+    const WorkerResult result = with_space_hint(body);
     if (!termination_log().empty()) leave_termination_message(to_node(result, k_termination_files));
     print_result(result, context);
     return Exit::ok;
