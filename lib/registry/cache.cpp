@@ -344,10 +344,16 @@ std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::stri
     std::stable_partition(lists.begin(), lists.end(), [&](const KeptExtraction& list) {
         return std::none_of(kept.begin(), kept.end(), [&](const CachedImage& image) { return is_last(image) && image.needs(list); });
     });
-    const auto drop = [&](const KeptExtraction& list) {
-        report.bytes += list.size;
-        remove_list(list.name);
+    const auto take_away = [&](const std::string& path) {
+        try {
+            sys::remove_tree(path);
+            return true;
+        } catch (const Error& error) {
+            report.failure = report.failure ? report.failure : error;
+            return false;
+        }
     };
+    const auto drop = [&](const KeptExtraction& list) { report.bytes += take_away(list_path(list.name)) ? list.size : 0; };
     std::erase_if(lists, [&](const KeptExtraction& list) {
         const bool is_needed = list.ours && std::any_of(kept.begin(), kept.end(), [&](const CachedImage& image) { return image.needs(list); });
         if (!is_needed) {
@@ -379,15 +385,15 @@ std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::stri
             continue;
         }
         const CachedImage& image = kept[gone - lists.size()];
-        report.images.push_back(image.reference);
-        ::unlink((directory_ + "/images/" + record_name(image.reference, image.platform)).c_str());
+        if (take_away(directory_ + "/images/" + record_name(image.reference, image.platform))) {
+            report.images.push_back(image.reference);
+        }
     }
     each_blob([&](const CachedImage::Part& blob) {
         const auto place = needs.find(blob.digest);
-        if (!place || *place < gone) {
+        if ((!place || *place < gone) && take_away(path_of(blob.digest))) {
             ++report.blobs;
             report.bytes += blob.size;
-            remove(blob.digest);
         }
     });
     static_cast<void>(sys::remove_temp_files(directory_ + "/images"));

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "image/digest.hpp"
 #include "image/platform.hpp"
 #include "registry/blob.hpp"
@@ -68,6 +69,7 @@ struct PruneReport {
     std::vector<std::string> images;  ///< references
     std::size_t blobs = 0;
     std::uint64_t bytes = 0;
+    std::optional<Error> failure;  ///< why some of what was to go is still there
 };
 
 /// DIR/blobs/ALGORITHM/HEX, DIR/images/HEX and DIR/extractions/HEX. Users hold a shared lock on DIR/lock, so that prune(), which takes it alone, never

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -206,6 +207,11 @@ void CachedStore::finished() {
         cache_.remember(image_);
         prune();
     } catch (const Error& error) {
+        const auto before = error.errno_cause() == EROFS && fetched_ == 0 ? cache_.recall(image_.reference, image_.platform) : std::nullopt;
+        if (before && before->digest == image_.digest) {
+            writable_ = false;  // it is there, and made to be read alone: only the time of its use is not on record
+            return;
+        }
         not_written(error);
     }
 }
@@ -216,6 +222,9 @@ void CachedStore::prune() {
     if (gone) {
         warnings_.push_back(fmt::format("cache-too-small: the image's {} do not fit into {}", base::format_bytes(image_.size()),
                                         base::format_bytes(request_.cache_bytes)));
+    }
+    if (report && report->failure) {
+        not_written(*report->failure);
     }
 }
 

@@ -155,6 +155,59 @@ def inside_faults(reference):
     return 0
 
 
+READ_ONLY = ("unshare", "-m", "sh", "-c", 'mount --bind cache cache && mount -o remount,bind,ro cache && exec "$@"', "sh")
+
+
+def inside_read_only(reference):
+    """Pulls from a cache on a file system that is mounted for reading alone: whole, damaged, without the image. Prints the faults, or how many."""
+    faults, tried = [], 0
+
+    def look(what, code, command, *words):
+        nonlocal tried
+        tried += 1
+        shutil.rmtree("out", ignore_errors=True)
+        done = quiet([*READ_ONLY, *command])
+        wrong = done.returncode != code or [word for word in words if word not in done.stdout] or (not words and done.stdout.count("warning"))
+        if command[1] == "pull" and tree("out") != (tree("good") if code == 0 else {}):
+            wrong = True
+        if wrong:
+            faults.append(f"{what}: {command}: exit {done.returncode}, {sorted(tree('out'))}\n{done.stdout}")
+    quiet([*PULL, reference, "--out", "good"])
+    shutil.copytree("cache", "full")
+    caches = [["kmm-worker", "cache", verb, "--cache-dir", "cache"] for verb in ("list", "verify", "prune")]
+    policies = [[*PULL, reference, "--out", "out", "--image-pull-policy", policy] for policy in ("IfNotPresent", "Always", "Never")]
+    pulls = [[word for word in command if word not in ("-q", "-o", "name")] for command in policies]
+    for command in pulls:
+        look("whole", 0, command)
+    for command in caches:
+        look("whole", 0, command)
+    look("whole", 74, [*caches[2], "--all"], "Read-only file system (EROFS)", "removed: no image", "freed:   0 B")
+    look("whole", 0, caches[0], reference)
+    for path in pathlib.Path("cache/blobs/sha256").iterdir():
+        path.chmod(0o600)
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    for command in pulls[:2]:
+        look("damaged", 0, command, "cache-damaged: sha256:", "cannot be removed", "cache-not-written: a new file in the cache cache: Read-only file system (EROFS)")
+    look("damaged", 66, pulls[2], "image-not-cached")
+    look("damaged", 76, caches[1], "cache-damaged", "hint:    --remove takes them away")
+    look("damaged", 76, [*caches[1], "--remove"], "cache-damaged", "not all of them can be removed")
+    for directory in ("blobs/sha256", "images", "extractions"):
+        for path in pathlib.Path("cache", directory).iterdir():
+            path.unlink()
+    for command in pulls[:2]:
+        look("empty", 0, command, "cache-not-written: a new file in the cache cache: Read-only file system (EROFS)")
+    look("empty", 66, pulls[2], "image-not-cached")
+    shutil.rmtree("cache")
+    os.mkdir("cache")
+    for command in pulls[:2]:
+        look("none", 0, command, "cache-not-used: cannot create directory cache/blobs: Read-only file system (EROFS)")
+    look("none", 74, pulls[2], "EROFS", "hint:")
+    for command in caches:
+        look("none", 66, command, "no-cache")
+    print(*faults or [tried], sep="\n")
+    return 1 if faults else 0
+
+
 class KilledPull(unittest.TestCase):
     """A pull with a cache killed anywhere: the cache never lies, and the next pulls make the same files, at last without layers."""
 
@@ -164,8 +217,13 @@ class KilledPull(unittest.TestCase):
     def test_pull_with_a_cache_that_cannot_be_written(self):
         self.assertGreater(self.inside("faults"), 10)
 
+    def test_pull_with_a_cache_that_is_mounted_to_be_read(self):
+        if subprocess.run(["unshare", "-m", "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
+            raise unittest.SkipTest("nothing can be mounted here")
+        self.assertGreater(self.inside("read-only"), 20)
+
     def inside(self, what):
-        """How many points inside_pulls() or inside_faults() tried."""
+        """How many points inside_pulls(), inside_faults() or inside_read_only() tried."""
         if not usable():
             raise unittest.SkipTest("processes cannot be traced here")
         import case
@@ -213,5 +271,5 @@ class Killed(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    INSIDE = {"pulls": inside_pulls, "faults": inside_faults}
+    INSIDE = {"pulls": inside_pulls, "faults": inside_faults, "read-only": inside_read_only}
     sys.exit(INSIDE[sys.argv[1]](sys.argv[2]) if sys.argv[1] in INSIDE else inside(sys.argv[1], int(sys.argv[2])))

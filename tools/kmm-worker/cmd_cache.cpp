@@ -92,6 +92,10 @@ Exit run_prune(const cli::Args& args, cli::Context& context) {
     if (!report) {
         throw Error(Exit::locked, "cache-busy", "another kmm-worker uses the cache right now; nothing was removed").hint("run the same command again");
     }
+    if (report->failure) {
+        throw Error(*report->failure).hint("make the cache writable, or run as the user whose it is; then run the same command again")
+            .detail("removed", report->images.empty() ? "no image" : base::join(report->images, ", ")).detail("freed", base::format_bytes(report->bytes));
+    }
     value::Node document = document_of("CachePruned");
     document.set("images", value::Node::strings(report->images));
     document.set("blobs", static_cast<std::uint64_t>(report->blobs));
