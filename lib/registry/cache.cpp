@@ -82,6 +82,15 @@ std::string record_name(const std::string& reference, const image::Platform& pla
     return digest_of(reference + "\n" + platform.to_string()).hex;
 }
 
+/// Makes a directory of the cache. A link in its place is none: what the cache writes and removes would be elsewhere.
+void make_part(const std::string& path) {
+    sys::make_directories(path, 0700);
+    struct stat facts {};
+    if (::lstat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) {
+        throw Error(Exit::io, "io", fmt::format("expected a directory at {}, found something else", path)).hint("remove it: a cache may always be forgotten");
+    }
+}
+
 /// The digest of an open file's bytes.
 image::Digest digest_of_file(int fd, image::DigestAlgorithm algorithm) {
     Hasher hasher(algorithm);
@@ -123,10 +132,9 @@ Cache::Cache(std::string directory) : directory_(std::move(directory)) {
                                 static_cast<unsigned>(facts.st_mode & 07777U), facts.st_uid, directory_))
             .hint("chmod 700, or another --cache-dir");
     }
-    sys::make_directories(directory_ + "/blobs/sha256", 0700);
-    sys::make_directories(directory_ + "/blobs/sha512", 0700);
-    sys::make_directories(directory_ + "/images", 0700);
-    sys::make_directories(directory_ + "/extractions", 0700);
+    for (const char* part : {"/blobs", "/blobs/sha256", "/blobs/sha512", "/images", "/extractions"}) {
+        make_part(directory_ + part);
+    }
     lock_.reset(::open((directory_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock_ && errno == EROFS) {
         lock_.reset(::open((directory_ + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));  // what is there can be read

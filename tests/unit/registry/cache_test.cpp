@@ -213,6 +213,31 @@ TEST_CASE("where there can be no cache a pull does without, unless it may ask no
     }
 }
 
+TEST_CASE("a link in the place of a part of the cache leads nobody elsewhere") {
+    CacheScene scene;
+    const std::string outside = scene.directory + "-outside";
+    for (const char* place : {"/blobs", "/blobs/sha256", "/images", "/extractions"}) {
+        CAPTURE(place);
+        for (const std::string& path : {scene.directory, outside}) fs::remove_all(path);
+        REQUIRE(scene.pull().code() == "ok");
+        fs::rename(scene.directory + place, outside);
+        fs::create_directory_symlink(outside, scene.directory + place);
+        std::ofstream(outside + "/of-others") << "x";
+        const auto look = [&] {
+            std::map<std::string, fs::file_time_type> found;
+            for (const auto& entry : fs::recursive_directory_iterator(outside)) found[entry.path().native()] = entry.last_write_time();
+            return found;
+        };
+        const auto before = look();
+        const Outcome outcome = scene.pull();
+        CHECK_MESSAGE(outcome.code() == "ok", outcome.message());
+        CHECK(outcome.warned("cache-not-used"));
+        CHECK_THROWS_AS(registry::Cache{scene.directory}, Error);
+        CHECK(look() == before);
+    }
+    fs::remove_all(outside);
+}
+
 TEST_CASE("the size limit keeps what was used last") {
     CacheScene scene;
     for (const char* tag : {"a", "b", "c"}) {
