@@ -296,7 +296,9 @@ private:
         if (!kept.empty()) error.detail("stay-loaded", kept);
         const bool was_live = same_.contains(main_);  // then what an earlier run had changed for it stays as it is
         auto removed = was_live ? removed_now_ : record_.removed_in_tree;
-        std::erase_if(removed, [&](const std::string& name) { return contains(gone_before_, name) && !contains(removed_now_, name); });
+        std::erase_if(removed, [&](const std::string& name) {
+            return (contains(gone_before_, name) && !contains(removed_now_, name)) || live_module(machine_.host, name).has_value();
+        });
         std::vector<std::string> missing;
         try {
             for (auto it = removed.rbegin(); it != removed.rend(); ++it) {

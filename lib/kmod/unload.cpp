@@ -168,7 +168,8 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
     }
     const auto record = read_record(machine.host, main);
     std::vector<std::string> candidates;
-    if (record) {
+    const bool ours = record && !record->unloaded;  // loaded by this tool, as far as it knows
+    if (ours) {
         candidates.assign(record->dependencies.rbegin(), record->dependencies.rend());
     } else {
         candidates = used_by(machine.host, main);
@@ -214,7 +215,7 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
         if (!live || live->state != "live" || !live->holders.empty() || live->refcount.value_or(1) != 0) continue;
         if (unload_dependency(machine, name, report.warnings)) report.modules.push_back(report_of(name, Action::unloaded, live));
     }
-    const std::string firmware = record ? record->firmware_directory : wish.firmware_directory;
+    const std::string firmware = ours ? record->firmware_directory : wish.firmware_directory;
     restore_firmware(machine.host, main, record, firmware, report.warnings);
     if (record) settle_in_tree(wish, main, *record, machine, report);
     report.modules.push_back(std::move(main_report));
