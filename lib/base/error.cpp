@@ -115,12 +115,36 @@ Error&& Error::retryable() && {
     return std::move(*this);
 }
 
+namespace {
+
+struct KernelErrno {
+    int number;
+    const char* name;
+    const char* text;
+};
+
+/// What the C library does not know, as it is not meant for programs: init functions of modules return it all the same.
+constexpr KernelErrno k_kernel_errnos[] = {
+    {512, "ERESTARTSYS", "Interrupted, to be started again"},
+    {517, "EPROBE_DEFER", "Driver requests probe retry"},
+    {524, "ENOTSUPP", "Operation is not supported"},
+};
+
+const KernelErrno* kernel_errno(int number) {
+    const auto* it = std::find_if(std::begin(k_kernel_errnos), std::end(k_kernel_errnos), [&](const KernelErrno& row) { return row.number == number; });
+    return it == std::end(k_kernel_errnos) ? nullptr : it;
+}
+
+}  // namespace
+
 std::string errno_name(int number) {
+    if (const auto* row = kernel_errno(number)) return row->name;
     const char* name = ::strerrorname_np(number);
     return name != nullptr ? std::string(name) : fmt::format("errno {}", number);
 }
 
 std::string errno_text(int number) {
+    if (const auto* row = kernel_errno(number)) return row->text;
     const char* text = ::strerrordesc_np(number);
     return text != nullptr ? std::string(text) : fmt::format("Unknown error {}", number);
 }

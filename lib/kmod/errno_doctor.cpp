@@ -94,7 +94,7 @@ int errno_number(std::string_view text) {
     if (const auto number = base::parse_number<int>(text)) return *number > 0 && *number < 4096 ? *number : 0;
     const std::string wanted = base::to_lower(text);
     if (!wanted.starts_with("e")) return 0;
-    for (int candidate = 1; candidate < 200; ++candidate) {
+    for (int candidate = 1; candidate < 600; ++candidate) {
         if (base::to_lower(errno_name(candidate)) == wanted) return candidate;
     }
     return wanted == "ewouldblock" ? EAGAIN : 0;

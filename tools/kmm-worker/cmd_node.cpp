@@ -184,6 +184,7 @@ Exit run_facts(const cli::Args& args, cli::Context& context) {
     const kmod::HostPaths host = host_paths(args);
     const kmod::NodeFacts node = this_node(host);
     const kmod::KernelState state = kmod::kernel_state(host);
+    require_release(host, node);
     if (print_document(facts_document(node, state), context)) return Exit::ok;
     if (context.output == "name") {
         context.console.out(node.name + "\n");

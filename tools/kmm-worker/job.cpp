@@ -200,7 +200,10 @@ void check_config(const Job& job, const std::string& input, Needs needs) {
     if (!kmod::is_module_name(modprobe.module_name)) {
         throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(modprobe.module_name))).hint(base::k_module_name_hint);
     }
-    for (const auto& [field, names] : {std::pair("modprobe.modulesLoadingOrder", &modprobe.modules_loading_order), std::pair("inTreeModulesToRemove", &job.config.in_tree_modules_to_remove)}) {
+    std::vector<std::string> single;  // the deprecated field
+    if (job.config.in_tree_modules_to_remove.empty() && !job.config.in_tree_module_to_remove.empty()) single.push_back(job.config.in_tree_module_to_remove);
+    for (const auto& [field, names] : {std::pair("modprobe.modulesLoadingOrder", &modprobe.modules_loading_order), std::pair("inTreeModulesToRemove", &job.config.in_tree_modules_to_remove),
+                                       std::pair("inTreeModuleToRemove", static_cast<const std::vector<std::string>*>(&single))}) {
         for (const auto& name : *names) {
             if (kmod::is_module_name(name)) continue;
             throw Error(Exit::data, "bad-value", fmt::format("{}: {}: '{}' is no module name", input, field, base::escape(name))).hint(base::k_module_name_hint);
@@ -326,6 +329,12 @@ std::chrono::milliseconds timeout_of(const cli::Args& args) {
     return text ? base::parse_duration(*text).value_or(std::chrono::milliseconds(0)) : std::chrono::milliseconds(0);
 }
 
+void require_release(const kmod::HostPaths& host, const kmod::NodeFacts& node) {
+    if (!node.kernel.empty()) return;
+    throw Error(Exit::io, "host-not-mounted", fmt::format("expected the release of the node's kernel in {}/sys/kernel/osrelease, found none", base::escape(host.proc)))
+        .hint(host.proc == kmod::HostPaths().proc ? "mount /proc here" : "mount the node's /proc below --host-root");
+}
+
 Job empty_job(const cli::Args& args) {
     Job job;
     job.host = host_paths(args);
@@ -337,6 +346,7 @@ Job empty_job(const cli::Args& args) {
 Job read_job(const cli::Args& args, Needs needs) {
     Job job = empty_job(args);
     require_host(job.host);
+    require_release(job.host, job.node);
     job.host_firmware_path = args.get("firmware-path").value_or("");
     const std::string file = args.positional("CONFIG");
     const auto given = flag_names(args);

@@ -64,6 +64,8 @@ enum class Needs { image, module_name };
 [[nodiscard]] kmod::NodeFacts this_node(const kmod::HostPaths& host);
 /// Where neither /proc nor /sys of the node can be seen, "no module is live" would be a guess. Errors: io (74) "host-not-mounted".
 void require_host(const kmod::HostPaths& host);
+/// A kernel without a release would be taken for another one. Errors: io (74) "host-not-mounted".
+void require_release(const kmod::HostPaths& host, const kmod::NodeFacts& node);
 /// --timeout, 0 if not given.
 [[nodiscard]] std::chrono::milliseconds timeout_of(const cli::Args& args);
 

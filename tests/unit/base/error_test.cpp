@@ -78,6 +78,8 @@ TEST_SUITE("base::error") {
         CHECK(from_errno(EPERM, "x").exit() == Exit::no_permission);
         CHECK(from_errno(ENOSPC, "x").exit() == Exit::io);
         CHECK(errno_name(4711) == "errno 4711");
+        CHECK(errno_name(517) == "EPROBE_DEFER");
+        CHECK(errno_text(524) == "Operation is not supported");
     }
 
     TEST_CASE("many diagnostics become one error with the right exit") {
