@@ -21,7 +21,7 @@ std::vector<std::string> config_words(std::string_view line) {
     bool quoted = false;
     for (const char c : line) {
         if (c == '"') quoted = !quoted;
-        if (!quoted && (c == ' ' || c == '\t')) {
+        if (!quoted && (c == ' ' || c == '\t' || c == '\r')) {  // a file with CR LF: the kernel takes the CR for a blank, too
             if (!word.empty()) words.push_back(std::move(word));
             word.clear();
         } else {

@@ -168,6 +168,7 @@ std::string parameter_text(const std::vector<std::string>& wanted) {
 bool shows_value(const std::string& type, const std::string& wanted, const std::string& shown) {
     if (base::trim(wanted) == base::trim(shown)) return true;  // sysfs ends each value with a line break
     if (type == "bool" || type == "invbool" || type == "bint" || shown == "Y" || shown == "N") return truth_of(wanted) == truth_of(shown) && truth_of(wanted) >= 0;
+    if (wanted.empty() && !needs_value(type)) return true;  // a bare key: what is shown for it is the module's own affair
     if (type == "charp" || type == "string" || type.empty()) return false;
     const auto left = base::split(wanted, ',');
     const auto right = base::split(shown, ',');

@@ -92,6 +92,9 @@ void read_config(const std::string& name, const std::string& expected_size, Need
     for (std::size_t i = 0; i < documents.size(); ++i) {
         if (i == 0) {
             job.config = api::decode_module_config(documents[i], faults);
+        } else if (documents[i].root.is_mapping() && documents[i].root.find("modprobe") != nullptr) {
+            faults.push_back({Severity::error, "bad-value", "expected one ModuleConfig, found another", documents[i].position(documents[i].root.mark()),
+                              "only pull Secrets may follow it; each module needs a command of its own", Exit::config});
         } else {
             api::decode(documents[i], objects, faults);
         }

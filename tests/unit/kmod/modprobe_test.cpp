@@ -73,7 +73,7 @@ TEST_CASE("the host's modprobe.d and command line") {
     FakeHost host;
     put(host.paths.etc + "/modprobe.d/a.conf", "# options demo no=1\noptions demo answer=7 \\\n  who=\"a b\"\nblacklist other-one\ninstall dep /bin/false\nsoftdep demo pre: x-y z post: late\nalias nick-* demo\nremove vendor-* /bin/true\nremove vendor-net /bin/false\nalias lost\n");
     put(host.directory.path() + "/usr/lib/modprobe.d/a.conf", "options demo hidden=1\n");
-    put(host.directory.path() + "/lib/modprobe.d/b.conf", "options demo from=lib\nnonsense\n");
+    put(host.directory.path() + "/lib/modprobe.d/b.conf", "options demo from=lib\r\nnonsense\r\n");
     put(host.paths.proc + "/cmdline", "quiet root=/dev/sda1 demo.level=3 modprobe.blacklist=p,q module_blacklist=k -- demo.not=1\n");
     const auto config = kmod::read_modprobe_config(host.paths);
     Words texts;
