@@ -66,6 +66,11 @@ std::string basic(const Credential& credential) {
     return "Basic " + base::to_base64(credential.user + ":" + credential.password);
 }
 
+/// True for what a header can carry.
+bool is_token(std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7F; });
+}
+
 std::vector<std::string> components(std::string_view text, char separator) {
     std::vector<std::string> result;
     for (const std::string_view piece : base::split(text, separator)) {
@@ -190,9 +195,20 @@ net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary) {
 Authenticator::Authenticator(net::HttpClient& http, const image::Reference& reference, const PullRequest& request,
                              std::vector<std::string> scopes)
     : http_(http), reference_(reference), scopes_(std::move(scopes)), tls_(request.tls),
-      candidates_(matching_credentials(request.credentials, reference)) {}
+      candidates_(matching_credentials(request.credentials, reference)) {
+    const auto first = std::find_if(candidates_.begin(), candidates_.end(), [](const Credential& one) { return !one.helper.empty(); });
+    if (first != candidates_.end()) {
+        helper_ = first->helper;
+        std::erase_if(candidates_, [](const Credential& one) { return !one.helper.empty(); });
+    }
+}
 
 std::string Authenticator::tried() const {
+    const std::string more = helper_.empty() ? "" : fmt::format("; the helper {} was not asked: no program is run for credentials", base::escape(helper_));
+    return refused() + more;
+}
+
+std::string Authenticator::refused() const {
     if (candidates_.empty()) {
         return "no credentials for " + reference_.registry;
     }
@@ -225,7 +241,13 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
     served_ = false;
     while (next_ < candidates_.size() || (next_ == candidates_.size() && bearer != challenges.end())) {
         const Credential* credential = next_ < candidates_.size() ? &candidates_[next_] : nullptr;
-        if (bearer != challenges.end()) {
+        if (credential != nullptr && !credential->registry_token.empty()) {
+            ++next_;
+            if (bearer != challenges.end() && is_token(credential->registry_token)) {
+                authorization_ = "Bearer " + credential->registry_token;
+                return true;
+            }
+        } else if (bearer != challenges.end()) {
             // May throw, for example because the token server is down: the credential is then still to be tried.
             const auto token = fetch_token(*bearer, credential, boundary, remaining);
             ++next_;
@@ -326,10 +348,7 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
             token = documents.front().root.get_string({"access_token"});
         }
     }
-    const bool usable = !token.empty() && std::all_of(token.begin(), token.end(), [](char c) {
-        return c > 0x20 && c < 0x7F;
-    });
-    if (!usable) {
+    if (!is_token(token)) {
         throw auth_error("expected a JSON document with a token from the token server " + url.host);
     }
     return token;

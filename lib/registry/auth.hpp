@@ -62,10 +62,11 @@ public:
                               std::chrono::milliseconds remaining);
     /// Notes that the registry accepted authorization(): a later 401 means that the token ran out.
     void accepted() noexcept { served_ = true; }
-    /// "no credentials for HOST" or "N credentials for HOST were refused".
+    /// "no credentials for HOST" or "N credentials for HOST were refused", and which program might know one: none is ever run.
     [[nodiscard]] std::string tried() const;
 
 private:
+    [[nodiscard]] std::string refused() const;
     [[nodiscard]] std::optional<std::string> fetch_token(const Challenge& challenge, const Credential* credential,
                                                          const Boundary& boundary, std::chrono::milliseconds remaining);
 
@@ -74,6 +75,7 @@ private:
     std::vector<std::string> scopes_;
     net::TlsSettings tls_;
     std::vector<Credential> candidates_;
+    std::string helper_;         ///< of the most specific key that has one
     std::size_t next_ = 0;       ///< the next candidate; candidates_.size() is "nobody"
     bool served_ = false;        ///< the current authorization was accepted at least once
     std::string authorization_;

@@ -62,7 +62,7 @@ void add_entries(const value::Node& auths, const std::string& file, std::vector<
             throw bad_file(file, "expected a mapping for every registry, found a " +
                                      std::string(value::kind_name(member.value.kind())));
         }
-        for (const std::string_view key : {"username", "password", "identitytoken", "auth"}) {
+        for (const std::string_view key : {"username", "password", "identitytoken", "registrytoken", "auth"}) {
             const value::Node* value = member.value.find(key);
             if (value != nullptr && !value->is_string() && !value->is_null()) {
                 throw bad_file(file, fmt::format("{}: expected a text, found a {}", key, value::kind_name(value->kind())));
@@ -89,8 +89,37 @@ void add_entries(const value::Node& auths, const std::string& file, std::vector<
         if (credential.user == "<token>" && credential.identity_token.empty()) {
             credential.identity_token = credential.password;
         }
+        if (const std::string token = member.value.get_string({"registrytoken"}); !token.empty()) {
+            Credential own;
+            own.key = credential.key;
+            own.registry_token = token;
+            result.push_back(std::move(own));
+        }
         if (!credential.user.empty() || !credential.identity_token.empty()) {
             result.push_back(std::move(credential));
+        }
+    }
+}
+
+/// Who would know credentials, by registry: refusals name the program.
+void add_helpers(const value::Node& root, std::vector<Credential>& result) {
+    const auto add = [&](const std::string& key, const std::string& helper) {
+        Credential credential;
+        credential.key = normalise_key(key);
+        credential.helper = helper;
+        if (!helper.empty()) {
+            result.push_back(std::move(credential));
+        }
+    };
+    if (const value::Node* helpers = root.find("credHelpers"); helpers != nullptr) {
+        for (const value::Member& member : helpers->members()) {
+            add(member.key, helpers->get_string({member.key}));
+        }
+    }
+    const value::Node* auths = root.find("auths");
+    if (const std::string store = root.get_string({"credsStore"}); !store.empty() && auths != nullptr) {
+        for (const value::Member& member : auths->members()) {
+            add(member.key, store);
         }
     }
 }
@@ -120,6 +149,7 @@ std::vector<Credential> credentials_in(const value::Node& root, const std::strin
                root.find("HttpHeaders") == nullptr) {
         add_entries(root, file, result);  // the legacy .dockercfg
     }
+    add_helpers(root, result);
     return result;
 }
 

@@ -39,6 +39,8 @@ struct Limits {
 /// One credential: for `key` "HOST", "HOST/ns" or "HOST/ns/repo" (longest match wins).
 struct Credential {
     std::string key, user, password, identity_token;
+    std::string registry_token{};  ///< goes to the registry itself, as it is
+    std::string helper{};          ///< no credential: the program that would know one
 };
 
 /// imagePullPolicy as Kubernetes means it. Blobs come from the cache under every one of them.
