@@ -327,9 +327,12 @@ TEST_CASE("M59 token servers that misbehave") {
         CHECK(outcome.code() == "registry-auth");
         CHECK(outcome.exit() == Exit::no_permission);
     }
-    TokenScene other_member;
-    other_member.token_reply = R"({"access_token":"T1","expires_in":-1})";
-    CHECK(other_member.pull({login(other_member.registry.host())}).code() == "ok");
+    for (const char* lifetime : {"0", "-1", "9223372036854775808"}) {  // a token serves until it is refused, whatever it says of itself
+        TokenScene scene;
+        scene.token_reply = std::string(R"({"access_token":"T1","expires_in":)") + lifetime + "}";
+        CHECK(scene.pull({login(scene.registry.host())}).code() == "ok");
+        CHECK(scene.registry.server().count("/token") == 1);
+    }
 }
 
 TEST_CASE("M61 certificates that do not fit") {

@@ -230,10 +230,14 @@ TEST_CASE("M60 the registry asks for patience") {
     CHECK(waited.sleeps == std::vector<std::chrono::milliseconds>{std::chrono::seconds(7)});
     Scene capped(patience("99999", 1));
     CHECK(pull_from(capped.registry).sleeps == std::vector<std::chrono::milliseconds>{std::chrono::seconds(60)});
-    Scene garbage(patience("soon", 1));
-    const Outcome own = pull_from(garbage.registry);
-    REQUIRE(own.sleeps.size() == 1);
-    CHECK(own.sleeps[0] < std::chrono::seconds(1));
+    Scene dated(patience("Tue, 14 Nov 2023 22:13:51 GMT", 1));  // half a minute after the clock's time
+    CHECK(pull_from(dated.registry).sleeps == std::vector<std::chrono::milliseconds>{std::chrono::seconds(30)});
+    for (const char* header : {"soon", "Mon, 01 Jan 2001 00:00:00 GMT"}) {
+        Scene unhelpful(patience(header, 1));
+        const Outcome own = pull_from(unhelpful.registry);
+        REQUIRE(own.sleeps.size() == 1);
+        CHECK(own.sleeps[0] < std::chrono::seconds(1));
+    }
     Scene storm(patience("1", 99));
     const Outcome given_up = pull_from(storm.registry);
     CHECK(given_up.code() == "registry-error");
