@@ -191,6 +191,31 @@ class Signing(unittest.TestCase):
         print(f"{tried} points", file=sys.stderr)
         self.assertGreater(tried, 60)
 
+    def test_full_disk(self):
+        """One error with a hint, nothing half done, and the next run is whole."""
+        if not usable():
+            raise unittest.SkipTest("processes cannot be traced here")
+        words = [str(case.TOOLS.bin / "kmm-worker"), "sign", "oci:layout:v1", "--key", "key.pem", "--cert", "cert.pem"]
+        for place, name in (("oci:signed:new", "signed"), ("oci-archive:signed.tar:new", "signed.tar")):
+            for point in (1, 2, 3, 4, 5, 6):
+                shutil.rmtree(self.root / "signed", ignore_errors=True)
+                (self.root / "signed.tar").unlink(missing_ok=True)
+                done = subprocess.run([*inject("fsync", f"error=ENOSPC:when={point}+"), *words, "--to", place], cwd=self.root,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+                if done.returncode == 0:
+                    break
+                self.assertEqual(done.returncode, 74, done.stdout)
+                self.assertEqual(done.stdout.count("error:"), 1, done.stdout)
+                self.assertIn("hint:    free blocks or inodes on its file system", done.stdout)
+                self.assertEqual([str(path) for path in self.root.rglob("*kmm-tmp*")], [])
+                if (self.root / "signed.tar").exists() or (self.root / "signed/index.json").exists():
+                    self.check_pulled(place)  # the directory could not be synced: the image is there, and whole
+                elif name == "signed":
+                    self.assertEqual(list((self.root / "signed/blobs").rglob("*/*")), [])
+                self.worker(*words[1:], "--to", place)
+                self.check_pulled(place)
+            self.assertGreater(point, 1, name)
+
     def names(self, layout):
         index = json.loads((self.root / layout / "index.json").read_text())
         return sorted(manifest["annotations"]["org.opencontainers.image.ref.name"] for manifest in index["manifests"])
