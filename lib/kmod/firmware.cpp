@@ -215,6 +215,7 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
             std::error_code error;
             const bool exists = fs::exists(fs::symlink_status(target, error));
             manifest[file].origin = !exists ? Origin::created : there == sum ? Origin::found : Origin::replaced;
+            (void)::unlink((target + k_saved).c_str());  // of a file that changed after an earlier load, and so was not put back: what is there now is the host's
         } else if (it->second.origin == Origin::found && there != sum) {
             it->second.origin = Origin::replaced;
         }
@@ -271,8 +272,7 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
             if (!fs::exists(fs::symlink_status(saved, error)) && owned.origin == Origin::replaced) {
                 // killed before anything was done: the host's own file still stands
             } else {
-                (void)::unlink(saved.c_str());  // somebody put another file in the place of both; a later load must not bring back the oldest
-                left.push_back(path);
+                left.push_back(path);  // and what was there before us stays beside it: a kill in the middle of a load looks the same
             }
         } else if (owned.origin == Origin::replaced) {
             if (fs::exists(fs::symlink_status(saved, error)) && ::rename(saved.c_str(), path.c_str()) != 0) left.push_back(path);
