@@ -38,6 +38,7 @@ struct Report {
     std::vector<ModuleReport> modules;  ///< in the order of the actions; the main module is last
     std::vector<std::string> warnings;
     std::string new_taint;  ///< letters the kernel got during this run, e.g. "OE"
+    std::vector<std::string> not_restored;  ///< in-tree modules that were to come back and did not; `warnings` say why
 };
 
 /// Times of a load or unload.

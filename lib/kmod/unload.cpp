@@ -64,6 +64,7 @@ void settle_in_tree(const UnloadWish& wish, const std::string& main, const LoadR
             std::erase(missing, name);
             report.modules.push_back(report_of(name, Action::restored, live_module(machine.host, name)));
         }
+        report.not_restored = missing;
     } else if (!missing.empty()) {
         report.warnings.push_back(fmt::format("in-tree-removed: {} stay unloaded; --restore-in-tree or modprobe bring them back", base::join(missing, ", ")));
     }

@@ -169,7 +169,8 @@ private:
     void not_written(const Error& error);
     void prune();
     bool take_cached(const image::Descriptor& wanted, BlobTarget& target, const ByteCount& on_bytes);
-    [[nodiscard]] Error not_cached() const;
+    /// `part`: what is missing, of an image of which something is known.
+    [[nodiscard]] Error not_cached(const std::optional<image::Digest>& part) const;
 
     std::unique_ptr<ImageStore> inner_;
     Cache& cache_;

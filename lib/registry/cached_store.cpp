@@ -76,7 +76,7 @@ CachedStore::CachedStore(std::unique_ptr<ImageStore> inner, Cache& cache, const 
         recalled_.reset();
     }
     if (!recalled_ && request.policy == PullPolicy::never) {
-        throw not_cached();
+        throw not_cached({});
     }
 }
 
@@ -86,9 +86,9 @@ std::optional<image::Digest> CachedStore::first_digest() const {
     return recalled_ ? std::optional(recalled_->digest) : inner_->first_digest();
 }
 
-Error CachedStore::not_cached() const {
-    return Error(Exit::not_found, "image-not-cached",
-                 "the image is not in the cache, and imagePullPolicy Never asks nobody else")
+Error CachedStore::not_cached(const std::optional<image::Digest>& part) const {
+    const std::string what = part && (recalled_ || !image_.parts.empty()) ? fmt::format("the cache has no sound copy of {}, a part of the image", part->short_text()) : "the image is not in the cache";
+    return Error(Exit::not_found, "image-not-cached", what + ", and imagePullPolicy Never asks nobody else")
         .hint("kmm-worker pull brings it there, or use the policy IfNotPresent");
 }
 
@@ -130,7 +130,7 @@ ManifestText CachedStore::manifest(const std::string& name, const std::optional<
         }
     }
     if (request_.policy == PullPolicy::never) {
-        throw not_cached();
+        throw not_cached(expected);
     }
     ManifestText text = inner_->manifest(name, expected, cap);
     if (text.body.size() <= cap) {
@@ -165,7 +165,7 @@ void CachedStore::blob(const image::Descriptor& wanted, BlobTarget& target, std:
         return;
     }
     if (request_.policy == PullPolicy::never) {
-        throw not_cached();
+        throw not_cached(wanted.digest);
     }
     fetched_ += wanted.size;
     sys::Fd file;

@@ -283,6 +283,17 @@ kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
     return wish;
 }
 
+/// Whoever asks for in-tree modules must not take the unload alone for success.
+void require_restored(const std::vector<std::string>& missing, const std::string& module, const WorkerResult& result) {
+    if (missing.empty()) return;
+    constexpr std::string_view prefix = "not-restored: ";
+    Error error(Exit::partial, "not-restored", fmt::format("module {} is {}, but {} did not come back", module, result.outcome, base::join(missing, ", ")));
+    for (const auto& warning : result.warnings) {
+        if (warning.starts_with(prefix)) error.detail("reason", warning.substr(prefix.size()));
+    }
+    throw std::move(error).hint("the same command again tries once more, as does modprobe");
+}
+
 }  // namespace
 
 WorkerResult unload_job(const Job& job, const cli::Args& args) {
@@ -307,7 +318,9 @@ WorkerResult unload_job(const Job& job, const cli::Args& args) {
     result.durations_ms["unload"] = since(clock, start);
     result.outcome = outcome_of(report);
     result.forced = wish.force.any();
+    const std::vector<std::string> missing = std::move(report.not_restored);
     take(result, std::move(report));
+    require_restored(missing, wish.names.front(), result);
     require_first_time(job.unload.first_time, result.outcome, wish.names.front());
     return result;
 }
@@ -386,7 +399,8 @@ cli::Verb verb_unload() {
         "any more, and takes back its firmware. A module that is not live is no error.\n\n"
         "A module in use is waited for (10 s, --wait or --timeout), then named with its holders, its reference count, and the processes, "
         "mounts and network interfaces that use it. With --policy if-idle or never it is left as it is, outcome kept, exit code 0.\n\n"
-        "In-tree modules that gave way are remembered until they are back or the node reboots, also over an upgrade.";
+        "In-tree modules that gave way are remembered until they are back or the node reboots, also over an upgrade. With --restore-in-tree the exit code "
+        "is 12 if one of them does not come back.";
     verb.examples = {{"kmm-worker unload config.yaml", "as KMM's worker does"}, {"kmm-worker unload --module kmm_hello --wait 30s", "wait longer for its users"},
                      {"kmm-worker unload config.yaml --restore-in-tree", "put in-tree modules back"}};
     verb.positionals = {config_positional()};

@@ -113,7 +113,7 @@ constexpr std::array<CodeRow, 141> k_codes{{
     {"node-unhealthy", Exit::unhealthy, "the kernel oopsed or locked up during the step", "drain and reboot the node, and do not load this build elsewhere"},
     {"not-empty", Exit::io, "the output directory has files already", "name an empty or absent one"},
     {"not-found", Exit::not_found, "there is no such thing", "see the message for what was looked for"},
-    {"not-restored", std::nullopt, "something could not be put back", "see the message"},
+    {"not-restored", Exit::partial, "the module is unloaded, but an in-tree module did not come back", "see the reason; the same command again tries once more"},
     {"other-build-live", std::nullopt, "another build of the module is live", "unload it first"},
     {"out-dir", Exit::io, "the output directory cannot be used", "name another one"},
     {"parameter-differs", std::nullopt, "a parameter shows another value than was asked for", "the driver may have adjusted it"},

@@ -109,6 +109,9 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
         }
         context.console.out("\n" + cli::format_table({"ACTION", "PLATFORM", "BEFORE", "AFTER", "FILE"}, rows, width));
     }
+}
+
+void print_warnings(const WorkerResult& result, cli::Context& context) {
     if (context.verbosity < 0) return;
     for (const auto& warning : result.warnings) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
 }
@@ -254,9 +257,10 @@ void print_result(const WorkerResult& result, cli::Context& context) {
         });
         context.console.out(paths);
         for (const auto& entry : result.signed_files) context.console.out(entry.file.path + "\n");
-        return;
+    } else {
+        print_for_people(result, context);
     }
-    print_for_people(result, context);
+    print_warnings(result, context);
 }
 
 std::string termination_text(const value::Node& node) {

@@ -124,7 +124,9 @@ TEST_CASE("files of an extraction that are damaged or gone: the layers are read"
     CHECK(mended.result.bytes_downloaded == 0);
     // Without layers and without the file, the registry has to give them, or there is no image.
     fs::remove(scene.blob(content));
-    CHECK(scene.pull([](auto& request) { request.policy = registry::PullPolicy::never; }).code() == "image-not-cached");
+    const Outcome never = scene.pull([](auto& request) { request.policy = registry::PullPolicy::never; });
+    CHECK(never.code() == "image-not-cached");
+    CHECK(never.message().find("no sound copy of sha256:") != std::string::npos);
     check_same(scene.pull(), plain);
     CHECK(scene.requests == 3);
 }
