@@ -91,6 +91,7 @@ std::string likeliest_cause(const std::vector<Cause>& causes, int number) {
 }
 
 int errno_number(std::string_view text) {
+    if (text.starts_with('-')) text.remove_prefix(1);  // as the kernel logs it
     if (const auto number = base::parse_number<int>(text)) return *number > 0 && *number < 4096 ? *number : 0;
     const std::string wanted = base::to_lower(text);
     if (!wanted.starts_with("e")) return 0;

@@ -54,7 +54,7 @@ struct Suspect {
 /// The first cause that applies, with its evidence; else the table's.
 [[nodiscard]] std::string likeliest_cause(const std::vector<Cause>& causes, int number);
 
-/// The number for a name such as "ENOEXEC" or "8" in either case; 0 if it is none.
+/// The number for a name such as "ENOEXEC" in either case, "8" or, as the kernel logs it, "-8"; 0 if it is none.
 [[nodiscard]] int errno_number(std::string_view text);
 
 }  // namespace kmm::kmod

@@ -176,7 +176,7 @@ std::string fetch_config(ImageStore& store, const image::Manifest& manifest, con
 
 std::uint64_t check_layers(const image::Manifest& manifest, const image::ImageConfig& config, const Limits& limits) {
     if (manifest.layers.empty()) {
-        throw Error(Exit::data, "bad-manifest", "expected at least one layer with modules, found none");
+        throw Error(Exit::data, "bad-manifest", "expected at least one layer with modules, found none: no .ko file is in this image");
     }
     if (manifest.layers.size() > limits.layers) {
         throw limit_error("the number of layers", "layers", limits.layers);
