@@ -219,9 +219,12 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
         } else if (it->second.origin == Origin::found && there != sum) {
             it->second.origin = Origin::replaced;
         }
-        manifest[file].sha256 = sum;
-        manifest[file].owners.insert(owner);
-        files.push_back({target, std::move(sum)});
+        Owned& owned = manifest[file];
+        std::vector<std::string> others;
+        if (owned.sha256 != sum) std::copy_if(owned.owners.begin(), owned.owners.end(), std::back_inserter(others), [&](const std::string& name) { return name != owner; });
+        owned.sha256 = sum;
+        owned.owners.insert(owner);
+        files.push_back({target, std::move(sum), std::move(others)});
     }
     write_manifest(to, manifest);
     try {

@@ -14,6 +14,7 @@ namespace kmm::kmod {
 struct FirmwareFile {
     std::string path;    ///< on the host
     std::string sha256;
+    std::vector<std::string> others;  ///< modules that had brought other bytes, which are replaced, sorted
 };
 
 /// Current value of firmware_class' path parameter, "" if unset or unknown.

@@ -185,7 +185,11 @@ private:
 
     void install_firmware() {
         if (record_.new_firmware_path) (void)set_firmware_search_path(machine_.host, firmware_target_);
-        if (!firmware_.from.empty()) (void)kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_);
+        if (firmware_.from.empty()) return;
+        for (const auto& file : kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_)) {
+            if (file.others.empty()) continue;
+            report_.warnings.push_back(fmt::format("firmware-replaced: {} was brought with other bytes by {}, which may ask for it again", base::escape(file.path), base::join(file.others, ", ")));
+        }
     }
 
     /// Everything that will be changed is recorded before the first change, so that a kill leaves nothing unknown.

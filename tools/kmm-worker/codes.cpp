@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 141> k_codes{{
+constexpr std::array<CodeRow, 142> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -58,6 +58,7 @@ constexpr std::array<CodeRow, 141> k_codes{{
     {"firmware-missing", std::nullopt, "a module may ask for firmware that is nowhere", "add it if the hardware needs it"},
     {"firmware-not-in-image", Exit::not_found, "the image has no firmware at firmwarePath", "correct firmwarePath, or add the directory to the image"},
     {"firmware-path", std::nullopt, "the kernel's firmware path was not put back", "somebody changed it meanwhile; set it by hand"},
+    {"firmware-replaced", std::nullopt, "two live modules bring a firmware file of one name with other bytes; the later one's is there", "give the files names of their own, or one module another firmware path"},
     {"force-refused", Exit::data, "modules are not forced without the long confirmation", "rebuild the module for the running kernel"},
     {"gpl-only", Exit::checks_failed, "a module of another license needs symbols for GPL modules", "the kernel treats these symbols as absent for it"},
     {"host-alias", std::nullopt, "modprobe.d of the host gives the module's name to another one", "the module of that name is loaded; remove the line if it is not meant"},

@@ -88,7 +88,7 @@ TEST_CASE("numbers of errno names") {
     CHECK(kmod::errno_number("8") == 8);
     CHECK(kmod::errno_number("-8") == 8);
     CHECK(kmod::errno_number("EWOULDBLOCK") == EAGAIN);
-    for (const char* bad : {"", "0", "-1", "99999", "EFOO", "module-refused"}) CHECK(kmod::errno_number(bad) == 0);
+    for (const char* bad : {"", "0", "--1", "-", "99999", "EFOO", "module-refused"}) CHECK(kmod::errno_number(bad) == 0);
 }
 
 }

@@ -87,6 +87,17 @@ TEST_CASE("firmware is copied, owned and put back as it was") {
         CHECK_FALSE(std::filesystem::exists(to + "/vendor/a.bin"));
         CHECK(kmod::read_raw(to + "/b.bin") == "old");
     }
+    SUBCASE("another owner with other bytes is told whose they replace") {
+        put(from + "/b.bin", "newer");
+        const auto files = kmod::install_firmware(from, to, "second");
+        CHECK(files.at(0).others == Paths{"demo"});
+        CHECK(files.at(1).others.empty());
+        CHECK(kmod::install_firmware(from, to, "second").at(0).others.empty());
+        CHECK(kmod::remove_firmware(to, "demo").empty());
+        CHECK(kmod::read_raw(to + "/b.bin") == "newer");
+        CHECK(kmod::remove_firmware(to, "second").empty());
+        CHECK(kmod::read_raw(to + "/b.bin") == "old");
+    }
     SUBCASE("a link inside is the file that it means") {
         std::filesystem::create_symlink("vendor/a.bin", from + "/link.bin");
         std::filesystem::create_directory_symlink("vendor", from + "/other");
