@@ -57,7 +57,7 @@ class ClusterCase(unittest.TestCase):
         self.assertEqual((done.returncode, said), (0, []), f"kubectl {' '.join(map(str, arguments))}\n{done.stdout[-4000:]}")
         return done.stdout
 
-    def wait(self, what, probe, timeout=30):
+    def wait(self, what, probe, timeout=120):
         return wait_for(what, probe, timeout, 0.05)
 
     def free(self, path):
