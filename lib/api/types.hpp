@@ -31,6 +31,9 @@ struct ObjectMeta {
     std::vector<std::string> finalizers;
     Position origin;
     bool deleting = false;  ///< deletionTimestamp is set
+
+    /// "NAMESPACE/NAME", "NAME" of what has no namespace.
+    [[nodiscard]] std::string full_name() const { return namespace_.empty() ? name : namespace_ + "/" + name; }
 };
 
 struct Taint {

@@ -79,8 +79,7 @@ RawArgs parse_tokens(const std::vector<Option>& options, const std::vector<std::
         else values = made->results();
     }
     for (const auto& token : app.remaining()) {
-        const bool number = token.size() > 1 && token.find_first_not_of("0123456789", 1) == std::string::npos;  // -22: no option begins with a digit
-        const bool option = token.size() > 1 && token.front() == '-' && !number;
+        const bool option = token.starts_with('-') && token.find_first_not_of("0123456789", 1) != std::string::npos;  // -22 is none, nor is -
         (option ? raw.unknown : raw.positionals).push_back(token);
     }
     if (end != tokens.end()) raw.positionals.insert(raw.positionals.end(), end + 1, tokens.end());

@@ -123,9 +123,6 @@ void decode_file(const std::string& path, std::string_view bytes, api::Objects& 
     }
 }
 
-/// NAMESPACE/NAME, or NAME of what has no namespace.
-std::string name_of(const api::ObjectMeta& meta) { return meta.namespace_.empty() ? meta.name : meta.namespace_ + "/" + meta.name; }
-
 /// Removes .NAME.PID-N.kmm-tmp files of processes that are gone.
 void remove_orphans(const std::string& directory) {
     for (const auto& entry : sys::list_directory(directory)) {
@@ -186,7 +183,7 @@ Snapshot DirectoryStore::read_about(const Subject& subject) {
         const auto at = files_.find(key);
         if (at == files_.end()) return key.first == "NodeModulesConfig" && indexed_ && !read_image(config_file(key.second)).exists;
         read_object(at->second, snapshot);
-        return std::any_of(list.begin(), list.end(), [&](const auto& object) { return name_of(object.meta) == key.second; });
+        return std::any_of(list.begin(), list.end(), [&](const auto& object) { return object.meta.full_name() == key.second; });
     };
     const bool is_whole = (subject.node.empty() || (read_one({"Node", subject.node}, objects.nodes) &&
                                                     read_one({"NodeModulesConfig", subject.node}, objects.node_modules_configs))) &&
@@ -222,7 +219,7 @@ Snapshot DirectoryStore::read_locked() {
     for (const auto& config : snapshot.objects.node_modules_configs) {
         files_.emplace(Key("NodeModulesConfig", config.meta.name), config.meta.origin.file);
     }
-    for (const auto& module : snapshot.objects.modules) files_.emplace(Key("Module", name_of(module.meta)), module.meta.origin.file);
+    for (const auto& module : snapshot.objects.modules) files_.emplace(Key("Module", module.meta.full_name()), module.meta.origin.file);
     faults_ = snapshot.diagnostics;
     indexed_ = true;
     return snapshot;

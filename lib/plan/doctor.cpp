@@ -132,7 +132,7 @@ void find_stuck_deletion(const api::ObjectMeta& meta, const char* kind, const ch
     const auto scope = meta.namespace_.empty() ? std::string() : fmt::format(" -n {}", meta.namespace_);
     found.push_back(complaint(
         Severity::warning, "deletion-stuck",
-        fmt::format("{} {} is being deleted, and waits for {}", kind, meta.namespace_.empty() ? meta.name : meta.namespace_ + "/" + meta.name,
+        fmt::format("{} {} is being deleted, and waits for {}", kind, meta.full_name(),
                     base::join(meta.finalizers, ", ")),
         fmt::format("KMM's operator takes it away; without one: kubectl patch {} {}{} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
                     plural, meta.name, scope)));

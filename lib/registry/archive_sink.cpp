@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
-#include <filesystem>
 #include <set>
 
 #include "base/error.hpp"
@@ -25,7 +23,6 @@ namespace kmm::registry {
 namespace {
 
 constexpr unsigned k_archive_mode = 0644;
-constexpr std::string_view k_temporary_suffix = ".kmm-tmp";
 
 /// A layout in a tar. It grows beside its place and is moved there when it is whole.
 class ArchiveSink final : public ImageSink {
@@ -83,15 +80,11 @@ public:
     }
 
 private:
-    /// DIR/.NAME. of DIR/NAME: so begin its temporary files, DIR/.NAME.PID-N.kmm-tmp.
-    std::string temporary_prefix() const { return "." + std::filesystem::path(reference_.path).filename().native() + "."; }
-
     /// Begins a locked file beside the archive: the lock says that its writer lives. Where a cleaner was faster than the lock, another one.
     void create() {
         struct stat facts {};
         do {
-            const auto now = std::chrono::system_clock::now().time_since_epoch().count();  // containers may have the same pid
-            temporary_ = fmt::format("{}/{}{}-{}{}", sys::parent_of(reference_.path), temporary_prefix(), ::getpid(), now, k_temporary_suffix);
+            temporary_ = sys::temp_name(reference_.path);
             file_ = sys::Fd(ops_.create(temporary_, k_archive_mode));
         } while ((::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || ::fstat(file_.get(), &facts) != 0 || facts.st_nlink == 0);
         try {
@@ -108,10 +101,8 @@ private:
         if (::access(parent.c_str(), R_OK | X_OK) != 0) {
             return;
         }
-        const std::string prefix = temporary_prefix();
         sys::each_entry(parent, [&](const sys::DirectoryEntry& entry) {
-            if (entry.type != sys::EntryType::file || !entry.name.starts_with(prefix) || !entry.name.ends_with(k_temporary_suffix) ||
-                entry.name.find_first_not_of("0123456789-", prefix.size()) != entry.name.size() - k_temporary_suffix.size()) {
+            if (entry.type != sys::EntryType::file || !sys::is_temp_name(entry.name, reference_.path)) {
                 return;
             }
             const std::string path = parent + "/" + entry.name;

@@ -47,6 +47,8 @@ std::string base_name(const std::string& path) {
     return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
+}  // namespace
+
 std::string temp_name(const std::string& path) {
     // The clock keeps names of processes apart that have the same pid in different containers, or one after another.
     static std::atomic<std::int64_t> counter{std::chrono::system_clock::now().time_since_epoch().count()};
@@ -54,7 +56,18 @@ std::string temp_name(const std::string& path) {
            std::to_string(counter.fetch_add(1)) + std::string(k_temp_suffix);
 }
 
-}  // namespace
+bool is_temp_name(std::string_view name, const std::string& path) {
+    const std::string prefix = "." + base_name(path) + ".";
+    return name.starts_with(prefix) && name.ends_with(k_temp_suffix) &&
+           name.find_first_not_of("0123456789-", prefix.size()) == name.size() - k_temp_suffix.size();
+}
+
+std::string_view space_remedy(int number) noexcept {
+    if (number == EDQUOT) {
+        return "delete files of yours on its file system, or have your quota raised";
+    }
+    return number == ENOSPC ? "free blocks or inodes on its file system, see df and df -i" : "";
+}
 
 int LinuxFileOps::create(const std::string& path, unsigned mode) {
     const int opened =

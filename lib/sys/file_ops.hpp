@@ -58,6 +58,15 @@ void write_file_atomically(FileOps& ops, const std::string& path, const std::fun
 /// full disk shows now and not in the middle of a run. A file system that cannot do that is left alone. Errors: io.
 void reserve_space(int fd, std::uint64_t bytes);
 
+/// A name beside `path` that no other process has, for a file that is to take its place: DIR/.NAME.PID-N.kmm-tmp.
+[[nodiscard]] std::string temp_name(const std::string& path);
+
+/// True if `name`, of an entry in the directory of `path`, is one that temp_name makes for `path`.
+[[nodiscard]] bool is_temp_name(std::string_view name, const std::string& path);
+
+/// What helps after this errno: "free blocks or inodes on its file system, see df and df -i" and the like; "" if it is not about space.
+[[nodiscard]] std::string_view space_remedy(int number) noexcept;
+
 /// Removes the temporary files that write_file_atomically left in `directory` when its process was killed; returns how
 /// many. The caller must be the only writer of that directory.
 std::size_t remove_temp_files(const std::string& directory);

@@ -30,9 +30,7 @@ template <class Kind>
 std::vector<std::string> names_of(const std::vector<Kind>& objects) {
     std::vector<std::string> names;
     names.reserve(objects.size());
-    for (const auto& object : objects) {
-        names.push_back(object.meta.namespace_.empty() ? object.meta.name : object.meta.namespace_ + "/" + object.meta.name);
-    }
+    for (const auto& object : objects) { names.push_back(object.meta.full_name()); }
     return names;
 }
 

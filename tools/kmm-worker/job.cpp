@@ -179,6 +179,12 @@ void take_arguments(Needs needs, bool confirmed, Job& job) {
     if (job.load.directory) job.config.modprobe.dir_name = image_directory(*job.load.directory);
 }
 
+/// In-tree modules that are to give way: those of the list, else that of the deprecated field.
+std::vector<std::string> in_tree_removals(const api::ModuleConfig& config) {
+    if (!config.in_tree_modules_to_remove.empty() || config.in_tree_module_to_remove.empty()) return config.in_tree_modules_to_remove;
+    return {config.in_tree_module_to_remove};
+}
+
 /// KMM's own rules, without which the order would count for nothing or for something else.
 void check_order(const api::ModprobeSpec& modprobe, const std::string& input) {
     const auto& order = modprobe.modules_loading_order;
@@ -203,10 +209,9 @@ void check_config(const Job& job, const std::string& input, Needs needs) {
     if (!kmod::is_module_name(modprobe.module_name)) {
         throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(modprobe.module_name))).hint(base::k_module_name_hint);
     }
-    std::vector<std::string> single;  // the deprecated field
-    if (job.config.in_tree_modules_to_remove.empty() && !job.config.in_tree_module_to_remove.empty()) single.push_back(job.config.in_tree_module_to_remove);
-    for (const auto& [field, names] : {std::pair("modprobe.modulesLoadingOrder", &modprobe.modules_loading_order), std::pair("inTreeModulesToRemove", &job.config.in_tree_modules_to_remove),
-                                       std::pair("inTreeModuleToRemove", static_cast<const std::vector<std::string>*>(&single))}) {
+    const std::vector<std::string> removals = in_tree_removals(job.config);
+    const char* removal = job.config.in_tree_modules_to_remove.empty() ? "inTreeModuleToRemove" : "inTreeModulesToRemove";
+    for (const auto& [field, names] : {std::pair("modprobe.modulesLoadingOrder", &modprobe.modules_loading_order), std::pair(removal, &removals)}) {
         for (const auto& name : *names) {
             if (kmod::is_module_name(name)) continue;
             throw Error(Exit::data, "bad-value", fmt::format("{}: {}: '{}' is no module name", input, field, base::escape(name))).hint(base::k_module_name_hint);
@@ -397,8 +402,7 @@ kmod::LoadWish wish_of(const Job& job) {
     wish.module = config.modprobe.module_name;
     wish.parameters = config.modprobe.parameters;
     wish.loading_order = config.modprobe.modules_loading_order;
-    wish.in_tree_modules_to_remove = config.in_tree_modules_to_remove;
-    if (wish.in_tree_modules_to_remove.empty() && !config.in_tree_module_to_remove.empty()) wish.in_tree_modules_to_remove = {config.in_tree_module_to_remove};
+    wish.in_tree_modules_to_remove = in_tree_removals(config);
     if (job.load.modules.size() > 1) wish.also.assign(job.load.modules.begin() + 1, job.load.modules.end());
     wish.force = job.load.force;
     if (job.load.use_blacklist) wish.blacklist = kmod::BlacklistRule::honour;

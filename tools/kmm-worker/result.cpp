@@ -14,6 +14,7 @@
 #include "cli/table.hpp"
 #include "kmod/signature.hpp"
 #include "sys/fd.hpp"
+#include "sys/file_ops.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::tool_worker {
@@ -318,11 +319,10 @@ WorkerResult with_space_hint(const std::function<WorkerResult()>& body) {
     try {
         return body();
     } catch (Error& error) {
-        const int number = error.errno_cause().value_or(0);
-        if (error.hint().empty() && (number == ENOSPC || error.code() == "no-space")) {
-            error.hint("free blocks or inodes on its file system, see df and df -i, or name another place; then run the same command again");
-        } else if (error.hint().empty() && number == EDQUOT) {
-            error.hint("delete files of yours on its file system, or have your quota raised; then run the same command again");
+        const int number = error.code() == "no-space" ? ENOSPC : error.errno_cause().value_or(0);
+        const std::string_view remedy = sys::space_remedy(number);
+        if (!remedy.empty() && error.hint().empty()) {
+            error.hint(fmt::format("{}{}; then run the same command again", remedy, number == ENOSPC ? ", or name another place" : ""));
         }
         throw;
     }
