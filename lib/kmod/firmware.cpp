@@ -215,7 +215,8 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
             std::error_code error;
             const bool exists = fs::exists(fs::symlink_status(target, error));
             manifest[file].origin = !exists ? Origin::created : there == sum ? Origin::found : Origin::replaced;
-            (void)::unlink((target + k_saved).c_str());  // of a file that changed after an earlier load, and so was not put back: what is there now is the host's
+            // Of a file that changed after an earlier load, and so was not put back: what is there now is the host's.
+            if (manifest[file].origin == Origin::replaced) (void)::unlink((target + k_saved).c_str());
         } else if (it->second.origin == Origin::found && there != sum) {
             it->second.origin = Origin::replaced;
         }

@@ -87,6 +87,11 @@ TEST_CASE("firmware is copied, owned and put back as it was") {
         CHECK_FALSE(std::filesystem::exists(to + "/vendor/a.bin"));
         CHECK(kmod::read_raw(to + "/b.bin") == "old");
     }
+    SUBCASE("without the list, what stood before is kept still") {
+        CHECK(std::filesystem::remove(to + "/.kmm-worker-firmware"));
+        (void)kmod::install_firmware(from, to, "demo");
+        CHECK(kmod::read_raw(to + "/b.bin.kmm-saved") == "old");
+    }
     SUBCASE("another owner with other bytes is told whose they replace") {
         put(from + "/b.bin", "newer");
         const auto files = kmod::install_firmware(from, to, "second");
