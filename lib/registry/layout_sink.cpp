@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "registry/hash.hpp"
 #include "registry/source.hpp"
 #include "registry/upload.hpp"
 #include "sys/directory.hpp"

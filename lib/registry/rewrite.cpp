@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/extract.hpp"
+#include "registry/hash.hpp"
 #include "registry/layer_writer.hpp"
 #include "registry/local.hpp"
 #include "registry/resolve.hpp"
