@@ -224,7 +224,7 @@ TEST_CASE("a node that was done and was changed by somebody else later is not do
         bool has_changed = false;
         Drive drive(world, world.prepare());
         auto& labels = world.store.find("node-a").meta.labels;
-        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
             if (call.node == "node-b" && !std::exchange(has_changed, true)) row.change(labels);
             return std::nullopt;
         };
@@ -306,7 +306,7 @@ TEST_CASE("at the end of a run a node that has left the cluster is not in the wa
         World world(2);
         Drive drive(world, world.prepare());
         std::vector<api::Node> removed;
-        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
             if (call.node != "node-b" || drive.state("node-b") != "loaded" || !removed.empty()) return std::nullopt;
             removed.push_back(world.store.find("node-a"));
             std::erase_if(world.store.objects.nodes, [](const auto& node) { return node.meta.name == "node-a"; });
@@ -334,7 +334,7 @@ TEST_CASE("a check whose connection is lost is asked again, twice at most") {
         World world(1);
         auto run = world.prepare();
         int checks = 0;
-        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
             if (call.args.front() != "check" || ++checks > lost) return std::nullopt;
             return FakeNodes::lost(cluster::CallEnd::unknown);
         };
@@ -349,7 +349,7 @@ TEST_CASE("a node that reboots while its check is asked again is planned anew") 
     World world(1);
     auto run = world.prepare();
     int checks = 0;
-    world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
+    world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
         if (call.args.front() != "check" || ++checks > 1) return std::nullopt;
         auto& node = world.nodes.nodes.at(call.node);
         node.boot = "boot-2";

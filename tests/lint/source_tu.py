@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every source of lib/ and tools/ compiles by itself: source_tu.py SOURCE_DIR COMPILER.
+
+The scripts build all sources of a room as one unit, where one has what those before it include. The presets build each alone. The
+headers of the libraries that most sources include are parsed once, for all of them."""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+STANDARD = """algorithm array atomic cerrno charconv chrono cmath condition_variable cstddef cstdint cstdlib cstring deque exception
+filesystem fstream functional iterator limits map memory mutex optional set span sstream stdexcept string string_view system_error
+thread tuple unordered_map utility vector fmt/format.h""".split()
+
+
+class Compiler:
+    def __init__(self, compiler, source, scratch):
+        self.parsed = scratch / "parsed.hpp"
+        self.command = [compiler, "-std=c++20", "-D_FILE_OFFSET_BITS=64", "-DFMT_SHARED", '-DKMM_VERSION="0"',
+                        *(f"-I{source / directory}" for directory in ("lib", "tools"))]
+        self.parsed.write_text("".join(f"#include <{name}>\n" for name in STANDARD))
+        subprocess.run([*self.command, "-x", "c++-header", str(self.parsed), "-o", f"{self.parsed}.gch"], check=True)
+
+    def compiled(self, path):
+        """What the compiler says of a source."""
+        done = subprocess.run([*self.command, "-fsyntax-only", "-include", str(self.parsed), str(path)], capture_output=True, text=True,
+                              check=False)
+        errors = [line for line in done.stderr.splitlines() if re.search(r": (fatal )?error:", line)]
+        return (errors[:3] or [f"{path}: {done.stderr}"]) if done.returncode != 0 else []
+
+
+def main():
+    source = pathlib.Path(sys.argv[1])
+    paths = [path for top in ("lib", "tools") for path in sorted((source / top).rglob("*.cpp"))]
+    with tempfile.TemporaryDirectory() as scratch, \
+         concurrent.futures.ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
+        compiler = Compiler(sys.argv[2], source, pathlib.Path(scratch))
+        said = pool.map(compiler.compiled, paths)
+        faults = [line for lines in said for line in lines]
+    print("\n".join(faults))
+    print(f"{len(paths)} sources, {len(faults)} faults")
+    return 1 if faults or not paths else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
