@@ -17,7 +17,7 @@ namespace kmm::registry {
 
 namespace {
 
-constexpr std::size_t k_output = 512U << 10U;
+constexpr std::size_t k_output = 128U << 10U;
 constexpr int k_window_log_max = 27;
 
 Error bad_layer(std::string what) { return Error(Exit::data, "bad-layer", std::move(what)); }

@@ -55,8 +55,8 @@ private:
     void add_locked(Event event);
     [[nodiscard]] bool ready() const;
 
-    static constexpr std::size_t k_piece = 256U << 10U;
-    static constexpr std::size_t k_ahead = 2U << 20U;
+    static constexpr std::size_t k_piece = 128U << 10U;
+    static constexpr std::size_t k_ahead = 1U << 20U;
 
     Fetch fetch_;
     std::function<void()> stop_;

@@ -15,7 +15,7 @@
 
 namespace kmm::registry {
 
-/// Reads `input` in another thread, a few mebibytes ahead of the reader, so that inflating overlaps with hashing and writing on
+/// Reads `input` in another thread, six pieces ahead of the reader, so that inflating overlaps with hashing and writing on
 /// two cores. Nobody else may use `input` while this lives; it must outlive this. What input throws, next() throws at its place
 /// in the stream.
 ///
