@@ -58,7 +58,7 @@ std::string plain_of_gzip(const std::string& bytes, const std::string& file) {
         state->next_out = reinterpret_cast<std::uint8_t*>(out.data() + have);
         state->avail_out = static_cast<std::uint32_t>(out.size() - have);
         const int answer = isal_inflate(state.get());
-        out.resize(out.size() - state->avail_out);
+        out.erase(out.size() - state->avail_out);
         if (answer == ISAL_INCORRECT_CHECKSUM) damaged_module(file, "gzip", "its checksum is wrong");
         if (answer != ISAL_DECOMP_OK) damaged_module(file, "gzip", fmt::format("code {}", answer));
         if (state->block_state != ISAL_BLOCK_FINISH && state->avail_in == 0 && state->avail_out != 0) damaged_module(file, "gzip", "it ends early");
@@ -125,7 +125,7 @@ std::string gzip_module(const std::string& plain) {
     stream.next_out = reinterpret_cast<Bytef*>(out.data());
     stream.avail_out = static_cast<uInt>(out.size());
     const int answer = deflate(&stream, Z_FINISH);
-    out.resize(out.size() - stream.avail_out);
+    out.erase(out.size() - stream.avail_out);
     deflateEnd(&stream);
     if (answer != Z_STREAM_END) throw bug("zlib failed");
     return out;
