@@ -39,7 +39,7 @@ Exit tell(Session& session, const Story& story) {
         }
         const auto node = value::Node::mapping(
             {{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeJournal"}, {"id", story.id}, {"entries", items}});
-        static_cast<void>(print_document(context, node));
+        static_cast<void>(print_list(context, node, "entries"));
         return Exit::ok;
     }
     if (context.output == "name") {
@@ -81,7 +81,7 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
                                               {"ended", story.loaded.entries.back().time},
                                               {"by", story.run.created_by}}));
     }
-    if (print_document(context, value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeHistory"}, {"items", items}})))
+    if (print_list(context, value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeHistory"}, {"items", items}})))
         return Exit::ok;
     if (context.output == "name") {
         for (const auto& story : all) context.console.out(story.id + "\n");

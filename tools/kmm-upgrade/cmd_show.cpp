@@ -109,7 +109,7 @@ Exit run_nodes(const cli::Args& args, cli::Context& context) {
     auto items = value::Node::sequence();
     for (const auto& node : run.nodes) items.push_back(upgrade::encode(node));
     list.set("items", std::move(items));
-    if (print_document(context, list)) return Exit::ok;
+    if (print_list(context, list)) return Exit::ok;
     if (context.output == "name") {
         for (const auto& node : run.nodes) context.console.out("node/" + node.name + "\n");
         return Exit::ok;

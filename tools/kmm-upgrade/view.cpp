@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "value/writer.hpp"
@@ -113,6 +114,14 @@ bool print_document(cli::Context& context, const value::Node& node) {
     else if (context.output == "jsonl") context.console.out(value::to_json(node) + "\n");
     else if (context.output == "yaml") context.console.out(value::to_yaml(node));
     else return false;
+    return true;
+}
+
+bool print_list(cli::Context& context, const value::Node& node, std::string_view member) {
+    if (context.output != "jsonl") return print_document(context, node);
+    const auto* items = node.find(member);
+    if (items == nullptr) throw bug("a list without its members");
+    for (const auto& item : items->items()) context.console.out(value::to_json(item) + "\n");
     return true;
 }
 

@@ -13,6 +13,7 @@
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
 #include "registry/cache.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::tool_worker {
 
@@ -46,6 +47,10 @@ Exit run_list(const cli::Args& args, cli::Context& context) {
         images.push_back(value::Node::mapping({{"reference", image.reference}, {"platform", image.platform.to_string()}, {"digest", image.digest.to_string()},
                                                {"size", image.size()}, {"lastUsed", used}}));
         rows.push_back({image.reference, image.platform.to_string(), image.digest.short_text(), base::format_bytes(image.size()), used});
+    }
+    if (context.output == "jsonl") {
+        for (const auto& image : images.items()) context.console.out(value::to_json(image) + "\n");
+        return Exit::ok;
     }
     document.set("images", std::move(images));
     if (print_document(document, context)) return Exit::ok;
