@@ -16,3 +16,7 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/manifests)
   install(DIRECTORY manifests/ DESTINATION ${CMAKE_INSTALL_DATADIR}/kmm-tools/manifests USE_SOURCE_PERMISSIONS)
 endif()
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The links of the pages lead where they do in the source tree.
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
+install(FILES ARCHITECTURE.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(CODE "file(CREATE_LINK ../../kmm-tools/manifests \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}/manifests\" SYMBOLIC)")

@@ -17,4 +17,13 @@ done
 for tool in plan upgrade; do
   "$top/usr/bin/kubectl-kmm_$tool" --version | grep -q "^kmm-$tool [0-9]"
 done
+# the unit finds kmm-worker wherever the prefix has put it
+if grep -n '^Exec[A-Za-z]*=/' "$top/usr/share/kmm-tools/manifests/kvc/kmm-worker-kvc@.service"; then exit 1; fi
+# every link of an installed page leads to an installed file, but for those into the scripts of the source tree
+pages=$top/usr/share/doc/kmm-tools
+for page in "$pages"/*.md "$pages"/docs/*.md; do
+  while read -r link; do
+    [ -e "$(dirname "$page")/${link%%#*}" ] || { echo "$page: no $link" >&2; exit 1; }
+  done < <(grep -o '](\([^)#]*\)' "$page" | sed 's/^](//' | grep -v '^$\|^https\?:\|^scripts/' || true)
+done
 echo "$(wc -l <"$list") files"
