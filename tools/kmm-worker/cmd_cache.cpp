@@ -118,7 +118,9 @@ cli::Verb cache_verb(const char* name, const char* summary, const char* descript
     verb.description = description;
     verb.examples = {{std::string("kmm-worker ") + name, "of the node's cache"}};
     for (auto& option : pull_options()) {
-        if (option.name == "cache-dir" || option.name == "cache-size") verb.options.push_back(option);
+        if (option.name != "cache-dir" && option.name != "cache-size") continue;
+        verb.options.push_back(option);
+        verb.options.back().hidden = option.name == "cache-size" && run != run_prune;  // taken by the others, of no use there
     }
     verb.options = verb.options + host_options() + cli::common_options();
     verb.run = run;
