@@ -234,8 +234,6 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
     auto choice = mend_choice_of(args, context);
     const auto ns = args.get("namespace").value_or("");
     if (choice) choice->ns = ns;
-    if (args.get("selector"))
-        throw Error(Exit::usage, "bad-value", "--selector is not for doctor: most of what is left behind is on no single node").hint("leave --selector out");
     const auto run = session.load();
     const bool goes_on = run && !upgrade::is_final_run_state(run->state);
     std::vector<Repair> found;

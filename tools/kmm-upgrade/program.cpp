@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/program.hpp"
 
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+#include <fmt/format.h>
+
 #include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/verbs.hpp"
 
@@ -15,8 +21,8 @@ cli::Option option(std::string name, std::string value_name, std::string help) {
     return made;
 }
 
-/// Options of every verb; those of the cluster and the runner are taken by the reading verbs as well, so that one set of
-/// options (in a configuration file, an alias) fits all.
+/// Options of every verb. Those of the cluster and the runner are taken by verbs that have no use for them as well, so that
+/// one set of options (an alias) fits all; such verbs hide them (without_use).
 std::vector<cli::Option> shared() {
     return state_options() + runner_options() + cli::cluster_options() + cli::common_options();
 }
@@ -38,6 +44,37 @@ cli::Verb verb(std::string name, std::string summary, std::string description, s
     made.options = std::move(own) + shared();
     made.run = std::move(run);
     return made;
+}
+
+/// Leaves options out of --help, manual page and completion that the verb takes and has no use for.
+cli::Verb without_use(cli::Verb made, const std::vector<cli::Option>& useless, std::initializer_list<std::string_view> used = {}) {
+    for (auto& each : made.options) {
+        const auto is_same = [&](const cli::Option& other) { return other.name == each.name; };
+        if (std::find(used.begin(), used.end(), each.name) == used.end() && std::any_of(useless.begin(), useless.end(), is_same)) each.hidden = true;
+    }
+    return made;
+}
+
+/// A verb whose nodes nobody chooses: --selector is refused, since to go on with all nodes is not what was asked for. In a
+/// configuration file it is for other verbs.
+cli::Verb without_selector(cli::Verb made, const std::string& why) {
+    for (auto& each : made.options) each.hidden = each.hidden || each.name == "selector";
+    made.run = [why, name = made.name, run = std::move(made.run)](const cli::Args& args, cli::Context& context) {
+        if (args.source("selector") == "option")
+            throw Error(Exit::usage, "bad-value", fmt::format("--selector is not for {}: {}", name, why)).hint("leave --selector out");
+        return run(args, context);
+    };
+    return made;
+}
+
+/// A verb that goes on with the recorded run.
+cli::Verb about_run(cli::Verb made) { return without_selector(std::move(made), "an upgrade has the nodes it was started with"); }
+
+/// A verb that reads the record, and asks neither cluster nor node.
+cli::Verb about_record(cli::Verb made) {
+    auto useless = cli::cluster_options();
+    std::erase_if(useless, [](const cli::Option& each) { return each.name == "namespace"; });
+    return about_run(without_use(std::move(made), useless + runner_options()));
 }
 
 /// What start and apply walk by.
@@ -124,7 +161,7 @@ cli::Verb apply() {
 cli::Verb doctor_verb() {
     auto uncordon = option("uncordon", "NODE", "with --fix: also lift this node's cordon");
     uncordon.repeatable = true;
-    return verb("doctor", "what is left behind, and how to mend it",
+    auto made = verb("doctor", "what is left behind, and how to mend it",
                 "Looks for cordons nobody lifts, version labels KMM never leaves, labels of Modules that are gone, deletions "
                 "that wait for finalizers, an upgrade nobody is at work on; on an API server also for worker Pods, Leases and "
                 "DaemonSets that are left. Each finding comes with the command that mends it. Takes no lock, changes nothing. "
@@ -140,6 +177,8 @@ cli::Verb doctor_verb() {
                 {option("fix", "", "mend what has a safe fix, asking before each change"), option("yes", "", "with --fix: do not ask"),
                  uncordon},
                 run_doctor);
+    return without_selector(without_use(std::move(made), runner_options(), {"lease-namespace", "api-timeout"}),
+                            "most of what is left behind is on no single node");
 }
 
 cli::Verb adopt_verb() {
@@ -213,48 +252,48 @@ cli::Program program() {
                         {"kmm-upgrade abort --rollback current", "stop, and bring the failed node back"}};
     program.verbs.push_back(start_module());
     program.verbs.push_back(apply());
-    program.verbs.push_back(verb("resume", "go on from any state",
+    program.verbs.push_back(about_run(verb("resume", "go on from any state",
                                  "Goes on after a failure, a pause, a kill or a reboot. Failed nodes are tried again. A step "
                                  "that was cut off is settled by looking at the node first. Resuming an upgrade that has "
                                  "ended changes nothing and exits 0.",
-                                 {{"kmm-upgrade resume", "go on"}}, {}, run_resume));
-    program.verbs.push_back(verb("show", "the record and what to do next",
+                                 {{"kmm-upgrade resume", "go on"}}, {}, run_resume)));
+    program.verbs.push_back(about_record(verb("show", "the record and what to do next",
                                  "Reads the record only: takes no lock, writes nothing, needs no cluster.",
                                  {{"kmm-upgrade show", "the state of the upgrade"},
                                   {"kmm-upgrade show --watch", "keep it on the screen until the upgrade ends"}},
-                                 {option("watch", "", "show it until the upgrade ends")}, run_show));
-    program.verbs.push_back(verb("nodes", "one line per node", "CURRENT is what was last seen running: \"-\" for nothing, \"?\" while "
+                                 {option("watch", "", "show it until the upgrade ends")}, run_show)));
+    program.verbs.push_back(about_record(verb("nodes", "one line per node", "CURRENT is what was last seen running: \"-\" for nothing, \"?\" while "
                                  "a step is under way or the node could not be asked.",
-                                 {{"kmm-upgrade nodes -o wide", "uncut messages"}}, {}, run_nodes));
-    program.verbs.push_back(verb("step", "exactly one step",
+                                 {{"kmm-upgrade nodes -o wide", "uncut messages"}}, {}, run_nodes)));
+    program.verbs.push_back(about_run(verb("step", "exactly one step",
                                  "Does the next step of one node and stops. With --node, the next step of that node, if no more "
                                  "than --max-unavailable nodes are then in flight.",
                                  {{"kmm-upgrade step", "the next step"}, {"kmm-upgrade step --node node-b", "of node-b"}},
-                                 {option("node", "NODE", "the node to step")}, run_step));
+                                 {option("node", "NODE", "the node to step")}, run_step)));
     auto rollback = option("rollback", "WHICH", "nodes to bring back to their previous version");
     rollback.choices = {"none", "current", "all"};
     rollback.default_text = "none";
-    program.verbs.push_back(verb("abort", "stop for good, and say what each node runs",
+    program.verbs.push_back(about_run(verb("abort", "stop for good, and say what each node runs",
                                  "With --rollback current the nodes that failed or are in the middle are brought back to the "
                                  "version recorded for them, with --rollback all also those that are done, last touched first. "
                                  "Aborting is recorded and can be resumed like everything else; aborting twice is no error.",
                                  {{"kmm-upgrade abort", "leave every node as it is"},
                                   {"kmm-upgrade abort --rollback current", "bring failed nodes back"}},
-                                 {rollback}, run_abort));
+                                 {rollback}, run_abort)));
     auto skip = verb("skip", "give a failed node up",
                      "The node stays as it is, the rest of the run goes on with resume. The exit code of the run is then 12.",
                      {{"kmm-upgrade skip node-c --reason \"broken card\"", "leave node-c out"}},
                      {option("reason", "TEXT", "why; it is kept in the history")}, run_skip);
     skip.positionals = {node_argument("a node that failed")};
-    program.verbs.push_back(std::move(skip));
+    program.verbs.push_back(about_run(std::move(skip)));
     auto retry = verb("retry", "try a failed node again, then go on",
                       "Checks the node anew, so that a repaired image or Module is seen, and does what is left to do on it.",
                       {{"kmm-upgrade retry node-c", "try node-c again"}}, {}, run_retry);
     retry.positionals = {node_argument("a node that failed")};
-    program.verbs.push_back(std::move(retry));
-    program.verbs.push_back(verb("delete", "remove an ended record", "A complete or aborted run leaves its place to the next one; it "
+    program.verbs.push_back(about_run(std::move(retry)));
+    program.verbs.push_back(about_record(verb("delete", "remove an ended record", "A complete or aborted run leaves its place to the next one; it "
                                  "stays in the history.",
-                                 {{"kmm-upgrade delete", "make room for the next upgrade"}}, {}, run_delete));
+                                 {{"kmm-upgrade delete", "make room for the next upgrade"}}, {}, run_delete)));
     program.verbs.push_back(doctor_verb());
     program.verbs.push_back(adopt_verb());
     program.verbs.push_back(migrate_verb());
@@ -267,7 +306,7 @@ cli::Program program() {
     run.help = "name of a run in the list";
     run.required = false;
     history.positionals = {run};
-    program.verbs.push_back(std::move(history));
+    program.verbs.push_back(about_record(std::move(history)));
     auto report = verb("report", "a run as a page to keep or to mail",
                        "Writes one HTML page: what was asked for, how far it came, each node with its versions and how long each step took, and every "
                        "event. The page stands alone and has no script. Takes no lock, needs no cluster.",
@@ -275,7 +314,7 @@ cli::Program program() {
                         {"kmm-upgrade report 00001-kmm-hello-v1 --html -", "one of the history, on standard output"}},
                        {option("html", "FILE", "the page to write; - for standard output")}, run_report);
     report.positionals = {run};
-    program.verbs.push_back(std::move(report));
+    program.verbs.push_back(about_record(std::move(report)));
     program.planned = {{"start kubernetes", "start module upgrades a kernel module"},
                        {"versions", "kmm-plan show says which version each node has"},
                        {"health", "kmm-upgrade doctor says what is wrong in the cluster"},
