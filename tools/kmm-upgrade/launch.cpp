@@ -343,8 +343,8 @@ Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store
     drive::Recorder recorder(upgrade::replay({{run.created, upgrade::encode(run)}}), journal, session.clock(),
                              told_to_command(progress, run.options.on_event));
     recorder.save();
-    progress.note(fmt::format("{} {}{}: {} -> {} on {} nodes", clock_text(run.created), run.state, run.is_apply() ? " " + run.module() : "",
-                              run.from_text(), run.to_text(), run.nodes.size()));
+    progress.note(fmt::format("{} {}{}: {} -> {} on {} node{}", clock_text(run.created), run.state, run.is_apply() ? " " + run.module() : "",
+                              run.from_text(), run.to_text(), run.nodes.size(), run.nodes.size() == 1 ? "" : "s"));
     const auto plugins = session.make_plugins(run, store);
     drive::Driver driver(plugins ? static_cast<cluster::ClusterStore&>(*plugins) : store, workloads, runner, recorder, session.clock(),
                          [&] { return session.stopped(); });
