@@ -27,6 +27,7 @@ struct Option {
     std::string environment;           ///< variable read when the option is absent, "" for none
     std::string default_text;          ///< shown in help and returned when nothing else is given; "" for none
     bool hidden = false;               ///< left out of --help, still accepted
+    bool required = false;             ///< stands in the usage line; the verb itself says what is missing
 };
 
 struct Positional {

@@ -143,6 +143,8 @@ std::string usage_line(const Program& program, const Verb& verb) {
         const std::string name = positional.name + (positional.repeatable ? "..." : "");
         line.append(positional.required ? " " + name : " [" + name + "]");
     }
+    for (const auto& option : verb.options)
+        if (option.required) line.append(fmt::format(" --{} {}", option.name, option.value_name));
     return line + " [OPTION...]";
 }
 

@@ -384,6 +384,7 @@ cli::Verb preflight_verb() {
     kernel.value_name = "KERNEL";
     kernel.help = "a kernel version as uname -r prints it";
     kernel.repeatable = true;
+    kernel.required = true;
     cli::Option devel;
     devel.name = "kernel-devel";
     devel.value_name = "PATH";

@@ -122,6 +122,7 @@ cli::Verb upgrade_verb() {
     to.name = "to";
     to.value_name = "VERSION";
     to.help = "version to upgrade to: that of the Module";
+    to.required = true;
     cli::Option node;
     node.name = "node";
     node.value_name = "NODE";

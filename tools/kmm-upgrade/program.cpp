@@ -21,6 +21,11 @@ cli::Option option(std::string name, std::string value_name, std::string help) {
     return made;
 }
 
+cli::Option required(cli::Option made) {
+    made.required = true;
+    return made;
+}
+
 /// Options of every verb. Those of the cluster and the runner are taken by verbs that have no use for them as well, so that
 /// one set of options (an alias) fits all; such verbs hide them (without_use).
 std::vector<cli::Option> shared() {
@@ -123,7 +128,7 @@ cli::Verb start_module() {
                      {{"kmm-upgrade start module drivers/kmm-hello --to v2", "upgrade every node the Module selects"},
                       {"kmm-upgrade start module kmm-hello --to v2 --canary 1", "stop after the first node"},
                       {"kmm-upgrade start module kmm-hello --to v2 --dry-run", "print every action, do none"}},
-                     std::vector<cli::Option>{option("to", "VERSION", "version to upgrade to")} + walk_options() +
+                     std::vector<cli::Option>{required(option("to", "VERSION", "version to upgrade to"))} + walk_options() +
                          std::vector<cli::Option>{option("plan", "FILE", "a plan file; refuse if the cluster is no longer as it says"),
                                                   option("manual", "", "record the upgrade and stop; go on with step")},
                      run_start_module);
@@ -283,7 +288,7 @@ cli::Program program() {
     auto skip = verb("skip", "give a failed node up",
                      "The node stays as it is, the rest of the run goes on with resume. The exit code of the run is then 12.",
                      {{"kmm-upgrade skip node-c --reason \"broken card\"", "leave node-c out"}},
-                     {option("reason", "TEXT", "why; it is kept in the history")}, run_skip);
+                     {required(option("reason", "TEXT", "why; it is kept in the history"))}, run_skip);
     skip.positionals = {node_argument("a node that failed")};
     program.verbs.push_back(about_run(std::move(skip)));
     auto retry = verb("retry", "try a failed node again, then go on",
@@ -312,7 +317,7 @@ cli::Program program() {
                        "event. The page stands alone and has no script. Takes no lock, needs no cluster.",
                        {{"kmm-upgrade report --html upgrade.html", "the run in the record, else the last one of the history"},
                         {"kmm-upgrade report 00001-kmm-hello-v1 --html -", "one of the history, on standard output"}},
-                       {option("html", "FILE", "the page to write; - for standard output")}, run_report);
+                       {required(option("html", "FILE", "the page to write; - for standard output"))}, run_report);
     report.positionals = {run};
     program.verbs.push_back(about_record(std::move(report)));
     program.planned = {{"start kubernetes", "start module upgrades a kernel module"},

@@ -88,6 +88,7 @@ cli::Verb verb_pull() {
     out.name = "out";
     out.value_name = "DIR";
     out.help = "empty or absent directory for the files";
+    out.required = true;
     cli::Option kernel;
     kernel.name = "kernel";
     kernel.value_name = "K";

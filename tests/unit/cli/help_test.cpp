@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "cli/parse.hpp"
 #include "cli/text.hpp"
 #include "base/text.hpp"
 #include "unit/cli/sample.hpp"
@@ -29,6 +30,16 @@ TEST_SUITE("cli::unit") {
         }
         CHECK(text.find("secret-knob") == std::string::npos);
         CHECK(text.find("where the record is (environment: KMM_STATE_DIR;\n") != std::string::npos);
+    }
+
+    TEST_CASE("the usage line names the options that a verb does not do without") {
+        Program program = sample::program();
+        Option file;
+        file.name = "file";
+        file.value_name = "FILE";
+        file.required = true;
+        program.verbs.front().options = {file};
+        CHECK(usage_line(program, program.verbs.front()) == "kmm-plan show [NODE...] --file FILE [OPTION...]");
     }
 
     TEST_CASE("help of the program has the whole exit code table") {
