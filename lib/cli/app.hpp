@@ -75,6 +75,10 @@ struct Program {
     std::vector<Verb> verbs;
     std::vector<Example> examples;
     std::vector<Topic> topics;
+    /// Variables that are looked at besides those of options, and what they are for: of the manual page.
+    std::map<std::string, std::string> environment;
+    /// Files and directories of its own, and what is there: of the manual page.
+    std::map<std::string, std::string> files;
     /// Verbs of a later version, and what to do instead: asked for, they are refused as "unsupported", not as unknown.
     std::map<std::string, std::string, std::less<>> planned;
     /// Told of every error that ends the program, before it is printed: those of the command line, too. May be empty; must not throw.

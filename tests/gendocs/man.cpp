@@ -91,13 +91,14 @@ std::string environment_section(const Program& program) {
         {"COLUMNS", "width of the terminal, before what the terminal says."},
         {"XDG_CONFIG_HOME", "where the user's configuration file is looked for; default: ~/.config."},
     };
+    for (const auto& [name, meaning] : program.environment) variables[name] = roff(meaning) + ".";
     for (const Verb* verb : visible_verbs(program)) {
         for (const auto& option : visible_options(*verb)) {
             if (!option.environment.empty()) variables[option.environment] = fmt::format("as \\-\\-{}.", roff(option.name));
         }
     }
     std::string text;
-    for (const auto& [name, meaning] : variables) text.append(fmt::format(".TP\n.B {}\n{}\n", name, meaning));
+    for (const auto& [name, meaning] : variables) text.append(fmt::format(".TP\n.B {}\n{}\n", roff(name), meaning));
     return text;
 }
 
@@ -132,6 +133,7 @@ std::string man_page(const Program& program) {
     page.append("command takes those it has. The second file wins over the first, the environment over both, the\n");
     page.append("command line over all. What stands under the name of a command, as\n");
     page.append(fmt::format(".BR {}: ,\nis for that command alone.\n", roff(program.name)));
+    for (const auto& [path, meaning] : program.files) page.append(fmt::format(".TP\n.I {}\n{}.\n", roff(path), roff(meaning)));
     std::string others;
     for (const std::string other : {"kmm-plan", "kmm-upgrade", "kmm-worker"}) {
         if (other == program.name) continue;

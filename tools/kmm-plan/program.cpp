@@ -27,6 +27,10 @@ cli::Program program() {
         codes.entries.push_back({code.code, std::move(text)});
     }
     result.topics = {std::move(codes)};
+    result.environment = {{"GITHUB_ACTIONS, GITLAB_CI", "which system --ci auto writes for"},
+                          {"GITHUB_OUTPUT, GITHUB_STEP_SUMMARY", "files that --ci github writes to"},
+                          {"REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR", "where credentials for registries are looked for without --authfile"},
+                          {"http_proxy, https_proxy, all_proxy, no_proxy", "proxies, as curl reads them"}};
     result.examples = {
         {"kmm-plan show --cluster ./fleet", "one line per node and module"},
         {"kmm-plan why node-a drivers/kmm-hello --cluster ./fleet", "the facts behind one line"},

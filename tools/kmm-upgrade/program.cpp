@@ -263,7 +263,7 @@ cli::Program program() {
                                  "ended changes nothing and exits 0.",
                                  {{"kmm-upgrade resume", "go on"}}, {}, run_resume)));
     program.verbs.push_back(about_record(verb("show", "the record and what to do next",
-                                 "Reads the record only: takes no lock, writes nothing, needs no cluster.",
+                                 "Reads the record only: takes no lock, writes nothing, needs no cluster. Times are UTC.",
                                  {{"kmm-upgrade show", "the state of the upgrade"},
                                   {"kmm-upgrade show --watch", "keep it on the screen until the upgrade ends"}},
                                  {option("watch", "", "show it until the upgrade ends")}, run_show)));
@@ -325,6 +325,10 @@ cli::Program program() {
                        {"health", "kmm-upgrade doctor says what is wrong in the cluster"},
                        {"guard", "run the command when kmm-upgrade show -o json says upgrade-complete"},
                        {"state", "kmm-upgrade show verifies the record; its last five snapshots are in backup/ of --state-dir"}};
+    program.environment = {{"XDG_STATE_HOME", "of other users than root: the record is kept in kmm-upgrade below it; default: ~/.local/state"},
+                           {"TZ", "time zone of --between without --tz; times that are shown are UTC"},
+                           {"https_proxy, all_proxy, no_proxy", "proxy to an API server that is not on this host"}};
+    program.files = {{"/var/lib/kmm-upgrade, ~/.local/state/kmm-upgrade", "the record of root, and of other users: journal.ndjson, and history/ with those that ended"}};
     return program;
 }
 

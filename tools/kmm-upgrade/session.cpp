@@ -45,7 +45,7 @@ std::string absolute(const std::string& path) {
 }  // namespace
 
 std::vector<cli::Option> state_options() {
-    auto option = make_option("state-dir", "DIR", "where the record is kept");
+    auto option = make_option("state-dir", "DIR", "where the record is kept (default: /var/lib/kmm-upgrade for root, else ~/.local/state/kmm-upgrade)");
     option.environment = "KMM_STATE_DIR";
     return {option};
 }

@@ -18,6 +18,16 @@ cli::Program program() {
                      {"kmm-worker load config.yaml", "load it"},
                      {"kmm-worker status kmm_hello", "what is live"},
                      {"kmm-worker unload config.yaml", "unload it"}};
+    made.environment = {{"REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR", "where credentials for registries are looked for without --authfile"},
+                        {"http_proxy, https_proxy, all_proxy, no_proxy", "proxies, as curl reads them"},
+                        {"KMM_TERMINATION_LOG", "file that gets the result as JSON; default: /dev/termination-log in a Pod, else none"},
+                        {"NODE_NAME", "name of this node in results; default: its host name"},
+                        {"TMPDIR", "where an image is taken apart; default: /run/kmm-worker for root, else /tmp"}};
+    made.files = {{"/etc/kvc/kmods-via-containers.conf, /etc/kvc/NAME.conf", "what run reads"},
+                  {"/run/kmm-worker", "what was loaded, and which in-tree modules gave way, since the node started"},
+                  {"/var/lib/kmm-worker", "the cache, if the directory is there"},
+                  {"/var/run/kmm/pull-secrets", "mounted pull Secrets"},
+                  {"/etc/containers/certs.d, /etc/docker/certs.d", "certificates of single registries"}};
     made.on_error = [](const Error& error) { leave_termination_message(cli::error_node(error)); };
     return made;
 }
