@@ -8,6 +8,7 @@ keep=false
 case "${1:-}" in
   --keep) keep=true ;;
   "") ;;
+  -h | --help) sed -n '3,4s/^# //p' "$0"; exit ;;
   *) sed -n '3,4s/^# //p' "$0" >&2; exit 64 ;;
 esac
 root=$(cd "$(dirname "$0")/.." && pwd)

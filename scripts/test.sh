@@ -3,6 +3,7 @@
 # Installs what is needed on a Debian 12, builds, and runs every test. usage: scripts/test.sh [ctest option...]
 # With CI=true a skipped test is a failure. Everything it makes is in build/ and build-asan/.
 set -euo pipefail
+case "${1:-}" in -h | --help) sed -n '3,4s/^# //p' "$0"; exit ;; esac
 exec </dev/null
 export LC_ALL=C.UTF-8 PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 root=$(cd "$(dirname "$0")/.." && pwd)
