@@ -33,7 +33,10 @@ constexpr const char* k_saved = ".kmm-saved";
 constexpr const char* k_unfinished = ".kmm-new";
 
 /// Whether a file of this name would be taken for one that is kept here beside the firmware.
-bool is_own_name(const std::string& name) { return name == k_manifest || name.ends_with(k_saved) || name.ends_with(k_unfinished); }
+bool is_own_name(const std::string& name) {
+    const std::string_view kept = std::string_view(name).substr(0, name.find_last_not_of("0123456789") + 1);
+    return name == k_manifest || name.ends_with(k_saved) || name.ends_with(k_unfinished) || (kept != name && kept.ends_with(std::string(k_saved) + "."));
+}
 
 /// Where a file below the firmware directory came from.
 enum class Origin { created, replaced, found };
@@ -111,6 +114,18 @@ std::string sum_of_file(const std::string& path) {
     std::error_code error;
     if (!fs::is_regular_file(fs::symlink_status(path, error))) return {};
     return sha256_hex(read_module_bytes(path));
+}
+
+/// Makes the name free under which the file at `target` will be kept. What is there is of an earlier load whose list is gone, so
+/// nobody can tell which of the two is the host's own: it gets a number, unless it has the same bytes.
+void make_room_to_keep(const std::string& target) {
+    const std::string saved = target + k_saved;
+    std::error_code error;
+    if (!fs::exists(fs::symlink_status(saved, error))) return;
+    if (const auto sum = sum_of_file(saved); !sum.empty() && sum == sum_of_file(target)) return;  // whichever is put back
+    int number = 1;
+    while (fs::exists(fs::symlink_status(fmt::format("{}.{}", saved, number), error))) ++number;
+    if (::rename(saved.c_str(), fmt::format("{}.{}", saved, number).c_str()) != 0) throw from_errno(errno, fmt::format("cannot keep {}", base::escape(saved)));
 }
 
 constexpr std::size_t k_firmware_files_max = 20'000;
@@ -215,8 +230,7 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
             std::error_code error;
             const bool exists = fs::exists(fs::symlink_status(target, error));
             manifest[file].origin = !exists ? Origin::created : there == sum ? Origin::found : Origin::replaced;
-            // Of a file that changed after an earlier load, and so was not put back: what is there now is the host's.
-            if (manifest[file].origin == Origin::replaced) (void)::unlink((target + k_saved).c_str());
+            if (manifest[file].origin == Origin::replaced) make_room_to_keep(target);
         } else if (it->second.origin == Origin::found && there != sum) {
             it->second.origin = Origin::replaced;
         }

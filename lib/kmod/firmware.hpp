@@ -31,7 +31,8 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path);
 /// Copies every regular file below `from`, and what a link in it to another of them means, to the same relative path below `to`,
 /// on behalf of `owner` (a module). Directories are created 0755. Which module put which file there is kept in
 /// `to`/.kmm-worker-firmware, written before any file, so that a kill or a reboot leaves no file without an owner. A file that has
-/// these bytes already is left alone; a file of somebody else with other bytes is kept beside as NAME.kmm-saved. Returned in path
+/// these bytes already is left alone; a file of somebody else with other bytes is kept beside as NAME.kmm-saved; where an earlier load's stands under that
+/// name, which no list mentions, that becomes NAME.kmm-saved.1 (or the next free number). Returned in path
 /// order. On an error the owner's files are removed again. Errors: from_errno; io "firmware-manifest" for a damaged list; unsafe
 /// "image-unsafe" for a link that leaves `from` and for names of the files that are kept here, "image-limit" for too many files or levels.
 std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner);

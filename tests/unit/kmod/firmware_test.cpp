@@ -64,6 +64,7 @@ TEST_CASE("firmware is copied, owned and put back as it was") {
         CHECK(kmod::read_raw(to + "/b.bin.kmm-saved") == "old");  // a load that was killed halfway looks the same: nothing is lost
         (void)kmod::install_firmware(from, to, "demo");
         CHECK(kmod::read_raw(to + "/b.bin.kmm-saved") == "changed by somebody");
+        CHECK(kmod::read_raw(to + "/b.bin.kmm-saved.1") == "old");
         CHECK(kmod::remove_firmware(to, "demo").empty());
         CHECK(kmod::read_raw(to + "/b.bin") == "changed by somebody");
         CHECK_FALSE(std::filesystem::exists(to + "/b.bin.kmm-saved"));
@@ -91,6 +92,20 @@ TEST_CASE("firmware is copied, owned and put back as it was") {
         CHECK(std::filesystem::remove(to + "/.kmm-worker-firmware"));
         (void)kmod::install_firmware(from, to, "demo");
         CHECK(kmod::read_raw(to + "/b.bin.kmm-saved") == "old");
+    }
+    SUBCASE("without the list, other bytes lose nothing of what stood before either") {
+        for (const char* bytes : {"newer", "newest", "newest"}) {
+            CHECK(std::filesystem::remove(to + "/.kmm-worker-firmware"));
+            put(from + "/b.bin", bytes);
+            (void)kmod::install_firmware(from, to, "demo");
+        }
+        CHECK(kmod::read_raw(to + "/b.bin") == "newest");
+        CHECK(kmod::read_raw(to + "/b.bin.kmm-saved") == "newer");
+        CHECK(kmod::read_raw(to + "/b.bin.kmm-saved.1") == "old");
+        CHECK(kmod::read_raw(to + "/b.bin.kmm-saved.2") == "bbb");
+        CHECK_FALSE(std::filesystem::exists(to + "/b.bin.kmm-saved.3"));
+        put(from + "/c.bin.kmm-saved.1", "of an image");
+        CHECK_THROWS_AS((void)kmod::install_firmware(from, to, "demo"), Error);
     }
     SUBCASE("another owner with other bytes is told whose they replace") {
         put(from + "/b.bin", "newer");
