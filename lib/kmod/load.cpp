@@ -58,6 +58,7 @@ public:
             undo(error);
             throw;
         }
+        leave_former_directories();
         load_soft_post();
         look_again(taint_before);
         warn_about_parameters();
@@ -167,29 +168,70 @@ private:
         }
     }
 
-    /// Decides where firmware goes and whether the kernel's search path changes; what a killed run had changed counts.
+    /// Decides where firmware goes and whether the kernel's search path changes; what an earlier run had changed, finished or
+    /// killed, is still to be put back.
     void plan_firmware(const std::optional<LoadRecord>& earlier) {
-        if (earlier) record_.firmware_directory = earlier->firmware_directory;
+        if (earlier) {
+            record_.firmware_directory = earlier->firmware_directory;
+            record_.former_firmware_directories = earlier->former_firmware_directories;
+            record_.old_firmware_path = earlier->old_firmware_path;
+            record_.new_firmware_path = earlier->new_firmware_path;
+        }
         if (firmware_.search_path.empty() && firmware_.from.empty()) return;
-        const std::string old = firmware_search_path(machine_.host);
+        path_before_ = firmware_search_path(machine_.host);
         firmware_target_ = firmware_directory(machine_.host, firmware_.search_path);
         check_firmware_path(firmware_target_);
-        if (!firmware_.from.empty()) record_.firmware_directory = firmware_target_;
-        if (firmware_.search_path.empty()) return;
-        const bool done = earlier && earlier->old_firmware_path && earlier->new_firmware_path == firmware_target_;
-        if (done || old != firmware_target_) {
-            record_.old_firmware_path = done ? earlier->old_firmware_path : old;
-            record_.new_firmware_path = firmware_target_;
+        if (!firmware_.from.empty()) {
+            auto& former = record_.former_firmware_directories;
+            if (!record_.firmware_directory.empty()) former.push_back(record_.firmware_directory);
+            std::erase(former, firmware_target_);
+            record_.firmware_directory = firmware_target_;
+        }
+        if (firmware_.search_path.empty() || (record_.old_firmware_path && record_.new_firmware_path == firmware_target_)) return;
+        const bool ours = record_.old_firmware_path && record_.new_firmware_path == path_before_;
+        if (earlier && !ours) give_up_search_path(machine_.host, *earlier);  // to whoever set another one since
+        if (path_before_ == firmware_target_) {
+            record_.old_firmware_path.reset();
+            record_.new_firmware_path.reset();
+            return;
+        }
+        if (!ours) record_.old_firmware_path = path_before_;
+        record_.new_firmware_path = firmware_target_;
+    }
+
+    /// The files first: where they cannot be written, a live module keeps the path to those that it has.
+    void install_firmware() {
+        if (!firmware_.from.empty()) {
+            for (const auto& file : kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_)) {
+                if (file.others.empty()) continue;
+                report_.warnings.push_back(fmt::format("firmware-replaced: {} was brought with other bytes by {}, which may ask for it again", base::escape(file.path), base::join(file.others, ", ")));
+            }
+        }
+        if (!firmware_.search_path.empty() && record_.new_firmware_path) (void)set_firmware_search_path(machine_.host, firmware_target_);
+    }
+
+    /// The module has its firmware where it is wanted now; what is left where an earlier load put it goes.
+    void leave_former_directories() {
+        if (record_.former_firmware_directories.empty()) return;
+        try {
+            for (const auto& directory : record_.former_firmware_directories) {
+                for (const auto& path : remove_firmware(here_of(machine_.host, directory), main_)) report_.warnings.push_back(fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
+            }
+            record_.former_firmware_directories.clear();
+            write_record(machine_.host, record_);
+        } catch (const Error& error) {
+            report_.warnings.push_back(fmt::format("firmware-kept: {}", error.message()));  // the unload tries again
         }
     }
 
-    void install_firmware() {
-        if (record_.new_firmware_path) (void)set_firmware_search_path(machine_.host, firmware_target_);
-        if (firmware_.from.empty()) return;
-        for (const auto& file : kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_)) {
-            if (file.others.empty()) continue;
-            report_.warnings.push_back(fmt::format("firmware-replaced: {} was brought with other bytes by {}, which may ask for it again", base::escape(file.path), base::join(file.others, ", ")));
-        }
+    /// After a failed load of a module that is live: its firmware and the path to it are again as the run before left them.
+    void go_back_to_earlier() {
+        if (firmware_target_.empty()) return;
+        if (!firmware_.search_path.empty() && firmware_search_path(machine_.host) == firmware_target_) (void)set_firmware_search_path(machine_.host, path_before_);
+        if (record_.firmware_directory != earlier_->firmware_directory) (void)remove_firmware(here_of(machine_.host, record_.firmware_directory), main_);
+        LoadRecord as_before = *earlier_;
+        as_before.removed_in_tree = record_.removed_in_tree;
+        write_record(machine_.host, as_before);
     }
 
     /// Everything that will be changed is recorded before the first change, so that a kill leaves nothing unknown.
@@ -313,8 +355,9 @@ private:
             return;
         }
         if (!missing.empty()) error.detail("in-tree-removed", base::join(missing, ", "));
-        if (was_live && earlier_) return;
         try {
+            if (was_live && earlier_) return go_back_to_earlier();
+            for (const auto& directory : record_.former_firmware_directories) (void)remove_firmware(here_of(machine_.host, directory), main_);
             give_up_search_path(machine_.host, record_);
             if (!record_.firmware_directory.empty()) (void)remove_firmware(here_of(machine_.host, record_.firmware_directory), main_);
         } catch (const Error& second) {
@@ -392,6 +435,7 @@ private:
     std::optional<LoadRecord> earlier_;     // of a run before this one
     LoadRecord record_;
     std::string firmware_target_;       // where firmware goes, "" for none
+    std::string path_before_;           // the kernel's search path when this call began
     Report report_;
 };
 

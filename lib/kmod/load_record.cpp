@@ -31,6 +31,7 @@ std::string text_of(const LoadRecord& record) {
     for (const auto& name : record.removed_in_tree) text += fmt::format("removed-in-tree {}\n", name);
     if (record.old_firmware_path) text += fmt::format("old-firmware-path {}\n", *record.old_firmware_path);
     if (record.new_firmware_path) text += fmt::format("new-firmware-path {}\n", *record.new_firmware_path);
+    for (const auto& directory : record.former_firmware_directories) text += fmt::format("former-firmware-directory {}\n", directory);
     if (!record.firmware_directory.empty()) text += fmt::format("firmware-directory {}\n", record.firmware_directory);
     return text;
 }
@@ -52,6 +53,7 @@ std::optional<LoadRecord> read_record(const HostPaths& host, const std::string& 
         if (key == "removed-in-tree" && is_module_name(value)) record.removed_in_tree.push_back(value);
         if (key == "old-firmware-path") record.old_firmware_path = value;
         if (key == "new-firmware-path") record.new_firmware_path = value;
+        if (key == "former-firmware-directory") record.former_firmware_directories.push_back(value);
         if (key == "state") record.unloaded = value == "unloaded";
         if (key == "firmware-directory") record.firmware_directory = value;
     }

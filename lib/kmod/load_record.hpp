@@ -18,6 +18,7 @@ struct LoadRecord {
     std::vector<std::string> removed_in_tree;   ///< in-tree modules that were unloaded for it
     std::optional<std::string> old_firmware_path, new_firmware_path;  ///< set if the search path was changed
     std::string firmware_directory;  ///< where its firmware is, see install_firmware; "" for none
+    std::vector<std::string> former_firmware_directories{};  ///< where firmware of it is still, as it was loaded again with another path
     bool unloaded = false;           ///< the module is gone, only `removed_in_tree` still counts
 };
 

@@ -36,11 +36,11 @@ std::vector<std::string> used_by(const HostPaths& host, const std::string& name)
     return result;
 }
 
-/// Gives up the firmware of `main` in `directory`, then the search path that was set for it.
-void restore_firmware(const HostPaths& host, const std::string& main, const std::optional<LoadRecord>& record, const std::string& directory,
+/// Gives up the firmware of `main` in `directories`, then the search path that was set for it.
+void restore_firmware(const HostPaths& host, const std::string& main, const std::optional<LoadRecord>& record, const std::vector<std::string>& directories,
                       std::vector<std::string>& warnings) {
     try {
-        if (!directory.empty()) {
+        for (const auto& directory : directories) {
             for (const auto& path : remove_firmware(here_of(host, directory), main)) warnings.push_back(fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
         }
     } catch (const Error& error) {
@@ -216,7 +216,9 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
         if (!live || live->state != "live" || !live->holders.empty() || live->refcount.value_or(1) != 0) continue;
         if (unload_dependency(machine, name, report.warnings)) report.modules.push_back(report_of(name, Action::unloaded, live));
     }
-    const std::string firmware = ours ? record->firmware_directory : wish.firmware_directory;
+    std::vector<std::string> firmware = ours ? record->former_firmware_directories : std::vector<std::string>{};
+    firmware.push_back(ours ? record->firmware_directory : wish.firmware_directory);
+    std::erase(firmware, "");
     restore_firmware(machine.host, main, record, firmware, report.warnings);
     if (record) settle_in_tree(wish, main, *record, machine, report);
     report.modules.push_back(std::move(main_report));

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A module that is loaded a second time, with its firmware somewhere else: everything is put back at unload all the same.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "kmod/load_record.hpp"
+#include "kmod/procedure.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+/// An image with the module `demo` and its firmware, which goes to /first, then somewhere else.
+struct FirmwareRig {
+    FakeHost host;
+    FakeClock clock;
+    FakeKernel kernel{host};
+    sys::TempDir out{"kmm-image-"};
+    kmod::ModuleIndex index;
+    std::string image_firmware = out.path() + "/fw", first = out.path() + "/first", second = out.path() + "/second";
+
+    FirmwareRig() {
+        put(out.path() + "/opt/demo.ko", make_ko(KoSpec{}));
+        put(image_firmware + "/demo.bin", "firmware");
+        index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
+        set_path("/of-the-admin");
+    }
+    void set_path(const std::string& path) const { put(host.paths.sys + "/module/firmware_class/parameters/path", path); }
+    [[nodiscard]] std::string path() const { return kmod::firmware_search_path(host.paths); }
+    kmod::Report load(const std::string& from, const std::string& search_path) {
+        const kmod::LoadWish wish{"demo", {}, {}, {}};
+        const auto checked = kmod::preflight(index, wish, host.paths);
+        return kmod::load_modules(index, checked, wish, {from, search_path}, {host.paths, kernel, clock, {}});
+    }
+    kmod::Report unload() { return kmod::unload_modules({{"demo"}}, {host.paths, kernel, clock, {}}); }
+    [[nodiscard]] static bool has_firmware(const std::string& directory) { return std::filesystem::exists(directory + "/demo.bin"); }
+};
+
+}  // namespace
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("a second load that names another firmware path, or none, loses nothing that is to be put back") {
+    FirmwareRig rig;
+    (void)rig.load(rig.image_firmware, rig.first);
+    CHECK(rig.path() == rig.first);
+    CHECK(rig.has_firmware(rig.first));
+
+    SUBCASE("another path: the files move, and the path of before the first load comes back") {
+        CHECK(rig.load(rig.image_firmware, rig.second).warnings.empty());
+        CHECK(rig.path() == rig.second);
+        CHECK(rig.has_firmware(rig.second));
+        CHECK_FALSE(rig.has_firmware(rig.first));
+        (void)rig.unload();
+        CHECK(rig.path() == "/of-the-admin");
+        CHECK_FALSE(rig.has_firmware(rig.second));
+    }
+    SUBCASE("another path, and killed before the files had moved") {
+        auto record = *kmod::read_record(rig.host.paths, "demo");
+        record.former_firmware_directories = {rig.first};
+        record.firmware_directory = rig.second;
+        kmod::write_record(rig.host.paths, record);
+        (void)rig.unload();
+        CHECK(rig.path() == "/of-the-admin");
+        CHECK_FALSE(rig.has_firmware(rig.first));
+        CHECK_FALSE(kmod::read_record(rig.host.paths, "demo").has_value());
+    }
+    SUBCASE("no path: it stays as the first load set it") {
+        (void)rig.load(rig.image_firmware, "");
+        CHECK(rig.path() == rig.first);
+        (void)rig.load("", "");
+        CHECK(rig.path() == rig.first);
+        (void)rig.unload();
+        CHECK(rig.path() == "/of-the-admin");
+        CHECK_FALSE(rig.has_firmware(rig.first));
+    }
+    SUBCASE("a path that somebody else set meanwhile is theirs, whatever we set before") {
+        rig.set_path(rig.second);
+        (void)rig.load(rig.image_firmware, rig.second);
+        (void)rig.unload();
+        CHECK(rig.path() == rig.second);
+        CHECK_FALSE(rig.has_firmware(rig.second));
+        CHECK_FALSE(rig.has_firmware(rig.first));
+    }
+    SUBCASE("another path, after somebody else had set theirs: theirs comes back") {
+        rig.set_path("/theirs");
+        (void)rig.load(rig.image_firmware, rig.second);
+        (void)rig.unload();
+        CHECK(rig.path() == "/theirs");
+    }
+    SUBCASE("a place that cannot be written: the live module keeps its firmware and the path to it") {
+        put(rig.out.path() + "/file", "no directory");
+        CHECK_THROWS_AS((void)rig.load(rig.image_firmware, rig.out.path() + "/file/below"), Error);
+        CHECK(rig.path() == rig.first);
+        CHECK(rig.has_firmware(rig.first));
+        (void)rig.unload();
+        CHECK(rig.path() == "/of-the-admin");
+        CHECK_FALSE(rig.has_firmware(rig.first));
+    }
+}
+
+}  // TEST_SUITE
