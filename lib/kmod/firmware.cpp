@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -83,7 +84,7 @@ Manifest read_manifest(const std::string& directory) {
 void write_manifest(const std::string& directory, const Manifest& manifest) {
     const std::string path = directory + "/" + k_manifest;
     if (manifest.empty()) {
-        (void)::unlink(path.c_str());
+        if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw from_errno(errno, fmt::format("cannot remove {}", base::escape(path)));
         return;
     }
     std::string text;
@@ -255,7 +256,11 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
             place_firmware(read_module_bytes(sources.at(relative)), file.path);
         }
     } catch (...) {
-        (void)remove_firmware(to, owner);
+        try {
+            (void)remove_firmware(to, owner);
+        } catch (const Error&) {
+            // what led here is what the user must see
+        }
         throw;
     }
     return files;
@@ -267,6 +272,7 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
     (void)sys::remove_temp_files(to);
     Manifest manifest = read_manifest(to);
     std::vector<std::string> left;
+    std::optional<Error> failed;
     bool changed = false;
     for (auto it = manifest.begin(); it != manifest.end();) {
         Owned& owned = it->second;
@@ -284,6 +290,7 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
         (void)::unlink((path + k_unfinished).c_str());
         const std::string there = sum_of_file(path);
         std::error_code error;
+        int fault = 0;
         if (owned.origin == Origin::found || (there.empty() && owned.origin == Origin::created)) {
             // nothing of ours is there
         } else if (!there.empty() && there != owned.sha256) {
@@ -293,13 +300,20 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
                 left.push_back(path);  // and what was there before us stays beside it: a kill in the middle of a load looks the same
             }
         } else if (owned.origin == Origin::replaced) {
-            if (fs::exists(fs::symlink_status(saved, error)) && ::rename(saved.c_str(), path.c_str()) != 0) left.push_back(path);
+            if (fs::exists(fs::symlink_status(saved, error)) && ::rename(saved.c_str(), path.c_str()) != 0) fault = errno;
         } else if (::unlink(path.c_str()) != 0) {
-            left.push_back(path);
+            fault = errno;
+        }
+        if (fault != 0) {  // it is still ours, and the others go all the same
+            if (!failed) failed = from_errno(fault, fmt::format("cannot remove {}", base::escape(path)));
+            owned.owners.insert(owner);
+            ++it;
+            continue;
         }
         it = manifest.erase(it);
     }
     if (changed) write_manifest(to, manifest);
+    if (failed) throw std::move(*failed);
     return left;
 }
 

@@ -39,7 +39,7 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
 /// Gives up the owner's files below `to`: one that no other module owns is removed, or what was there before is put back,
 /// unless its bytes have changed: then somebody has put a newer one there, which stays. Files that were there anyway stay. Returns
 /// the paths that were left because they changed.
-/// No list means nothing to do. Errors as above.
+/// No list means nothing to do. Errors as above; a file that cannot be removed stays the owner's, and the others go first.
 std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner);
 
 }  // namespace kmm::kmod

@@ -69,6 +69,21 @@ TEST_CASE("firmware is copied, owned and put back as it was") {
         CHECK(kmod::read_raw(to + "/b.bin") == "changed by somebody");
         CHECK_FALSE(std::filesystem::exists(to + "/b.bin.kmm-saved"));
     }
+    SUBCASE("what cannot be removed is told as that, stays listed, and goes the next time") {
+        std::filesystem::remove(to + "/b.bin");
+        std::filesystem::create_directory(to + "/b.bin");
+        try {
+            (void)kmod::remove_firmware(to, "demo");
+            FAIL("no error");
+        } catch (const Error& error) {
+            CHECK(error.message().starts_with("cannot remove " + to + "/b.bin: "));
+        }
+        CHECK_FALSE(std::filesystem::exists(to + "/vendor/a.bin"));
+        std::filesystem::remove(to + "/b.bin");
+        CHECK(kmod::remove_firmware(to, "demo").empty());
+        CHECK(kmod::read_raw(to + "/b.bin") == "old");
+        CHECK_FALSE(std::filesystem::exists(to + "/.kmm-worker-firmware"));
+    }
     SUBCASE("an image does not write the list, nor what is kept beside it") {
         for (const char* name : {"/.kmm-worker-firmware", "/vendor/.kmm-worker-firmware", "/b.bin.kmm-saved", "/vendor/a.bin.kmm-new"}) {
             CAPTURE(name);
