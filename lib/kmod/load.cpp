@@ -348,7 +348,10 @@ private:
         std::vector<std::string> missing;
         try {
             for (auto it = removed.rbegin(); it != removed.rend(); ++it) {
-                if (!load_from_host(machine_, *it, report_.warnings)) missing.push_back(*it);
+                const auto fault = load_from_host(machine_, *it, report_.warnings);
+                if (!fault) continue;
+                missing.push_back(*it);
+                report_.warnings.push_back("not-restored: " + *fault);
             }
         } catch (const Error& second) {
             error.detail("undo", second.message());
@@ -379,10 +382,9 @@ private:
         for (const auto& name : checked_.order.soft_post) {
             if (live_module(machine_.host, name)) continue;
             const auto start = machine_.clock.monotonic();
-            std::vector<std::string> why;
-            if (!load_from_host(machine_, name, why)) {
-                const std::string& reason = why.back();
-                report_.warnings.push_back("soft-dependency-missing: " + reason.substr(reason.find(": ") + 2));
+            std::vector<std::string> unheeded;  // a wish is no reason to warn of what else is told of it
+            if (const auto fault = load_from_host(machine_, name, unheeded)) {
+                report_.warnings.push_back("soft-dependency-missing: " + *fault);
                 continue;
             }
             ModuleReport entry;

@@ -34,11 +34,17 @@ struct ModuleReport {
     std::map<std::string, std::string> parameters;
 };
 
+/// An in-tree module that did not come back, and why.
+struct NotRestored {
+    std::string name;
+    std::string reason;
+};
+
 struct Report {
     std::vector<ModuleReport> modules;  ///< in the order of the actions; the main module is last
     std::vector<std::string> warnings;
     std::string new_taint;  ///< letters the kernel got during this run, e.g. "OE"
-    std::vector<std::string> not_restored;  ///< in-tree modules that were to come back and did not; `warnings` say why
+    std::vector<NotRestored> not_restored;  ///< in-tree modules that were to come back and did not; `warnings` say it, too
 };
 
 /// Times of a load or unload.

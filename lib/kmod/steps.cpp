@@ -246,13 +246,10 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
     return action;
 }
 
-bool load_from_host(const Machine& machine, const std::string& name, std::vector<std::string>& warnings) {
+std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, std::vector<std::string>& warnings) {
     try {
         const auto need = find_host_module(host_module_directory(machine.host, node_facts(machine.host).kernel), name);
-        if (!need) {
-            warnings.push_back(fmt::format("not-restored: module {} is not in the host's tree", name));
-            return false;
-        }
+        if (!need) return fmt::format("module {} is not in the host's tree", name);
         const ModprobeConfig config = read_modprobe_config(machine.host);
         for (const auto& module : need->modules) {
             if (live_module(machine.host, module.name)) continue;
@@ -260,11 +257,10 @@ bool load_from_host(const Machine& machine, const std::string& name, std::vector
             const ModuleFile file = parse_module(bytes, module.path);
             (void)load_one(machine, {file, bytes, effective_parameters(config, module.name, {})}, warnings);
         }
-        return true;
+        return std::nullopt;
     } catch (const Error& error) {
         if (error.exit() == Exit::hung || error.exit() == Exit::unhealthy) throw;
-        warnings.push_back(fmt::format("not-restored: {}", error.message()));
-        return false;
+        return error.message();
     }
 }
 

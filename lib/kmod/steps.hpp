@@ -41,8 +41,8 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
 /// Returns loaded, or already_loaded when somebody else loaded the same build meanwhile.
 [[nodiscard]] Action load_one(const Machine& machine, const Candidate& candidate, std::vector<std::string>& warnings);
 
-/// Loads `name` and what it needs from the host's own tree, with the host's options. False if that does not work; the
-/// reason is a warning, the last one. Errors: hung (15), unhealthy (17).
-bool load_from_host(const Machine& machine, const std::string& name, std::vector<std::string>& warnings);
+/// Loads `name` and what it needs from the host's own tree, with the host's options. Returns why that does not work, nullopt if
+/// it does. Errors: hung (15), unhealthy (17).
+[[nodiscard]] std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, std::vector<std::string>& warnings);
 
 }  // namespace kmm::kmod

@@ -284,13 +284,12 @@ kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
 }
 
 /// Whoever asks for in-tree modules must not take the unload alone for success.
-void require_restored(const std::vector<std::string>& missing, const std::string& module, const WorkerResult& result) {
+void require_restored(const std::vector<kmod::NotRestored>& missing, const std::string& module, const WorkerResult& result) {
     if (missing.empty()) return;
-    constexpr std::string_view prefix = "not-restored: ";
-    Error error(Exit::partial, "not-restored", fmt::format("module {} is {}, but {} did not come back", module, result.outcome, base::join(missing, ", ")));
-    for (const auto& warning : result.warnings) {
-        if (warning.starts_with(prefix)) error.detail("reason", warning.substr(prefix.size()));
-    }
+    std::vector<std::string> names;
+    for (const auto& each : missing) names.push_back(each.name);
+    Error error(Exit::partial, "not-restored", fmt::format("module {} is {}, but {} did not come back", module, result.outcome, base::join(names, ", ")));
+    for (const auto& each : missing) error.detail("reason", each.reason);
     throw std::move(error).hint("the same command again tries once more, as does modprobe");
 }
 
@@ -318,7 +317,7 @@ WorkerResult unload_job(const Job& job, const cli::Args& args) {
     result.durations_ms["unload"] = since(clock, start);
     result.outcome = outcome_of(report);
     result.forced = wish.force.any();
-    const std::vector<std::string> missing = std::move(report.not_restored);
+    const std::vector<kmod::NotRestored> missing = std::move(report.not_restored);
     take(result, std::move(report));
     require_restored(missing, wish.names.front(), result);
     require_first_time(job.unload.first_time, result.outcome, wish.names.front());
