@@ -21,6 +21,8 @@ constexpr std::array k_live_texts{
     CodeText{"cordon-foreign", "finding", "a node is cordoned, and not by kmm-upgrade", "", "ask who did it"},
     CodeText{"cordon-left", "finding", "a kmm-upgrade has cordoned a node, and is not at work any more", "The annotation "
              "kmmtools.dev/cordoned-by says which run it was; it may have a record on another host.", "resume that run, or uncordon the node"},
+    CodeText{"daemonset-twice", "finding", "a Module has DaemonSets from before and after KMM renamed its label", "KMM after v2.6.0 leaves alone what earlier "
+             "ones have made.", "delete the older one, or kmm-upgrade doctor --fix"},
     CodeText{"deletion-stuck", "finding", "an object is being deleted, and nobody takes its finalizers away", "KMM's operator does it while it "
              "runs.", "the hint has the command"},
     CodeText{"dry-run-forbidden", "finding", "the API server does not let us ask what would change", "diff compares what it has read instead; "
@@ -35,6 +37,8 @@ constexpr std::array k_live_texts{
     CodeText{"kubeconfig-not-found", "error", "there is no such kubeconfig", "", "correct --kubeconfig or KUBECONFIG"},
     CodeText{"label-left", "finding", "nodes have labels of a Module that is gone", "They would count again for a new Module of that name.",
              "remove the label"},
+    CodeText{"lease-left", "finding", "a Lease of kmm-upgrade that nobody renews", "Who held it was killed; the next one waits until its time is over.",
+             "make sure that the holder is gone, then --break-lock, or kmm-upgrade doctor --fix"},
     CodeText{"network-timeout", "error", "the time of --timeout was over before the API server had answered", "", "give more time, or less to read"},
     CodeText{"no-users", "error", "nothing tells who uses the module", "--evict-users wants a device plugin or a DRA driver in the Module.",
              "name resources with --resource, or use --drain"},
@@ -45,6 +49,7 @@ constexpr std::array k_live_texts{
     CodeText{"rejected", "error, finding", "the API server refused an object", "The message is the server's.", "correct the object"},
     CodeText{"resources-unknown", "error", "which resources a device plugin offers is written in no object", "",
              "name them: --resource example.com/device"},
+    CodeText{"run-open", "finding", "an upgrade is recorded that has not ended, and nobody is at work on it", "", "kmm-upgrade resume, or kmm-upgrade abort"},
     CodeText{"several-sources", "error", "a directory and an API server are both named", "", "give one of --cluster and --kubeconfig"},
     CodeText{"unauthorized", "error", "the API server does not accept the token or certificate", "A token file was read again, and a login program "
              "run again, before.", "log in again"},
