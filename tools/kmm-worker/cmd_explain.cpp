@@ -66,6 +66,13 @@ void explain_errno(int number, const kmod::HostPaths& host, cli::Context& contex
     print(rows, std::move(made), context);
 }
 
+/// With the exit code, which a warning does not have.
+value::Node document(const CodeRow& row) {
+    value::Node made = document(std::string(row.code), std::string(row.meaning), std::string(row.hint));
+    if (row.exit) made.set("exit", static_cast<int>(*row.exit));
+    return made;
+}
+
 std::string exit_text(const CodeRow& row) {
     return row.exit ? fmt::format("{} ({})", static_cast<int>(*row.exit), exit_name(*row.exit)) : "none, a warning";
 }
@@ -74,7 +81,7 @@ void list_codes(std::span<const CodeRow> all, cli::Context& context) {
     value::Node list = value::Node::sequence();
     std::vector<std::vector<std::string>> lines;
     for (const auto& row : all) {
-        value::Node item = document(std::string(row.code), std::string(row.meaning), std::string(row.hint));
+        value::Node item = document(row);
         item.erase("apiVersion");
         item.erase("kind");
         list.push_back(std::move(item));
@@ -111,7 +118,7 @@ Exit run_explain(const cli::Args& args, cli::Context& context) {
         throw error.hint(near ? fmt::format("did you mean {}?", *near) : "kmm-worker explain lists all codes");
     }
     print({{"code", word}, {"exit code", exit_text(*row)}, {"meaning", std::string(row->meaning)}, {"hint", std::string(row->hint)}},
-          document(word, std::string(row->meaning), std::string(row->hint)), context);
+          document(*row), context);
     return Exit::ok;
 }
 
