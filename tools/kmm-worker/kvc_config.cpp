@@ -75,6 +75,18 @@ std::string assigned_value(std::string_view text, const std::string& file, std::
     return value;
 }
 
+/// A value becomes an argument of the container runtime, which must take it neither for an option nor for its standard input.
+void check_value(const std::string& key, const std::string& value, const Position& place) {
+    const auto refuse = [&](const std::string& expected) {
+        throw Error(Exit::data, "bad-value", fmt::format("{}: expected {}, found '{}'", key, expected, base::escape(value))).at(place);
+    };
+    if (std::any_of(value.begin(), value.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) refuse("a value without control characters");
+    if (value.starts_with('-')) refuse("a value that does not begin with '-'");
+    if (key != "KMOD_SOFTWARE_VERSION") return;
+    const bool part_of_name = value.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+~-") == std::string::npos;
+    if (!part_of_name) refuse("letters, digits, '.', '_', '+', '~' or '-', as it is a part of the image's name");
+}
+
 void read_kvc_file(const std::string& path, KvcConfig& config) {
     const std::string text = sys::read_file(path, k_kvc_bytes);
     std::size_t number = 0;
@@ -93,6 +105,7 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
         const std::string value = assigned_value(line.substr(equals + 1), path, number, column + equals + 1);
         const auto row = std::find_if(std::begin(k_kvc_keys), std::end(k_kvc_keys), [&](const KvcKey& known) { return known.key == key; });
         if (row != std::end(k_kvc_keys)) {
+            check_value(key, value, Position{path, number, column});
             config.*row->field = value;
         } else if (key == "KMOD_NAMES") {
             config.modules.clear();
