@@ -169,6 +169,12 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
         if (busy != order.end()) {
             return keep_all(order, main, fmt::format("kept: {}; nothing was changed, as the policy if-idle says", busy_error(machine, *busy).message()), machine.host);
         }
+        for (const auto& name : order) {
+            const auto up = interfaces_up(machine.host, name);
+            if (up.empty()) continue;
+            return keep_all(order, main, fmt::format("kept: module {} drives a network interface that is up: {}; nothing was changed, as the policy if-idle says", name,
+                                                        base::escape(base::join(up, ", "))), machine.host);
+        }
     }
     const auto record = read_record(machine.host, main);
     std::vector<std::string> candidates;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmod/users.hpp"
 
+#include <net/if.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -129,10 +132,10 @@ void add_mounts(const HostPaths& host, const std::string& module, std::vector<st
     }
 }
 
-void add_interfaces(const HostPaths& host, const std::string& module, std::vector<std::string>& users) {
-    for (const auto& name : names_below(host.sys + "/class/net")) {
-        if (driving_module(fs::path(host.sys) / "class/net" / name) == module) users.push_back(fmt::format("network interface {}", base::escape(name)));
-    }
+std::vector<std::string> interfaces_of(const HostPaths& host, const std::string& module) {
+    std::vector<std::string> names = names_below(host.sys + "/class/net");
+    std::erase_if(names, [&](const std::string& name) { return driving_module(fs::path(host.sys) / "class/net" / name) != module; });
+    return names;
 }
 
 }  // namespace
@@ -142,9 +145,20 @@ std::vector<std::string> module_users(const HostPaths& host, const std::string& 
     const std::string name = normalise_name(module);
     add_open_devices(host, name, users);
     add_mounts(host, name, users);
-    add_interfaces(host, name, users);
+    for (const auto& interface : interfaces_of(host, name)) users.push_back(fmt::format("network interface {}", base::escape(interface)));
     if (users.size() > k_users_max) users.resize(k_users_max);
     return users;
+}
+
+std::vector<std::string> interfaces_up(const HostPaths& host, const std::string& module) {
+    std::vector<std::string> names = interfaces_of(host, normalise_name(module));
+    std::erase_if(names, [&](const std::string& name) {
+        const std::string text = read_text(host.sys + "/class/net/" + name + "/flags").value_or("");  // "0x1003"
+        unsigned flags = 0;
+        const bool known = text.starts_with("0x") && std::from_chars(text.data() + 2, text.data() + text.size(), flags, 16).ec == std::errc{};
+        return known && (flags & IFF_UP) == 0;
+    });
+    return names;
 }
 
 }  // namespace kmm::kmod

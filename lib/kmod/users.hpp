@@ -13,5 +13,8 @@ namespace kmm::kmod {
 /// In the order processes, mounts, interfaces; at most 20. What cannot be read (other users' processes) is left out, so
 /// an empty answer proves nothing.
 [[nodiscard]] std::vector<std::string> module_users(const HostPaths& host, const std::string& module);
+/// The network interfaces that the module drives and that are up, or may be: whose flags cannot be read. They hold no reference: the
+/// kernel unloads their module all the same.
+[[nodiscard]] std::vector<std::string> interfaces_up(const HostPaths& host, const std::string& module);
 
 }  // namespace kmm::kmod

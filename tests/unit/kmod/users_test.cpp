@@ -30,6 +30,17 @@ TEST_CASE("processes, mounts and interfaces that use a module") {
     CHECK(kmod::module_users(host.paths, "nobody").empty());
 }
 
+TEST_CASE("interfaces that are up") {
+    FakeHost host;
+    for (const char* name : {"eth5", "eth6", "eth7"}) link_to("../../../../module/my_demo", host.paths.sys + "/class/net/" + name + "/device/driver/module");
+    link_to("../../../../module/another", host.paths.sys + "/class/net/eth8/device/driver/module");
+    put(host.paths.sys + "/class/net/eth5/flags", "0x1003\n");
+    put(host.paths.sys + "/class/net/eth6/flags", "0x1002\n");
+    put(host.paths.sys + "/class/net/eth8/flags", "0x1003\n");
+    CHECK(kmod::interfaces_up(host.paths, "my-demo") == std::vector<std::string>{"eth5", "eth7"});  // nobody knows of eth7
+    CHECK(kmod::interfaces_up(host.paths, "nobody").empty());
+}
+
 TEST_CASE("devices by their driver") {
     FakeHost host;
     link_to("../../../module/demo", host.paths.sys + "/dev/char/1:3/device/driver/module");
