@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "kmod/modprobe_config.hpp"
 #include "kmod/steps.hpp"
+#include "kmod/users.hpp"
 
 namespace kmm::kmod {
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the codes in the sources of kmm-plan with those that `kmm-plan explain` knows, both ways.
+"""Compares the codes in the sources of kmm-plan, and of what kmm-upgrade finds, with those that `kmm-plan explain` knows, both ways.
 
 Usage: run_codes.py BIN_DIR SOURCE_DIR
 """
@@ -14,6 +14,8 @@ import sys
 LITERAL = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
 # Codes without a dash are seen only where a code stands for sure.
 SURE = re.compile(r'Error\(Exit::\w+,\s*"([a-z0-9-]+)"|\.code = "([a-z0-9-]+)"|Reason\{"([a-z0-9-]+)"')
+# What `kmm-upgrade doctor` finds is explained by kmm-plan, too.
+FOUND = re.compile(r'warning\("([a-z0-9-]+)"')
 # Words with a dash that are no codes and no options: labels, values of options, programs.
 OTHER = set("""
 kmm-plan kmm-upgrade kmm-worker worker-pods version-module version-worker-pod version-schedule-pod version-device-plugin
@@ -45,7 +47,10 @@ def main():
                 faults.append(f"{path.relative_to(source)}: \"{word}\" is not in lib/plan/codes*.cpp or reasons.cpp "
                               "(if it is no code: tests/golden/not_codes.txt)")
 
-    everywhere = [path for path in sorted((source / "lib").rglob("*.cpp")) + own if not path.name.startswith("codes")]
+    upgrade = sorted((source / "tools/kmm-upgrade").glob("*.cpp"))
+    faults += [f"{path.relative_to(source)}: \"{word}\" is not in lib/plan/codes*.cpp" for word, path in codes_in(upgrade, FOUND).items()
+               if word not in known]
+    everywhere = [path for path in sorted((source / "lib").rglob("*.cpp")) + own + upgrade if not path.name.startswith("codes")]
     used = set()
     for path in everywhere:
         text = path.read_text()
