@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmod/users.hpp"
 
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -18,6 +23,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "sys/fd.hpp"
 
 namespace kmm::kmod {
 
@@ -132,9 +138,34 @@ void add_mounts(const HostPaths& host, const std::string& module, std::vector<st
     }
 }
 
+/// What the kernel names the driver of an interface of this machine; of a virtual one, its kind. "" if it says none.
+std::string driver_by_ethtool(const std::string& interface) {
+    const sys::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ethtool_drvinfo information{};
+    information.cmd = ETHTOOL_GDRVINFO;
+    ifreq request{};
+    if (!socket || interface.size() >= sizeof request.ifr_name) return {};
+    std::memcpy(request.ifr_name, interface.data(), interface.size());
+    request.ifr_data = reinterpret_cast<char*>(&information);
+    if (::ioctl(socket.get(), SIOCETHTOOL, &request) != 0) return {};
+    return {information.driver, ::strnlen(information.driver, sizeof information.driver)};
+}
+
+/// The module of a virtual interface, which no driver serves: the module of a kind ("wireguard", "dummy") has its name. "" if unknown.
+std::string module_of_kind(const HostPaths& host, const std::string& interface) {
+    const std::string event = read_text(host.sys + "/class/net/" + interface + "/uevent").value_or("");
+    for (const auto line : base::split(event, '\n')) {
+        if (line.starts_with("DEVTYPE=")) return normalise_name(line.substr(line.find('=') + 1));
+    }
+    return host.sys == HostPaths{}.sys ? normalise_name(driver_by_ethtool(interface)) : std::string();
+}
+
 std::vector<std::string> interfaces_of(const HostPaths& host, const std::string& module) {
     std::vector<std::string> names = names_below(host.sys + "/class/net");
-    std::erase_if(names, [&](const std::string& name) { return driving_module(fs::path(host.sys) / "class/net" / name) != module; });
+    std::erase_if(names, [&](const std::string& name) {
+        const std::string driver = driving_module(fs::path(host.sys) / "class/net" / name);
+        return (driver.empty() ? module_of_kind(host, name) : driver) != module;
+    });
     return names;
 }
 

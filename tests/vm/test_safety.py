@@ -47,6 +47,14 @@ class Safety(SingleCase):
         self.assertEqual(self.fleet.ssh(NODE, "test -d /sys/module/dummy").returncode, 0)
         self.fleet.shell(NODE, "modprobe -r dummy")
 
+    def test_a_virtual_interface_that_is_up(self):
+        self.fleet.shell(NODE, "modprobe dummy numdummies=1 && ip link set dummy0 up")
+        kept = self.worker(NODE, "unload --module dummy --policy if-idle")
+        self.assertEqual(kept["outcome"], "kept")
+        self.assertIn("drives a network interface that is up: dummy0", kept["warnings"][0])
+        self.fleet.shell(NODE, "ip link set dummy0 down")
+        self.assertEqual(self.worker(NODE, "unload --module dummy --policy if-idle")["outcome"], "unloaded")
+
     def test_status_expect(self):
         image = self.image("kmm-hello", "v1")
         self.load(NODE, image)
