@@ -96,6 +96,12 @@ public:
         return result;
     }
 
+    /// Before anything is done: what follows from them may be the next thing that is told.
+    void tell_doubts() const {
+        if (context_.verbosity < 0) return;
+        for (const auto& doubt : config_.doubts) context_.console.err(fmt::format("warning: {}\n", doubt));
+    }
+
     WorkerResult reload() {
         require_running_kernel();  // before anything is unloaded that could not be loaded again
         (void)build();  // a build that fails leaves the old modules as they are
@@ -108,6 +114,7 @@ public:
             throw;
         }
         result.modules.insert(result.modules.begin(), gone.modules.begin(), gone.modules.end());
+        result.warnings.insert(result.warnings.begin(), gone.warnings.begin(), gone.warnings.end());
         result.verb = "run reload";
         return result;
     }
@@ -244,6 +251,7 @@ Exit run_run(const cli::Args& args, cli::Context& context) {
     }
     if (action != "wrapper" && !args.positionals("ARG").empty()) throw Error(Exit::usage, "usage", fmt::format("{} takes no arguments", action)).hint("only wrapper does: kmm-worker run NAME wrapper -- TOOL ARG...");
     Instance instance(args, context);
+    instance.tell_doubts();
     if (action == "wrapper") instance.wrapper();
     return run_and_report(context, [&] {
         if (action == "build") return instance.build();

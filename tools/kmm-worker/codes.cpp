@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 142> k_codes{{
+constexpr std::array<CodeRow, 143> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -86,6 +86,7 @@ constexpr std::array<CodeRow, 142> k_codes{{
     {"mirror-failed", std::nullopt, "a mirror could not give the image, the next place was asked", "look at the mirror"},
     {"missing-argument", Exit::usage, "an argument is missing", "see --help of the verb"},
     {"missing-field", Exit::data, "a field or option that is needed is not set", "see the message for its name"},
+    {"misspelt-key", std::nullopt, "a key of KVC's configuration is not used and looks like one that would be", "correct it; what it was to set has its default"},
     {"module-alias", Exit::data, "the name is an alias of a module that is live", "name the module itself"},
     {"module-differs", Exit::refused, "another build of the module is live", "unload it first; kmm-worker status shows which build it is"},
     {"module-format", Exit::data, "a .ko file is no loadable module", "build the module and the image again"},

@@ -89,6 +89,8 @@ void check_value(const std::string& key, const std::string& value, const Positio
 
 void read_kvc_file(const std::string& path, KvcConfig& config) {
     const std::string text = sys::read_file(path, k_kvc_bytes);
+    std::vector<std::string> keys{"KMOD_NAMES"};
+    for (const auto& row : k_kvc_keys) keys.emplace_back(row.key);
     std::size_t number = 0;
     for (const auto raw : base::split(text, '\n')) {
         ++number;
@@ -116,6 +118,8 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
                 if (!kmod::is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("KMOD_NAMES: '{}' is no module name", base::escape(name))).at(Position{path, number, column}).hint(base::k_module_name_hint);
                 config.modules.emplace_back(name);
             }
+        } else if (const auto near = base::nearest(key, keys)) {
+            config.doubts.push_back(fmt::format("misspelt-key: {}:{}:{}: {} is not used; {} would be", base::escape(path), number, column, key, *near));
         }
     }
 }

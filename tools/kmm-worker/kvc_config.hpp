@@ -19,6 +19,7 @@ struct KvcConfig {
     std::string version;              ///< KMOD_SOFTWARE_VERSION
     std::vector<std::string> modules; ///< KMOD_NAMES, in load order
     std::string image;                ///< KMOD_CONTAINER_IMAGE: an image in a registry; this tool's own addition
+    std::vector<std::string> doubts;  ///< keys that look like misspelt ones, each a warning with its place; they are not used
 };
 
 /// Errors: usage (64) for a name that is none; not_found (66) "config-not-found"; data (65) "bad-config" with position for
