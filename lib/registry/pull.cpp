@@ -132,7 +132,7 @@ private:
         auto registry = open_registry(reference, request_, http_, clock_, notes_);
         if (request_.cache_dir.empty()) {
             if (request_.policy == PullPolicy::never) {
-                throw Error(Exit::usage, "usage", "expected a cache, which imagePullPolicy Never takes images from, found none")
+                throw Error(Exit::usage, "missing-option", "expected a cache, which imagePullPolicy Never takes images from, found none")
                     .hint("--cache-dir DIR names one");
             }
             return registry;

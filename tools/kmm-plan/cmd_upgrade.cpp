@@ -19,7 +19,7 @@ using UpgradeNodes = std::vector<plan::UpgradeNode>;
 
 void require_target(const api::Module& module, const std::string& version) {
     if (version.empty()) {
-        throw Error(Exit::usage, "usage", "option --to is missing, expected the version to upgrade to")
+        throw Error(Exit::usage, "missing-option", "--to VERSION is missing")
             .hint(fmt::format("kmm-plan upgrade {} --to VERSION", module.full_name()));
     }
     const std::string found = module.module_loader ? module.module_loader->container.version : "";

@@ -42,7 +42,7 @@ void print_changes(const OutputChanges& changes, const std::string& directory, c
 void check_out(const cli::Args& args) {
     const auto out = args.get("out");
     if (args.flag("prune") && !out) {
-        throw Error(Exit::usage, "usage", "--prune needs --out DIR").hint("it removes files that an earlier --out wrote");
+        throw Error(Exit::usage, "missing-option", "--prune needs --out DIR").hint("it removes files that an earlier --out wrote");
     }
     if (out && out->empty()) { throw Error(Exit::usage, "usage", "--out needs a directory"); }
 }

@@ -25,7 +25,7 @@ std::chrono::milliseconds settle_time(const cli::Args& args) {
     const auto text = args.get("settle");
     if (!text) return std::chrono::milliseconds(0);
     if (const auto duration = base::parse_duration(*text)) return *duration;
-    throw Error(Exit::usage, "usage", fmt::format("--settle: expected a duration like 30s, found '{}'", base::escape(*text)));
+    throw Error(Exit::usage, "bad-value", fmt::format("--settle: expected a duration like 30s, found '{}'", base::escape(*text)));
 }
 
 /// What --expect names: modules by name, and where they are from.
@@ -83,7 +83,7 @@ std::string verdict_on(const Expected& expected, const std::string& name, const 
 std::vector<std::string> status_names(const cli::Args& args, const kmod::HostPaths& host, const std::optional<Expected>& expected) {
     std::vector<std::string> names = args.positionals("MODULE");
     for (auto& name : names) {
-        if (!kmod::is_module_name(name)) throw Error(Exit::usage, "usage", fmt::format("'{}' is no module name", base::escape(name))).hint(base::k_module_name_hint);
+        if (!kmod::is_module_name(name)) throw Error(Exit::usage, "bad-value", fmt::format("'{}' is no module name", base::escape(name))).hint(base::k_module_name_hint);
         name = kmod::normalise_name(name);
     }
     if (!names.empty()) return names;

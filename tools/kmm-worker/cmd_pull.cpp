@@ -42,7 +42,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     const auto start = clock.monotonic();
     const kmod::HostPaths host = host_paths(args);
     const auto out = args.get("out");
-    if (!out || out->empty()) throw Error(Exit::usage, "usage", "expected --out DIR").hint("kmm-worker pull REF --out DIR");
+    if (!out || out->empty()) throw Error(Exit::usage, "missing-option", "--out DIR is missing").hint("kmm-worker pull REF --out DIR");
     WorkerResult result;
     result.verb = "pull";
     result.node = this_node(host);

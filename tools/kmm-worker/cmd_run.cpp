@@ -32,7 +32,7 @@ public:
           kernel_(args.get("kernel").value_or(node_.kernel)), image_(kvc_image(config_, kernel_)) {
         const bool release = !kernel_.empty() && kernel_.front() != '.' && kernel_.front() != '-' &&
                              kernel_.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+~-") == std::string::npos;
-        if (!release) throw Error(Exit::usage, "usage", fmt::format("--kernel: expected a kernel release as uname -r says it, found '{}'", base::escape(kernel_))).hint("the running one is taken without --kernel");
+        if (!release) throw Error(Exit::usage, "bad-value", fmt::format("--kernel: expected a kernel release as uname -r says it, found '{}'", base::escape(kernel_))).hint("the running one is taken without --kernel");
     }
 
     WorkerResult build() {
@@ -126,7 +126,7 @@ public:
         }
         Words words{config_.runtime, "run", "-i", "--rm", "--privileged", image_};
         const auto arguments = args_.positionals("ARG");
-        if (arguments.empty()) throw Error(Exit::usage, "usage", "wrapper: expected the tool and its arguments, found none").hint("kmm-worker run NAME wrapper -- TOOL ARG...");
+        if (arguments.empty()) throw Error(Exit::usage, "missing-argument", "wrapper: expected the tool and its arguments, found none").hint("kmm-worker run NAME wrapper -- TOOL ARG...");
         words.insert(words.end(), arguments.begin(), arguments.end());
         for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_DFL);  // ignored here, which the tool would inherit
         throw sys::replace_process(words);
@@ -245,7 +245,7 @@ Exit run_run(const cli::Args& args, cli::Context& context) {
     const std::string action = args.positional("ACTION");
     const Words actions(std::begin(k_run_actions), std::end(k_run_actions));
     if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
-        Error error(Exit::usage, "usage", fmt::format("expected an action of {}, found '{}'", base::join(actions, ", "), base::escape(action)));
+        Error error(Exit::usage, "bad-value", fmt::format("expected an action of {}, found '{}'", base::join(actions, ", "), base::escape(action)));
         const auto near = base::nearest(action, actions);
         throw error.hint(near ? fmt::format("did you mean {}?", *near) : "kmm-worker run NAME ACTION, the name first");
     }

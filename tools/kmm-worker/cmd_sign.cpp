@@ -26,7 +26,7 @@ constexpr std::size_t k_key_bytes = 1U << 20U;
 
 std::string wanted_option(const cli::Args& args, const char* name, const char* value_name) {
     if (auto value = args.get(name)) return std::move(*value);
-    throw Error(Exit::usage, "usage", fmt::format("expected --{} {}", name, value_name)).hint("kmm-worker sign IMAGE --to IMAGE --key FILE --cert FILE");
+    throw Error(Exit::usage, "missing-option", fmt::format("--{} {} is missing", name, value_name)).hint("kmm-worker sign IMAGE --to IMAGE --key FILE --cert FILE");
 }
 
 kmod::ModuleSigner read_signer(const cli::Args& args) {

@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 143> k_codes{{
+constexpr std::array<CodeRow, 144> k_codes{{
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -26,7 +26,7 @@ constexpr std::array<CodeRow, 143> k_codes{{
     {"bad-reference", Exit::data, "that is no image reference", "write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST"},
     {"bad-signature", Exit::checks_failed, "the signature at the end of the module is damaged", "sign it again, and do not strip it afterwards"},
     {"bad-url", Exit::data, "a registry answered with an address that cannot be used", "look at its configuration"},
-    {"bad-value", Exit::data, "a value is not what its field or option takes", "see the message for what was expected"},
+    {"bad-value", Exit::data, "a value is not what its field takes; of an option or argument the exit code is 64", "see the message for what was expected"},
     {"blacklisted-module", Exit::checks_failed, "the kernel command line, or modprobe.d with -b, excludes the module", "remove it there; the command line takes a reboot"},
     {"build-link-ignored", std::nullopt, "a link to kernel sources in the image was left out", "nothing, no node needs it"},
     {"builtin-module", Exit::checks_failed, "the module is part of this kernel", "leave it out for this kernel"},
@@ -86,6 +86,7 @@ constexpr std::array<CodeRow, 143> k_codes{{
     {"mirror-failed", std::nullopt, "a mirror could not give the image, the next place was asked", "look at the mirror"},
     {"missing-argument", Exit::usage, "an argument is missing", "see --help of the verb"},
     {"missing-field", Exit::data, "a field or option that is needed is not set", "see the message for its name"},
+    {"missing-option", Exit::usage, "an option is missing", "see --help of the verb"},
     {"misspelt-key", std::nullopt, "a key of KVC's configuration is not used and looks like one that would be", "correct it; what it was to set has its default"},
     {"module-alias", Exit::data, "the name is an alias of a module that is live", "name the module itself"},
     {"module-differs", Exit::refused, "another build of the module is live", "unload it first; kmm-worker status shows which build it is"},

@@ -94,7 +94,7 @@ std::uint64_t cache_size(const cli::Args& args) {
     const std::string_view unit(end, static_cast<std::size_t>(text->data() + text->size() - end));
     const auto row = std::find_if(std::begin(units), std::end(units), [&](const auto& u) { return u.first == unit; });
     if (fault != std::errc{} || row == std::end(units) || value > (~std::uint64_t{0} >> row->second)) {
-        throw Error(Exit::usage, "usage", fmt::format("--cache-size {}: expected a size as 500MiB or 4GiB", base::escape(*text)));
+        throw Error(Exit::usage, "bad-value", fmt::format("--cache-size {}: expected a size as 500MiB or 4GiB", base::escape(*text)));
     }
     return value << row->second;
 }

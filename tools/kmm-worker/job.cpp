@@ -249,13 +249,13 @@ void apply_limit(const std::string& text, registry::Limits& limits) {
     std::vector<std::string> names;
     for (const auto& known : k_limits) names.emplace_back(known.name);
     if (row == std::end(k_limits) || equals == std::string::npos) {
-        Error error(Exit::usage, "usage", fmt::format("--limit {}: expected NAME=VALUE with one of {}", base::escape(text), base::join(names, ", ")));
+        Error error(Exit::usage, "bad-value", fmt::format("--limit {}: expected NAME=VALUE with one of {}", base::escape(text), base::join(names, ", ")));
         if (const auto near = base::nearest(name, names)) error.hint(fmt::format("did you mean {}?", *near));
         throw error;
     }
     const auto value = base::parse_number<std::uint64_t>(std::string_view(text).substr(equals + 1));
     if (!value || *value == 0) {
-        throw Error(Exit::usage, "usage", fmt::format("--limit {}: expected a positive number", base::escape(text)));
+        throw Error(Exit::usage, "bad-value", fmt::format("--limit {}: expected a positive number", base::escape(text)));
     }
     limits.*row->field = *value;
 }
@@ -363,7 +363,7 @@ Job read_job(const cli::Args& args, Needs needs) {
             .hint("put it into CONFIG, or leave CONFIG out");
     }
     if (file.empty() && given.empty()) {
-        throw Error(Exit::usage, "usage", "expected CONFIG, or --module and its friends")
+        throw Error(Exit::usage, "missing-argument", "expected CONFIG, or --module and its friends")
             .hint(needs == Needs::image ? "kmm-worker load config.yaml, or: kmm-worker load --image REF --module NAME" : "kmm-worker unload --module NAME");
     }
     if (file.empty()) {
@@ -421,7 +421,7 @@ registry::PullRequest pull_request(const cli::Args& args, const std::string& ref
         constexpr std::size_t digest_bytes = 32;
         const auto digest = pin.starts_with(form) ? base::from_base64(std::string_view(pin).substr(form.size())) : std::nullopt;
         if (!digest || digest->size() != digest_bytes) {
-            throw Error(Exit::usage, "usage", fmt::format("--pinned-key {}: expected sha256// and the base64 form of a SHA-256 digest", base::escape(pin)))
+            throw Error(Exit::usage, "bad-value", fmt::format("--pinned-key {}: expected sha256// and the base64 form of a SHA-256 digest", base::escape(pin)))
                 .hint("openssl x509 -in CERT -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64");
         }
         request.tls.pinned_key += (request.tls.pinned_key.empty() ? "" : ";") + pin;
@@ -431,7 +431,7 @@ registry::PullRequest pull_request(const cli::Args& args, const std::string& ref
     if (const auto platform = args.get("platform")) {
         const auto parts = base::split(*platform, '/');
         if (parts.size() < 2 || parts.size() > 3 || parts[0].empty() || parts[1].empty()) {
-            throw Error(Exit::usage, "usage", fmt::format("--platform {}: expected OS/ARCH or OS/ARCH/VARIANT, as linux/amd64", base::escape(*platform)));
+            throw Error(Exit::usage, "bad-value", fmt::format("--platform {}: expected OS/ARCH or OS/ARCH/VARIANT, as linux/amd64", base::escape(*platform)));
         }
         request.os = parts[0];
         request.architecture = parts[1];

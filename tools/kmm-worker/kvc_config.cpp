@@ -128,7 +128,7 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
 
 KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name) {
     if (!is_kvc_name(name)) {
-        throw Error(Exit::usage, "usage", fmt::format("'{}' is no name of a kmods-via-containers instance", base::escape(name)))
+        throw Error(Exit::usage, "bad-value", fmt::format("'{}' is no name of a kmods-via-containers instance", base::escape(name)))
             .hint("NAME is that of a file /etc/kvc/NAME.conf: at most 128 letters, digits, '_', '-' or '.', neither '.' nor '-' first");
     }
     KvcConfig config;
