@@ -4,20 +4,12 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-namespace kmm::plan {
+#include "base/code.hpp"
 
-/// One code. All texts are for people; the code and the kind are stable.
-struct Code {
-    std::string code;
-    std::string kind;     ///< "reason", "finding", "error", or "reason, finding"
-    std::string verdict;  ///< one phrase, lower case, no full stop
-    std::string meaning;  ///< whole sentences, "" if the verdict says it all
-    std::string remedy;   ///< what to do, "" if nothing needs to be done
-};
+namespace kmm::plan {
 
 /// All codes, sorted. The reasons are those of reasons().
 [[nodiscard]] const std::vector<Code>& codes();
@@ -25,10 +17,7 @@ struct Code {
 /// The entry of `code`, nullptr if there is none. O(log n).
 [[nodiscard]] const Code* find_code(std::string_view code);
 
-/// A row of the tables that codes() is made of. A row whose code is a reason too may leave `verdict` and `remedy` to it.
-struct CodeText {
-    std::string_view code, kind, verdict, meaning, remedy;
-};
+// In these tables a row whose code is a reason too may leave `verdict` and `remedy` to it.
 
 /// What documents and clusters are found to have. Static storage, in no order.
 [[nodiscard]] std::span<const CodeText> finding_texts() noexcept;

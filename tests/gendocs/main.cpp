@@ -6,13 +6,16 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <vector>
 
+#include "cli/explain.hpp"
 #include "cli/parse.hpp"
 #include "gendocs/generators.hpp"
-#include "kmm-plan/explanation.hpp"
 #include "kmm-plan/program.hpp"
+#include "kmm-upgrade/codes.hpp"
 #include "kmm-upgrade/program.hpp"
 #include "kmm-worker/program.hpp"
+#include "plan/codes.hpp"
 
 namespace {
 
@@ -40,10 +43,10 @@ std::string option_names() {
     return text + "    };\n    return k_names;\n}\n\n}  // namespace kmm::cli\n";
 }
 
-/// What `kmm-plan explain CODE` prints, for every code.
-std::string explanations() {
+/// What `explain CODE` prints, for every code.
+std::string explanations(const std::vector<kmm::Code>& codes) {
     std::string text;
-    for (const auto& code : kmm::plan::codes()) text += kmm::tool_plan::explanation_text(code) + "\n";
+    for (const auto& code : codes) text += kmm::cli::explanation_text(code) + "\n";
     return text;
 }
 
@@ -57,7 +60,8 @@ std::map<std::string, std::string> documents() {
         texts["completions/fish/" + program.name + ".fish"] = kmm::gendocs::fish_completion(program);
         texts["tests/golden/help/" + program.name + ".txt"] = kmm::gendocs::help_texts(program);
     }
-    texts["tests/golden/help/codes/kmm-plan.txt"] = explanations();
+    texts["tests/golden/help/codes/kmm-plan.txt"] = explanations(kmm::plan::codes());
+    texts["tests/golden/help/codes/kmm-upgrade.txt"] = explanations(kmm::tool_upgrade::codes());
     texts["lib/cli/option_names.cpp"] = option_names();
     return texts;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the codes in the sources of kmm-plan, and of what kmm-upgrade finds, with those that `kmm-plan explain` knows, both ways.
+"""Compares the codes in the sources of kmm-plan and kmm-upgrade with those that their `explain` knows, both ways.
 
 Usage: run_codes.py BIN_DIR SOURCE_DIR
 """
@@ -14,8 +14,9 @@ import sys
 LITERAL = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
 # Codes without a dash are seen only where a code stands for sure.
 SURE = re.compile(r'Error\(Exit::\w+,\s*"([a-z0-9-]+)"|\.code = "([a-z0-9-]+)"|Reason\{"([a-z0-9-]+)"')
-# What `kmm-upgrade doctor` finds is explained by kmm-plan, too.
-FOUND = re.compile(r'warning\("([a-z0-9-]+)"')
+# Where a code of kmm-upgrade stands: in an error, in what doctor finds.
+SAID = re.compile(r'Exit::\w+,\s*"([a-z0-9-]+)"|warning\("([a-z0-9-]+)"')
+UPGRADE_ROOMS = ("lib/sys", "lib/record", "lib/net", "lib/kube", "lib/cluster", "lib/upgrade", "lib/drive", "tools/kmm-upgrade")
 # Words with a dash that are no codes and no options: labels, values of options, programs.
 OTHER = set("""
 kmm-plan kmm-upgrade kmm-worker worker-pods version-module version-worker-pod version-schedule-pod version-device-plugin
@@ -31,10 +32,14 @@ def codes_in(files, pattern):
     return found
 
 
+def codes_of(bin_dir, tool):
+    listed = subprocess.run([f"{bin_dir}/{tool}", "explain", "-o", "json"], capture_output=True, text=True, check=True)
+    return {entry["code"] for entry in json.loads(listed.stdout)["codes"]}
+
+
 def main():
     bin_dir, source = sys.argv[1], pathlib.Path(sys.argv[2])
-    listed = subprocess.run([f"{bin_dir}/kmm-plan", "explain", "-o", "json"], capture_output=True, text=True, check=True)
-    known = {entry["code"] for entry in json.loads(listed.stdout)["codes"]}
+    known = codes_of(bin_dir, "kmm-plan")
     options = set(LITERAL.findall((source / "lib/cli/option_names.cpp").read_text()))
     allowed = OTHER | options | set((source / "tests/golden/not_codes.txt").read_text().split())
 
@@ -47,9 +52,10 @@ def main():
                 faults.append(f"{path.relative_to(source)}: \"{word}\" is not in lib/plan/codes*.cpp or reasons.cpp "
                               "(if it is no code: tests/golden/not_codes.txt)")
 
-    upgrade = sorted((source / "tools/kmm-upgrade").glob("*.cpp"))
-    faults += [f"{path.relative_to(source)}: \"{word}\" is not in lib/plan/codes*.cpp" for word, path in codes_in(upgrade, FOUND).items()
-               if word not in known]
+    upgrade = [path for room in UPGRADE_ROOMS for path in sorted((source / room).glob("*.cpp")) if not path.name.startswith("codes")]
+    of_upgrade = codes_of(bin_dir, "kmm-upgrade")
+    faults += [f"{path.relative_to(source)}: \"{word}\" is not in tools/kmm-upgrade/codes.cpp" for word, path in codes_in(upgrade, SAID).items()
+               if word not in known | of_upgrade]
     everywhere = [path for path in sorted((source / "lib").rglob("*.cpp")) + own + upgrade if not path.name.startswith("codes")]
     used = set()
     for path in everywhere:
@@ -57,9 +63,10 @@ def main():
         used.update(LITERAL.findall(text))
         used.update(re.findall(r'"([a-z]+)"', text))
     faults += [f"lib/plan: code \"{code}\" is explained but nothing says it" for code in sorted(known - used)]
+    faults += [f"tools/kmm-upgrade: code \"{code}\" is explained but nothing says it" for code in sorted(of_upgrade - used)]
     faults += [f"lib/plan: \"{code}\" is a code and also listed as none" for code in sorted(known & OTHER)]
-    print(*faults, f"{len(known)} codes, {len(faults)} faults", sep="\n")
-    return 1 if faults or len(known) < 50 else 0
+    print(*faults, f"{len(known | of_upgrade)} codes, {len(faults)} faults", sep="\n")
+    return 1 if faults or len(known) < 50 or len(of_upgrade) < 50 else 0
 
 
 if __name__ == "__main__":

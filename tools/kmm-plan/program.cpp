@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-plan/program.hpp"
 
-#include <fmt/format.h>
-
+#include "cli/explain.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/codes.hpp"
 
@@ -18,15 +17,7 @@ cli::Program program() {
         "A plan shows the settled state: what the cluster arrives at if every Pod succeeds and nobody interferes.";
     result.verbs = {show_verb(),      why_verb(),    validate_verb(), matrix_verb(), render_verb(), diff_verb(),
                     preflight_verb(), images_verb(), upgrade_verb(),  explain_verb()};
-    cli::Topic codes;
-    codes.title = "REASONS, FINDINGS AND ERRORS";
-    for (const auto& code : plan::codes()) {
-        std::string text = fmt::format("({}) {}.", code.kind, code.verdict);
-        if (!code.meaning.empty()) { text += " " + code.meaning; }
-        if (!code.remedy.empty()) { text += fmt::format(" To do: {}.", code.remedy); }
-        codes.entries.push_back({code.code, std::move(text)});
-    }
-    result.topics = {std::move(codes)};
+    result.topics = {cli::codes_topic("REASONS, FINDINGS AND ERRORS", plan::codes())};
     result.environment = {{"GITHUB_ACTIONS, GITLAB_CI", "which system --ci auto writes for"},
                           {"GITHUB_OUTPUT, GITHUB_STEP_SUMMARY", "files that --ci github writes to"},
                           {"REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR", "where credentials for registries are looked for without --authfile"},

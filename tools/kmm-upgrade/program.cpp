@@ -7,8 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "cli/explain.hpp"
+#include "kmm-upgrade/codes.hpp"
 #include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/verbs.hpp"
+#include "plan/codes.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -320,6 +323,13 @@ cli::Program program() {
                        {required(option("html", "FILE", "the page to write; - for standard output"))}, run_report);
     report.positionals = {run};
     program.verbs.push_back(about_record(std::move(report)));
+    auto explain = verb("explain", "what an error or finding means, and what to do",
+                        "Of this command; those of Modules, nodes and clusters, which kmm-plan says as well, are explained and not listed. Without CODE: all of them.",
+                        {{"kmm-upgrade explain identity-mismatch", "one code"}, {"kmm-upgrade explain", "all codes"}}, {}, {});
+    explain = cli::explain_verb(without_use(std::move(explain), state_options() + runner_options() + cli::cluster_options()), codes(), plan::codes(),
+                                "kmm-plan explain and kmm-worker explain know their own");
+    program.verbs.push_back(without_selector(std::move(explain), "nothing in a cluster is looked at"));
+    program.topics = {cli::codes_topic("ERRORS AND FINDINGS", codes())};
     program.planned = {{"start kubernetes", "start module upgrades a kernel module"},
                        {"versions", "kmm-plan show says which version each node has"},
                        {"health", "kmm-upgrade doctor says what is wrong in the cluster"},

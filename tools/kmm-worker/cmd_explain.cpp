@@ -11,6 +11,7 @@
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
 #include "kmod/errno_doctor.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::tool_worker {
 
@@ -86,6 +87,10 @@ void list_codes(std::span<const CodeRow> all, cli::Context& context) {
         item.erase("kind");
         list.push_back(std::move(item));
         lines.push_back({std::string(row.code), row.exit ? fmt::format("{}", static_cast<int>(*row.exit)) : "-", std::string(row.meaning)});
+    }
+    if (context.output == "jsonl") {
+        for (const auto& item : list.items()) context.console.out(value::to_json(item) + "\n");
+        return;
     }
     value::Node made = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Codes"}, {"codes", std::move(list)}});
     if (print_document(made, context)) return;

@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-worker/program.hpp"
 
+#include "cli/explain.hpp"
+#include "kmm-worker/codes.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/result.hpp"
 
 namespace kmm::tool_worker {
+
+namespace {
+
+/// Those of the tables of this command in the form of the manual page.
+std::vector<Code> codes_for_manual() {
+    std::vector<Code> made;
+    for (const auto& row : codes()) made.push_back({std::string(row.code), row.exit ? "error" : "warning", std::string(row.meaning), {}, std::string(row.hint)});
+    return made;
+}
+
+}  // namespace
 
 cli::Program program() {
     cli::Program made;
@@ -28,6 +41,7 @@ cli::Program program() {
                   {"/var/lib/kmm-worker", "the cache, if the directory is there"},
                   {"/var/run/kmm/pull-secrets", "mounted pull Secrets"},
                   {"/etc/containers/certs.d, /etc/docker/certs.d", "certificates of single registries"}};
+    made.topics = {cli::codes_topic("ERRORS AND WARNINGS", codes_for_manual())};
     made.on_error = [](const Error& error) { leave_termination_message(cli::error_node(error)); };
     return made;
 }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/codes.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "plan/codes.hpp"
+
+namespace kmm::tool_upgrade {
+
+namespace {
+
+/// Sorted.
+constexpr CodeText k_errors[] = {
+    {"aborting", "error", "the upgrade is being aborted, and nothing else can be done with it", "", "kmm-upgrade resume goes on with the abort"},
+    {"address-refused", "error", "a server leads to an address further inside the network than its own", "It would be asked in the name of this host.", "correct the address, or ask that server by its own name"},
+    {"adopt-ambiguous", "error", "what is in the cluster fits more than one upgrade", "", "see the message: name the Module, the run with --run, or the version before with --from"},
+    {"bad-cluster-lock", "error", "the lock of the cluster directory is no regular file", "", "remove it"},
+    {"bad-manifest", "error", "a manifest of the image breaks the format", "", "push the image again"},
+    {"bad-url", "error", "an address that should be asked is no http or https URL", "", "correct it where the message says it is from"},
+    {"cannot-edit", "error", "a document cannot be changed in place", "It is written in a way, such as an alias or several documents, that a change would reach further than it should.", "write that part out, as the message says"},
+    {"check-failed", "error", "the command of --check does not agree with an upgraded node", "", "look at what it printed; kmm-upgrade retry NODE, or abort --rollback current"},
+    {"cluster-locked", "error", "another record's run is at work on this cluster", "", "kmm-upgrade show in the state directory that the message names"},
+    {"command-not-found", "error", "a command that is to be run is not there", "", "install its package, or add its directory to PATH"},
+    {"conflict", "error", "an object was changed by somebody else between reading and writing", "", "the same command again; if it stays, see who else writes to the object"},
+    {"daemonset-in-use", "error", "the DaemonSet is still what loads the module somewhere", "It would be missing there without it.", "bring these nodes to the Module first"},
+    {"daemonset-not-found", "error", "there is no such DaemonSet", "", "kubectl get daemonsets -A"},
+    {"dra-not-served", "error", "the Module has a DRA driver, and the API server does not serve its kinds", "", "DRA needs Kubernetes 1.34; upgrade, or remove the driver from the Module"},
+    {"drain-timeout", "error", "Pods of the node have not ended in time", "", "see which Pods and why; then kmm-upgrade retry NODE"},
+    {"entry-still-there", "error", "somebody writes the node's NodeModulesConfig entry again", "An operator is at work on the same Module.", "stop it, or let it do the work"},
+    {"goal-changed", "error", "the Module asks for something else than when the run was started", "", "kmm-upgrade abort, then apply again"},
+    {"history-not-found", "error", "there is no such run in the history", "", "kmm-upgrade history lists them"},
+    {"identity-mismatch", "error", "what the kernel runs is not the file that was loaded", "The image changed after it was checked, or another build was quicker.", "see the message; kmm-upgrade retry NODE once the image is settled"},
+    {"image-changed", "error", "an image is another one than other nodes of this run got", "", "let it be the former image again, then kmm-upgrade retry NODE; or abort, then start again"},
+    {"image-not-found-by-kmm", "error", "KMM has not found an image that the upgrade needs", "It would unload the old version and load nothing.", "push the image, or wait until KMM has built it"},
+    {"kind-not-served", "error", "the API server has a kind's definition, and does not serve it", "Definitions are served some seconds after they are made.", "the same command again; else see the conditions of the definition"},
+    {"kmm-other-version", "error", "the cluster has KMM's definitions in a version that this program does not know", "", "install a KMM that has the expected version, or remove the old one with all that it manages"},
+    {"label-changed", "error", "somebody has changed a version label while this run was at work on the node", "", "find out who; then kmm-upgrade retry NODE"},
+    {"lease-held", "error", "another kmm-upgrade holds the Lease of this Module", "", "wait for it; kmm-upgrade doctor tells of Leases that are left behind, --break-lock frees one"},
+    {"lease-lost", "error", "the Lease was not renewed in time, or somebody took it", "Nothing more is changed without it.", "kmm-upgrade resume"},
+    {"loader-hung", "error", "a module is on its way in or out of the kernel, and does not arrive", "No second attempt is made meanwhile.", "look at the node's kernel log; in the end reboot it, then kmm-upgrade retry NODE"},
+    {"locked", "error", "another kmm-upgrade is at work on this record", "", "wait for it; kmm-upgrade show works meanwhile"},
+    {"module-ambiguous", "error", "Modules of several namespaces have this name", "", "name it as NAMESPACE/NAME, or use -n"},
+    {"module-differs", "error", "the live module is neither the old nor the new build", "", "find out on the node what loaded it: kmm-worker status; then kmm-upgrade retry NODE"},
+    {"module-gone", "error", "the module is not live any more", "", "look at the node's kernel log and for who unloads it; then kmm-upgrade retry NODE"},
+    {"module-moved-on", "error", "the Module says another version than this run upgrades to", "KMM loads what the Module says.", "put the version and its image into the Module again, then kmm-upgrade resume"},
+    {"module-renamed", "error", "the Module has loaded a kernel module of another name", "", "delete the Module and apply that first"},
+    {"module-shared", "error", "another Module loads the same kernel module on the node", "", "remove the entry of one of them from the NodeModulesConfig of the node"},
+    {"module-still-live", "error", "the module was unloaded and is live again", "", "something on the node loads it: look for a udev rule or a unit"},
+    {"module-unmanaged", "error", "the module is live, and the cluster says nothing of it", "", "unload it on the node, or let adopt and apply note it"},
+    {"modules-lost", "error", "the kind Module is gone, and nodes still have what Modules loaded", "", "bring the definition back (manifests/crd/module.yaml), then the Modules that are to stay"},
+    {"no-cluster", "error", "nothing says which cluster to upgrade", "", "give --cluster DIR, --context or --kubeconfig"},
+    {"no-mapping", "error", "no kernel mapping of the Module matches a node's kernel", "", "add a mapping, or leave the node out"},
+    {"no-run", "error", "no upgrade is recorded there", "", "kmm-upgrade start module MODULE --to VERSION, or name the record with --state-dir"},
+    {"no-state-dir", "error", "nothing says where to keep the record", "Other users than root keep it below HOME.", "say it with --state-dir"},
+    {"no-version", "error", "the Module has no version, so that there is nothing to upgrade", "", "kmm-upgrade apply goes on without a record; --to records it as it stands"},
+    {"node-not-cordoned", "error", "the node has no cordon that was left behind", "", "kmm-upgrade doctor lists them; resume, skip and abort lift those of the recorded upgrade"},
+    {"node-not-eligible", "error", "the Module does not select the node, or does not tolerate its taints", "", "change the node or the Module, or leave the node out"},
+    {"node-unreachable", "error", "the node could not be asked, or the connection was lost", "What was under way is settled by looking at the node first.", "kmm-upgrade resume once it can be reached"},
+    {"nodes-not-ready", "error", "checks found nodes that cannot be upgraded; nothing was changed", "", "see the reason of each; mend it, or leave it out with --node"},
+    {"not-abortable", "error", "the upgrade is complete", "", "kmm-upgrade delete makes room for the next one"},
+    {"not-failed", "error", "skip and retry are for a node that failed", "", "kmm-upgrade resume"},
+    {"nothing-to-adopt", "error", "nothing in the cluster tells of an upgrade that is under way", "", "kmm-upgrade start module"},
+    {"operator-missing", "error", "no operator of KMM is at work, and --via operator needs one", "", "--via self loads and unloads by worker Pods; --operator present if it is there all the same"},
+    {"operator-present", "error", "KMM's operator is at work on this cluster", "Two would load and unload the same module.", "let it do the work with --via operator; --operator absent if it leaves this Module alone"},
+    {"operator-timeout", "error", "KMM's operator has not done its part in time", "", "see what is missing in the message; then kmm-upgrade retry NODE"},
+    {"order-incomplete", "error", "the file of --order leaves nodes out", "", "name every node, or choose nodes with --node"},
+    {"other-cluster", "error", "this is not the cluster that the upgrade was started on", "", "name that cluster, or another --state-dir"},
+    {"plan-drifted", "error", "the cluster is no longer as the file of --plan says; nothing was changed", "", "look at it with kmm-plan show, save the new plan with -o json, and start with that"},
+    {"plugin-not-ready", "error", "the device plugin or DRA driver did not become ready in time", "", "see its Pods; then kmm-upgrade retry NODE"},
+    {"plugin-still-there", "error", "Pods of the previous device plugin or DRA driver have not ended in time", "", "see what holds them; then kmm-upgrade retry NODE"},
+    {"pods-not-evictable", "error", "Pods of the node cannot be evicted by these options", "", "see each refusal; add the option it names, or move the Pods"},
+    {"previous-unknown", "error", "nobody knows which image the node had before", "The record was rebuilt from the cluster.", "put the old version back into the Module and upgrade to it"},
+    {"run-active", "error", "the upgrade has not ended", "", "kmm-upgrade resume or abort first"},
+    {"run-ended", "error", "the upgrade has ended", "", "the command that the message names: kmm-upgrade delete makes room for the next upgrade"},
+    {"run-exists", "error", "an upgrade is recorded that has not ended", "", "kmm-upgrade resume, or abort it"},
+    {"secret-not-found", "error", "the pull Secret of the Module is not in the cluster", "", "create it, or remove spec.imageRepoSecret"},
+    {"several-budgets", "error", "a Pod is under several PodDisruptionBudgets, and so cannot be evicted", "", "leave one of them"},
+    {"several-nodes", "error", "--via local reaches this host only", "", "name the Node that is this host with --node, or reach them all with --via self or ssh"},
+    {"state-changed", "error", "somebody has changed the record while this run was using it", "Nothing more was written.", "kmm-upgrade show, then resume"},
+    {"state-damaged", "error", "the record cannot be trusted", "It is never guessed at.", "keep a copy of the directory, restore it from a backup (backup/ has the last snapshots), or move it away and adopt"},
+    {"state-in-cluster", "error", "the record would be kept inside of the cluster directory", "Its files would be read as objects.", "name another --state-dir"},
+    {"state-newer", "error", "the record was written by a newer program", "", "use that program"},
+    {"step-not-allowed", "error", "no step of that node can be taken now", "", "see which node is in flight"},
+    {"tls", "error", "the server's certificate or key is not to be trusted, or it does not speak TLS", "", "see the message; --kubeconfig names the authority"},
+    {"unknown-procedure", "error", "the record is of a kind of upgrade that this program does not walk", "", "use the program that started it"},
+    {"unversioned-loaded", "error", "the module is loaded without a version, and KMM does not go on from there to one", "", "delete the Module and create it with its version, as the message says"},
+    {"versioned-module", "error", "the Module has a version, so that apply does not decide which node runs it", "", "kmm-upgrade start module"},
+    {"worker-failed", "error", "kmm-worker on the node ended without an answer that can be used", "", "see the message; install the same version of kmm-tools here and on the node"},
+    {"worker-name-taken", "error", "a Pod of somebody else has the name of the worker Pod", "", "delete it if nobody needs it"},
+    {"worker-not-found", "error", "kmm-worker cannot be run on the node", "", "install it there, or name it with --worker"},
+    {"worker-not-started", "error", "the worker Pod did not start", "", "see the reason in the message; kubectl describe shows its events"},
+    {"worker-refused", "error", "the API server did not let the worker Pod be made", "", "see the message: rights, an admission rule or a quota"},
+};
+
+/// What doctor finds; kmm-plan explains it as well.
+constexpr std::array k_findings{"cordon-foreign", "cordon-left", "daemonset-twice", "deletion-stuck", "label-key-leftover",
+                                "label-left",     "lease-left",  "run-open",        "version-labels-stuck", "worker-pod-left"};
+
+}  // namespace
+
+const std::vector<Code>& codes() {
+    static const std::vector<Code> all = [] {
+        std::vector<Code> made;
+        for (const auto& row : k_errors) made.push_back({std::string(row.code), std::string(row.kind), std::string(row.verdict), std::string(row.meaning), std::string(row.remedy)});
+        for (const auto* name : k_findings) {
+            if (const auto* found = plan::find_code(name)) made.push_back(*found);
+        }
+        std::sort(made.begin(), made.end(), [](const Code& left, const Code& right) { return left.code < right.code; });
+        return made;
+    }();
+    return all;
+}
+
+}  // namespace kmm::tool_upgrade
