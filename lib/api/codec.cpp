@@ -244,12 +244,13 @@ bool ObjectDecoder::take_item(value::Document& item, const value::Node& list) {
     if (!item.root.is_mapping() || !(named || list_known) || (!list_kind.empty() && !is_list_kind(list_kind))) { return false; }
     has_items_ = true;
     Scope scope{item, item_faults_};
+    scope.given_namespace = given_namespace_;
     decode_any(scope, item.root, list_known ? inherited_from(list_version, list_kind) : Inherited{}, items_);
     return true;
 }
 
 void ObjectDecoder::take_document(const value::Document& document) {
-    decode(document, objects_, faults_);
+    decode(document, objects_, faults_, given_namespace_);
     if (has_items_ && is_list_kind(document.root.get_string({"kind"}))) {
         append(objects_, items_);
         append(faults_, item_faults_);
@@ -264,8 +265,9 @@ void ObjectDecoder::commit(Objects& objects, Diagnostics& diagnostics) && {
     append(diagnostics, faults_);
 }
 
-void decode(const value::Document& document, Objects& objects, Diagnostics& diagnostics) {
+void decode(const value::Document& document, Objects& objects, Diagnostics& diagnostics, std::optional<std::string_view> given_namespace) {
     Scope scope{document, diagnostics};
+    scope.given_namespace = given_namespace;
     decode_any(scope, document.root, Inherited{}, objects);
 }
 

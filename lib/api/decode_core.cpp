@@ -59,7 +59,8 @@ void check_name(const Fields& metadata, const ObjectMeta& meta) {
     }
 }
 
-void check_namespace(const Fields& metadata, const ObjectMeta& meta, Residence residence) {
+/// Gives an object that says no namespace the one that was given.
+void settle_namespace(const Fields& metadata, ObjectMeta& meta, Residence residence) {
     const value::Node* ns = metadata.node().find("namespace");
     if (residence == Residence::cluster) {
         if (!meta.namespace_.empty()) {
@@ -67,8 +68,13 @@ void check_namespace(const Fields& metadata, const ObjectMeta& meta, Residence r
                                    ns->mark(), "remove the line");
         }
     } else if (ns == nullptr || ns->is_null() || (ns->is_string() && meta.namespace_.empty())) {
+        const auto& given = metadata.scope().given_namespace;
+        if (given && !given->empty()) {
+            meta.namespace_ = *given;
+            return;
+        }
         metadata.scope().fault("missing-field", "required field metadata.namespace is missing", metadata.node().mark(),
-                               "kubectl would take it from the current context; write it into the document");
+                               fmt::format("kubectl would take it from the current context; write it into the document{}", given ? ", or give -n NAMESPACE" : ""));
     } else if (ns->is_string() && !is_dns1123_label(meta.namespace_)) {
         metadata.scope().fault("bad-value",
                                fmt::format("metadata.namespace \"{}\" is not valid", base::escape(meta.namespace_)),
@@ -154,7 +160,7 @@ ObjectMeta decode_meta(Fields& root, Residence residence, KeptAnnotations kept) 
     metadata->allow(k_metadata_shape.skipped);
     metadata->done();
     check_name(*metadata, meta);
-    check_namespace(*metadata, meta, residence);
+    settle_namespace(*metadata, meta, residence);
     if (const value::Node* labels = metadata->node().find("labels"); labels != nullptr) {
         for (const auto& member : labels->members()) { check_label(*metadata, member); }
     }

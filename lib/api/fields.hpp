@@ -25,6 +25,7 @@ struct Scope {
     Places* places = nullptr;  ///< null: places are not recorded
     bool secret = false;       ///< values are never quoted in messages
     KeyCase key_case = KeyCase::exact;
+    std::optional<std::string_view> given_namespace = std::nullopt;  ///< see decode
     std::vector<std::string>* misread = nullptr;  ///< gets the path of every value of a wrong type; null: none is recorded
 
     /// Appends an error at `mark`.

@@ -2,6 +2,10 @@
 // Objects of a stream, decoded one at a time while the stream is read.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <utility>
+
 #include "api/types.hpp"
 #include "value/object_stream.hpp"
 
@@ -11,6 +15,10 @@ namespace kmm::api {
 /// of the trees.
 class ObjectDecoder final : public value::ObjectSink {
 public:
+    ObjectDecoder() = default;
+    /// `given_namespace` as for `decode`.
+    explicit ObjectDecoder(std::string given_namespace) : given_namespace_(std::move(given_namespace)) {}
+
     [[nodiscard]] const value::Shape* shape(const value::Node& object, const value::Node* list) override;
     [[nodiscard]] bool take_item(value::Document& item, const value::Node& list) override;
     void take_document(const value::Document& document) override;
@@ -22,6 +30,7 @@ private:
     Objects objects_, items_;              ///< of finished documents; of the list that is being read
     Diagnostics faults_, item_faults_;
     bool has_items_ = false;
+    std::optional<std::string> given_namespace_;
 };
 
 }  // namespace kmm::api

@@ -47,7 +47,8 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, int nu
 
 class DocumentReader {
 public:
-    DocumentReader(api::Objects& objects, Diagnostics& diagnostics) : objects_(objects), diagnostics_(diagnostics) {}
+    DocumentReader(api::Objects& objects, Diagnostics& diagnostics, const std::string& given_namespace)
+        : objects_(objects), diagnostics_(diagnostics), given_namespace_(given_namespace) {}
 
     void read_named(const std::string& name) {
         if (name == "-") {
@@ -101,7 +102,7 @@ private:
         const auto first = front.find_first_not_of(" \t\r\n");
         const bool is_json = first != std::string_view::npos && (front[first] == '{' || front[first] == '[');
         const value::ReadMore more = [&](char* into, std::size_t size) { return source.read(into, size); };
-        api::ObjectDecoder decoder;
+        api::ObjectDecoder decoder(given_namespace_);
         auto doubt = is_json ? value::stream_json(more, file, decoder) : value::stream_yaml(more, file, decoder);
         if (!doubt) { std::move(decoder).commit(objects_, diagnostics_); }
         return doubt;
@@ -115,7 +116,7 @@ private:
             return;
         }
         Diagnostics faults;
-        for (const auto& document : value::read_any(*text, file, faults)) { api::decode(document, objects_, faults); }
+        for (const auto& document : value::read_any(*text, file, faults)) { api::decode(document, objects_, faults, given_namespace_); }
         constexpr std::string_view k_limit = "document-limit";
         constexpr std::size_t k_large = std::size_t{16} << 20U;
         // A dump that is too large for a tree has a first doubt that says more.
@@ -127,6 +128,7 @@ private:
 
     api::Objects& objects_;
     Diagnostics& diagnostics_;
+    const std::string& given_namespace_;
     std::vector<std::string> files_;
     std::set<std::string> seen_;
 };
@@ -152,9 +154,9 @@ void overlay_kind(std::vector<T>& base, std::vector<T>&& over) {
 
 }  // namespace
 
-std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
-                                        Diagnostics& diagnostics) {
-    DocumentReader reader(objects, diagnostics);
+std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects, Diagnostics& diagnostics,
+                                        const std::string& given_namespace) {
+    DocumentReader reader(objects, diagnostics, given_namespace);
     for (const auto& name : names) { reader.read_named(name); }
     return std::move(reader).files();
 }

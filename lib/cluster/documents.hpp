@@ -15,8 +15,9 @@ namespace kmm::cluster {
 /// out; "-" is standard input. Nothing throws for bad input: all faults of all files are in `diagnostics`, with the
 /// codes of the readers and decoders and file-not-found (exit 66), unreadable-file, no-documents (a directory
 /// without any document file; warning). Call api::finish afterwards. Returns the files that were read, in order.
-std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
-                                        Diagnostics& diagnostics);
+/// Objects that say no namespace are in `given_namespace`; with "" that is a fault.
+std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects, Diagnostics& diagnostics,
+                                        const std::string& given_namespace = {});
 
 /// Puts `over` on top of `base`: objects of the same kind, namespace and name are replaced, others added. Both must be
 /// finished; the result is sorted.

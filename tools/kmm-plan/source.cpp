@@ -73,6 +73,7 @@ std::vector<cli::Option> source_options() {
     timeout.default_text = "30s";
     std::vector<cli::Option> options = std::vector<cli::Option>{file} + cli::cluster_options();
     for (auto& option : options) {
+        if (option.name == "namespace") { option.help = "namespace of modules given by name alone, and of documents of -f that say none"; }
         if (option.name != "context") { continue; }
         option.repeatable = true;
         option.help = "context of the kubeconfig; the current one if absent";
@@ -146,6 +147,16 @@ void add_documents(const std::vector<std::string>& names, api::Objects objects, 
     source.description.set("files", value::Node::strings(files));
 }
 
+/// Of objects that say none. Errors: usage "bad-value".
+std::string given_namespace(const cli::Args& args) {
+    const std::string name = args.get("namespace").value_or("");
+    if (!name.empty() && !api::is_dns1123_label(name)) {
+        throw Error(Exit::usage, "bad-value", fmt::format("--namespace: expected the name of a namespace, found '{}'", base::escape(name)))
+            .hint("a namespace has lower-case letters, digits and '-', at most 63 of them");
+    }
+    return name;
+}
+
 void check_source(Source& source, cli::Context& context) {
     append(source.diagnostics, plan::validate(source.objects));
     append(source.diagnostics, plan::lint(source.objects));
@@ -169,7 +180,7 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, c
     // Standard input can be read once: the documents are read before any cluster.
     api::Objects objects;
     Diagnostics faults;
-    const auto files = names.empty() ? names : cluster::read_documents(names, objects, faults);
+    const auto files = names.empty() ? names : cluster::read_documents(names, objects, faults, given_namespace(args));
     if (!names.empty()) { api::finish(objects, faults); }
     std::vector<Source> sources;
     switch (place) {
