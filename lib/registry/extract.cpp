@@ -22,7 +22,8 @@ namespace {
 constexpr std::size_t k_hole_piece = 256U << 10U;
 constexpr std::size_t k_config_scan_max = 1U << 20U;
 
-/// "modules.*" next to the modules: depmod's output, which this toolkit makes itself and never reads from an image.
+/// "modules.*" next to the modules: depmod's output, which this toolkit makes itself and never reads from an image. Also links of such
+/// a name: modprobe would read what they lead to.
 bool is_module_metadata(std::string_view path, const Wanted& wanted) {
     const std::string_view name = name_of(path);
     return name.starts_with("modules.") && !name.starts_with("modules.ko") &&
@@ -107,11 +108,11 @@ void add_entries(EntryReader& reader, Extraction& into) {
     LayerEntry entry;
     while (reader.next(entry)) {
         std::string beginning;
-        const bool maybe_config = entry.kind == EntryKind::file && entry.name.find("mod") != std::string::npos;
+        const bool maybe_config = entry.kind != EntryKind::directory && entry.name.find("mod") != std::string::npos;
         if (maybe_config) {
             const std::string path = normalise_entry(entry.name, into.limits);
             const bool metadata = is_module_metadata(path, into.view.wanted());
-            if (metadata || is_modprobe_config(path)) {
+            if (entry.kind == EntryKind::file && (metadata || is_modprobe_config(path))) {
                 beginning = scan_for_commands(reader, path, into);
             }
             if (metadata) {

@@ -324,6 +324,18 @@ TEST_CASE("M51 modules.dep and its kin never reach the disk") {
                                {k_modules + "/extra/modules.ko", "a module that is called modules"}});
 }
 
+TEST_CASE("M51 modules.dep and its kin never reach the disk as links either") {
+    const Outcome outcome = pull_tar(good()
+                                         .file(k_modules + "/notes", "install good touch /tmp/evil\n")
+                                         .symlink(k_modules + "/modules.softdep", "notes")
+                                         .hardlink(k_modules + "/modules.alias", k_modules + "/notes")
+                                         .symlink(k_modules + "/modules.dep", "/etc/passwd")
+                                         .finish());
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files == std::map<std::string, std::string>{{k_modules + "/good.ko", "good"},
+                                                              {k_modules + "/notes", "install good touch /tmp/evil\n"}});
+}
+
 TEST_CASE("M67 firmware that climbs out, also by a firmware directory that is a link") {
     const auto firmware = [](auto& request) { request.firmware_path = "/firmware"; };
     const auto code = [&](const TarBuilder& tar) {
