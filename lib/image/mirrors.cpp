@@ -318,7 +318,11 @@ bool is_toml(std::string_view text) {
 std::optional<std::string> rest_of(const std::string& name, const std::string& prefix) {
     if (prefix.starts_with(k_wildcard)) {
         const std::size_t slash = name.find('/');
-        const bool inside = std::string_view(name).substr(0, slash).ends_with(std::string_view(prefix).substr(1));
+        std::string_view host = std::string_view(name).substr(0, slash);
+        if (prefix.find(':') == std::string::npos) {
+            host = host.substr(0, host.find(':'));  // whatever its port, as containers/image reads it
+        }
+        const bool inside = host.ends_with(std::string_view(prefix).substr(1));
         return inside && prefix.find('/') == std::string::npos ? std::optional(name.substr(slash)) : std::nullopt;
     }
     if (!name.starts_with(prefix) || (name.size() > prefix.size() && name[prefix.size()] != '/')) {

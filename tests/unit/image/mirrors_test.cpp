@@ -54,7 +54,10 @@ TEST_CASE("registries.conf: the longest prefix, mirrors in order, the source las
     CHECK(endpoints_text("alpine", config) == "hub.example.com/library/alpine:latest index.docker.io/library/alpine:latest");
     CHECK(endpoints_text("x.blocked.com/a:1", config).empty());
     CHECK(endpoints_text("x.y.blocked.com/a:1", config).empty());
+    CHECK(endpoints_text("x.blocked.com:5000/a:1", config).empty());
     CHECK(endpoints_text("blocked.com/a:1", config) == "blocked.com/a:1");
+    CHECK(endpoints_text("x.ports.com:5000/a:1", "[[registry]]\nprefix = \"*.ports.com:5000\"\nblocked = true\n").empty());
+    CHECK(endpoints_text("x.ports.com/a:1", "[[registry]]\nprefix = \"*.ports.com:5000\"\nblocked = true\n") == "x.ports.com/a:1");
 }
 
 TEST_CASE("registries.conf: mirrors only for digests or only for tags") {
