@@ -132,7 +132,7 @@ void Session::choose_scheme() {
 }
 
 net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, const net::BodySink& sink,
-                              std::string& error_body, bool& left_origin) {
+                              std::string& error_body, std::string& elsewhere) {
     net::Url url = start;
     for (int hop = 0;; ++hop) {
         check_deadline();
@@ -145,7 +145,8 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
         request.timeout = remaining();
         request.cancelled = cancelled_;
         request.scope_max = scope_max_for(url, boundary_);
-        left_origin = !url.same_origin(origin_);
+        const bool left_origin = !url.same_origin(origin_);
+        elsewhere = left_origin ? url.host : std::string();
         if (left_origin) {
             request.tls.client_certificate.clear();
             request.tls.client_key.clear();
@@ -198,7 +199,8 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
     }
 }
 
-Error Session::answer_error(net::Response response, const std::string& body, const std::string& path) {
+/// `elsewhere`: the host that answered, if the registry had sent us there.
+Error Session::answer_error(net::Response response, const std::string& body, const std::string& path, const std::string& elsewhere) {
     const int status = response.status;
     const std::string words = registry_words(body);
     if (!words.empty() || response.header("docker-distribution-api-version")) {
@@ -208,6 +210,18 @@ Error Session::answer_error(net::Response response, const std::string& body, con
         return net::proxy_refusal(response.proxy, status, "an answer of the registry " + reference_.registry);
     }
     Error error = [&] {
+        const bool blob = path.starts_with("blobs/");
+        if (!elsewhere.empty() && (status != 404 || blob)) {
+            const std::string who = net::speaker(response, "the server " + base::escape(elsewhere) + " that the registry redirects to");
+            if (status == 404) {
+                return Error(Exit::not_found, "image-not-found", who + " has no " + path).hint("push the image again");
+            }
+            Error refused(Exit::unavailable, "registry-error", fmt::format("{} answered {}", who, status));
+            if (status == 401 || status == 403) {
+                refused.hint("the registry's storage refused what the registry had signed: compare their clocks, and the registry's key there");
+            }
+            return net::is_retryable_status(status) ? std::move(refused).retryable() : std::move(refused);
+        }
         if (status == 401) {
             return Error(Exit::no_permission, "registry-auth",
                          "the registry wants a login: " + authenticator_.tried())
@@ -224,9 +238,12 @@ Error Session::answer_error(net::Response response, const std::string& body, con
                 .hint("some registries want the repository to be made before anything is pushed to it");
         }
         if (status == 404) {
-            return path.starts_with("blobs/")
+            return blob
                        ? Error(Exit::not_found, "image-not-found", "the registry has the manifest and not " + path)
                              .hint("push the image again")
+                   : path != "manifests/" + reference_.manifest_name()
+                       ? Error(Exit::not_found, "image-not-found", "the registry has the index and not " + path)
+                             .hint("push the image again, with all its platforms")
                        : Error(Exit::not_found, "image-not-found",
                                "the registry has no " + reference_.to_string())
                              .hint("check the repository name and the tag");
@@ -273,9 +290,9 @@ net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& s
     }
     for (int login = 0;; ++login) {
         std::string error_body;
-        bool left_origin = false;
-        net::Response response = follow(url, outgoing, sink, error_body, left_origin);
-        if (response.status == 401 && !left_origin && login < k_logins_max) {
+        std::string elsewhere;
+        net::Response response = follow(url, outgoing, sink, error_body, elsewhere);
+        if (response.status == 401 && elsewhere.empty() && login < k_logins_max) {
             if (authenticator_.answer(response, boundary_, remaining())) {
                 continue;
             }
@@ -287,7 +304,7 @@ net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& s
         if (const auto header = response.header("retry-after")) {
             retry_after_ = net::parse_retry_after(*header, clock_.now_unix());
         }
-        throw answer_error(response, error_body, outgoing.target);
+        throw answer_error(response, error_body, outgoing.target, elsewhere);
     }
 }
 

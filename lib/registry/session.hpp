@@ -65,9 +65,10 @@ private:
     void choose_scheme();
     [[nodiscard]] net::Response converse(const Outgoing& outgoing, const net::BodySink& sink);
     [[nodiscard]] net::Response follow(const net::Url& start, const Outgoing& outgoing, const net::BodySink& sink,
-                                       std::string& error_body, bool& left_origin);
+                                       std::string& error_body, std::string& elsewhere);
     [[nodiscard]] Error timed_out() const;
-    [[nodiscard]] Error answer_error(net::Response response, const std::string& body, const std::string& path);
+    [[nodiscard]] Error answer_error(net::Response response, const std::string& body, const std::string& path,
+                                     const std::string& elsewhere);
 
     net::HttpClient& http_;
     sys::Clock& clock_;

@@ -214,6 +214,35 @@ TEST_CASE("M09 a connection that breaks after the last byte") {
     CHECK(pull_from(refused.registry).code() == "ok");
 }
 
+TEST_CASE("M58 what the storage behind a redirect refuses is not told as the registry's word") {
+    int status = 403;
+    FakeServer storage{[&](const FakeRequest&) {
+        FakeReply reply;
+        reply.status = status;
+        return reply;
+    }};
+    FakeRegistry registry;
+    registry.add_image("v1", {plain_layer(big_tar())});
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.target.find("/blobs/") == std::string::npos) {
+            return std::nullopt;
+        }
+        FakeReply reply;
+        reply.status = 307;
+        reply.headers.emplace_back("Location", "http://localhost:" + std::to_string(storage.port()) + "/x?X-Sig=canary-secret");
+        return reply;
+    };
+    const Outcome refused = pull_from(registry);
+    CHECK(refused.code() == "registry-error");
+    CHECK(refused.exit() == Exit::unavailable);
+    CHECK(refused.message() == "the server localhost that the registry redirects to answered 403");
+    CHECK(refused.error->hint().find("clocks") != std::string::npos);
+    status = 404;
+    const Outcome absent = pull_from(registry);
+    CHECK(absent.code() == "image-not-found");
+    CHECK(absent.message().starts_with("the server localhost that the registry redirects to has no blobs/sha256:"));
+}
+
 TEST_CASE("M60 the registry asks for patience") {
     const auto patience = [](const char* header, int failures) {
         return [=](int tries, const FakeRequest&, FakeReply& reply) {
