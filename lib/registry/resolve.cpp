@@ -33,6 +33,11 @@ public:
         if (!found) {
             found = search(top, 1, Pass::unnamed);
         }
+        if (!found && !unreadable_.empty()) {
+            throw Error(Exit::data, "unsupported-image",
+                        fmt::format("expected an image manifest for {} in the index, found media type \"{}\"", platform_.to_string(), base::escape(unreadable_)))
+                .hint("rebuild the image with a container build tool");
+        }
         if (!found) {
             throw no_platform();
         }
@@ -68,6 +73,8 @@ private:
                 if (auto found = search(fetch_child(entry), depth + 1, pass)) {
                     return found;
                 }
+            } else if (!image && named && unreadable_.empty()) {
+                unreadable_ = entry.media_type;
             } else if (image && named == (pass == Pass::named)) {
                 ResolvedImage candidate = complete(fetch_child(entry));
                 offered_.insert(candidate.config.platform.to_string());
@@ -121,6 +128,7 @@ private:
     std::vector<std::string>& warnings_;
     image::Platform platform_;
     std::set<std::string> offered_;
+    std::string unreadable_;  ///< media type of an entry for our platform that is no image
     std::uint64_t entries_ = 0;
 };
 

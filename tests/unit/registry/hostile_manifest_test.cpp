@@ -219,6 +219,19 @@ TEST_CASE("M18 the platform in an index") {
     CHECK(arm("v7").code() == "ok");
 }
 
+TEST_CASE("M18 an index whose entry for us cannot be used says so") {
+    FakeRegistry registry;
+    registry.add_manifest("v1", k_index_type, index_of(descriptor(k_manifest_type, "gone", platform("amd64"))));
+    const Outcome gone = pull_from(registry);
+    CHECK(gone.code() == "image-not-found");
+    CHECK(gone.message().find("the index and not manifests/" + sha256("gone")) != std::string::npos);
+    registry.add_manifest("v1", k_index_type, index_of(descriptor("application/vnd.example", "x", platform("amd64"))));
+    const Outcome unknown = pull_from(registry);
+    CHECK(unknown.code() == "unsupported-image");
+    CHECK(unknown.exit() == Exit::data);
+    CHECK(unknown.message().find("application/vnd.example") != std::string::npos);
+}
+
 TEST_CASE("M19 an index entry without a platform") {
     FakeRegistry registry;
     const std::string manifest = registry.image_manifest({sound_layer()});
