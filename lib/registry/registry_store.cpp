@@ -47,6 +47,7 @@ public:
             }
             add_certificates(own.tls, request.certs_dirs, endpoint.reference.registry);
             places_.emplace_back(endpoint.reference.name(), Session(http, clock, endpoint.reference, own));
+            blocked_ = endpoint.mirror;
         }
         if (places_.empty()) {
             image::Reference by_digest = reference;
@@ -69,6 +70,9 @@ public:
             ManifestText text = manifest_of(session, name, cap);
             if (text.body.size() <= cap) {
                 static_cast<void>(verified_manifest(text.body, expected));
+                if (!expected && places_.size() > 1) {  // a tag's may be anything, as the page of a login
+                    static_cast<void>(read_image_document(text.body, "manifest", "bad-manifest"));
+                }
             }
             return text;
         });
@@ -132,6 +136,9 @@ private:
                     if (!said_.empty()) {
                         error.detail("mirrors", base::join(said_, "; "));
                     }
+                    if (last && blocked_) {
+                        error.detail("source", reference_.registry + " was not asked: the mirror configuration blocks it");
+                    }
                     throw;
                 }
                 place.given_up = error.code() != "image-not-found";
@@ -145,6 +152,7 @@ private:
     image::Reference reference_;
     std::vector<std::string>& warnings_;
     std::vector<std::string> said_;  ///< by the mirrors that failed
+    bool blocked_ = false;           ///< the source: the last place is a mirror
     std::list<Place> places_;        ///< mirrors in their order, then the source
 };
 

@@ -2,6 +2,7 @@
 // Mirrors, and the certificates of one registry: rows M61 and M62 of docs/hostile-images.md.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -134,6 +135,32 @@ TEST_CASE("M62 wrong bytes of a mirror are refused, and the next one is asked") 
     const Outcome nobody = manifest.pull("@" + digest, true);
     CHECK(nobody.code() == "digest-mismatch");
     CHECK(nobody.exit() == Exit::integrity);
+}
+
+TEST_CASE("M62 what a mirror sends as a tag's manifest and is none is refused, and the next one is asked") {
+    MirrorScene scene;
+    scene.mirror.intercept = [](const FakeRequest&) {
+        FakeReply reply;
+        reply.body = "<html>please log in</html>";
+        reply.headers.emplace_back("Content-Type", "text/html");
+        return std::optional(reply);
+    };
+    const Outcome outcome = scene.pull();
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.warned("mirror-failed"));
+    CHECK(scene.mirror.server().count("/v2/team/") == 1);  // given up at once
+    CHECK(scene.pull(":v1", true).code() == "bad-manifest");
+}
+
+TEST_CASE("M62 a blocked source is named where no mirror has the image") {
+    MirrorScene scene;
+    const Outcome outcome = scene.pull(":v1", true);
+    CHECK(outcome.code() == "image-not-found");
+    CHECK(scene.asked_of(scene.origin) == 0);
+    const auto& details = outcome.error->details();
+    CHECK(std::any_of(details.begin(), details.end(), [&](const auto& detail) {
+        return detail.first == "source" && detail.second.find(scene.origin.host()) != std::string::npos;
+    }));
 }
 
 TEST_CASE("M62 a mirror that wants a login never sees the source's credentials") {
