@@ -72,6 +72,7 @@ struct Exchange {
     std::string proxy;     ///< its address, "" without one; may hold a password
     std::string answerer;  ///< Response::proxy
     std::string refused_address;
+    std::string bad_authority;  ///< file without certificates
     std::exception_ptr failure;
     bool cancelled = false;
 };
@@ -162,9 +163,10 @@ std::vector<std::string> authorities(const TlsSettings& tls) {
 }
 
 CURLcode on_ssl_context(CURL* /*handle*/, void* context, void* user) {
-    const auto& exchange = *static_cast<const Exchange*>(user);
+    auto& exchange = *static_cast<Exchange*>(user);
     for (const std::string& file : authorities(exchange.request.tls)) {
         if (SSL_CTX_load_verify_locations(static_cast<SSL_CTX*>(context), file.c_str(), nullptr) != 1) {
+            exchange.bad_authority = file;
             return CURLE_SSL_CACERT_BADFILE;
         }
     }
@@ -262,6 +264,27 @@ bool refuses_certificate(std::string_view reason) {
     return says(" alert ") && (says("certificate") || says("unknown ca") || says("access denied"));
 }
 
+/// What to do about a fault of TLS.
+std::string tls_hint(std::string_view reason) {
+    const auto says = [&](std::string_view text) { return reason.find(text) != std::string_view::npos; };
+    if (says("wrong version number") || says("packet length too long")) {
+        return "the server does not speak TLS on this port; --insecure allows plain HTTP";
+    }
+    if (says("alert protocol version") || says("unsupported protocol")) {
+        return "the server speaks no TLS 1.2 or newer: update it";
+    }
+    if (refuses_certificate(reason)) {
+        return "the server wants a certificate of ours that it knows: *.cert and *.key below certs.d/HOST";
+    }
+    if (says("has expired") || says("not yet valid")) {
+        return "renew the server's certificate, or correct this machine's clock; --ca-file does not help here";
+    }
+    if (says("subject name") || says("does not match target")) {
+        return "use a name that the server's certificate holds; --ca-file does not help here";
+    }
+    return "--ca-file FILE adds the authority that signed the certificate";
+}
+
 /// Of a proxy that does not make the connection that CONNECT asks for.
 std::optional<Error> tunnel_refusal(const Exchange& exchange, const std::string& url) {
     long status = 0;
@@ -288,6 +311,9 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
     if (auto refusal = tunnel_refusal(exchange, url)) {
         return std::move(*refusal);
     }
+    if (!exchange.bad_authority.empty()) {
+        return Error(Exit::data, "bad-certificate", fmt::format("CA file {}: expected certificates in PEM form, found none", base::escape(exchange.bad_authority)));
+    }
     if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
         return Error(Exit::integrity, "tls", "TLS: " + reason).detail("url", url).detail("expected", request.tls.pinned_key)
             .hint("the server has another key than --pinned-key names: if it was changed on purpose, name the new one");
@@ -295,11 +321,7 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
     if (is_tls_fault(code) || refuses_certificate(reason)) {
         Error error(Exit::integrity, "tls", "TLS: " + reason);
         error.detail("url", url);
-        const bool plain = reason.find("wrong version number") != std::string::npos ||
-                           reason.find("packet length too long") != std::string::npos;
-        error.hint(plain ? "the server does not speak TLS on this port; --insecure allows plain HTTP"
-                         : "--ca-file FILE adds the authority that signed the certificate");
-        return error;
+        return std::move(error).hint(tls_hint(reason));
     }
     double seconds = 0;
     curl().easy_getinfo(exchange.handle, CURLINFO_TOTAL_TIME, &seconds);
@@ -345,7 +367,7 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     }
     CURL* handle = impl_->handle.get();
     curl().easy_reset(handle);
-    Exchange exchange{request, sink, handle, {}, 0, false, false, request.proxy, {}, {}, {}, false};
+    Exchange exchange{request, sink, handle, {}, 0, false, false, request.proxy, {}, {}, {}, {}, false};
     const bool limited = request.scope_max != AddressScope::link_local;
     if (request.proxy.empty() && request.proxy_rule == Request::ProxyRule::variables) {
         exchange.proxy = proxy_of(*url);

@@ -77,7 +77,8 @@ public:
     virtual ~HttpClient() = default;
     /// One exchange, redirects not followed (callers re-validate each hop). Completed exchanges of any status return.
     /// Errors: unavailable 69 "network" (retryable; details url redacted) for connection, DNS, stall, early end;
-    /// integrity 76 "tls" for certificate problems with hint --ca-file; timeout 124 "network-timeout" when `timeout` is over;
+    /// integrity 76 "tls" for certificate problems, with a hint; data "bad-certificate" for a CA file without any;
+    /// timeout 124 "network-timeout" when `timeout` is over;
     /// no_permission 77 "address-refused" for an address beyond `scope_max`; data "bad-url".
     [[nodiscard]] virtual Response send(const Request& request, const BodySink& sink) = 0;
 };

@@ -244,7 +244,37 @@ TEST_CASE("M61 TLS before 1.2 is refused") {
     });
     CHECK(outcome.code() == "tls");
     CHECK(outcome.exit() == Exit::integrity);
+    CHECK(outcome.error->hint().find("TLS 1.2") != std::string::npos);
     CHECK(registry.server().requests().empty());
+}
+
+TEST_CASE("M61 the hint is about what is wrong with the certificate") {
+    const sys::TempDir top("kmm-test-");
+    const auto pull_with = [&](Identity identity, const std::string& authority, bool insecure = false) {
+        FakeRegistry registry(std::move(identity));
+        std::ofstream(top.path() + "/ca.pem") << authority;
+        const Outcome outcome = pull_from(registry, [&](auto& request) {
+            request.tls.insecure = insecure;
+            request.tls.ca_file = top.path() + "/ca.pem";
+        });
+        CHECK(registry.server().requests().empty());
+        return outcome;
+    };
+    const Identity expired = make_identity({"localhost", false, true});
+    CHECK(pull_with(expired, expired.certificate_pem).error->hint().find("clock") != std::string::npos);
+    const Identity elsewhere = make_identity({"localhost", true, false});
+    CHECK(pull_with(elsewhere, elsewhere.certificate_pem).error->hint().find("a name that the server's certificate holds") != std::string::npos);
+    const Identity good = make_identity();
+    CHECK(pull_with(make_identity(), good.certificate_pem).error->hint().starts_with("--ca-file FILE adds"));
+    Identity wants = make_identity();
+    wants.client_ca_pem = good.certificate_pem;
+    CHECK(pull_with(wants, wants.certificate_pem).error->hint().find("certs.d") != std::string::npos);
+    for (const bool insecure : {false, true}) {
+        const Outcome junk = pull_with(good, "no certificate", insecure);
+        CHECK(junk.code() == "bad-certificate");
+        CHECK(junk.exit() == Exit::data);
+        CHECK(junk.message().find(top.path() + "/ca.pem") != std::string::npos);
+    }
 }
 
 }
