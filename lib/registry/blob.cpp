@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <optional>
@@ -190,6 +191,7 @@ private:
     }
 
     void restart() {
+        most_ = std::max(most_, have_);
         have_ = 0;
         hasher_.reset();
         target_.restart();
@@ -197,7 +199,7 @@ private:
 
     [[nodiscard]] Error short_error() const {
         return Error(Exit::integrity, "size-mismatch",
-                     fmt::format("expected {} bytes, found only {}", wanted_.size, have_))
+                     fmt::format("expected {} bytes, found only {}", wanted_.size, std::max(most_, have_)))
             .detail("blob", wanted_.digest.to_string());
     }
 
@@ -208,6 +210,7 @@ private:
     const std::function<void(std::uint64_t)>& on_bytes_;
     Hasher hasher_;
     std::uint64_t have_ = 0;
+    std::uint64_t most_ = 0;  ///< of what earlier tries had
     int failures_ = 0;
     int bad_ranges_ = 0;
     int wrong_digests_ = 0;

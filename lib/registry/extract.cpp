@@ -150,6 +150,7 @@ void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image
         TarScan scan(checked);
         TarReader tar(scan);
         add_entries(tar, into);
+        scan.look_to_end();
         if (scan.lacks_end()) {
             into.warnings.insert(fmt::format("tar-without-end: the layer {} ends without the blocks that end a tar: was it cut off when it was made?", layer.digest.short_text()));
         }

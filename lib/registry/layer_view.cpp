@@ -128,6 +128,12 @@ void LayerView::whiteout(const std::string& path) {
     if (!whiteouts_.insert(path).second) {
         throw malformed("expected one entry for each path of a layer, found two for " + shown(path));
     }
+    for (std::string parent = directory; wanted_.covers(parent); parent = std::string(parent_of(parent))) {
+        const auto found = nodes().find(parent);
+        if (ignored_.contains(parent) || (found != nodes().end() && found->second.kind == EntryKind::symlink)) {
+            throw hostile("expected no entry below a symbolic link, found " + shown(path));
+        }
+    }
     if (name == k_opaque) {
         erase_lower(directory, false);
         turn_if_cut();

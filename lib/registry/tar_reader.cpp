@@ -221,6 +221,7 @@ bool TarReader::next(LayerEntry& entry) {
             entry.target = target == nullptr ? "" : target;
             break;
         }
+        case 0: throw Error(Exit::data, "bad-layer", fmt::format("expected a hard link with a target, found \"{}\" without", base::escape(entry.name)));
         default: entry.kind = EntryKind::special; break;
     }
     const la_int64_t size = la().entry_size(header);

@@ -47,8 +47,23 @@ std::string_view TarScan::next() {
     empty_ = empty_ && piece.empty();
     if (following_ && !seen_end_) {
         look(piece);
+    } else if (no_entry_) {
+        only_zeros(piece);
     }
     return piece;
+}
+
+void TarScan::look_to_end() {
+    while (no_entry_ && !at_end_) {
+        static_cast<void>(next());
+    }
+}
+
+/// What comes after an end that nothing came before.
+void TarScan::only_zeros(std::string_view piece) const {
+    if (seen_end_ && piece.find_first_not_of('\0') != std::string_view::npos) {
+        throw Error(Exit::data, "bad-layer", "expected a tar archive in the layer, found zeros and then something else");
+    }
 }
 
 void TarScan::look(std::string_view piece) {
@@ -75,6 +90,9 @@ void TarScan::look(std::string_view piece) {
             header();
         }
     }
+    if (no_entry_) {
+        only_zeros(piece);
+    }
 }
 
 void TarScan::header() {
@@ -83,6 +101,7 @@ void TarScan::header() {
         seen_end_ = true;
         return;
     }
+    no_entry_ = false;
     const char type = block[156];
     auto size = octal(block.substr(124, 12));
     if (!checksum_fits(block) || !size) {
@@ -112,18 +131,27 @@ void TarScan::header() {
     skip_ = (*size + k_scanned_block - 1) / k_scanned_block * k_scanned_block;
 }
 
-/// Records "LENGTH KEY=VALUE\n"; only the size matters here.
+/// Records "LENGTH KEY=VALUE\n", as strict as Go's reader, which other tools use: libarchive passes over what it cannot read, and cuts
+/// names off at a NUL, so the entry would have another name here than elsewhere.
 void TarScan::take_extension(std::string_view bytes) {
+    const auto malformed = [](const char* found) {
+        return Error(Exit::data, "bad-layer", fmt::format("expected a pax header of records LENGTH KEY=VALUE in the layer, found {}", found));
+    };
     while (!bytes.empty()) {
         std::size_t length = 0;
         const auto [end, fault] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), length);
         const auto digits = static_cast<std::size_t>(end - bytes.data());
-        if (fault != std::errc{} || length > bytes.size() || length < digits + 3 || *end != ' ') {
-            following_ = false;
-            return;
+        if (fault != std::errc{} || length > bytes.size() || length < digits + 3 || *end != ' ' || bytes[length - 1] != '\n') {
+            throw malformed("another length");
         }
         const std::string_view record = bytes.substr(digits + 1, length - digits - 2);
         bytes.remove_prefix(length);
+        if (record.find('=') == std::string_view::npos) {
+            throw malformed("no =");
+        }
+        if ((record.starts_with("path=") || record.starts_with("linkpath=")) && record.find('\0') != std::string_view::npos) {
+            throw malformed("a NUL in a name");
+        }
         if (record.starts_with("GNU.sparse.")) {
             following_ = false;
             return;

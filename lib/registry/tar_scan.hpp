@@ -19,13 +19,17 @@ class TarScan final : public ByteSource {
 public:
     /// `input` must outlive this.
     explicit TarScan(ByteSource& input) : input_(input) {}
-    /// Errors: data "bad-layer" for an entry of a type that neither POSIX nor GNU tar, star or Solaris know; those of the input.
+    /// Errors: data "bad-layer" for an entry of a type that neither POSIX nor GNU tar, star or Solaris know, for a pax header that is
+    /// malformed or whose names hold a NUL, for bytes after an end without entries (an ISO image begins with zeros); those of the input.
     [[nodiscard]] std::string_view next() override;
+    /// Reads on to the end where no entry was seen: what lies there is no tar if it is not empty. Errors: as next().
+    void look_to_end();
     /// True if the input has ended between two entries, without the blocks of zeros that a tar ends with.
     [[nodiscard]] bool lacks_end() const noexcept { return at_end_ && following_ && !seen_end_ && have_ == 0 && skip_ == 0 && !empty_; }
 
 private:
     void look(std::string_view piece);
+    void only_zeros(std::string_view piece) const;
     void header();
     void take_extension(std::string_view bytes);
 
@@ -40,6 +44,7 @@ private:
     bool seen_end_ = false;
     bool at_end_ = false;
     bool empty_ = true;
+    bool no_entry_ = true;
 };
 
 }  // namespace kmm::registry

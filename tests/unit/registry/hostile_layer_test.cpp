@@ -169,6 +169,26 @@ TEST_CASE("M47 sizes and names that lie about their length") {
     CHECK(pull_tar(TarBuilder().pax("size", "100000").file(k_modules + "/x.ko", "data").finish()).exit() == Exit::data);
 }
 
+TEST_CASE("M47 pax headers that are none, and names with a NUL") {
+    TarHeader header;
+    header.name = "x";
+    header.type = 'x';
+    for (const std::string& records : {std::string("999 path=x\n"), std::string("9 pathxx\n"), std::string("0 path=x\n"),
+                                       std::string("11 path=abc"), std::string("path=x\n")}) {
+        CAPTURE(records);
+        header.size = records.size();
+        const Outcome outcome = pull_tar(TarBuilder().raw(header, records).file(k_modules + "/x.ko", "data").finish());
+        CHECK(outcome.code() == "bad-layer");
+        CHECK(outcome.message().find("pax header") != std::string::npos);
+    }
+    for (const char* key : {"path", "linkpath"}) {
+        const Outcome cut = pull_tar(TarBuilder().pax(key, k_modules + std::string("/a.ko\0b", 7)).file(k_modules + "/x.ko", "data").finish());
+        CHECK(cut.code() == "bad-layer");
+        CHECK(cut.message().find("a NUL in a name") != std::string::npos);
+    }
+    CHECK(pull_tar(TarBuilder().pax("comment", std::string("a\0b", 3)).file(k_modules + "/x.ko", "data").finish()).code() == "ok");
+}
+
 TEST_CASE("M48 the end of the archive; a type that nobody knows") {
     const TarBuilder tar = TarBuilder().file(k_modules + "/good.ko", "good");
     const Outcome endless = pull_tar(tar.blocks());
@@ -197,7 +217,9 @@ TEST_CASE("M49 archives that are no tar") {
                                      std::string("Rar!\x1a\x07") + std::string(2000, 'x'),
                                      std::string("7z\xbc\xaf\x27\x1c") + std::string(2000, 'x'),
                                      std::string("070701") + std::string(2000, '0'),
-                                     std::string("#mtree\n./x type=file\n"), std::string(3000, 'x')}) {
+                                     std::string("#mtree\n./x type=file\n"), std::string(3000, 'x'),
+                                     std::string(32768, '\0') + "\x01""CD001" + std::string(2000, '\0'),
+                                     std::string(600'000, '\0') + "x"}) {
         const Outcome outcome = pull_tar(bytes);
         CHECK(outcome.code() == "bad-layer");
         CHECK(outcome.exit() == Exit::data);

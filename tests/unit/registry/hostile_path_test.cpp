@@ -155,6 +155,7 @@ TEST_CASE("M36 hard links") {
         {"before its target",
          TarBuilder().hardlink(k_modules + "/h.ko", k_modules + "/t.ko").file(k_modules + "/t.ko", "t").finish(),
          "bad-layer"},
+        {"to nothing", good().hardlink(k_modules + "/h.ko", "").finish(), "bad-layer"},
         {"to itself", good().hardlink(k_modules + "/good.ko", k_modules + "/good.ko").finish(), "bad-layer"},
     }, Exit::data);
     const Outcome inside = pull_tar(good().hardlink(k_modules + "/d/h.ko", k_modules + "/good.ko").finish());
@@ -270,6 +271,17 @@ TEST_CASE("M43 whiteouts remove what lower layers hold, and only that") {
     CHECK(upper(TarBuilder().file(k_modules + "/.wh...", "")).code() == "image-unsafe");
     CHECK(upper(TarBuilder().file(k_modules + "/.wh..", "")).code() == "image-unsafe");
     CHECK(upper(TarBuilder().file("opt/.wh..wh..opq", "").file("opt/.wh..wh..opq", "")).code() == "bad-layer");
+}
+
+TEST_CASE("M43 a whiteout below a link is refused, as any entry there") {
+    const auto lower = gzip_layer(good().file(k_modules + "/sub/b.ko", "b").symlink(k_modules + "/l", "sub").finish());
+    for (const char* name : {"/l/.wh.b.ko", "/l/.wh..wh..opq", "/l/c/.wh.d"}) {
+        CAPTURE(name);
+        CHECK(pull_layers({lower, gzip_layer(TarBuilder().file(k_modules + name, "").finish())}).code() == "image-unsafe");
+    }
+    const Outcome itself = pull_layers({lower, gzip_layer(TarBuilder().file(k_modules + "/.wh.l", "").finish())});
+    REQUIRE_MESSAGE(!itself.error, itself.message());
+    CHECK(itself.files.at(k_modules + "/sub/b.ko") == "b");
 }
 
 TEST_CASE("M45 two entries for one path; names that differ in case") {

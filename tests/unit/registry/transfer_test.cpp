@@ -108,6 +108,14 @@ TEST_CASE("M03 a blob that ends early is resumed, then refused") {
     CHECK(outcome.code() == "size-mismatch");
     CHECK(outcome.exit() == Exit::integrity);
     CHECK(scene.ranges() == std::vector<std::string>{"", "bytes=1000-"});
+    // A store that has no more says so.
+    Scene refusing([](int, const FakeRequest&, FakeReply& reply) {
+        const bool rest = reply.status != 200;
+        reply.body = rest ? std::string() : reply.body.substr(0, 1000);
+        reply.status = rest ? 416 : 200;
+        reply.announced_length.reset();
+    });
+    CHECK(pull_from(refusing.registry).message().find("found only 1000") != std::string::npos);
 }
 
 TEST_CASE("M04 a blob that does not end") {
