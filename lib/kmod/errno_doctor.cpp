@@ -84,6 +84,11 @@ std::string_view to_string(Applies applies) noexcept {
     return "unknown";
 }
 
+bool all_excluded(const std::vector<Cause>& causes, int number) {
+    if ((number != ENOENT && number != EEXIST && number != EBUSY) || causes.empty()) return false;
+    return std::all_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::no || cause.evidence.empty(); });
+}
+
 std::string likeliest_cause(const std::vector<Cause>& causes, int number) {
     const auto it = std::find_if(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
     if (it == causes.end()) return std::string(load_advice(number).cause);

@@ -51,6 +51,10 @@ struct Suspect {
 /// possible. Never empty. Source: Linux 6.1 kernel/module/main.c and signing.c.
 [[nodiscard]] std::vector<Cause> load_causes(int number, const HostPaths& host, const KernelState& state, const Suspect& suspect = {});
 
+/// True if every reason that the kernel itself has for this errno was tested and none applies: then it is the answer of the
+/// module's own init function. Of most errnos nobody can tell.
+[[nodiscard]] bool all_excluded(const std::vector<Cause>& causes, int number);
+
 /// The first cause that applies, with its evidence; else the table's.
 [[nodiscard]] std::string likeliest_cause(const std::vector<Cause>& causes, int number);
 

@@ -17,9 +17,8 @@ KernelLog::KernelLog(const std::string& path) : fd_(::open(path.c_str(), O_RDONL
     if (fd_) (void)::lseek(fd_.get(), 0, SEEK_END);
 }
 
-std::vector<std::string> KernelLog::lines() {
-    std::vector<std::string> result;
-    if (!fd_) return result;
+const std::vector<std::string>& KernelLog::lines() {
+    if (!fd_) return lines_;
     std::array<char, 16384> buffer;
     for (int records = 0; records < 100'000; ++records) {
         const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
@@ -29,10 +28,10 @@ std::vector<std::string> KernelLog::lines() {
         for (const auto line : base::split(std::string_view(buffer.data(), static_cast<std::size_t>(got)), '\n')) {
             if (line.empty() || line.front() == ' ') continue;
             const auto semicolon = line.find(';');
-            result.emplace_back(base::trim(semicolon == std::string_view::npos ? line : line.substr(semicolon + 1)));
+            lines_.emplace_back(base::trim(semicolon == std::string_view::npos ? line : line.substr(semicolon + 1)));
         }
     }
-    return result;
+    return lines_;
 }
 
 std::vector<std::string> lines_about(const std::vector<std::string>& lines, std::string_view module) {

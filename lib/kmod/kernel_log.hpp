@@ -10,17 +10,18 @@
 
 namespace kmm::kmod {
 
-/// Opens /dev/kmsg and goes to its end; what is logged afterwards can be read once. Without permission (CAP_SYSLOG) it
-/// stays silent: the lines are help, not truth.
+/// Opens /dev/kmsg and goes to its end; what is logged afterwards can be read. Without permission (CAP_SYSLOG) it stays
+/// silent: the lines are help, not truth.
 class KernelLog {
 public:
     explicit KernelLog(const std::string& path);
-    /// Message texts since construction or the last call, in order, without priority and time stamp.
-    [[nodiscard]] std::vector<std::string> lines();
+    /// Message texts since construction, in order, without priority and time stamp.
+    [[nodiscard]] const std::vector<std::string>& lines();
     [[nodiscard]] bool available() const noexcept { return fd_.get() >= 0; }
 
 private:
     sys::Fd fd_;
+    std::vector<std::string> lines_;
 };
 
 /// Those lines that name the module, in either spelling.

@@ -93,7 +93,7 @@ private:
         if (machine_.patience.second_look.count() <= 0 || loaded_.empty()) return;
         KernelLog log(machine_.host.kmsg);
         (void)machine_.clock.sleep_for(machine_.patience.second_look);
-        require_healthy(machine_, taint_before, fmt::format("module {} was settling", main_), log);
+        require_healthy(machine_, taint_before, {fmt::format("module {} was settling", main_), main_}, log);
         for (const auto& name : loaded_) {
             const IndexedModule* module = index_.find(name);
             if (module == nullptr) continue;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -26,15 +27,34 @@ constexpr std::uint64_t k_expected = 1ULL << 0U | 1ULL << 10U | 1ULL << 12U | 1U
 constexpr milliseconds k_poll{20};
 
 constexpr std::size_t k_log_lines = 8;
+constexpr std::string_view k_unknown_symbol = "Unknown symbol ";
+
+constexpr std::pair<std::string_view, std::uint64_t> k_complaints[] = {{"WARNING:", k_warned}, {"lockup", k_soft_lockup}, {"Bad page", k_bad_page},
+                                                                       {"BUG:", k_died}, {"Oops", k_died}, {"general protection", k_died}};
+
+/// The taint that such a line of the kernel's goes with, 0 for any other line.
+std::uint64_t fault_of(const std::string& line) {
+    const auto it = std::find_if(std::begin(k_complaints), std::end(k_complaints), [&](const auto& complaint) { return line.find(complaint.first) != std::string::npos; });
+    return it == std::end(k_complaints) ? 0 : it->second;
+}
+
+/// The kernel's report on a fault of the module itself, or of the helper process while it was in the kernel: its lines name either,
+/// "WARNING: CPU: 0 PID: 703 at demo.c:55 demo_init+0x40/0x1000 [demo]", "CPU: 0 PID: 703 Comm: kmm-worker Tainted: G W".
+bool complains_of(const std::vector<std::string>& lines, const Deed& deed) {
+    const std::string process = fmt::format("PID: {} Comm: kmm-worker", deed.helper);  // a number of another PID namespace fits nothing
+    const std::string code = fmt::format(" [{}]", deed.module);
+    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+        return (deed.helper != 0 && line.find(process) != std::string::npos) || (fault_of(line) != 0 && line.find(code) != std::string::npos);
+    });
+}
 
 /// The symbols that the kernel named, and who could export them.
 void add_unknown_symbols(Error& error, const std::vector<std::string>& lines, const std::string& directory) {
-    constexpr std::string_view marker = "Unknown symbol ";
     std::vector<std::string> symbols;
     for (const auto& line : lines) {
-        const auto at = line.find(marker);
+        const auto at = line.find(k_unknown_symbol);
         if (at == std::string::npos || symbols.size() >= k_log_lines) continue;
-        const std::string rest = line.substr(at + marker.size());
+        const std::string rest = line.substr(at + k_unknown_symbol.size());
         const std::string symbol = rest.substr(0, rest.find(' '));
         const std::string exporter = host_exporter(directory, symbol);
         symbols.push_back(fmt::format("{} ({})", base::escape(symbol), exporter.empty() ? "exported by nothing on this host" : "exported by module " + exporter + " of this host"));
@@ -93,18 +113,20 @@ std::optional<LiveModule> settled_module(const Machine& machine, const std::stri
     }
 }
 
-void require_healthy(const Machine& machine, std::uint64_t taint_before, const std::string& what, KernelLog& log) {
-    const std::uint64_t fresh = taint_bits(machine.host) & ~taint_before & (k_died | k_soft_lockup | k_warned | k_bad_page);
-    if (fresh == 0) return;
-    const char* how = (fresh & k_died) != 0 ? "oopsed" : (fresh & k_soft_lockup) != 0 ? "locked up" : (fresh & k_bad_page) != 0 ? "found a bad page" : "warned";
-    Error error(Exit::unhealthy, "node-unhealthy", fmt::format("the kernel {} while {}", how, what));
-    const auto lines = log.lines();
-    const auto it = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
-        return line.find("BUG:") != std::string::npos || line.find("Oops") != std::string::npos || line.find("general protection") != std::string::npos ||
-               line.find("lockup") != std::string::npos || line.find("WARNING:") != std::string::npos || line.find("Bad page") != std::string::npos;
-    });
+void require_healthy(const Machine& machine, std::uint64_t taint_before, const Deed& deed, KernelLog& log) {
+    constexpr std::uint64_t faults = k_died | k_soft_lockup | k_warned | k_bad_page;
+    const std::uint64_t fresh = taint_bits(machine.host) & ~taint_before & faults;
+    if (fresh == 0 && (taint_before & faults) == 0) return;
+    const auto& lines = log.lines();
+    const auto it = std::find_if(lines.begin(), lines.end(), [](const std::string& line) { return fault_of(line) != 0; });
+    if (fresh == 0 && (it == lines.end() || !complains_of(lines, deed))) return;
+    const std::uint64_t seen = fresh != 0 ? fresh : fault_of(*it);
+    const char* how = (seen & k_died) != 0 ? "oopsed" : (seen & k_soft_lockup) != 0 ? "locked up" : (seen & k_bad_page) != 0 ? "found a bad page" : "warned";
+    Error error(Exit::unhealthy, "node-unhealthy", fmt::format("the kernel {} while {}", how, deed.what));
     if (it != lines.end()) error.detail("kernel", base::escape(*it));
-    error.detail("taint", taint_letters(taint_bits(machine.host))).detail("new-taint", taint_letters(fresh)).hint("drain and reboot this node, and do not load this build anywhere else");
+    error.detail("taint", taint_letters(taint_bits(machine.host)));
+    if (fresh != 0) error.detail("new-taint", taint_letters(fresh));
+    error.hint("drain and reboot this node, and do not load this build anywhere else");
     throw error;
 }
 
@@ -114,7 +136,7 @@ Error hung_error(const std::string& what, const LoaderAnswer& answer, const Mach
                 fmt::format("{} did not come back within {}", what, base::format_duration(machine.patience.loader)));
     error.detail("state", live ? live->state : "absent").detail("helper", fmt::format("pid {}{}", answer.pid, answer.gone ? ", killed" : ", cannot be killed"));
     if (!answer.wchan.empty() && answer.wchan != "0") error.detail("waits-in", answer.wchan);
-    error.hint(answer.gone ? "read the kernel's log before another attempt" : "nothing was retried; only a reboot of the node clears this");
+    error.hint(answer.gone ? "read the kernel's log before another attempt" : "nothing was retried; kmm-worker status tells whether it comes back, and if it never does, only a reboot of the node helps");
     return error;
 }
 
@@ -124,8 +146,15 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
     Error error(Exit::refused, "module-refused",
                 fmt::format("the kernel refused module {}: {} ({})", name, errno_text(error_number), errno_name(error_number)));
     const auto about = lines_about(log.lines(), name);
+    const bool unknown_symbol = std::any_of(about.begin(), about.end(), [](const std::string& line) { return line.find(k_unknown_symbol) != std::string::npos; });
+    const ErrnoAdvice advice = load_advice(all_excluded(causes, error_number) && !unknown_symbol ? 0 : error_number);
     const std::string parameter = refused_parameter(about);
-    error.detail("errno", errno_name(error_number)).detail("cause", parameter.empty() ? likeliest_cause(causes, error_number) : fmt::format("the value of parameter {} does not fit", parameter));
+    error.detail("errno", errno_name(error_number));
+    if (!parameter.empty()) {
+        error.detail("cause", fmt::format("the value of parameter {} does not fit", parameter));
+    } else {
+        error.detail("cause", advice.number == error_number ? likeliest_cause(causes, error_number) : std::string(advice.cause));
+    }
     const bool found = !parameter.empty() || std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
     if (!found) {
         int number = 0;
@@ -135,7 +164,7 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
         }
     }
     add_kernel_lines(error, about, host_module_directory(machine.host, node_facts(machine.host).kernel));
-    error.hint(parameter.empty() ? std::string(load_advice(error_number).hint) : "correct it in the Module's parameters, or in the options that this host adds").cause_errno(error_number);
+    error.hint(parameter.empty() ? std::string(advice.hint) : "correct it in the Module's parameters, or in the options that this host adds").cause_errno(error_number);
     return error;
 }
 
@@ -172,7 +201,7 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
     milliseconds delay{50};
     for (;;) {
         const LoaderAnswer answer = machine.loader.unload(name, force, machine.patience.loader);
-        require_healthy(machine, state.tainted, fmt::format("module {} was unloaded", name), log);
+        require_healthy(machine, state.tainted, {fmt::format("module {} was unloaded", name), name, answer.pid}, log);
         if (answer.hung) throw hung_error(fmt::format("the unload of module {}", name), answer, machine, name);
         if (answer.error == ENOENT) return false;
         if (answer.error == 0) break;
@@ -215,7 +244,7 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
     Action action = Action::loaded;
     for (int attempt = 1;; ++attempt) {
         const LoaderAnswer answer = machine.loader.load(fd.get(), candidate.parameters, candidate.force, machine.patience.loader);
-        require_healthy(machine, state.tainted, fmt::format("module {} was loaded", file.name), log);
+        require_healthy(machine, state.tainted, {fmt::format("module {} was loaded", file.name), file.name, answer.pid}, log);
         if (answer.hung) throw hung_error(fmt::format("the load of module {}", file.name), answer, machine, file.name);
         if (answer.error == 0) break;
         if (answer.error != EEXIST && answer.error != EBUSY && answer.error != EINTR) throw refused_error(machine, candidate, answer.error, state, log);
@@ -241,6 +270,9 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
     if (verdict.identity == Identity::unknown) {
         warnings.push_back(fmt::format("identity-unknown: module {} has neither srcversion nor build id; only its name could be compared", file.name));
     }
+    const auto about = lines_about(log.lines(), file.name);
+    const auto odd = std::find_if(about.begin(), about.end(), [](const std::string& line) { return line.find("init suspiciously returned") != std::string::npos; });
+    if (odd != about.end()) warnings.push_back(fmt::format("init-result: the kernel loaded module {} and says: {}", file.name, base::escape(*odd)));
     const std::uint64_t fresh = taint_bits(machine.host) & ~state.tainted & ~k_expected;
     if (fresh != 0) warnings.push_back(fmt::format("new-taint: the kernel got the taint {} while module {} was loaded", taint_letters(fresh), file.name));
     return action;

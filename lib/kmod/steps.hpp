@@ -16,8 +16,16 @@ namespace kmm::kmod {
 /// Errors: hung (15) "loader-hung" if it still is on its way.
 [[nodiscard]] std::optional<LiveModule> settled_module(const Machine& machine, const std::string& name);
 
-/// Throws unhealthy (17) "node-unhealthy" if the kernel oopsed, locked up or warned since `taint_before` was read.
-void require_healthy(const Machine& machine, std::uint64_t taint_before, const std::string& what, KernelLog& log);
+/// What is being done with a module, and the helper process that does it, 0 for none.
+struct Deed {
+    std::string what;
+    const std::string& module;
+    long helper = 0;
+};
+
+/// Throws unhealthy (17) "node-unhealthy" if the kernel oopsed, locked up or warned since `taint_before` was read. A kernel that had
+/// done so before gets no new taint: then it is what it logged of the module or of the helper.
+void require_healthy(const Machine& machine, std::uint64_t taint_before, const Deed& deed, KernelLog& log);
 
 [[nodiscard]] Error hung_error(const std::string& what, const LoaderAnswer& answer, const Machine& machine, const std::string& module);
 /// A module on its way into the kernel.

@@ -73,6 +73,7 @@ constexpr std::array<CodeRow, 144> k_codes{{
     {"image-unsafe", Exit::unsafe, "the image holds paths or entries that no kmod image needs", "rebuild the image; do not trust where it came from"},
     {"in-tree-builtin", std::nullopt, "a module that should be removed is part of the kernel", "nothing can be removed"},
     {"in-tree-removed", std::nullopt, "modules of the kernel's own tree were removed for this one and are not back", "unload with --restore-in-tree"},
+    {"init-result", std::nullopt, "the module's init function returned a positive number, which the kernel takes for success and warns of", "correct the init function: 0 or a negative errno"},
     {"install-command", Exit::checks_failed, "modprobe.d of the host runs a command instead of loading the module", "remove that line; commands are never run"},
     {"interrupted", Exit::interrupted, "the command was interrupted", "nothing was changed; start it again"},
     {"io", Exit::io, "a file could not be read or written", "look at the cause, usually space or permissions"},

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules that misbehave, and modules that are wanted twice.
+#include <doctest/doctest.h>
+
+#include <cerrno>
+
+#include "base/error.hpp"
+#include "kmod/load_record.hpp"
+#include "kmod/procedure.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+/// An image with "user", which needs "base", and "other".
+struct TroubleRig {
+    FakeHost host;
+    FakeClock clock;
+    FakeKernel kernel{host};
+    sys::TempDir out{"kmm-image-"};
+    kmod::ModuleIndex index;
+
+    TroubleRig() {
+        KoSpec base;
+        base.name = "base";
+        base.exported = {"base_symbol"};
+        KoSpec user;
+        user.name = "user";
+        user.depends = "base";
+        user.undefined = {"base_symbol"};
+        KoSpec other;
+        other.name = "other";
+        other.modinfo = {"license=GPL"};
+        other.undefined = {"_printk"};
+        for (const auto& spec : {base, user, other}) put(out.path() + "/opt/" + spec.name + ".ko", make_ko(spec));
+        index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
+    }
+    kmod::Report load(const std::string& name, const kmod::FirmwareWish& firmware = {}) {
+        const kmod::LoadWish wish{name, {}, {}, {}};
+        const auto checked = kmod::preflight(index, wish, host.paths);
+        kmod::require_passed(checked, name);
+        return kmod::load_modules(index, checked, wish, firmware, {host.paths, kernel, clock, {}});
+    }
+    kmod::Report unload(const std::vector<std::string>& names) { return kmod::unload_modules({names}, {host.paths, kernel, clock, {}}); }
+    Error refused(const std::string& name) {
+        try {
+            (void)load(name);
+        } catch (const Error& error) {
+            return error;
+        }
+        FAIL("no error");
+        throw bug("unreachable");
+    }
+    /// What the kernel does while "other" is loaded, by the helper process 77.
+    void while_loading(std::function<void()> what) {
+        kernel.load_answers["other"] = {0, false, false, 77, ""};
+        kernel.on_refusal = std::move(what);
+    }
+};
+
+}  // namespace
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("a kernel that had warned before is heard when it warns again") {
+    TroubleRig rig;
+    put(rig.host.paths.proc + "/sys/kernel/tainted", "512\n");
+    SUBCASE("of the module") {
+        rig.while_loading([&] { rig.host.log("WARNING: CPU: 0 PID: 9 at other.c:55 other_init+0x40/0x1000 [other]"); });
+        const Error error = rig.refused("other");
+        CHECK(error.exit() == Exit::unhealthy);
+        CHECK(error.message() == "the kernel warned while module other was loaded");
+        CHECK(detail(error, "kernel").ends_with("[other]"));
+        CHECK(detail(error, "new-taint").empty());
+    }
+    SUBCASE("of something that the module asked for") {
+        rig.while_loading([&] {
+            rig.host.log("WARNING: CPU: 0 PID: 77 at fs/sysfs/dir.c:31 sysfs_warn_dup+0x63/0x80");
+            rig.host.log("CPU: 0 PID: 77 Comm: kmm-worker Tainted: G        W  OE");
+        });
+        CHECK(rig.refused("other").exit() == Exit::unhealthy);
+    }
+    SUBCASE("of somebody else") {
+        rig.while_loading([&] {
+            rig.host.log("WARNING: CPU: 0 PID: 78 at net/core/dev.c:31 netdev_thing+0x63/0x80 [another]");
+            rig.host.log("CPU: 0 PID: 78 Comm: kmm-worker Tainted: G        W  OE");
+        });
+        CHECK(rig.load("other").warnings.empty());
+    }
+    SUBCASE("a refusal still has the kernel's lines") {
+        rig.while_loading([&] { rig.host.log("other: no device found"); });
+        rig.kernel.load_answers["other"].error = ENODEV;
+        CHECK(detail(rig.refused("other"), "kernel") == "other: no device found");
+    }
+}
+
+TEST_CASE("an init function that returns something positive is told") {
+    TroubleRig rig;
+    rig.while_loading([&] { rig.host.log("do_init_module: 'other'->init suspiciously returned 3, it should follow 0/-E convention"); });
+    const auto report = rig.load("other");
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(report.warnings.front() == "init-result: the kernel loaded module other and says: do_init_module: 'other'->init suspiciously returned 3, it should follow 0/-E convention");
+}
+
+TEST_CASE("an errno whose reasons are all excluded is the init function's own") {
+    TroubleRig rig;
+    for (const int number : {ENOENT, EEXIST, EBUSY}) {
+        CAPTURE(number);
+        rig.kernel.load_answers["other"].error = number;
+        const Error error = rig.refused("other");
+        CHECK(detail(error, "cause") == "the module's init function returned this error");
+        CHECK(error.hint() == "read the kernel's lines, and the documentation of the module");
+    }
+    SUBCASE("unless the kernel names a symbol") {
+        rig.kernel.load_answers["other"].error = ENOENT;
+        rig.kernel.on_refusal = [&] { rig.host.log("other: Unknown symbol from_elsewhere (err -2)"); };
+        CHECK(detail(rig.refused("other"), "cause") == "a symbol that the module needs is not exported");
+    }
+}
+
+TEST_CASE("a load that has not come back is not called hopeless") {
+    TroubleRig rig;
+    rig.kernel.load_answers["other"] = {0, true, false, 77, "msleep"};
+    const Error error = rig.refused("other");
+    CHECK(error.exit() == Exit::hung);
+    CHECK(error.hint() == "nothing was retried; kmm-worker status tells whether it comes back, and if it never does, only a reboot of the node helps");
+}
+
+}
