@@ -234,6 +234,15 @@ private:
         write_record(machine_.host, as_before);
     }
 
+    /// Whether it is live as a dependency of another module, whose unload would take it along if nothing told that it is wanted for itself.
+    [[nodiscard]] bool came_with_another() const {
+        const auto names = recorded_modules(machine_.host);
+        return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+            const auto record = read_record(machine_.host, name);
+            return name != main_ && record && contains(record->dependencies, main_);
+        });
+    }
+
     /// Everything that will be changed is recorded before the first change, so that a kill leaves nothing unknown.
     void note_intent(const std::vector<std::string>& removal) {
         earlier_ = read_record(machine_.host, main_);
@@ -262,7 +271,7 @@ private:
         }
         const bool all_live = std::all_of(checked_.order.names.begin(), checked_.order.names.end(), [&](const auto& name) { return same_.contains(name) || others_.contains(name); });
         const bool firmware = record_.new_firmware_path || !record_.firmware_directory.empty();
-        if (live_already && all_live && !earlier_ && removal.empty() && !firmware) return;  // nothing of this will be ours
+        if (live_already && all_live && !earlier_ && removal.empty() && !firmware && !came_with_another()) return;  // nothing of this will be ours
         try {
             write_record(machine_.host, record_);
         } catch (const Error& error) {

@@ -54,8 +54,17 @@ void restore_firmware(const HostPaths& host, const std::string& main, const std:
     }
 }
 
+/// Where firmware of a module may be: as its record says, `otherwise` without one.
+std::vector<std::string> firmware_places(const std::optional<LoadRecord>& record, const std::string& otherwise) {
+    const bool known = record && !record->unloaded;
+    std::vector<std::string> places = known ? record->former_firmware_directories : std::vector<std::string>{};
+    places.push_back(known ? record->firmware_directory : otherwise);
+    std::erase(places, "");
+    return places;
+}
+
 /// Brings in-tree modules back where that is wished, and notes which are still to come back: for a later unload, or the next load.
-void settle_in_tree(const UnloadWish& wish, const std::string& main, const LoadRecord& record, const Machine& machine, Report& report) {
+void settle_in_tree(const UnloadWish& wish, const LoadRecord& record, const Machine& machine, Report& report) {
     std::vector<std::string> missing = record.removed_in_tree;
     std::erase_if(missing, [&](const std::string& name) { return live_module(machine.host, name).has_value(); });
     if (wish.in_tree == InTree::restore) {
@@ -72,7 +81,7 @@ void settle_in_tree(const UnloadWish& wish, const std::string& main, const LoadR
     } else if (!missing.empty()) {
         report.warnings.push_back(fmt::format("in-tree-removed: {} stay unloaded; --restore-in-tree or modprobe bring them back", base::join(missing, ", ")));
     }
-    note_unloaded(machine.host, main, std::move(missing));
+    note_unloaded(machine.host, record.module, std::move(missing));
 }
 
 /// Modules that use `name`, the outermost first, then `name`.
@@ -185,6 +194,10 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
     } else {
         candidates = used_by(machine.host, main);
     }
+    for (const auto& name : order) {  // one that was loaded on its own
+        const auto other = name == main ? std::nullopt : read_record(machine.host, name);
+        if (other && !other->unloaded) candidates.insert(candidates.end(), other->dependencies.rbegin(), other->dependencies.rend());
+    }
     const auto own = recorded_modules(machine.host);
     const std::uint64_t taint_before = taint_bits(machine.host);
     ModuleReport main_report;
@@ -226,11 +239,14 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
         if (!live || live->state != "live" || !live->holders.empty() || live->refcount.value_or(1) != 0) continue;
         if (unload_dependency(machine, name, report.warnings)) report.modules.push_back(report_of(name, Action::unloaded, live));
     }
-    std::vector<std::string> firmware = ours ? record->former_firmware_directories : std::vector<std::string>{};
-    firmware.push_back(ours ? record->firmware_directory : wish.firmware_directory);
-    std::erase(firmware, "");
-    restore_firmware(machine.host, main, record, firmware, report.warnings);
-    if (record) settle_in_tree(wish, main, *record, machine, report);
+    restore_firmware(machine.host, main, record, firmware_places(record, wish.firmware_directory), report.warnings);
+    if (record) settle_in_tree(wish, *record, machine, report);
+    for (const auto& name : order) {
+        const auto other = name == main ? std::nullopt : read_record(machine.host, name);
+        if (!other || other->unloaded || live_module(machine.host, name)) continue;
+        restore_firmware(machine.host, name, other, firmware_places(other, ""), report.warnings);
+        settle_in_tree(wish, *other, machine, report);
+    }
     report.modules.push_back(std::move(main_report));
     report.new_taint = taint_letters(taint_bits(machine.host) & ~taint_before);
     return report;

@@ -128,4 +128,31 @@ TEST_CASE("a load that has not come back is not called hopeless") {
     CHECK(error.hint() == "nothing was retried; kmm-worker status tells whether it comes back, and if it never does, only a reboot of the node helps");
 }
 
+TEST_CASE("a dependency that is asked for itself outlives the module it came with") {
+    TroubleRig rig;
+    (void)rig.load("user");
+    CHECK(rig.load("base").modules.back().action == kmod::Action::already_loaded);
+    (void)rig.unload({"user"});
+    CHECK(rig.host.is_live("base"));
+    (void)rig.unload({"base"});
+    CHECK_FALSE(rig.host.is_live("base"));
+    CHECK(kmod::recorded_modules(rig.host.paths).empty());
+}
+
+TEST_CASE("what is on record of each unloaded module goes, not only of the first") {
+    TroubleRig rig;
+    put(rig.out.path() + "/fw/other.bin", "bytes");
+    (void)rig.load("user");
+    (void)rig.load("other", {rig.out.path() + "/fw", rig.out.path() + "/to"});
+    CHECK(std::filesystem::exists(rig.out.path() + "/to/other.bin"));
+    (void)rig.unload({"other", "user"});
+    CHECK_FALSE(rig.host.is_live("base"));
+    CHECK(kmod::recorded_modules(rig.host.paths).empty());
+    (void)rig.load("user");
+    (void)rig.load("other", {rig.out.path() + "/fw", rig.out.path() + "/to"});
+    (void)rig.unload({"user", "other"});
+    CHECK(kmod::recorded_modules(rig.host.paths).empty());
+    CHECK_FALSE(std::filesystem::exists(rig.out.path() + "/to/other.bin"));
+}
+
 }
