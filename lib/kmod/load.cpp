@@ -479,6 +479,7 @@ Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWi
         }
         report.modules.push_back(std::move(entry));
     }
+    for (const auto& module : checked.host_after) report.modules.push_back(report_of(module));
     for (const auto& finding : checked.findings) {
         if (finding.severity == Severity::warning) report.warnings.push_back(fmt::format("{}: {}", finding.code, finding.message));
     }

@@ -37,6 +37,7 @@ public:
         out_.order = index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.soft_pre, out_.config.soft_post});
         check_kernel();
         resolve_external();
+        resolve_after();
         reference_ = reference_module(directory_);
         if (reference_) out_.vermagic_source = VermagicSource::module_of_the_kernel;
         leave_out();
@@ -172,7 +173,6 @@ private:
             }
         }
         resolve_aliases(out_.order.soft);
-        resolve_aliases(out_.order.soft_post);
         for (const auto& name : out_.order.soft) {
             if (live_module(host_, name)) continue;
             const auto need = find_host_module(directory_, name);
@@ -186,6 +186,21 @@ private:
                 out_.host_modules.push_back(module);
             }
         }
+    }
+
+    /// What a softdep wishes for afterwards, and neither is live nor in the image.
+    void resolve_after() {
+        resolve_aliases(out_.order.soft_post);
+        std::erase_if(out_.order.soft_post, [&](const std::string& name) {
+            if (live_module(host_, name)) return false;
+            const auto need = find_host_module(directory_, name);
+            if (!need) {
+                find(Severity::warning, "soft-dependency-missing", fmt::format("module {} should be loaded afterwards (softdep), but is neither in the image nor on this host", name));
+                return true;
+            }
+            if (!need->modules.empty()) out_.host_after.push_back(need->modules.back());
+            return false;
+        });
     }
 
     void check_file(const IndexedModule& module) {

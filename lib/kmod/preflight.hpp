@@ -40,6 +40,7 @@ enum class VermagicSource { module_of_the_kernel, release_only };
 struct Preflight {
     LoadOrder order;
     std::vector<HostModule> host_modules;  ///< of the host's tree, to be loaded first, in order
+    std::vector<HostModule> host_after = {};  ///< the same, to be loaded after the image's
     ModprobeConfig config;                 ///< of the host
     VermagicSource vermagic_source = VermagicSource::release_only;
     Diagnostics findings;                  ///< errors have exit `checks_failed`; sorted
