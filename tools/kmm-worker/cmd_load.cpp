@@ -25,18 +25,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long load and unload wait for another worker on this node, unless --timeout says otherwise.
-constexpr milliseconds k_lock_wait{120'000};
-
 std::uint64_t since(const sys::Clock& clock, milliseconds start) { return static_cast<std::uint64_t>((clock.monotonic() - start).count()); }
 
 /// What is left of --timeout; the default without one. A system call that has begun cannot be taken back, so none is begun
-/// with less than two seconds to go. Errors: timeout (124).
+/// with less than two seconds to go, or half of a short --timeout. Errors: timeout (124).
 milliseconds left(const Job& job, const sys::Clock& clock, milliseconds start, milliseconds otherwise) {
     if (job.deadline.count() == 0) return otherwise;
     const milliseconds rest = job.deadline - (clock.monotonic() - start);
-    if (rest >= milliseconds(2000) || job.deadline < milliseconds(2000)) return std::max(rest, milliseconds(100));
-    throw Error(Exit::timeout, "timeout", fmt::format("--timeout {} is over before the kernel was asked; nothing was changed", base::format_duration(job.deadline)))
+    if (rest >= std::min(milliseconds(2000), job.deadline / 2)) return std::max(rest, milliseconds(100));
+    throw Error(Exit::timeout, "timeout", fmt::format("of --timeout {} too little is left to ask the kernel for anything; nothing was changed", base::format_duration(job.deadline)))
         .hint("run the same command again with a longer --timeout");
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <iterator>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/kvc_config.hpp"
 #include "kmm-worker/load_step.hpp"
+#include "kmm-worker/node_lock.hpp"
 #include "kmm-worker/result.hpp"
 #include "sys/clock.hpp"
 #include "sys/process.hpp"
@@ -210,12 +212,24 @@ private:
         for (const auto& [step, time] : part.durations_ms) whole.durations_ms[step] += time;
     }
 
+    /// A module that is still on its way in or out is neither: to call it loaded, or to load it again, would be a guess.
+    [[nodiscard]] std::optional<kmod::LiveModule> settled(const std::string& module) const {
+        auto live = kmod::live_module(host_, module);
+        if (!live || live->state == "live" || live->state == "builtin") return live;
+        throw Error(Exit::hung, "loader-hung", fmt::format("module {} is {}: an earlier load or unload has not come back", module, live->state))
+            .detail("state", live->state)
+            .hint("look at the kernel's log; if it never ends, only a reboot of the node helps");
+    }
+
     void load_with_runtime(const std::string& module, WorkerResult& result) {
+        sys::LinuxClock clock;
+        const auto timeout = timeout_of(args_);
+        const NodeLock lock = lock_node(host_, timeout.count() > 0 ? timeout : k_lock_wait, clock, result.warnings);
         kmod::ModuleReport report;
         report.name = module;
         report.role = kmod::Role::main;
         report.action = kmod::Action::already_loaded;
-        if (!kmod::live_module(host_, module)) {
+        if (!settled(module)) {
             report.action = kmod::Action::loaded;
             try {
                 require_success(runtime({"run", "--rm", "--privileged", image_, "modprobe", module}), "load of module " + module);
@@ -224,7 +238,7 @@ private:
                 throw;
             }
         }
-        const auto live = kmod::live_module(host_, module);
+        const auto live = settled(module);
         if (!live) throw Error(Exit::refused, "module-refused", fmt::format("{} says that module {} was loaded, but it is not live", config_.runtime, module)).hint("read the kernel's log");
         report.srcversion = live->srcversion;
         report.build_id = live->build_id;

@@ -33,6 +33,9 @@ private:
     sys::Fd fd_;
 };
 
+/// How long load and unload wait for another worker on this node, unless --timeout says otherwise.
+constexpr std::chrono::milliseconds k_lock_wait{120'000};
+
 /// An exclusive lock, or the Error locked (75) "node-busy". `warnings` hears of one that keeps nobody away.
 [[nodiscard]] NodeLock lock_node(const kmod::HostPaths& host, std::chrono::milliseconds wait, sys::Clock& clock, std::vector<std::string>& warnings);
 
