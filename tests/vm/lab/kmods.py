@@ -13,7 +13,8 @@ BUILDS = {
     "v2-failinit": {"kmm_hello": ("kmm_hello_failinit.c", {})},
     "v2-unknown": {"kmm_hello": ("kmm_hello_unknown.c", {})},
     "simple": {"simple_kmod": ("simple_kmod.c", {}), "simple_procfs_kmod": ("simple_procfs_kmod.c", {})},
-    "misc": {"kmm_dep": ("kmm_dep.c", {}), "kmm_user": ("kmm_user.c", {}), "kmm_busy": ("kmm_busy.c", {})},
+    "misc": {"kmm_dep": ("kmm_dep.c", {}), "kmm_user": ("kmm_user.c", {}), "kmm_busy": ("kmm_busy.c", {}),
+             "kmm_odd": ("kmm_odd.c", {})},
 }
 
 
