@@ -7,7 +7,7 @@ namespace kmm::tool_worker {
 
 namespace {
 
-constexpr std::array<CodeRow, 144> k_codes{{
+constexpr auto k_codes = std::to_array<CodeRow>({
     {"address-refused", Exit::no_permission, "the registry, or a redirect of it, names an address that is not asked (link-local, loopback of another origin)", "ask the registry by its own name"},
     {"alias-conflict", std::nullopt, "an alias of the module belongs to another module, too", "the kernel may load the other one for the device"},
     {"already-signed", Exit::checks_failed, "a module has a signature already and --signed refuse was given", "sign without --signed refuse: the signature is replaced"},
@@ -153,7 +153,7 @@ constexpr std::array<CodeRow, 144> k_codes{{
     {"vermagic-differs", Exit::checks_failed, "the module was built for another kernel", "rebuild it against the headers of the running kernel"},
     {"vermagic-not-checked", std::nullopt, "no module of this kernel is there to compare with", "only the release was compared"},
     {"weak-key", std::nullopt, "the RSA key of the signature is so short that it can be forged", "sign with a key of 2048 bits or more"},
-}};
+});
 
 }  // namespace
 
