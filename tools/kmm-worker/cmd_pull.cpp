@@ -37,6 +37,20 @@ bool prepare(const std::string& directory) {
     return false;
 }
 
+/// What was asked for and is not there, although the image as such is sound.
+void warn_of_absent(const registry::PullRequest& request, const registry::PullResult& pulled, std::vector<std::string>& warnings) {
+    const std::string firmware = (fs::path("/") / request.firmware_path / "").lexically_normal().native();
+    bool has_module = false;
+    bool has_firmware = request.firmware_path.empty();
+    pulled.files.each([&](const registry::ExtractedFile& file) {
+        const std::string_view path = file.path;
+        has_module = has_module || path.ends_with(".ko") || path.ends_with(".ko.gz") || path.ends_with(".ko.xz") || path.ends_with(".ko.zst");
+        has_firmware = has_firmware || path.starts_with(firmware);
+    });
+    if (!has_module) warnings.push_back("module-not-in-image: no .ko file is in what was taken");
+    if (!has_firmware) warnings.push_back("firmware-not-in-image: no file is in " + base::escape(request.firmware_path));
+}
+
 WorkerResult pull(const cli::Args& args, cli::Context& context) {
     sys::LinuxClock clock;
     const auto start = clock.monotonic();
@@ -57,6 +71,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     const bool created = prepare(*out);
     try {
         registry::PullResult pulled = run_pull(request, *out, context, clock);
+        warn_of_absent(request, pulled, pulled.warnings);
         result.image = pulled.reference;
         result.digest = pulled.digest;
         result.files = std::move(pulled.files);
