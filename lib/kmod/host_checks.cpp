@@ -227,6 +227,39 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
     check_aliases(input, findings);
 }
 
+void check_live(const CheckInput& input, Diagnostics& findings) {
+    std::vector<std::string> leaving;
+    for (const auto& listed : input.wish.in_tree_modules_to_remove) {
+        const std::string name = normalise_name(listed);
+        const IndexedModule* own = input.index.find(name);
+        const auto live = live_module(input.host, name);
+        const bool stays = !live || live->state == "builtin" || (own != nullptr && compare_identity(own->file, *live).identity != Identity::different);
+        if (!stays && std::find(leaving.begin(), leaving.end(), name) == leaving.end()) leaving.push_back(name);
+    }
+    std::vector<std::string> wanted = input.found.order.names;
+    for (const auto& module : input.found.host_modules) wanted.push_back(module.name);
+    wanted.insert(wanted.end(), leaving.begin(), leaving.end());
+    for (const auto& name : wanted) {
+        const auto live = live_module(input.host, name);
+        if (!live || live->state == "live" || live->state == "builtin") continue;
+        add_finding(findings, Severity::warning, "module-on-its-way",
+                    fmt::format("module {} is {}: a load waits for that for a moment, and ends without another attempt if it does not change", name, live->state),
+                    "look at kmm-worker status and at the kernel's log");
+    }
+    for (const auto& name : leaving) {
+        const auto live = live_module(input.host, name);
+        if (!live) continue;
+        std::vector<std::string> holders;
+        std::copy_if(live->holders.begin(), live->holders.end(), std::back_inserter(holders), [&](const std::string& holder) { return std::find(leaving.begin(), leaving.end(), holder) == leaving.end(); });
+        const bool used = live->refcount.value_or(0) > static_cast<long>(live->holders.size());
+        if (holders.empty() && !used) continue;
+        add_finding(findings, Severity::warning, "in-tree-in-use",
+                    holders.empty() ? fmt::format("module {} is to give way and is in use (refcount {}): a load waits for its users, and fails if they stay", name, *live->refcount)
+                                    : fmt::format("module {} is to give way, and {} of this host needs it: a load fails as long as that is so", name, first_of(holders)),
+                    holders.empty() ? "stop what uses it" : "list the modules that need it in inTreeModulesToRemove, too");
+    }
+}
+
 void check_process(const CheckInput& input, Diagnostics& findings) {
     if (!input.state.cap_sys_module) {
         add_finding(findings, Severity::warning, "no-capability", "this process has no CAP_SYS_MODULE, which a load needs", "run load as root; in a Pod: securityContext.capabilities.add: [SYS_MODULE]");

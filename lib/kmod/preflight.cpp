@@ -43,7 +43,9 @@ public:
         leave_out();
         check_modules();
         check_parameters(index_.find(wish_.module)->file, wish_.parameters, out_.findings);
-        check_process(CheckInput{index_, wish_, host_, facts_, state_, directory_, out_}, out_.findings);
+        const CheckInput input{index_, wish_, host_, facts_, state_, directory_, out_};
+        check_live(input, out_.findings);
+        check_process(input, out_.findings);
         sort_and_merge(out_.findings);
         return std::move(out_);
     }

@@ -102,6 +102,54 @@ class Killed(TroubleCase):
         self.assertEqual(self.left_behind(), [])
 
 
+class Foreseen(TroubleCase):
+    """What a check says, and what the load then does."""
+
+    def test_a_module_that_is_on_its_way(self):
+        self.begin("first", "load -", self.odd("init_ms=5000"))
+        self.wait_for("coming")
+        self.kill("first", "KILL")
+        self.assertIn("module-on-its-way: module kmm_odd is coming", str(self.worker(NODE, "check -", self.odd())["warnings"]))
+        self.worker(NODE, "load -", self.odd(), expect=15)
+        self.wait_for("live")
+
+    def test_a_module_that_is_to_give_way_and_is_needed(self):
+        self.fleet.shell(NODE, "modprobe bridge")
+        config = self.odd(remove=["stp", "llc"])
+        said = str(self.worker(NODE, "check -", config)["warnings"])
+        self.assertIn("in-tree-in-use: module stp is to give way, and bridge of this host needs it", said)
+        self.assertEqual(self.worker(NODE, "load -", config, expect=14)["code"], "module-in-use")
+        self.assertEqual(self.fleet.ssh(NODE, "test -d /sys/module/llc").returncode, 0)
+        config = self.odd(remove=["bridge", "stp", "llc"])
+        self.assertNotIn("in-tree-in-use", str(self.worker(NODE, "check -", config)))
+        self.assertEqual(self.worker(NODE, "load -", config)["outcome"], "loaded")
+        self.worker(NODE, "unload - --restore-in-tree", config)
+
+    def test_what_the_host_adds(self):
+        self.addCleanup(self.fleet.shell, NODE, "rm -f /etc/modprobe.d/trouble.conf")
+        for line, foreseen, done in (
+                ('options kmm_odd rounded=16 text="x y"', "host-options", {"rounded": "16", "text": "x y"}),
+                ("options kmm_odd rounded=16 \\\n text=z", "host-options", {"rounded": "16", "text": "z"}),
+                ("blacklist kmm_odd", "blacklisted-module", {"rounded": "8"}),
+                ("softdep kmm_odd pre: kmm_busy post: dummy", "'name': 'dummy'", {"rounded": "8"}),
+                ("softdep kmm_odd post: kmm_nowhere", "kmm_nowhere should be loaded afterwards", {"rounded": "8"})):
+            with self.subTest(line):
+                self.fleet.shell(NODE, "mkdir -p /etc/modprobe.d; cat >/etc/modprobe.d/trouble.conf", line + "\n")
+                check = self.worker(NODE, "check -", self.odd())
+                load = self.worker(NODE, "load -", self.odd())
+                self.assertIn(foreseen, str(check))
+                self.assertEqual([m["name"] for m in check["modules"]], [m["name"] for m in load["modules"]])
+                self.assertEqual(check.get("warnings"), load.get("warnings"))
+                for name, value in done.items():
+                    self.assertEqual(self.live_parameter(NODE, name, "kmm_odd"), value)
+                self.worker(NODE, "unload -", self.odd())
+        for line, code in (("options kmm_odd rounded=abc", "bad-parameter"), ("install kmm_odd /bin/false", "install-command")):
+            with self.subTest(line):
+                self.fleet.shell(NODE, "cat >/etc/modprobe.d/trouble.conf", line + "\n")
+                for verb in ("check -", "load -"):
+                    self.assertIn(code, str(self.worker(NODE, verb, self.odd(), expect=10)))
+
+
 class AtOnce(TroubleCase):
     def test_two_loads_of_one_module(self):
         for name in ("first", "second"):

@@ -155,4 +155,28 @@ TEST_CASE("what is on record of each unloaded module goes, not only of the first
     CHECK_FALSE(std::filesystem::exists(rig.out.path() + "/to/other.bin"));
 }
 
+TEST_CASE("a check tells what stands in the way of a load right now") {
+    TroubleRig rig;
+    const auto codes = [&](const std::vector<std::string>& leaving) {
+        std::vector<std::string> told;
+        for (const auto& finding : kmod::preflight(rig.index, kmod::LoadWish{"user", {}, {}, leaving}, rig.host.paths).findings) {
+            if (finding.severity == Severity::warning && (finding.code == "module-on-its-way" || finding.code == "in-tree-in-use")) told.push_back(finding.message);
+        }
+        return told;
+    };
+    CHECK(codes({"old"}).empty());
+    rig.host.make_live("base", "AAAA0000", "OE", "1", "coming");
+    CHECK(codes({}) == std::vector<std::string>{"module base is coming: a load waits for that for a moment, and ends without another attempt if it does not change"});
+    rig.host.make_gone("base");
+    rig.host.make_live("old", "X", "");
+    CHECK(codes({"old"}).empty());
+    rig.host.make_live("old", "X", "", "2");
+    CHECK(codes({"old"}) == std::vector<std::string>{"module old is to give way and is in use (refcount 2): a load waits for its users, and fails if they stay"});
+    rig.host.make_live("old", "X", "");
+    rig.host.make_live("older", "Y", "");
+    rig.host.hold("old", "older");
+    CHECK(codes({"old", "older"}).empty());
+    CHECK(codes({"old"}) == std::vector<std::string>{"module old is to give way, and older of this host needs it: a load fails as long as that is so"});
+}
+
 }
