@@ -109,6 +109,7 @@ LoaderAnswer in_helper(int file, const char* text, unsigned flags, int (*call)(c
     int error = 0;
     const bool answered = ::read(reading.get(), &error, sizeof error) == static_cast<ssize_t>(sizeof error);
     (void)::waitpid(pid, nullptr, 0);
+    answer.lost = !answered;
     answer.error = answered ? error : EINTR;  // a helper killed from outside leaves no answer; the caller looks at sysfs
     return answer;
 }

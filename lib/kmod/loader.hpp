@@ -16,6 +16,7 @@ struct LoaderAnswer {
     bool gone = false;   ///< with `hung`: the helper process did die of it, so nothing waits in the kernel any more
     long pid = 0;        ///< of the helper process
     std::string wchan;   ///< with `hung`: where the kernel had it waiting, "" if unknown
+    bool lost = false;   ///< the helper process was killed before it could answer; `error` is EINTR then, and the kernel may have done it
 };
 
 class ModuleLoader {

@@ -199,11 +199,13 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
     }
     const milliseconds end = machine.clock.monotonic() + machine.patience.busy;
     milliseconds delay{50};
+    bool lost = false;  // an answer: the module may be gone because of it
     for (;;) {
         const LoaderAnswer answer = machine.loader.unload(name, force, machine.patience.loader);
         require_healthy(machine, state.tainted, {fmt::format("module {} was unloaded", name), name, answer.pid}, log);
         if (answer.hung) throw hung_error(fmt::format("the unload of module {}", name), answer, machine, name);
-        if (answer.error == ENOENT) return false;
+        lost = lost || answer.lost;
+        if (answer.error == ENOENT) return lost;
         if (answer.error == 0) break;
         const bool transient = answer.error == EAGAIN || answer.error == EINTR || answer.error == EBUSY;
         if (!transient) {
@@ -250,7 +252,7 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
         if (answer.error != EEXIST && answer.error != EBUSY && answer.error != EINTR) throw refused_error(machine, candidate, answer.error, state, log);
         // somebody else may have loaded it, or the answer was lost: the module itself says what is true
         if (settled_module(machine, file.name)) {
-            action = Action::already_loaded;
+            if (!answer.lost) action = Action::already_loaded;
             break;
         }
         if (attempt == 2) throw refused_error(machine, candidate, answer.error, state, log);

@@ -55,7 +55,7 @@ class TroubleCase(SingleCase):
 
 class Killed(TroubleCase):
     def test_while_init_runs(self):
-        config = self.with_firmware("init_ms=6000")
+        config = self.with_firmware("init_ms=15000")
         self.fleet.shell(NODE, "modprobe dummy numdummies=0")
         self.begin("first", f"load - --firmware-path {FIRMWARE}", config)
         self.wait_for("coming")
@@ -71,7 +71,7 @@ class Killed(TroubleCase):
         self.assertEqual(self.fleet.shell(NODE, "cat /sys/module/firmware_class/parameters/path").strip(), "")
 
     def test_while_exit_runs(self):
-        self.worker(NODE, "load -", self.odd("exit_ms=8000"))
+        self.worker(NODE, "load -", self.odd("exit_ms=15000"))
         self.begin("first", "unload -", self.odd())
         self.wait_for("going")
         self.kill("first", "KILL")
@@ -81,13 +81,22 @@ class Killed(TroubleCase):
         self.assertEqual(self.worker(NODE, "unload -", self.odd())["outcome"], "not-loaded")
         self.assertEqual(self.left_behind(), [])
 
+    def test_the_helper_alone(self):
+        """The kernel finishes what it has begun; that is this worker's doing."""
+        for verb, state, outcome in (("load", "coming", "loaded"), ("unload", "going", "unloaded")):
+            self.begin(verb, f"{verb} -", self.odd("init_ms=3000", "exit_ms=3000"))
+            self.wait_for(state)
+            self.fleet.shell(NODE, "for p in /proc/[0-9]*; do [ \"$(cat $p/wchan 2>/dev/null)\" = msleep ] && kill -9 ${p#/proc/}; done; true")
+            self.assertEqual(self.ended(verb)["outcome"], outcome)
+        self.assertEqual(self.left_behind(), [])
+
     def test_by_the_clock(self):
         """A time that is over is no proof that the module never comes."""
-        error = self.worker(NODE, "load - --timeout 3s", self.odd("init_ms=5000"), expect=15)
+        error = self.worker(NODE, "load - --timeout 5s", self.odd("init_ms=12000"), expect=15)
         self.assertEqual(error["code"], "loader-hung")
         self.assertIn("kmm-worker status tells whether it comes back", error["hint"])
         self.wait_for("live")
-        self.assertEqual(self.worker(NODE, "unload - --timeout 2s", self.odd())["outcome"], "unloaded")
+        self.assertEqual(self.worker(NODE, "unload -", self.odd())["outcome"], "unloaded")
         self.assertEqual(self.left_behind(), [])
 
     def test_a_boot_later_nothing_is_believed_but_the_firmware_on_the_disk(self):
@@ -106,7 +115,7 @@ class Foreseen(TroubleCase):
     """What a check says, and what the load then does."""
 
     def test_a_module_that_is_on_its_way(self):
-        self.begin("first", "load -", self.odd("init_ms=5000"))
+        self.begin("first", "load -", self.odd("init_ms=12000"))
         self.wait_for("coming")
         self.kill("first", "KILL")
         self.assertIn("module-on-its-way: module kmm_odd is coming", str(self.worker(NODE, "check -", self.odd())["warnings"]))

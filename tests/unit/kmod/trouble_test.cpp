@@ -155,6 +155,17 @@ TEST_CASE("what is on record of each unloaded module goes, not only of the first
     CHECK_FALSE(std::filesystem::exists(rig.out.path() + "/to/other.bin"));
 }
 
+TEST_CASE("what the kernel did although its answer was lost is this run's doing") {
+    TroubleRig rig;
+    const kmod::LoaderAnswer lost{EINTR, false, true, 77, "", true};
+    rig.kernel.load_answers["other"] = lost;
+    rig.kernel.on_refusal = [&] { rig.host.make_live("other", "AAAA0000"); };
+    CHECK(rig.load("other").modules.back().action == kmod::Action::loaded);
+    rig.kernel.unload_answers["other"] = {lost, {ENOENT, false, false, 78, ""}};
+    rig.clock.on_sleep = [&](auto) { rig.host.make_gone("other"); };
+    CHECK(rig.unload({"other"}).modules.back().action == kmod::Action::unloaded);
+}
+
 TEST_CASE("a check tells what stands in the way of a load right now") {
     TroubleRig rig;
     const auto codes = [&](const std::vector<std::string>& leaving) {
