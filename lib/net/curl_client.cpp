@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 
@@ -18,6 +19,7 @@
 #include "base/text.hpp"
 #include "net/http.hpp"
 #include "net/proxy.hpp"
+#include "net/tls_words.hpp"
 #include "net/url.hpp"
 #include "sys/shared_library.hpp"
 
@@ -153,9 +155,13 @@ curl_socket_t on_open_socket(void* user, curlsocktype /*purpose*/, curl_sockaddr
     return fd;
 }
 
-/// Files with authorities besides the system's.
+/// Files with authorities besides the system's, where others count at all: as for other clients, OpenSSL's variable names one, unless that is not there.
 std::vector<std::string> authorities(const TlsSettings& tls) {
     std::vector<std::string> files = tls.more_ca_files;
+    const char* file = std::getenv("SSL_CERT_FILE");
+    if (file != nullptr && ::access(file, R_OK) == 0 && tls.ca_pem.empty() && !tls.insecure) {
+        files.emplace_back(file);
+    }
     if (!tls.ca_file.empty()) {
         files.push_back(tls.ca_file);
     }
@@ -256,33 +262,6 @@ bool is_tls_fault(CURLcode code) {
 /// A fault in the proxy's address: libcurl repeats the address, which may hold a password.
 bool quotes_proxy(const std::string& reason) {
     return reason.find("proxy") < reason.find('\'') && reason.find('\'') != std::string::npos;
-}
-
-/// What a server says of our certificate; with TLS 1.3 it comes after the handshake, when something is read or written.
-bool refuses_certificate(std::string_view reason) {
-    const auto says = [&](std::string_view text) { return reason.find(text) != std::string_view::npos; };
-    return says(" alert ") && (says("certificate") || says("unknown ca") || says("access denied"));
-}
-
-/// What to do about a fault of TLS.
-std::string tls_hint(std::string_view reason) {
-    const auto says = [&](std::string_view text) { return reason.find(text) != std::string_view::npos; };
-    if (says("wrong version number") || says("packet length too long")) {
-        return "the server does not speak TLS on this port; --insecure allows plain HTTP";
-    }
-    if (says("alert protocol version") || says("unsupported protocol")) {
-        return "the server speaks no TLS 1.2 or newer: update it";
-    }
-    if (refuses_certificate(reason)) {
-        return "the server wants a certificate of ours that it knows: *.cert and *.key below certs.d/HOST";
-    }
-    if (says("has expired") || says("not yet valid")) {
-        return "renew the server's certificate, or correct this machine's clock; --ca-file does not help here";
-    }
-    if (says("subject name") || says("does not match target")) {
-        return "use a name that the server's certificate holds; --ca-file does not help here";
-    }
-    return "--ca-file FILE adds the authority that signed the certificate";
 }
 
 /// Of a proxy that does not make the connection that CONNECT asks for.

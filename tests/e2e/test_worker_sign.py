@@ -101,9 +101,9 @@ class Signing(unittest.TestCase):
         (self.root / "auth.json").write_text(json.dumps({"auths": {f"127.0.0.1:{port}": {"auth": login}}}))
         return f"127.0.0.1:{port}"
 
-    def worker(self, *words, code=0):
-        done = subprocess.run([str(case.TOOLS.bin / "kmm-worker"), *map(str, words)], cwd=self.root, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, check=False)
+    def worker(self, *words, code=0, **environment):
+        done = subprocess.run([str(case.TOOLS.bin / "kmm-worker"), *map(str, words)], cwd=self.root, env={**os.environ, **environment},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
 
@@ -137,6 +137,11 @@ class Signing(unittest.TestCase):
         refused = self.worker("sign", "oci:layout:v1", "--to", f"{address}/team/demo:v3", *keys, "--ca-file", "tls.pem", code=77)
         self.assertIn("registry-auth", refused)
         self.assertNotIn("PRIVATE", refused)
+        # OpenSSL's variable names authorities besides the system's; what is not there is passed over, as other clients do.
+        again = ("pull", f"{address}/team/demo:v1", "--kernel", "all", "--out", "elsewhere", "--authfile", "auth.json")
+        self.assertIn("code:    tls\n", self.worker(*again, code=76, SSL_CERT_FILE="absent.pem"))
+        self.assertIn("bad-certificate", self.worker(*again, code=65, SSL_CERT_FILE="auth.json"))
+        self.worker(*again, SSL_CERT_FILE="tls.pem")
 
     def test_interrupted_between_modules(self):
         """A signal ends signing before anything is written, and the next run is whole."""

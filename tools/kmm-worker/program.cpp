@@ -31,7 +31,8 @@ cli::Program program() {
                      {"kmm-worker load config.yaml", "load it"},
                      {"kmm-worker status kmm_hello", "what is live"},
                      {"kmm-worker unload config.yaml", "unload it"}};
-    made.environment = {{"REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR", "where credentials for registries are looked for without --authfile"},
+    made.environment = {{"SSL_CERT_FILE", "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
+                        {"REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR", "where credentials for registries are looked for without --authfile"},
                         {"http_proxy, https_proxy, all_proxy, no_proxy", "proxies, as curl reads them"},
                         {"KMM_TERMINATION_LOG", "file that gets the result as JSON; default: /dev/termination-log in a Pod, else none"},
                         {"NODE_NAME", "name of this node in results; default: its host name"},
