@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <stdexcept>
@@ -260,6 +261,18 @@ void FakeServer::serve() {
     }
 }
 
+namespace {
+
+/// Until the other side has gone: closed with something unread, a connection is reset, and what was written last is lost.
+void leave(int fd) {
+    ::shutdown(fd, SHUT_WR);
+    std::array<char, 4096> unread{};
+    while (::read(fd, unread.data(), unread.size()) > 0) {
+    }
+}
+
+}  // namespace
+
 void FakeServer::answer(int fd) {
     const timeval patience{10, 0};
     ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -270,6 +283,7 @@ void FakeServer::answer(int fd) {
         SSL_set_fd(stream.ssl, fd);
         if (SSL_accept(stream.ssl) != 1) {
             SSL_free(stream.ssl);
+            leave(fd);
             return;
         }
     }
