@@ -129,6 +129,11 @@ private:
         if (state_.modules_disabled) {
             find(Severity::error, "modules-disabled", "loading of modules is switched off on this node (modules_disabled is 1)", "it can only be switched on again by a reboot");
         }
+        constexpr std::uint64_t k_unsound = 1ULL << 5U | 1ULL << 7U | 1ULL << 14U;  // bad page, oops or BUG, soft lockup
+        if (const std::uint64_t seen = state_.tainted & k_unsound; seen != 0) {
+            find(Severity::warning, "kernel-unsound", fmt::format("since it was booted, the kernel of this node has oopsed, locked up or found a bad page (taint {}): nothing that it says is certain", taint_letters(seen)),
+                 "drain and reboot this node");
+        }
     }
 
     /// Puts the host's modules in the place of their aliases.

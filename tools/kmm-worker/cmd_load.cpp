@@ -406,7 +406,7 @@ cli::Verb verb_unload() {
     }
     verb.options = verb.options + unload_options() + std::vector<cli::Option>{input_size_option(), firmware_option(), force_option()} + host_options() + cli::common_options();
     for (auto& option : verb.options) {
-        if (option.name == "firmware-path") option.hidden = true;  // KMM gives it at unload too; what is taken back is on record
+        if (option.name == "firmware-path") option.help = "host directory that has its firmware, if it was loaded before the last boot";  // else that is on record
     }
     verb.run = run_unload;
     return verb;

@@ -80,6 +80,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"io", Exit::io, "a file could not be read or written", "look at the cause, usually space or permissions"},
     {"kernel-differs", Exit::checks_failed, "the config is for another kernel than the running one", "the node was rebooted into another kernel: plan again"},
     {"kernel-not-in-image", Exit::not_found, "the image has no modules for this kernel", "build the image for it, or correct the kernel mapping"},
+    {"kernel-unsound", std::nullopt, "the kernel of this node has oopsed, locked up or found a bad page since it was booted", "drain and reboot this node"},
     {"key-mismatch", Exit::data, "the certificate belongs to another key", "give the certificate that was made with the key"},
     {"key-not-checked", std::nullopt, "the kernel's keyrings cannot be read", "run as root"},
     {"key-not-trusted", Exit::checks_failed, "no key of the kernel's keyrings fits the module's signature", "enrol the key (mokutil --import), or sign with a trusted one"},

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kmod/signature.hpp"
@@ -114,7 +115,7 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
 
 void print_warnings(const WorkerResult& result, cli::Context& context) {
     if (context.verbosity < 0) return;
-    for (const auto& warning : result.warnings) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
+    for (const auto& warning : result.warnings) context.console.err(fmt::format("warning: {}\n", base::printable(warning)));
 }
 
 value::Node file_node(const registry::ExtractedFile& file) {
@@ -250,8 +251,9 @@ void print_result(const WorkerResult& result, cli::Context& context) {
     if (context.output == "name") {
         for (const auto& module : result.modules) context.console.out(module.name + "\n");
         std::string paths;
+        const bool shown = context.console.out_is_terminal();  // else scripts get the names as they are
         result.files.each([&](const registry::ExtractedFile& file) {
-            paths += file.path + "\n";
+            paths += (shown ? base::printable(file.path) : file.path) + "\n";
             if (paths.size() < k_piece) return;
             context.console.out(paths);
             paths.clear();
