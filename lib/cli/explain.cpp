@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/text.hpp"
-#include "value/writer.hpp"
 
 namespace kmm::cli {
 
@@ -32,14 +32,6 @@ value::Node code_node(const Code& code) {
 }
 
 value::Node headed(std::string_view kind) { return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", kind}}); }
-
-bool is_machine(const std::string& output) { return output == "json" || output == "yaml" || output == "jsonl"; }
-
-std::string machine_text(const value::Node& node, const std::string& output) {
-    if (output == "json") return value::to_json_pretty(node);
-    if (output == "jsonl") return value::to_json(node) + "\n";
-    return value::to_yaml(node);
-}
 
 std::string_view heading(std::string_view kind) {
     if (kind == "reason") return "Reasons of plan lines";
@@ -65,15 +57,12 @@ std::string list_text(const std::vector<Code>& codes) {
 }
 
 Exit list_codes(const std::vector<Code>& codes, Context& context) {
-    if (context.output == "jsonl") {
-        for (const auto& code : codes) context.console.out(machine_text(code_node(code), "jsonl"));
-    } else if (is_machine(context.output)) {
-        value::Node node = headed("Codes");
-        value::Node list = value::Node::sequence();
-        for (const auto& code : codes) list.push_back(code_node(code));
-        node.set("codes", std::move(list));
-        context.console.out(machine_text(node, context.output));
-    } else if (context.output == "name") {
+    value::Node list = value::Node::sequence();
+    for (const auto& code : codes) list.push_back(code_node(code));
+    value::Node node = headed("Codes");
+    node.set("codes", std::move(list));
+    if (print_list(context, node, "codes")) return Exit::ok;
+    if (context.output == "name") {
         for (const auto& code : codes) context.console.out(code.code + "\n");
     } else {
         context.console.out(list_text(codes));
@@ -82,14 +71,10 @@ Exit list_codes(const std::vector<Code>& codes, Context& context) {
 }
 
 Exit explain_code(const Code& code, Context& context) {
-    if (is_machine(context.output)) {
-        value::Node node = headed("Explanation");
-        const value::Node fields = code_node(code);
-        for (const auto& member : fields.members()) node.set(member.key, member.value);
-        context.console.out(machine_text(node, context.output));
-    } else {
-        context.console.out(context.output == "name" ? code.code + "\n" : explanation_text(code));
-    }
+    value::Node node = headed("Explanation");
+    const value::Node fields = code_node(code);
+    for (const auto& member : fields.members()) node.set(member.key, member.value);
+    if (!print_document(context, node)) context.console.out(context.output == "name" ? code.code + "\n" : explanation_text(code));
     return Exit::ok;
 }
 

@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "registry/beneath.hpp"
 #include "registry/local.hpp"
+#include "registry/path_rules.hpp"
 #include "registry/way.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
@@ -21,11 +22,6 @@
 namespace kmm::registry {
 
 namespace {
-
-bool ends_like_module(std::string_view name) {
-    static constexpr std::string_view k_endings[] = {".ko", ".ko.gz", ".ko.xz", ".ko.zst"};
-    return std::any_of(std::begin(k_endings), std::end(k_endings), [&](std::string_view ending) { return name.ends_with(ending); });
-}
 
 class DirectoryReader final : public EntryReader {
 public:

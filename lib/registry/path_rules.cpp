@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -67,6 +68,11 @@ std::string normalise_entry(std::string_view name, const Limits& limits) {
         result += (result.empty() ? "" : "/") + std::string(piece);
     }
     return result;
+}
+
+bool ends_like_module(std::string_view name) noexcept {
+    static constexpr std::string_view k_endings[] = {".ko", ".ko.gz", ".ko.xz", ".ko.zst"};
+    return std::any_of(std::begin(k_endings), std::end(k_endings), [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
 bool is_in(std::string_view path, std::string_view directory) noexcept {

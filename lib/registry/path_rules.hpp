@@ -23,6 +23,9 @@ namespace kmm::registry {
 [[nodiscard]] std::string_view parent_of(std::string_view path) noexcept;
 [[nodiscard]] std::string_view name_of(std::string_view path) noexcept;
 
+/// True for a name of a module's file: ".ko", also compressed.
+[[nodiscard]] bool ends_like_module(std::string_view name) noexcept;
+
 /// The part of an image that is extracted.
 struct Wanted {
     std::string modules_root;          ///< "opt/lib/modules"

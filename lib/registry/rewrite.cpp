@@ -17,6 +17,7 @@
 #include "registry/hash.hpp"
 #include "registry/layer_writer.hpp"
 #include "registry/local.hpp"
+#include "registry/path_rules.hpp"
 #include "registry/resolve.hpp"
 #include "registry/session.hpp"
 #include "registry/upload.hpp"
@@ -38,10 +39,6 @@ struct WriteStep {
     std::optional<image::Descriptor> blob;
     std::optional<NewDocument> manifest;
 };
-
-bool is_module_path(std::string_view path) {
-    return path.ends_with(".ko") || path.ends_with(".ko.gz") || path.ends_with(".ko.xz") || path.ends_with(".ko.zst");
-}
 
 bool is_foreign(const image::Descriptor& blob) {
     return blob.media_type.find("nondistributable") != std::string::npos || blob.media_type.find("foreign") != std::string::npos;
@@ -287,7 +284,7 @@ private:
 
     bool is_wanted(const std::string& path, const Wanted& wanted) {
         if (request_.files.empty()) {
-            return is_module_path(path) && is_in(path.substr(1), wanted.modules_root);
+            return ends_like_module(path) && is_in(path.substr(1), wanted.modules_root);
         }
         bool found = false;
         for (std::size_t i = 0; i < request_.files.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cluster/kube_store.hpp"
 #include "cluster/workloads.hpp"
 #include "drive/adopt.hpp"

@@ -7,6 +7,7 @@
 
 #include "api/names.hpp"
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cluster/kube_store.hpp"
 #include "cluster/plugin_store.hpp"
 #include "drive/prepare_apply.hpp"

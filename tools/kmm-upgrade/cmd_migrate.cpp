@@ -7,6 +7,7 @@
 
 #include "api/labels.hpp"
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "drive/prepare.hpp"
 #include "kmm-upgrade/launch.hpp"
 #include "kmm-upgrade/session.hpp"

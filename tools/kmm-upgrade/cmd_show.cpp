@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/verbs.hpp"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.hpp"
 #include "plan/codes.hpp"
 
 namespace kmm::tool_upgrade {
@@ -104,7 +105,9 @@ const std::vector<Code>& codes() {
         std::vector<Code> made;
         for (const auto& row : k_errors) made.push_back({std::string(row.code), std::string(row.kind), std::string(row.verdict), std::string(row.meaning), std::string(row.remedy)});
         for (const auto* name : k_findings) {
-            if (const auto* found = plan::find_code(name)) made.push_back(*found);
+            const auto* found = plan::find_code(name);
+            if (found == nullptr) throw bug(std::string("kmm-plan does not explain ") + name);
+            made.push_back(*found);
         }
         std::sort(made.begin(), made.end(), [](const Code& left, const Code& right) { return left.code < right.code; });
         return made;

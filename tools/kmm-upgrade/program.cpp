@@ -336,7 +336,7 @@ cli::Program program() {
                        {"guard", "run the command when kmm-upgrade show -o json says upgrade-complete"},
                        {"state", "kmm-upgrade show verifies the record; its last five snapshots are in backup/ of --state-dir"}};
     program.environment = {{"SSL_CERT_FILE", "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
-                        {"XDG_STATE_HOME", "of other users than root: the record is kept in kmm-upgrade below it; default: ~/.local/state"},
+                           {"XDG_STATE_HOME", "of other users than root: the record is kept in kmm-upgrade below it; default: ~/.local/state"},
                            {"TZ", "time zone of --between without --tz; times that are shown are UTC"},
                            {"https_proxy, all_proxy, no_proxy", "proxy to an API server that is not on this host"}};
     program.files = {{"/var/lib/kmm-upgrade, ~/.local/state/kmm-upgrade", "the record of root, and of other users: journal.ndjson, and history/ with those that ended"}};

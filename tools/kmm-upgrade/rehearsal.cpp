@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/document.hpp"
 #include "kmm-upgrade/view.hpp"
 
 namespace kmm::tool_upgrade {

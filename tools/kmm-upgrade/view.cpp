@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "value/writer.hpp"
 
@@ -107,22 +108,6 @@ value::Node document(const upgrade::Run& run) {
                                               {"pending", static_cast<std::uint64_t>(counts.pending)}}));
     node.set("nextCommands", value::Node::strings(upgrade::next_commands(run)));
     return node;
-}
-
-bool print_document(cli::Context& context, const value::Node& node) {
-    if (context.output == "json") context.console.out(value::to_json_pretty(node));
-    else if (context.output == "jsonl") context.console.out(value::to_json(node) + "\n");
-    else if (context.output == "yaml") context.console.out(value::to_yaml(node));
-    else return false;
-    return true;
-}
-
-bool print_list(cli::Context& context, const value::Node& node, std::string_view member) {
-    if (context.output != "jsonl") return print_document(context, node);
-    const auto* items = node.find(member);
-    if (items == nullptr) throw bug("a list without its members");
-    for (const auto& item : items->items()) context.console.out(value::to_json(item) + "\n");
-    return true;
 }
 
 void print_summary(cli::Context& context, const upgrade::Run& run, bool interrupted) {

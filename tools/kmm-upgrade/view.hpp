@@ -29,9 +29,5 @@ namespace kmm::tool_upgrade {
 /// What a walking verb prints at its end on standard output, in the format asked for. The last line of text names the next
 /// command.
 void print_summary(cli::Context& context, const upgrade::Run& run, bool interrupted);
-/// Prints a document as -o json, yaml or jsonl asks; false for the other formats.
-[[nodiscard]] bool print_document(cli::Context& context, const value::Node& node);
-/// As print_document, of a document that is a list: with jsonl a line for each of the sequence `member`, and nothing around them.
-[[nodiscard]] bool print_list(cli::Context& context, const value::Node& node, std::string_view member = "items");
 
 }  // namespace kmm::tool_upgrade

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
 #include "kmm-worker/codes.hpp"
@@ -11,7 +12,6 @@
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
 #include "kmod/errno_doctor.hpp"
-#include "value/writer.hpp"
 
 namespace kmm::tool_worker {
 
@@ -88,12 +88,8 @@ void list_codes(std::span<const CodeRow> all, cli::Context& context) {
         list.push_back(std::move(item));
         lines.push_back({std::string(row.code), row.exit ? fmt::format("{}", static_cast<int>(*row.exit)) : "-", std::string(row.meaning)});
     }
-    if (context.output == "jsonl") {
-        for (const auto& item : list.items()) context.console.out(value::to_json(item) + "\n");
-        return;
-    }
-    value::Node made = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Codes"}, {"codes", std::move(list)}});
-    if (print_document(made, context)) return;
+    const value::Node made = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Codes"}, {"codes", std::move(list)}});
+    if (cli::print_list(context, made, "codes")) return;
     if (context.output == "name") {
         for (const auto& row : all) context.console.out(fmt::format("{}\n", row.code));
         return;

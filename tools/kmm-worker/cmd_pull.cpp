@@ -12,6 +12,7 @@
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
 #include "sys/sandbox.hpp"
+#include "registry/path_rules.hpp"
 
 namespace kmm::tool_worker {
 
@@ -43,9 +44,8 @@ void warn_of_absent(const registry::PullRequest& request, const registry::PullRe
     bool has_module = false;
     bool has_firmware = request.firmware_path.empty();
     pulled.files.each([&](const registry::ExtractedFile& file) {
-        const std::string_view path = file.path;
-        has_module = has_module || path.ends_with(".ko") || path.ends_with(".ko.gz") || path.ends_with(".ko.xz") || path.ends_with(".ko.zst");
-        has_firmware = has_firmware || path.starts_with(firmware);
+        has_module = has_module || registry::ends_like_module(file.path);
+        has_firmware = has_firmware || file.path.starts_with(firmware);
     });
     if (!has_module) warnings.push_back("module-not-in-image: no .ko file is in what was taken");
     if (!has_firmware) warnings.push_back("firmware-not-in-image: no file is in " + base::escape(request.firmware_path));

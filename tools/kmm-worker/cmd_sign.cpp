@@ -164,7 +164,7 @@ cli::Verb verb_sign() {
                     sign_option("cert", "FILE", "its X.509 certificate, PEM or DER"),
                     sign_option("passphrase-file", "FILE", "passphrase of an encrypted key"),
                     files, kernel, hash, already};
-    for (std::size_t i = 0; i < 3; ++i) verb.options[i].required = true;  // to, key, cert
+    for (auto& option : verb.options) option.required = option.name == "to" || option.name == "key" || option.name == "cert";
     for (auto& option : module_options()) {
         if (option.name == "dir-name") verb.options.push_back(option);
     }
