@@ -30,8 +30,12 @@ def without_boots(objects):
 class Locking(E2eCase):
     needs_tracing = False
 
-    def slow(self, milliseconds=1500):
-        self.fleet.fault("node-a", f"unload slow {milliseconds}")
+    def hold(self):
+        """The next unload of node-a takes until `let_go`."""
+        self.fleet.fault("node-a", "unload held")
+
+    def let_go(self):
+        (self.fleet.nodes / "node-a" / "let-go").touch()
 
     def wait_for_call(self, verb, node="node-a"):
         end = time.monotonic() + 20
@@ -42,7 +46,7 @@ class Locking(E2eCase):
         self.fail(f"no {verb} on {node}: {self.fleet.calls()}")
 
     def test_second_one_is_told_who_where_and_since(self):
-        self.slow()
+        self.hold()
         first = self.fleet.begin(*START)
         self.wait_for_call("unload")
         for arguments in (START, ("resume",), ("abort",), ("step",)):
@@ -52,10 +56,11 @@ class Locking(E2eCase):
             self.assertIn(os.uname().nodename, second.stdout)
             self.assertRegex(second.stdout, r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
             self.assertIn("start", second.stdout)
+        self.let_go()
         self.assertEqual(first.wait(30), 0)
 
     def test_a_record_elsewhere_is_no_way_around_the_lock(self):
-        self.slow()
+        self.hold()
         first = self.fleet.begin(*START)
         self.wait_for_call("unload")
         other = Fleet(self.fleet.tools, self.fleet.root)
@@ -65,21 +70,21 @@ class Locking(E2eCase):
             self.assertEqual(second.returncode, 75, f"{arguments}: {second.stdout}")
             self.assertIn("cluster-locked", second.stdout)
             self.assertIn(str(first.pid), second.stdout)
+        self.let_go()
         self.assertEqual(other.run(*START, "--dry-run").returncode, 0)
         self.assertEqual(first.wait(30), 0)
         self.assertEqual(self.fleet.most_without(), 1)
         self.assertEqual(other.run("apply").returncode, 0)
 
     def test_show_needs_no_lock(self):
-        self.slow()
+        self.hold()
         first = self.fleet.begin(*START)
         self.wait_for_call("unload")
         for _ in range(20):
-            began = time.monotonic()
             shown = self.fleet.run("show")
             self.assertEqual(shown.returncode, 0, shown.stdout)
-            self.assertLess(time.monotonic() - began, 1.0)
         self.assertIsNone(first.poll())
+        self.let_go()
         self.assertEqual(first.wait(30), 0)
 
     def test_show_sees_a_run_that_only_grows(self):
@@ -97,7 +102,7 @@ class Locking(E2eCase):
         self.report(f"{reads} reads during a run")
 
     def test_lock_dies_with_its_owner(self):
-        self.slow(300)
+        self.fleet.fault("node-a", "unload slow 300")
         first = self.fleet.begin(*START)
         self.wait_for_call("unload")
         first.kill()
@@ -107,8 +112,11 @@ class Locking(E2eCase):
 
     def test_crowd(self):
         """Eight at once: one run, and every loser is told."""
-        self.slow()
+        self.hold()
         processes = [self.fleet.begin(*START, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(8)]
+        while [process.poll() for process in processes].count(None) > 1:
+            time.sleep(0.01)
+        self.let_go()
         codes = []
         for process in processes:
             process.communicate(timeout=60)
@@ -155,7 +163,7 @@ class Signals(E2eCase):
         self.assertEqual(faults[:3], [])
 
     def test_second_signal_leaves_at_once(self):
-        self.fleet.fault("node-a", "load slow 5000")
+        self.fleet.fault("node-a", "load slow 10000")
         process = self.fleet.begin(*START)
         end = time.monotonic() + 20
         while not any(call[:3] == ["begin", "node-a", "load"] for call in self.fleet.calls()):
@@ -167,7 +175,7 @@ class Signals(E2eCase):
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(10), 130)
-        self.assertLess(time.monotonic() - began, 1.0)
+        self.assertLess(time.monotonic() - began, 5.0)
         expected = self.unkilled(self._template, lambda world: world.start())
         self.assertEqual(self.compare(self.fleet, expected, self.fleet.run("resume")), "")
 
@@ -233,7 +241,7 @@ class Idempotence(E2eCase):
     def test_max_unavailable_is_reached_and_kept(self):
         for node in self.nodes:
             self.fleet.fault(node, "unload slow 100")
-            self.fleet.fault(node, "load slow 100")
+            self.fleet.fault(node, "load slow 1000")
         self.assertEqual(self.fleet.start("--max-unavailable", "2").returncode, 0)
         self.assertEqual(self.fleet.most_without(), 2)
 

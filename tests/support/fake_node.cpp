@@ -9,7 +9,7 @@
 //
 // The module in an image has an identity that is made from the image's reference. As on a real node, what was begun goes on
 // when the connection, or the caller, dies. KINDs: refused busy image-not-found check-failed unreachable cut-before cut-after
-// reboot-before reboot-after slow (ARGUMENT: milliseconds).
+// reboot-before reboot-after slow (ARGUMENT: milliseconds) held (until the file let-go is there, for two minutes at most).
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -116,6 +116,9 @@ public:
         const auto [kind, argument] = take_fault(verb);
         log("begin", verb, kind.empty() ? "-" : kind);
         if (kind == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argument.c_str())));
+        for (int rest = 6000; kind == "held" && rest > 0 && ::access((dir_ + "/let-go").c_str(), F_OK) != 0; --rest) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
         Answer answer;
         if (kind == "reboot-before") reboot();
         if (kind == "cut-before" || kind == "reboot-before") {

@@ -26,16 +26,15 @@ class Safety(SingleCase):
     def test_who_has_the_device_open(self):
         image = self.image("kmm-misc", "v1")
         self.load(NODE, image, module="kmm_busy")
-        self.fleet.shell(NODE, "(exec 3</dev/kmm_busy; exec sleep 600) >/dev/null 2>&1 & echo $! >/run/holder; sleep 0.3")
+        pid = self.open_device(NODE, "/dev/kmm_busy")
         try:
-            pid = self.fleet.shell(NODE, "cat /run/holder").strip()
             error = self.worker(NODE, "unload --module kmm_busy --wait 1s", expect=14)
             self.assertEqual(error["details"]["users"], f"process {pid} (sleep) has /dev/kmm_busy open")
             kept = self.worker(NODE, "unload --module kmm_busy --policy if-idle")
             self.assertEqual(kept["outcome"], "kept")
             self.assertIsNotNone(self.live(NODE, "kmm_busy"))
         finally:
-            self.fleet.shell(NODE, "kill $(cat /run/holder); rm /run/holder; sleep 0.3")
+            self.close_device(NODE, pid)
         self.assertEqual(self.worker(NODE, "unload --module kmm_busy --policy if-idle")["outcome"], "unloaded")
 
     def test_the_in_tree_module_comes_back(self):

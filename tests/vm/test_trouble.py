@@ -11,10 +11,13 @@ FIRMWARE = "/run/kmm-test-firmware"
 
 
 class TroubleCase(SingleCase):
+    LET_GO = f"echo 1 >{ODD}/parameters/let_go"
+
     def setUp(self):
         super().setUp()
         self.fleet.shell(NODE, f"rm -rf /run/kmm-worker {FIRMWARE} /run/trouble; mkdir /run/trouble; "
                                "printf '\\0' >/sys/module/firmware_class/parameters/path")
+        self.addCleanup(self.fleet.shell, NODE, f"if [ \"$(cat {ODD}/initstate 2>/dev/null)\" != live ]; then {self.LET_GO}; fi 2>/dev/null || true")
 
     def odd(self, *parameters, **options):
         return self.config(self.image("kmm-misc", "v1"), module="kmm_odd", parameters=parameters, **options)
@@ -30,6 +33,10 @@ class TroubleCase(SingleCase):
     def wait_for(self, state):
         """Waits until the module is in that state."""
         self.fleet.shell(NODE, f"while [ \"$(cat {ODD}/initstate 2>/dev/null)\" != '{state or ''}' ]; do usleep 50000; done")
+
+    def let_go(self):
+        """Ends the init or exit that holds."""
+        self.fleet.shell(NODE, self.LET_GO)
 
     def begin(self, name, arguments, config=""):
         """Starts a worker in the background, its words in files; `ended` waits for it."""
@@ -55,7 +62,7 @@ class TroubleCase(SingleCase):
 
 class Killed(TroubleCase):
     def test_while_init_runs(self):
-        config = self.with_firmware("init_ms=15000")
+        config = self.with_firmware("init_holds=1")
         self.fleet.shell(NODE, "modprobe dummy numdummies=0")
         self.begin("first", f"load - --firmware-path {FIRMWARE}", config)
         self.wait_for("coming")
@@ -63,6 +70,7 @@ class Killed(TroubleCase):
         self.assertEqual(self.worker(NODE, "status kmm_odd")["modules"][0]["state"], "coming")
         for verb in ("load - --verify-after 0s", "unload -"):
             self.assertEqual(self.worker(NODE, verb, config, expect=15)["code"], "loader-hung")
+        self.let_go()
         self.wait_for("live")
         self.assertEqual(self.worker(NODE, f"load - --firmware-path {FIRMWARE}", config)["outcome"], "already-loaded")
         result = self.worker(NODE, "unload - --restore-in-tree", config)
@@ -71,12 +79,13 @@ class Killed(TroubleCase):
         self.assertEqual(self.fleet.shell(NODE, "cat /sys/module/firmware_class/parameters/path").strip(), "")
 
     def test_while_exit_runs(self):
-        self.worker(NODE, "load -", self.odd("exit_ms=15000"))
+        self.worker(NODE, "load -", self.odd("exit_holds=1"))
         self.begin("first", "unload -", self.odd())
         self.wait_for("going")
         self.kill("first", "KILL")
         for verb in ("load -", "unload -"):
             self.assertEqual(self.worker(NODE, verb, self.odd(), expect=15)["details"]["state"], "going")
+        self.let_go()
         self.wait_for(None)
         self.assertEqual(self.worker(NODE, "unload -", self.odd())["outcome"], "not-loaded")
         self.assertEqual(self.left_behind(), [])
@@ -84,17 +93,21 @@ class Killed(TroubleCase):
     def test_the_helper_alone(self):
         """The kernel finishes what it has begun; that is this worker's doing."""
         for verb, state, outcome in (("load", "coming", "loaded"), ("unload", "going", "unloaded")):
-            self.begin(verb, f"{verb} -", self.odd("init_ms=3000", "exit_ms=3000"))
+            self.begin(verb, f"{verb} -", self.odd("init_holds=1", "exit_holds=1"))
             self.wait_for(state)
-            self.fleet.shell(NODE, "for p in /proc/[0-9]*; do [ \"$(cat $p/wchan 2>/dev/null)\" = msleep ] && kill -9 ${p#/proc/}; done; true")
+            self.fleet.shell(NODE, "until [ -n \"$killed\" ]; do for p in /proc/[0-9]*; do "
+                                   "[ \"$(cat $p/wchan 2>/dev/null)\" = msleep ] && kill -9 ${p#/proc/} && killed=yes; done; done; true")
+            self.let_go()
             self.assertEqual(self.ended(verb)["outcome"], outcome)
         self.assertEqual(self.left_behind(), [])
 
     def test_by_the_clock(self):
         """A time that is over is no proof that the module never comes."""
-        error = self.worker(NODE, "load - --timeout 5s", self.odd("init_ms=12000"), expect=15)
+        self.worker(NODE, "check -", self.odd())  # so that the time goes to the load
+        error = self.worker(NODE, "load - --timeout 10s", self.odd("init_holds=1"), expect=15)
         self.assertEqual(error["code"], "loader-hung")
         self.assertIn("kmm-worker status tells whether it comes back", error["hint"])
+        self.let_go()
         self.wait_for("live")
         self.assertEqual(self.worker(NODE, "unload -", self.odd())["outcome"], "unloaded")
         self.assertEqual(self.left_behind(), [])
@@ -115,11 +128,12 @@ class Foreseen(TroubleCase):
     """What a check says, and what the load then does."""
 
     def test_a_module_that_is_on_its_way(self):
-        self.begin("first", "load -", self.odd("init_ms=12000"))
+        self.begin("first", "load -", self.odd("init_holds=1"))
         self.wait_for("coming")
         self.kill("first", "KILL")
         self.assertIn("module-on-its-way: module kmm_odd is coming", str(self.worker(NODE, "check -", self.odd())["warnings"]))
         self.worker(NODE, "load -", self.odd(), expect=15)
+        self.let_go()
         self.wait_for("live")
 
     def test_a_module_that_is_to_give_way_and_is_needed(self):
@@ -162,7 +176,9 @@ class Foreseen(TroubleCase):
 class AtOnce(TroubleCase):
     def test_two_loads_of_one_module(self):
         for name in ("first", "second"):
-            self.begin(name, "load -", self.odd("init_ms=1000"))
+            self.begin(name, "load -", self.odd("init_holds=1"))
+        self.wait_for("coming")
+        self.let_go()
         self.assertEqual(sorted(self.ended(name)["outcome"] for name in ("first", "second")), ["already-loaded", "loaded"])
         for name in ("third", "fourth"):
             self.begin(name, "unload -", self.odd())
@@ -170,9 +186,12 @@ class AtOnce(TroubleCase):
         self.assertEqual(self.left_behind(), [])
 
     def test_an_unload_waits_for_the_load(self):
-        self.begin("first", "load -", self.odd("init_ms=2000"))
+        self.begin("first", "load -", self.odd("init_holds=1"))
         self.wait_for("coming")
-        self.assertEqual(self.worker(NODE, "unload -", self.odd())["outcome"], "unloaded")
+        self.begin("second", "unload -", self.odd())
+        time.sleep(3)  # longer than a load waits for a module on its way
+        self.let_go()
+        self.assertEqual(self.ended("second")["outcome"], "unloaded")
         self.assertEqual(self.ended("first")["outcome"], "loaded")
         self.assertEqual(self.left_behind(), [])
 
@@ -185,13 +204,13 @@ class AtOnce(TroubleCase):
     def test_interrupted_while_it_waits_for_users(self):
         config = self.config(self.image("kmm-misc", "v1"), module="kmm_busy")
         self.worker(NODE, "load -", config)
-        self.fleet.shell(NODE, "(exec 3</dev/kmm_busy; exec sleep 600) >/dev/null 2>&1 & echo $! >/run/trouble/holder; sleep 0.3")
+        holder = self.open_device(NODE, "/dev/kmm_busy")
         self.begin("first", "unload - --wait 60s", config)
-        time.sleep(1.5)
+        time.sleep(4)
         self.kill("first", "TERM")
         error = self.ended("first", expect=143)
         self.assertIn("which is still live", error["message"])
-        self.fleet.shell(NODE, "kill $(cat /run/trouble/holder)")
+        self.close_device(NODE, holder)
         self.assertEqual(self.worker(NODE, "unload -", config)["outcome"], "unloaded")
         self.assertEqual(self.left_behind(), [])
 

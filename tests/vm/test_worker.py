@@ -96,14 +96,14 @@ class Busy(SingleCase):
     def test_an_open_device_keeps_its_module(self):
         image = self.image("kmm-misc", "v1")
         self.load(NODE, image, module="kmm_busy")
-        self.fleet.shell(NODE, "(exec 3</dev/kmm_busy; exec sleep 600) >/dev/null 2>&1 & echo $! >/run/holder; sleep 0.3")
+        holder = self.open_device(NODE, "/dev/kmm_busy")
         try:
             error = self.worker(NODE, "unload - --wait 500ms", self.config(image, module="kmm_busy"), expect=14)
             self.assertEqual(error["code"], "module-in-use")
             self.assertIn("refcount 1", str(error).replace("'", "").replace(": ", " "))
             self.assertIsNotNone(self.live(NODE, "kmm_busy"))
         finally:
-            self.fleet.shell(NODE, "kill $(cat /run/holder); rm /run/holder; sleep 0.3")
+            self.close_device(NODE, holder)
         self.worker(NODE, "unload -", self.config(image, module="kmm_busy"))
         self.assertIsNone(self.live(NODE, "kmm_busy"))
 

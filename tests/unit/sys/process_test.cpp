@@ -77,7 +77,7 @@ TEST_SUITE("sys::unit") {
         const sys::ProcessResult result = sys::run_process(spec);
         CHECK(result.timed_out);
         CHECK(result.signal == SIGTERM);
-        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));
     }
 
     TEST_CASE("a child that nobody waits for any more is ended as after the timeout") {
@@ -141,10 +141,10 @@ TEST_SUITE("sys::unit") {
 
     TEST_CASE("a grandchild that keeps the pipes open is not waited for") {
         const auto start = std::chrono::steady_clock::now();
-        const sys::ProcessResult result = sys::run_process(shell("sleep 5 & echo done"));
+        const sys::ProcessResult result = sys::run_process(shell("sleep 60 & echo done"));
         CHECK(result.out == "done\n");
         CHECK(result.exit_code == 0);
-        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(3));
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));
     }
 
     TEST_CASE("a missing command is 66 command-not-found") {

@@ -76,6 +76,14 @@ class NodeCase(unittest.TestCase):
         start = data.index(b"srcversion=") + len(b"srcversion=")
         return data[start:data.index(b"\0", start)].decode()
 
+    def open_device(self, node, device):
+        """Starts a process that has the device open; returns its id."""
+        return self.fleet.shell(node, f"(exec 3<{device}; exec sleep 600) >/dev/null 2>&1 & echo $!; "
+                                      "until [ -e /proc/$!/fd/3 ] && [ \"$(cat /proc/$!/comm)\" = sleep ]; do usleep 20000; done").strip()
+
+    def close_device(self, node, pid):
+        self.fleet.shell(node, f"kill {pid}; while [ -e /proc/{pid}/fd/3 ]; do usleep 20000; done")
+
     def files_on(self, node):
         return self.fleet.shell(node, f"find {WATCHED} -xdev 2>/dev/null | sort; "
                                       "find /tmp /var/tmp /var/lib /run | sort")

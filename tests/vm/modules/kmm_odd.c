@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Behaves as its parameters say: slow, failing, complaining, or with a device that is there before init returns.
+// Behaves as its parameters say: held up, failing, complaining, or with a device that is there before init returns.
 #include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/init.h>
@@ -7,12 +7,15 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 
-static unsigned int init_ms;
-module_param(init_ms, uint, 0444);
-MODULE_PARM_DESC(init_ms, "how long init takes");
-static unsigned int exit_ms;
-module_param(exit_ms, uint, 0644);
-MODULE_PARM_DESC(exit_ms, "how long exit takes");
+static bool init_holds;
+module_param(init_holds, bool, 0444);
+MODULE_PARM_DESC(init_holds, "init takes until let_go is set");
+static bool exit_holds;
+module_param(exit_holds, bool, 0444);
+MODULE_PARM_DESC(exit_holds, "exit takes until let_go is set");
+static bool let_go;
+module_param(let_go, bool, 0644);
+MODULE_PARM_DESC(let_go, "ends what holds, once");
 static int result;
 module_param(result, int, 0444);
 MODULE_PARM_DESC(result, "what init returns");
@@ -43,6 +46,16 @@ static struct miscdevice kmm_odd_device = {
 	.fops = &kmm_odd_operations,
 };
 
+// Ten minutes are more than any test waits, and less than for ever.
+static void hold(bool holds)
+{
+	int rest = 12000;
+
+	while (holds && !READ_ONCE(let_go) && --rest)
+		msleep(50);
+	let_go = false;
+}
+
 static int __init kmm_odd_init(void)
 {
 	int error = misc_register(&kmm_odd_device);
@@ -50,8 +63,7 @@ static int __init kmm_odd_init(void)
 	if (error)
 		return error;
 	rounded &= ~7u;
-	if (init_ms)
-		msleep(init_ms);
+	hold(init_holds);
 	WARN(complain, "kmm_odd: something is not as it should be\n");
 	if (crash)
 		*(volatile int *)8 = 1;
@@ -62,8 +74,7 @@ static int __init kmm_odd_init(void)
 
 static void __exit kmm_odd_exit(void)
 {
-	if (exit_ms)
-		msleep(exit_ms);
+	hold(exit_holds);
 	misc_deregister(&kmm_odd_device);
 }
 
