@@ -43,7 +43,7 @@ bool Outcome::warned(const std::string& text) const {
 }
 
 Outcome pull_from(const FakeRegistry& registry, const std::function<void(registry::PullRequest&)>& tweak) {
-    std::string root = (fs::temp_directory_path() / "kmm-pull-XXXXXX").string();
+    std::string root = (fs::temp_directory_path() / "kmm-test-XXXXXX").string();
     REQUIRE(::mkdtemp(root.data()) != nullptr);
     const std::string out = root + "/out";
     fs::create_directory(out);
