@@ -2,10 +2,12 @@
 #include "sys/file_ops.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -13,6 +15,7 @@
 #include "base/error.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
+#include "sys/signals.hpp"
 
 namespace kmm::sys {
 namespace {
@@ -39,6 +42,32 @@ int open_retrying(const std::string& path, int flags, mode_t mode) {
         if (fd >= 0 || errno != EINTR) {
             return fd;
         }
+    }
+}
+
+Error interrupted_reading(const std::string& path) {
+    return Error(Exit::interrupted, "interrupted", "interrupted while " + path + " was read");
+}
+
+/// To be read from start to end. A pipe with a name is opened without a writer: that is waited for where a signal ends it.
+int open_to_read(const std::string& path) {
+    const int fd = open_retrying(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    if (fd < 0 && (errno == EAGAIN || errno == ENXIO)) {
+        return open_retrying(path, O_RDONLY | O_CLOEXEC, 0);
+    }
+    if (fd >= 0) {
+        ::fcntl(fd, F_SETFL, 0);
+    }
+    return fd;
+}
+
+/// Waits until there is something to read, or the end. The first signal ends that: whoever writes may never come.
+void await_input(int fd, const std::string& path) {
+    std::array<pollfd, 2> ends{pollfd{fd, POLLIN, 0}, pollfd{interrupt_fd(), POLLIN, 0}};
+    while (::poll(ends.data(), ends.size(), -1) < 0 && errno == EINTR) {
+    }
+    if (ends[0].revents == 0 && interrupt_requested()) {
+        throw interrupted_reading(path);
     }
 }
 
@@ -187,10 +216,14 @@ std::string read_fd(int fd, const std::string& path, std::size_t bytes_max) {
     constexpr std::size_t k_chunk = 64U << 10U;
     std::string bytes;
     struct stat info {};
-    if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+    const bool regular = ::fstat(fd, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode);
+    if (regular && info.st_size > 0) {
         bytes.reserve(std::min(static_cast<std::size_t>(info.st_size), bytes_max) + 1);
     }
     for (;;) {
+        if (!regular) {
+            await_input(fd, path);
+        }
         const std::size_t have = bytes.size();
         bytes.resize(have + k_chunk);
         const ssize_t got = ::read(fd, bytes.data() + have, k_chunk);
@@ -210,7 +243,7 @@ std::string read_fd(int fd, const std::string& path, std::size_t bytes_max) {
 }
 
 std::string read_file(const std::string& path, std::size_t bytes_max) {
-    const Fd fd(open_retrying(path, O_RDONLY | O_CLOEXEC, 0));
+    const Fd fd(open_to_read(path));
     if (!fd) {
         const int saved = errno;
         throw from_errno(saved, "cannot open " + path);

@@ -48,7 +48,8 @@ using PutBytes = std::function<void(std::string_view)>;
 /// The same for bytes that are too many to be held at once: `write` gives them to its argument, piece by piece. What it throws leaves `path` as it was.
 void write_file_atomically(FileOps& ops, const std::string& path, const std::function<void(const PutBytes&)>& write, unsigned mode = 0600);
 
-/// The whole file. Errors: from_errno (66 when absent); exit data, code "file-too-large" above `bytes_max`.
+/// The whole file. Errors: from_errno (66 when absent); exit data, code "file-too-large" above `bytes_max`; interrupted if a
+/// signal came while a pipe or terminal was waited for.
 [[nodiscard]] std::string read_file(const std::string& path, std::size_t bytes_max = 256U << 20U);
 
 /// Everything from the descriptor's position to its end; `path` is for messages. Errors as read_file.

@@ -2,6 +2,8 @@
 #include "sys/signals.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,9 +11,13 @@
 #include <set>
 #include <thread>
 
+#include "base/error.hpp"
 #include "sys/clock.hpp"
+#include "sys/fd.hpp"
+#include "sys/file_ops.hpp"
 #include "sys/host.hpp"
 #include "sys/random.hpp"
+#include "sys/temp_dir.hpp"
 
 using namespace kmm;
 
@@ -53,6 +59,49 @@ TEST_SUITE("sys::unit") {
             CHECK(WIFEXITED(status));
             CHECK(WEXITSTATUS(status) == row.exit_code);
         }
+    }
+
+    TEST_CASE("the first signal ends waiting for input that does not come") {
+        const sys::TempDir dir("kmm-signals-");
+        const std::string fifo = dir.path() + "/fifo";
+        REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+        for (const bool named : {true, false}) {  // one that nobody opens for writing, one that somebody opened and is silent
+            CAPTURE(named);
+            const int status = in_child([&] {
+                int ends[2] = {-1, -1};
+                if (::pipe(ends) != 0) { return 2; }
+                sys::install_signal_handlers();
+                ::alarm(10);
+                std::thread later([] {
+                    ::usleep(100'000);
+                    ::kill(::getpid(), SIGTERM);
+                });
+                later.detach();
+                try {
+                    static_cast<void>(named ? sys::read_file(fifo) : sys::read_fd(ends[0], "the pipe"));
+                } catch (const Error& error) {
+                    return error.exit() == Exit::interrupted && error.message() == "interrupted while " + (named ? fifo : std::string("the pipe")) + " was read" ? 0 : 3;
+                }
+                return 4;
+            });
+            CHECK(WIFEXITED(status));
+            CHECK(WEXITSTATUS(status) == 0);
+        }
+    }
+
+    TEST_CASE("a pipe with a name is read to its end, however late its writer comes") {
+        const sys::TempDir dir("kmm-signals-");
+        const std::string fifo = dir.path() + "/fifo";
+        REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+        std::thread writer([&] {
+            ::usleep(50'000);
+            const sys::Fd fd(::open(fifo.c_str(), O_WRONLY | O_CLOEXEC));
+            CHECK(::write(fd.get(), "one ", 4) == 4);
+            ::usleep(50'000);
+            CHECK(::write(fd.get(), "two", 3) == 3);
+        });
+        CHECK(sys::read_file(fifo) == "one two");
+        writer.join();
     }
 
     TEST_CASE("a signal that the parent ignored stays ignored, SIGTERM never is") {
