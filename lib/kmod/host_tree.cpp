@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
@@ -31,9 +33,29 @@ struct ModuleFree {
 using ContextPtr = std::unique_ptr<kmod_ctx, ContextFree>;
 using ModulePtr = std::unique_ptr<kmod_module, ModuleFree>;
 
+/// Keeps libkmod from writing to standard error until it can be told where else to: while a context is made, it complains of each
+/// bad line of modules.softdep.
+class Hush {
+public:
+    Hush() {
+        if (const char* set = std::getenv(k_name)) before_ = set;
+        (void)::setenv(k_name, "0", 1);
+    }
+    ~Hush() { (void)(before_ ? ::setenv(k_name, before_->c_str(), 1) : ::unsetenv(k_name)); }
+    Hush(const Hush&) = delete;
+    Hush& operator=(const Hush&) = delete;
+
+private:
+    static constexpr const char* k_name = "KMOD_LOG";
+    std::optional<std::string> before_;
+};
+
 ContextPtr new_context(const std::string& directory) {
     const char* no_configuration = nullptr;
-    ContextPtr context(kmod_new(directory.c_str(), &no_configuration));
+    ContextPtr context([&] {
+        const Hush hush;
+        return kmod_new(directory.c_str(), &no_configuration);
+    }());
     if (!context) throw Error(Exit::io, "io", "libkmod could not be set up");
     kmod_set_log_fn(context.get(), [](void*, int, const char*, int, const char*, const char*, va_list) {}, nullptr);
     return context;

@@ -27,6 +27,7 @@ std::string unfinished_of(const HostPaths& host, const std::string& module) { re
 std::string text_of(const LoadRecord& record) {
     std::string text = fmt::format("module {}\n", record.module);
     if (record.unloaded) text += "state unloaded\n";
+    if (record.gone) text += "state gone\n";
     for (const auto& name : record.dependencies) text += fmt::format("dependency {}\n", name);
     for (const auto& name : record.removed_in_tree) text += fmt::format("removed-in-tree {}\n", name);
     if (record.old_firmware_path) text += fmt::format("old-firmware-path {}\n", *record.old_firmware_path);
@@ -54,7 +55,7 @@ std::optional<LoadRecord> read_record(const HostPaths& host, const std::string& 
         if (key == "old-firmware-path") record.old_firmware_path = value;
         if (key == "new-firmware-path") record.new_firmware_path = value;
         if (key == "former-firmware-directory") record.former_firmware_directories.push_back(value);
-        if (key == "state") record.unloaded = value == "unloaded";
+        if (key == "state") (value == "gone" ? record.gone : record.unloaded) = value == "gone" || value == "unloaded";
         if (key == "firmware-directory") record.firmware_directory = value;
     }
     return record;
@@ -93,6 +94,15 @@ void note_unloaded(const HostPaths& host, const std::string& module, std::vector
     record.removed_in_tree = std::move(removed_in_tree);
     record.unloaded = true;
     write_record(host, record);
+}
+
+void note_gone(const HostPaths& host, const std::vector<std::string>& names) {
+    for (const auto& name : names) {
+        auto record = read_record(host, name);
+        if (!record || record->unloaded || record->gone || live_module(host, name)) continue;
+        record->gone = true;
+        write_record(host, *record);
+    }
 }
 
 void give_up_search_path(const HostPaths& host, const LoadRecord& record) {

@@ -19,6 +19,7 @@ struct LoadRecord {
     std::optional<std::string> old_firmware_path, new_firmware_path;  ///< set if the search path was changed
     std::string firmware_directory;  ///< where its firmware is, see install_firmware; "" for none
     std::vector<std::string> former_firmware_directories{};  ///< where firmware of it is still, as it was loaded again with another path
+    bool gone = false;               ///< the module was unloaded by somebody else, and has been loaded again as a dependency of another one
     bool unloaded = false;           ///< the module is gone, only `removed_in_tree` still counts
 };
 
@@ -34,6 +35,9 @@ void give_up_search_path(const HostPaths& host, const LoadRecord& record);
 /// Replaces what is noted of `module`, which is unloaded now: only the in-tree modules that are still to come back, nothing without any.
 /// Errors: from_errno.
 void note_unloaded(const HostPaths& host, const std::string& module, std::vector<std::string> removed_in_tree);
+/// Those of `names`, which are about to be loaded as dependencies, that are on record and not live: somebody else has unloaded them, so they are not
+/// wanted for themselves any more. Errors: from_errno.
+void note_gone(const HostPaths& host, const std::vector<std::string>& names);
 /// Main modules that have a record and were not unloaded since, sorted.
 [[nodiscard]] std::vector<std::string> recorded_modules(const HostPaths& host);
 

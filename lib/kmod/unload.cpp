@@ -198,7 +198,8 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
         const auto other = name == main ? std::nullopt : read_record(machine.host, name);
         if (other && !other->unloaded) candidates.insert(candidates.end(), other->dependencies.rbegin(), other->dependencies.rend());
     }
-    const auto own = recorded_modules(machine.host);
+    auto own = recorded_modules(machine.host);
+    std::erase_if(own, [&](const std::string& name) { return read_record(machine.host, name).value_or(LoadRecord{}).gone; });
     const std::uint64_t taint_before = taint_bits(machine.host);
     ModuleReport main_report;
     const ModprobeConfig config = read_modprobe_config(machine.host);

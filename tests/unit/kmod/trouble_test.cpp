@@ -2,6 +2,7 @@
 // Modules that misbehave, and modules that are wanted twice.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/error.hpp"
@@ -164,6 +165,49 @@ TEST_CASE("what the kernel did although its answer was lost is this run's doing"
     rig.kernel.unload_answers["other"] = {lost, {ENOENT, false, false, 78, ""}};
     rig.clock.on_sleep = [&](auto) { rig.host.make_gone("other"); };
     CHECK(rig.unload({"other"}).modules.back().action == kmod::Action::unloaded);
+}
+
+TEST_CASE("a dependency that was unloaded behind this tool's back goes with the module that brings it again") {
+    TroubleRig rig;
+    (void)rig.load("base");
+    CHECK(kmod::recorded_modules(rig.host.paths) == std::vector<std::string>{"base"});
+    rig.host.make_gone("base");  // as rmmod does it
+    (void)rig.load("user");
+    rig.kernel.calls.clear();
+    SUBCASE("as it came with that") {
+        (void)rig.unload({"user"});
+        CHECK(rig.kernel.calls == std::vector<std::string>{"unload user", "unload base"});
+    }
+    SUBCASE("unless it was wanted for itself since") {
+        (void)rig.load("base");
+        (void)rig.unload({"user"});
+        CHECK(rig.kernel.calls == std::vector<std::string>{"unload user"});
+    }
+}
+
+TEST_CASE("what was brought for a module that was unloaded behind this tool's back is still put back") {
+    TroubleRig rig;
+    put(rig.out.path() + "/fw/base.bin", "bytes");
+    (void)rig.load("base", {rig.out.path() + "/fw", rig.out.path() + "/to"});
+    rig.host.make_gone("base");
+    (void)rig.load("user");
+    (void)rig.unload({"user"});
+    (void)rig.unload({"base"});
+    CHECK_FALSE(std::filesystem::exists(rig.out.path() + "/to/base.bin"));
+    CHECK_FALSE(kmod::read_record(rig.host.paths, "base"));
+}
+
+TEST_CASE("what stood in the way of a load is no warning of one that succeeded") {
+    TroubleRig rig;
+    rig.host.make_live("other", "AAAA0000", "OE", "1", "coming");
+    rig.host.make_live("old", "X", "", "2");
+    const kmod::LoadWish wish{"other", {}, {}, {"old"}};
+    const auto checked = kmod::preflight(rig.index, wish, rig.host.paths);
+    CHECK(std::count_if(checked.findings.begin(), checked.findings.end(), [](const auto& finding) { return finding.code == "in-tree-in-use" || finding.code == "module-on-its-way"; }) == 2);
+    rig.host.make_gone("other");
+    rig.host.make_live("old", "X", "");
+    const auto report = kmod::load_modules(rig.index, checked, wish, {}, {rig.host.paths, rig.kernel, rig.clock, {}});
+    for (const auto& warning : report.warnings) CHECK(warning.find("a load ") == std::string::npos);
 }
 
 TEST_CASE("a check tells what stands in the way of a load right now") {
