@@ -205,9 +205,19 @@ private:
         return job;
     }
 
+    /// A module that an earlier part has brought or taken away along with another is told once, by that.
+    static void add_module(kmod::ModuleReport report, std::vector<kmod::ModuleReport>& modules) {
+        const bool found_so = report.action == kmod::Action::already_loaded || report.action == kmod::Action::not_loaded;
+        const auto told = std::find_if(modules.begin(), modules.end(), [&](const kmod::ModuleReport& other) { return other.name == report.name; });
+        if (!found_so || told == modules.end()) return modules.push_back(std::move(report));
+        if (report.role == kmod::Role::main) told->role = kmod::Role::main;
+    }
+
     static void add(WorkerResult part, WorkerResult& whole) {
-        whole.modules.insert(whole.modules.end(), part.modules.begin(), part.modules.end());
-        whole.warnings.insert(whole.warnings.end(), part.warnings.begin(), part.warnings.end());
+        for (auto& report : part.modules) add_module(std::move(report), whole.modules);
+        for (auto& warning : part.warnings) {
+            if (std::find(whole.warnings.begin(), whole.warnings.end(), warning) == whole.warnings.end()) whole.warnings.push_back(std::move(warning));
+        }
         if (!part.digest.empty()) whole.digest = part.digest;
         for (const auto& [step, time] : part.durations_ms) whole.durations_ms[step] += time;
     }
