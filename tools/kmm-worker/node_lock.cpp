@@ -15,6 +15,18 @@
 
 namespace kmm::tool_worker {
 
+namespace {
+
+/// Something else stands where this tool keeps what it knows of this node. Other errors stay as they are.
+Error in_the_way(const Error& error, const std::string& directory) {
+    const int number = error.errno_cause().value_or(0);
+    if (number != EEXIST && number != ENOTDIR && number != EISDIR && number != ELOOP) return error;
+    Error told(Exit::io, error.code(), error.message());
+    return std::move(told.cause_errno(number)).hint(fmt::format("kmm-worker notes in the directory {} what it has loaded: move away what is in its place", base::escape(directory)));
+}
+
+}  // namespace
+
 std::optional<NodeLock>
 NodeLock::take(const kmod::HostPaths& host, LockKind kind, std::chrono::milliseconds wait, sys::Clock& clock) {
     const std::string path = host.run + "/lock";
@@ -22,7 +34,7 @@ NodeLock::take(const kmod::HostPaths& host, LockKind kind, std::chrono::millisec
         try {
             sys::make_directories(host.run, 0700);
         } catch (const Error& error) {
-            if (error.errno_cause() != EROFS) throw;
+            if (error.errno_cause() != EROFS) throw in_the_way(error, host.run);
             return NodeLock(sys::Fd());
         }
     }
@@ -30,7 +42,7 @@ NodeLock::take(const kmod::HostPaths& host, LockKind kind, std::chrono::millisec
     const int open_errno = errno;
     if (!fd) {
         if (kind == LockKind::shared || open_errno == EROFS) return NodeLock(sys::Fd());
-        throw from_errno(open_errno, "cannot open " + path);
+        throw in_the_way(from_errno(open_errno, "cannot open " + path), host.run);
     }
     struct flock range {};
     range.l_type = kind == LockKind::exclusive ? F_WRLCK : F_RDLCK;
