@@ -28,6 +28,7 @@ namespace kmm::net {
 namespace {
 
 constexpr std::size_t k_header_bytes_max = 256U << 10U;
+constexpr const char* k_authority_variable = "SSL_CERT_FILE";
 
 /// What is called of libcurl. With the thirty libraries that it needs it takes half of the start of a process, and most
 /// commands ask no server: it is loaded with the first request.
@@ -158,7 +159,7 @@ curl_socket_t on_open_socket(void* user, curlsocktype /*purpose*/, curl_sockaddr
 /// Files with authorities besides the system's, where others count at all: as for other clients, OpenSSL's variable names one, unless that is not there.
 std::vector<std::string> authorities(const TlsSettings& tls) {
     std::vector<std::string> files = tls.more_ca_files;
-    const char* file = std::getenv("SSL_CERT_FILE");
+    const char* file = std::getenv(k_authority_variable);
     if (file != nullptr && ::access(file, R_OK) == 0 && tls.ca_pem.empty() && !tls.insecure) {
         files.emplace_back(file);
     }
@@ -291,7 +292,10 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
         return std::move(*refusal);
     }
     if (!exchange.bad_authority.empty()) {
-        return Error(Exit::data, "bad-certificate", fmt::format("CA file {}: expected certificates in PEM form, found none", base::escape(exchange.bad_authority)));
+        const char* variable = std::getenv(k_authority_variable);
+        const bool by_variable = variable != nullptr && exchange.bad_authority == variable && exchange.bad_authority != request.tls.ca_file;
+        return Error(Exit::data, "bad-certificate", fmt::format("CA file {}{}: expected certificates in PEM form, found none", base::escape(exchange.bad_authority),
+                                                                by_variable ? fmt::format(", which {} names", k_authority_variable) : ""));
     }
     if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
         return Error(Exit::integrity, "tls", "TLS: " + reason).detail("url", url).detail("expected", request.tls.pinned_key)

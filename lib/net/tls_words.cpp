@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/tls_words.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace kmm::net {
 
 bool refuses_certificate(std::string_view reason) {
     const auto says = [&](std::string_view text) { return reason.find(text) != std::string_view::npos; };
     return says(" alert ") && (says("certificate") || says("unknown ca") || says("access denied"));
+}
+
+bool answers_in_tls(std::string_view reason) {
+    constexpr std::string_view words[] = {" alert ", "unsupported protocol", "key too small", "legacy renegotiation", "wrong signature type", "client certificate"};
+    return std::any_of(std::begin(words), std::end(words), [&](std::string_view text) { return reason.find(text) != std::string_view::npos; });
 }
 
 std::string tls_hint(std::string_view reason) {

@@ -204,6 +204,9 @@ Authenticator::Authenticator(net::HttpClient& http, const image::Reference& refe
 }
 
 std::string Authenticator::tried() const {
+    if (found_no_token_server()) {
+        return absent_;
+    }
     const std::string more = helper_.empty() ? "" : fmt::format("; the helper {} was not asked: no program is run for credentials", base::escape(helper_));
     return refused() + more;
 }
@@ -329,6 +332,14 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
     }
     if (body.size() > k_token_body_max) {
         throw auth_error("expected at most 64 KiB from the token server " + url.host + ", found more");
+    }
+    if (response.status == 404 && !judged_) {
+        absent_ = fmt::format("{} answered 404", net::speaker(response, "the token server " + first.host));
+        return std::nullopt;
+    }
+    judged_ = judged_ || response.status < 500;
+    if (judged_) {
+        absent_.clear();
     }
     if (response.status == 400 || response.status == 401 || response.status == 403 || response.status == 404) {
         return std::nullopt;

@@ -62,7 +62,9 @@ public:
                               std::chrono::milliseconds remaining);
     /// Notes that the registry accepted authorization(): a later 401 means that the token ran out.
     void accepted() noexcept { served_ = true; }
-    /// "no credentials for HOST" or "N credentials for HOST were refused", and which program might know one: none is ever run.
+    /// True if all that was asked for a token answered that there is nothing: no credential was judged.
+    [[nodiscard]] bool found_no_token_server() const noexcept { return !absent_.empty(); }
+    /// What the token server answered if it is none, "no credentials for HOST" or "N credentials for HOST were refused", and which program might know one: none is ever run.
     [[nodiscard]] std::string tried() const;
 
 private:
@@ -77,6 +79,8 @@ private:
     std::vector<Credential> candidates_;
     std::string helper_;         ///< of the most specific key that has one
     std::size_t next_ = 0;       ///< the next candidate; candidates_.size() is "nobody"
+    std::string absent_;         ///< what a token server answered that is none
+    bool judged_ = false;        ///< a token server has refused something, or given a token
     bool served_ = false;        ///< the current authorization was accepted at least once
     std::string authorization_;
 };

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "net/proxy.hpp"
+#include "net/tls_words.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::registry {
@@ -105,7 +106,7 @@ void Session::wait_before_retry(int failures) {
     }
 }
 
-/// Only with --insecure: https without verification first, plain http if nobody speaks TLS there.
+/// Only with --insecure: https without verification first, plain http if nobody there is seen to speak TLS.
 void Session::choose_scheme() {
     if (scheme_known_) {
         return;
@@ -122,6 +123,12 @@ void Session::choose_scheme() {
         } catch (const Error& error) {
             if ((error.code() != "tls" && error.code() != "network") || !tls_.pinned_key.empty()) {
                 throw;  // a key that is pinned wants TLS
+            }
+            if (error.code() == "tls") {
+                if (net::answers_in_tls(error.message())) {
+                    throw;
+                }
+                no_tls_ = error.message();
             }
             const bool default_port = origin_.port == 443;
             origin_.scheme = "http";
@@ -166,9 +173,12 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
                 error_body += piece.substr(0, k_error_body_max - std::min(k_error_body_max, error_body.size()));
                 return error_body.size() < k_error_body_max;
             });
-        } catch (const Error& error) {
+        } catch (Error& error) {
             if (error.code() == "network-timeout" && remaining() <= milliseconds(0)) {
                 throw timed_out();
+            }
+            if (error.code() == "network" && !no_tls_.empty()) {
+                error.detail("https", no_tls_);
             }
             throw;
         }
@@ -225,8 +235,10 @@ Error Session::answer_error(net::Response response, const std::string& body, con
         if (status == 401) {
             return Error(Exit::no_permission, "registry-auth",
                          "the registry wants a login: " + authenticator_.tried())
-                .hint("check the image name and tag, then the pull secret or --authfile; some registries also ask for a "
-                      "login for images that do not exist");
+                .hint(authenticator_.found_no_token_server()
+                          ? "no credentials were looked at: the registry itself names that address (realm); check the image name, then the registry's settings"
+                          : "check the image name and tag, then the pull secret or --authfile; some registries also ask for a "
+                            "login for images that do not exist");
         }
         if (status == 403) {
             return Error(Exit::no_permission, "registry-auth", net::speaker(response, "the registry") + " denies access to " + reference_.name())

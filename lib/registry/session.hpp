@@ -80,6 +80,7 @@ private:
     Boundary boundary_;
     net::Url origin_;
     bool scheme_known_ = false;
+    std::string no_tls_;  ///< why plain HTTP is spoken to an --insecure registry
     net::RetryPolicy policy_;
     std::optional<std::chrono::milliseconds> retry_after_;
     std::chrono::milliseconds deadline_;      ///< on the clock's monotonic time

@@ -140,7 +140,7 @@ class Signing(unittest.TestCase):
         # OpenSSL's variable names authorities besides the system's; what is not there is passed over, as other clients do.
         again = ("pull", f"{address}/team/demo:v1", "--kernel", "all", "--out", "elsewhere", "--authfile", "auth.json")
         self.assertIn("code:    tls\n", self.worker(*again, code=76, SSL_CERT_FILE="absent.pem"))
-        self.assertIn("bad-certificate", self.worker(*again, code=65, SSL_CERT_FILE="auth.json"))
+        self.assertIn("CA file auth.json, which SSL_CERT_FILE names: expected certificates", self.worker(*again, code=65, SSL_CERT_FILE="auth.json"))
         self.worker(*again, SSL_CERT_FILE="tls.pem")
 
     def test_interrupted_between_modules(self):

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers that are not what they are taken for: no token server, and TLS that is too old.
+#include <doctest/doctest.h>
+
+#include "unit/registry/pull_fixture.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+TestLayer any_layer() { return gzip_layer(TarBuilder().file(k_modules + "/good.ko", "good").finish()); }
+
+/// What comes of a pull with two logins, for which the token server has these answers, one after the other.
+Outcome with_token_answers(std::vector<int> answers) {
+    FakeRegistry registry;
+    registry.add_image("v1", {any_layer()});
+    std::size_t asked = 0;
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        FakeReply reply;
+        if (request.target.starts_with("/token")) {
+            reply.status = answers.at(std::min(asked++, answers.size() - 1));
+            reply.body = R"({"token":"T1"})";
+            return reply;
+        }
+        if (request.header("authorization") == "Bearer T1") {
+            return std::nullopt;
+        }
+        reply.status = 401;
+        reply.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"http://" + registry.host() + "/token\"");
+        return reply;
+    };
+    return pull_from(registry, [&](auto& request) {
+        for (const char* user : {"one", "two"}) {
+            registry::Credential credential;
+            credential.key = registry.host();
+            credential.user = user;
+            request.credentials.push_back(credential);
+        }
+    });
+}
+
+}  // namespace
+
+TEST_SUITE("registry::unit") {
+
+TEST_CASE("a token server that is none has refused no credentials") {
+    const Outcome absent = with_token_answers({404});
+    CHECK(absent.code() == "registry-auth");
+    CHECK_MESSAGE(absent.message().find("the registry wants a login: the token server 127.0.0.1 answered 404") != std::string::npos, absent.message());
+    CHECK(absent.error->hint().starts_with("no credentials were looked at"));
+    for (const auto& answers : std::vector<std::vector<int>>{{401}, {404, 401}, {401, 404}}) {
+        const Outcome refused = with_token_answers(answers);
+        CHECK(refused.code() == "registry-auth");
+        CHECK_MESSAGE(refused.message().find("2 credentials for") != std::string::npos, refused.message());
+    }
+    CHECK(with_token_answers({404, 200}).code() == "ok");
+}
+
+TEST_CASE("--insecure: a server that speaks TLS is not asked in plain HTTP, however old it is") {
+    Identity old = make_identity();
+    old.old_tls = true;
+    FakeRegistry registry(old);
+    registry.add_image("v1", {any_layer()});
+    const Outcome outcome = pull_from(registry, [](auto& request) { request.tls.insecure = true; });
+    CHECK_MESSAGE(outcome.code() == "tls", outcome.message());
+    CHECK(outcome.exit() == Exit::integrity);
+    CHECK_MESSAGE(outcome.error->hint() == "the server speaks no TLS 1.2 or newer: update it", outcome.error->hint());
+}
+
+}
