@@ -84,8 +84,10 @@ std::string record_name(const std::string& reference, const image::Platform& pla
 
 /// Makes a directory of the cache. A link in its place is none: what the cache writes and removes would be elsewhere.
 void make_part(const std::string& path) {
-    sys::make_directories(path, 0700);
     struct stat facts {};
+    if (::lstat(path.c_str(), &facts) != 0) {
+        sys::make_directories(path, 0700);
+    }
     if (::lstat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) {
         throw Error(Exit::io, "io", fmt::format("expected a directory at {}, found something else", path)).hint("remove it: a cache may always be forgotten");
     }
@@ -141,7 +143,7 @@ Cache::Cache(std::string directory) : directory_(std::move(directory)) {
     }
     if (!lock_ || ::flock(lock_.get(), LOCK_SH) != 0) {
         const int saved = errno;
-        throw from_errno(saved, "cache " + directory_);
+        throw from_errno(saved, "lock of the cache, " + directory_ + "/lock");
     }
 }
 

@@ -55,6 +55,9 @@ public:
             if (saved == ENOENT || saved == ENOTDIR) {
                 return nullptr;
             }
+            if (saved == ELOOP) {
+                throw bad_archive("expected no links in the layout, found one on the way to " + base::escape(name)).hint("copy it with what the links lead to (cp -RL), or with skopeo");
+            }
             throw from_errno(saved, base::escape(name) + " of the image");
         }
         struct stat facts {};
@@ -144,7 +147,19 @@ private:
         return true;
     }
 
+    /// The words are those for a layer, which an archive is not.
     void read_names() {
+        try {
+            note_entries();
+        } catch (const Error& error) {
+            if (error.code() != "bad-layer") {
+                throw;
+            }
+            throw bad_archive("the image's archive cannot be read: " + error.message()).hint("make it anew, or copy it again; it may be packed with gzip or zstd, and with nothing else");
+        }
+    }
+
+    void note_entries() {
         start();
         LayerEntry entry;
         while (step(entry)) {

@@ -9,6 +9,7 @@
 #include "registry/hash.hpp"
 #include "registry/local.hpp"
 #include "registry/source.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::registry {
 
@@ -51,16 +52,21 @@ Offer read_offer(FileSet& files, const Limits& limits) {
 bool is_tag(const std::string& name, const std::string& tag) { return name == tag || name.ends_with(":" + tag); }
 
 std::string index_text(const std::vector<image::Descriptor>& descriptors) {
-    std::string list;
+    value::Node manifests = value::Node::sequence();
     for (const image::Descriptor& d : descriptors) {
-        const std::string platform =
-            d.platform ? fmt::format(R"(,"platform":{{"os":"{}","architecture":"{}","variant":"{}"}})", d.platform->os,
-                                     d.platform->architecture, d.platform->variant)
-                       : std::string();
-        list += fmt::format(R"({}{{"mediaType":"{}","digest":"{}","size":{}{}}})", list.empty() ? "" : ",", d.media_type,
-                            d.digest.to_string(), d.size, platform);
+        value::Node one = value::Node::mapping({{"mediaType", d.media_type}, {"digest", d.digest.to_string()}, {"size", d.size}});
+        if (d.platform) {
+            value::Node platform = value::Node::mapping({{"os", d.platform->os}, {"architecture", d.platform->architecture}});
+            if (!d.platform->variant.empty()) {
+                platform.set("variant", d.platform->variant);
+            }
+            one.set("platform", std::move(platform));
+        }
+        manifests.push_back(std::move(one));
     }
-    return fmt::format(R"({{"schemaVersion":2,"mediaType":"{}","manifests":[{}]}})", image::k_oci_index, list);
+    value::Node index = value::Node::mapping({{"schemaVersion", std::uint64_t{2}}, {"mediaType", std::string(image::k_oci_index)}});
+    index.set("manifests", std::move(manifests));
+    return value::to_json(index);
 }
 
 class LayoutStore final : public ImageStore {

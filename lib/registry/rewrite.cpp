@@ -337,7 +337,7 @@ private:
             const StoredFile& stored = staging.stored(node.number);
             const std::string sum = stored.sha256.hex();
             RewrittenFile report{asked, config.platform.to_string(), stored.size, sum, sum};
-            auto bytes = with_context([&] { return base::escape(asked); }, [&] { return request_.change(asked, sys::read_file(place, source_.limits.file_bytes)); });
+            auto bytes = change(asked, sys::read_file(place, source_.limits.file_bytes));
             if (bytes) {
                 report.after = digest_of(*bytes).hex;
                 report.size = bytes->size();
@@ -350,6 +350,19 @@ private:
         }
         std::sort(changed.begin(), changed.end(), [](const LayerFile& a, const LayerFile& b) { return a.path < b.path; });
         return changed;
+    }
+
+    /// What becomes of the file `asked`; an error names it.
+    [[nodiscard]] std::optional<std::string> change(const std::string& asked, std::string bytes) const {
+        try {
+            return request_.change(asked, std::move(bytes));
+        } catch (Error& error) {
+            const std::string shown = base::escape(asked);
+            if (!error.message().starts_with(shown)) {
+                error.add_context(shown);
+            }
+            throw;
+        }
     }
 
     /// `bytes` in the place of a file of the working directory. Nobody looks there after a crash, so nothing waits for the disk.

@@ -152,7 +152,7 @@ struct TarReader::Impl {
     void check_tail() const {
         if (tail == 0 || (!sparse && size % k_block == tail)) return;
         throw Error(Exit::data, "bad-layer",
-                    fmt::format("expected a tar archive in the layer, found its last block cut off after {} of 512 bytes", tail));
+                    fmt::format("expected a tar archive, found its last block cut off after {} of 512 bytes", tail));
     }
 
     void check(int code, const char* doing) const {
@@ -162,7 +162,7 @@ struct TarReader::Impl {
         if (code < ARCHIVE_WARN) {
             const char* text = la().error_string(reader);
             throw Error(Exit::data, "bad-layer",
-                        fmt::format("expected a tar archive in the layer, {}: {}", doing,
+                        fmt::format("expected a tar archive, {}: {}", doing,
                                     base::escape(text == nullptr ? "unreadable" : text)));
         }
     }
@@ -249,7 +249,7 @@ std::string_view TarReader::content() {
             return {};
         }
         if (static_cast<std::uint64_t>(offset) < at.position) {
-            throw Error(Exit::data, "bad-layer", "expected a tar archive in the layer, reading a file: its pieces are out of order");
+            throw Error(Exit::data, "bad-layer", "expected a tar archive, reading a file: its pieces are out of order");
         }
         at.block = {static_cast<const char*>(data), size};
         at.hole_end = static_cast<std::uint64_t>(offset);

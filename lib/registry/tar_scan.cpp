@@ -62,7 +62,7 @@ void TarScan::look_to_end() {
 /// What comes after an end that nothing came before.
 void TarScan::only_zeros(std::string_view piece) const {
     if (seen_end_ && piece.find_first_not_of('\0') != std::string_view::npos) {
-        throw Error(Exit::data, "bad-layer", "expected a tar archive in the layer, found zeros and then something else");
+        throw Error(Exit::data, "bad-layer", "expected a tar archive, found zeros and then something else");
     }
 }
 

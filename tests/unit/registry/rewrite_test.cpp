@@ -210,6 +210,16 @@ TEST_CASE("rewrite: a change that fails writes nothing") {
     });
     CHECK(done.code() == "module-format");
     CHECK(to.registry.server().requests().empty());
+    for (const bool named : {true, false}) {  // by whoever changes the file, or not: once is enough
+        const auto told = rewrite(source.reference(), to.registry.reference(), [&](auto& request) {
+            request.change = [&](const std::string& path, std::string) -> std::optional<std::string> { throw Error(Exit::data, "module-format", named ? path + ": no module" : "no module"); };
+        });
+        REQUIRE(told.error);
+        std::string text = told.error->message();
+        for (const auto& context : told.error->context()) text += " " + context;
+        const auto first = text.find(".ko");
+        CHECK_MESSAGE((first != std::string::npos && text.find(".ko", first + 1) == std::string::npos), text);
+    }
 }
 
 TEST_CASE("rewrite: of what lower layers hold, only what the image shows counts") {
