@@ -98,8 +98,8 @@ std::vector<cli::Option> walk_options() {
     auto timeout = option("node-timeout", "DURATION", "for one step on one node");
     timeout.default_text = "10m";
     return {node, order,
-            option("canary", "N", "stop after the first N nodes, exit 11"),
-            option("pause-after", "N", "stop after every N nodes, exit 11"), unavailable, timeout,
+            option("canary", "N", "stop after the first N nodes if more follow, exit 11"),
+            option("pause-after", "N", "stop after every N nodes if more follow, exit 11"), unavailable, timeout,
             option("failure-budget", "N", "go on until more than N nodes have failed"),
             option("soak", "DURATION", "watch each node that long before it is done"),
             option("between", "HH:MM-HH:MM", "begin nodes only at that time of day"),
