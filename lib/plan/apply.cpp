@@ -20,6 +20,8 @@ bool is_about_versions(const std::string& reason) { return reason.starts_with("v
 /// Node, namespace and name of what NodeModulesConfigs have entries of.
 using RecordedEntries = std::set<std::tuple<std::string_view, std::string_view, std::string_view>>;
 
+using Name = std::pair<std::string, std::string>;  ///< namespace and name of a Module
+
 RecordedEntries recorded_entries(const api::Objects& objects) {
     RecordedEntries recorded;
     for (const auto& config : objects.node_modules_configs) {
@@ -49,10 +51,39 @@ void add_entry(ApplyWork& work, const Entry& entry, const RecordedEntries& recor
     }
 }
 
+/// True if `node` is work of `module`, which cannot go or come anew there while something that needs it is loaded.
+bool changes(const ApplyWork& module, const std::string& node) {
+    const auto has = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), node) != names.end(); };
+    return has(module.load) || has(module.unload);
+}
+
+/// The removals of Modules that are to load elsewhere as well, where a Module they need goes or comes anew on the same node: work of
+/// their own, which is done before. They are taken out of `by_name`.
+std::vector<ApplyWork> take_early_removals(std::map<Name, ApplyWork>& by_name, const std::vector<api::Module>& modules) {
+    std::vector<ApplyWork> early;
+    for (const auto& module : modules) {
+        auto& work = by_name.at(Name(module.meta.namespace_, module.meta.name));
+        if (work.load.empty() || work.unload.empty()) { continue; }
+        const auto names = needs(module);
+        const bool is_in_the_way = std::any_of(by_name.begin(), by_name.end(), [&](const auto& other) {
+            return std::find(names.begin(), names.end(), other.second.full_name()) != names.end() &&
+                   std::any_of(work.unload.begin(), work.unload.end(), [&](const std::string& node) { return changes(other.second, node); });
+        });
+        if (!is_in_the_way) { continue; }
+        auto removal = work;
+        removal.load.clear();
+        removal.ordered.clear();
+        removal.blocked.clear();
+        early.push_back(std::move(removal));
+    }
+    // Only now: one Module's removal decides about another's.
+    for (const auto& removal : early) { by_name.at(Name(removal.namespace_, removal.module)).unload.clear(); }
+    return early;
+}
+
 }  // namespace
 
 std::vector<ApplyWork> apply_work(const api::Objects& objects, const Options& options) {
-    using Name = std::pair<std::string, std::string>;
     std::map<Name, ApplyWork> by_name;
     for (const auto& module : objects.modules) {
         auto& work = by_name[Name(module.meta.namespace_, module.meta.name)];
@@ -71,9 +102,11 @@ std::vector<ApplyWork> apply_work(const api::Objects& objects, const Options& op
         }
         if (entry.action != Action::keep || entry.reason != "up-to-date") { add_entry(found->second, line.own(), recorded); }
     }));
+    auto all = take_early_removals(by_name, objects.modules);
+    for (auto& [name, work] : by_name) { all.push_back(std::move(work)); }
     const auto ranks = load_order(objects.modules);
     std::vector<std::tuple<int, std::int64_t, ApplyWork>> ordered;
-    for (auto& [name, work] : by_name) {
+    for (auto& work : all) {
         const bool only_leaves = work.load.empty() && !work.unload.empty();
         const auto rank = ranks.find(work.full_name());
         const std::int64_t place = rank == ranks.end() ? 0 : static_cast<std::int64_t>(rank->second);

@@ -68,8 +68,8 @@ class Fleet:
         self.cluster, self.state, self.nodes = self.root / "cluster", self.root / "state", self.root / "nodes"
 
     @classmethod
-    def create(cls, tools, root, names, unschedulable=()):
-        """Nodes with v1 installed the ordinary way; the Module then edited to v2."""
+    def bare(cls, tools, root, names, unschedulable=()):
+        """Nodes with nothing loaded, and no Module."""
         fleet = cls(tools, root)
         (fleet.cluster / "nodes").mkdir(parents=True)
         (fleet.cluster / "modules").mkdir()
@@ -79,6 +79,12 @@ class Fleet:
             (fleet.nodes / name).mkdir(parents=True)
             (fleet.nodes / name / "kernel").write_text(KERNEL + "\n")
             (fleet.nodes / name / "boot-id").write_text(f"boot-{name}\n")
+        return fleet
+
+    @classmethod
+    def create(cls, tools, root, names, unschedulable=()):
+        """Nodes with v1 installed the ordinary way; the Module then edited to v2."""
+        fleet = cls.bare(tools, root, names, unschedulable)
         fleet.edit("v1")
         for arguments in (("start", "module", MODULE, "--to", "v1"), ("delete",)):
             done = fleet.run(*arguments)
@@ -96,6 +102,14 @@ class Fleet:
     def edit(self, version):
         (self.cluster / "modules" / "kmm-hello.yaml").write_text(
             MODULE_TEXT.format(version=version, image=IMAGE.format(version)))
+
+    def write_module(self, name, tag, needs=""):
+        """A Module without versions whose kernel module has its name; `needs` is the NAMESPACE/NAME of another one."""
+        text = MODULE_TEXT.format(version="none", image=f"registry.example/{name}:{tag}")
+        text = text.replace("      version: none\n", "").replace("name: kmm-hello", f"name: {name}").replace("kmm_hello", name)
+        if needs:
+            text = text.replace("  namespace: drivers\n", f"  namespace: drivers\n  annotations: {{kmmtools.dev/needs: {needs}}}\n")
+        (self.cluster / "modules" / f"{name}.yaml").write_text(text)
 
     def fault(self, node, text):
         """One more line for the node's faults: VERB KIND [ARGUMENT]."""
@@ -137,6 +151,11 @@ class Fleet:
             path = self.nodes / node / "live"
             found[node] = path.read_text().split()[1] if path.exists() else None
         return found
+
+    def loaded(self, node):
+        """The names of the node's modules."""
+        path = self.nodes / node / "live"
+        return sorted(line.split()[0] for line in path.read_text().splitlines()) if path.exists() else []
 
     def names(self):
         return sorted(path.name for path in self.nodes.iterdir() if path.is_dir())

@@ -3,9 +3,10 @@
 // that comes first in PATH.
 //
 // $KMM_FAKE_NODES/NODE/    kernel, boot-id        one line each
-//                          live                   "MODULE IDENTITY", absent when nothing is loaded
+//                          live                   a line "MODULE IDENTITY" for each loaded module, absent when nothing is loaded
+//                          needs                  lines "MODULE NEEDED": not loaded without it, which is in use meanwhile
 //                          faults                 lines "VERB KIND [ARGUMENT]"; the first one of a verb is used up by a call
-// $KMM_FAKE_NODES/calls    one line for the begin and the end of every call: "begin|end NODE VERB RESULT"
+// $KMM_FAKE_NODES/calls    one line for the begin and the end of every call: "begin|end NODE VERB RESULT [IDENTITY]", then "of MODULE"
 //
 // The module in an image has an identity that is made from the image's reference. As on a real node, what was begun goes on
 // when the connection, or the caller, dies. KINDs: refused busy image-not-found check-failed unreachable cut-before cut-after
@@ -23,6 +24,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -113,6 +115,15 @@ public:
 
     Answer call(const std::vector<std::string>& argv, const std::string& input) {
         const std::string verb = argv.empty() ? "" : argv[0];
+        kmm::Diagnostics faults;
+        if (verb == "status") {
+            module_ = argv.size() > 1 ? argv[1] : "kmm_hello";
+        } else {
+            const auto documents = kmm::value::read_any(input, "-", faults);
+            if (!kmm::has_errors(faults) && !documents.empty()) config_ = documents[0].root;
+            module_ = config_.get_string({"modprobe", "moduleName"});
+        }
+        std::replace(module_.begin(), module_.end(), '-', '_');
         const auto [kind, argument] = take_fault(verb);
         log("begin", verb, kind.empty() ? "-" : kind);
         if (kind == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argument.c_str())));
@@ -133,7 +144,7 @@ public:
         } else if (kind == "check-failed") {
             answer = error(10, "check-failed", "the module cannot be loaded", {{"vermagic", Node("6.1.0-99-amd64")}});
         } else {
-            answer = act(verb, argv, input);
+            answer = act(verb);
             if (kind == "reboot-after") reboot();
             answer.connection_lost = kind == "cut-after" || kind == "reboot-after";
         }
@@ -166,7 +177,7 @@ private:
     }
 
     void log(const std::string& what, const std::string& verb, const std::string& result) const {
-        const std::string line = what + " " + name_ + " " + verb + " " + result + "\n";
+        const std::string line = what + " " + name_ + " " + verb + " " + result + " of " + module_ + "\n";
         const int fd = ::open((root_ + "/calls").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
         [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
         ::close(fd);
@@ -177,10 +188,35 @@ private:
         replace_text(dir_ + "/boot-id", read_line(dir_ + "/boot-id") + "-r\n");
     }
 
-    /// Identity of what is loaded, "" for nothing.
+    /// What is loaded under which identity.
+    [[nodiscard]] std::map<std::string, std::string> loaded() const {
+        std::map<std::string, std::string> found;
+        std::istringstream words(read_text(dir_ + "/live"));
+        for (std::string name, identity; words >> name >> identity;) found[name] = identity;
+        return found;
+    }
+
+    void write_loaded(const std::map<std::string, std::string>& modules) const {
+        std::string text;
+        for (const auto& [name, identity] : modules) text += name + " " + identity + "\n";
+        if (text.empty()) ::unlink((dir_ + "/live").c_str());
+        else replace_text(dir_ + "/live", text);
+    }
+
+    /// Identity of what is loaded of the module that the call is about, "" for nothing.
     [[nodiscard]] std::string live() const {
-        const std::string line = read_line(dir_ + "/live");
-        return line.substr(std::min(line.find(' ') + 1, line.size()));
+        const auto modules = loaded();
+        const auto found = modules.find(module_);
+        return found == modules.end() ? "" : found->second;
+    }
+
+    /// What the module needs and is not loaded (`side` 0), or what is loaded and needs it (1); "" for nothing.
+    [[nodiscard]] std::string unmet(std::size_t side) const {
+        const auto modules = loaded();
+        std::istringstream words(read_text(dir_ + "/needs"));
+        for (std::array<std::string, 2> pair; words >> pair[0] >> pair[1];)
+            if (pair[side] == module_ && modules.contains(pair[1 - side]) == (side == 1)) return pair[1 - side];
+        return "";
     }
 
     [[nodiscard]] Node node_info() const {
@@ -202,8 +238,8 @@ private:
 
     static Answer good(Node document) { return {0, kmm::value::to_json(document), false}; }
 
-    Answer status(const std::string& module) const {
-        Node item = Node::mapping({{"name", Node(module)}, {"state", Node(live().empty() ? "absent" : "live")}});
+    [[nodiscard]] Answer status() const {
+        Node item = Node::mapping({{"name", Node(module_)}, {"state", Node(live().empty() ? "absent" : "live")}});
         if (!live().empty()) item.set("srcversion", Node(live()));
         return good(Node::mapping({{"apiVersion", Node("kmmtools/v1")},
                                    {"kind", Node("ModuleStatus")},
@@ -211,27 +247,29 @@ private:
                                    {"modules", Node::sequence({item})}}));
     }
 
-    Answer act(const std::string& verb, const std::vector<std::string>& argv, const std::string& input) {
-        if (verb == "status") return status(argv.size() > 1 ? argv[1] : "kmm_hello");
-        kmm::Diagnostics faults;
-        const auto documents = kmm::value::read_any(input, "-", faults);
-        if (kmm::has_errors(faults) || documents.empty()) return error(65, "bad-config", "the ModuleConfig cannot be read", {});
-        const Node& config = documents[0].root;
-        const std::string image = config.get_string({"containerImage"});
-        if (config.get_string({"kernelVersion"}) != read_line(dir_ + "/kernel"))
+    [[nodiscard]] Answer act(const std::string& verb) const {
+        if (verb == "status") return status();
+        if (module_.empty()) return error(65, "bad-config", "the ModuleConfig cannot be read", {});
+        const std::string image = config_.get_string({"containerImage"});
+        if (config_.get_string({"kernelVersion"}) != read_line(dir_ + "/kernel"))
             return error(10, "check-failed", "the module is for another kernel", {});
         const std::string identity = identity_of(image);
-        std::string module = config.get_string({"modprobe", "moduleName"});
-        std::replace(module.begin(), module.end(), '-', '_');
+        auto modules = loaded();
         std::string outcome = "passed";
         if (verb == "load") {
             if (!live().empty() && live() != identity)
                 return error(13, "module-differs", "another build of the module is live", {{"loaded", Node(live())}});
+            if (const auto needed = unmet(0); !needed.empty())
+                return error(13, "module-refused", "the kernel refused the module", {{"errno", Node("ENOENT")}, {"kernel", Node("needs " + needed)}});
             outcome = live() == identity ? "already-loaded" : "loaded";
-            replace_text(dir_ + "/live", module + " " + identity + "\n");
+            modules[module_] = identity;
+            write_loaded(modules);
         } else if (verb == "unload") {
+            if (const auto user = unmet(1); !user.empty() && !live().empty())
+                return error(14, "module-in-use", "the module is in use", {{"refcount", Node(1)}, {"holders", Node(user)}});
             outcome = live().empty() ? "not-loaded" : "unloaded";
-            ::unlink((dir_ + "/live").c_str());
+            modules.erase(module_);
+            write_loaded(modules);
         } else if (verb != "check" && verb != "pull") {
             return error(64, "usage", "unknown verb", {});
         }
@@ -242,7 +280,7 @@ private:
              {"outcome", Node(outcome)},
              {"node", node_info()},
              {"image", Node::mapping({{"reference", Node(image)}, {"digest", Node("sha256:" + identity)}})},
-             {"modules", Node::sequence({Node::mapping({{"name", Node(module)},
+             {"modules", Node::sequence({Node::mapping({{"name", Node(module_)},
                                                         {"action", Node(verb == "check" ? "load" : outcome)},
                                                         {"srcversion", Node(identity)},
                                                         {"main", Node(true)}})})}}));
@@ -252,6 +290,8 @@ private:
     std::string name_;
     std::string dir_;
     int lock_;
+    std::string module_;  ///< which the call is about
+    Node config_;
 };
 
 /// The node's side of the call, which outlives ours.

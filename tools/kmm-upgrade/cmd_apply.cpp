@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,8 +43,11 @@ std::vector<ApplyWork> choose(std::vector<ApplyWork> all, const std::vector<std:
     for (const auto& work : all) known.push_back(work.full_name());
     for (const auto& name : names) {
         std::vector<std::string> found;
-        for (const auto& work : all)
-            if (is_named(work, name, ns)) found.push_back(work.full_name());
+        for (const auto& work : all) {
+            // One that is there twice has its removals apart.
+            const bool is_new = std::find(found.begin(), found.end(), work.full_name()) == found.end();
+            if (is_new && is_named(work, name, ns)) found.push_back(work.full_name());
+        }
         if (found.size() > 1)
             throw Error(Exit::usage, "module-ambiguous", fmt::format("{} have the same name", base::join(found, " and ")))
                 .hint("name it as NAMESPACE/NAME, or use -n");
@@ -95,6 +100,10 @@ private:
     void reach(const cluster::Snapshot& snapshot, const ApplyWork& work);
     [[nodiscard]] drive::Prepared prepare(const cluster::Snapshot& snapshot, const ApplyWork& work);
     [[nodiscard]] upgrade::Rest rest_after(std::size_t index) const;
+    void note_boots(const cluster::Snapshot& snapshot);
+    /// Adds what nodes lack that were restarted since `note_boots`, maybe after their part was done; true if there is any. In a
+    /// directory only those are known whose restart a step has met.
+    [[nodiscard]] bool add_restarted();
     /// nullopt: done, the next one may follow.
     [[nodiscard]] std::optional<Exit> walk(std::size_t index);
 
@@ -113,6 +122,7 @@ private:
     std::unique_ptr<cluster::Workloads> workloads_;
     Rehearsal rehearsal_;
     std::optional<drive::DryStore> dry_store_;
+    std::map<std::string, std::set<std::string>> boots_;  ///< of each node, as its Node and as it itself said
     std::vector<ApplyWork> todo_;
     std::vector<std::optional<drive::Prepared>> prepared_;
     std::string definitions_;  ///< those that are to be created, and are in no record yet
@@ -292,8 +302,11 @@ void Apply::reach(const cluster::Snapshot& snapshot, const ApplyWork& work) {
 
 drive::Prepared Apply::prepare(const cluster::Snapshot& snapshot, const ApplyWork& work) {
     return with_context([&] { return "Module " + work.full_name(); }, [&] {
-        sys::LinuxRandom random;
-        request_.lineage = sys::uuid_v4(random);
+        // Of one Module that is there twice in a row, the second run goes on with the Lease of the first.
+        if (reached_ != work.full_name()) {
+            sys::LinuxRandom random;
+            request_.lineage = sys::uuid_v4(random);
+        }
         reach(snapshot, work);
         drive::Worker worker(*runner_);
         auto prepared = drive::prepare_apply(snapshot, worker, session_.clock(), request_, work,
@@ -316,9 +329,35 @@ upgrade::Rest Apply::rest_after(std::size_t index) const {
     return {base::join(names, " "), base::join(request_.nodes, ","), selector_, share_text_};
 }
 
+void Apply::note_boots(const cluster::Snapshot& snapshot) {
+    for (const auto& node : snapshot.objects.nodes) boots_[node.meta.name].insert(node.boot_id);
+}
+
+bool Apply::add_restarted() {
+    const auto snapshot = read();
+    std::vector<std::string> restarted;
+    for (const auto& node : snapshot.objects.nodes) {
+        const auto known = boots_.find(node.meta.name);
+        if (known != boots_.end() && known->second.insert(node.boot_id).second) restarted.push_back(node.meta.name);
+    }
+    if (restarted.empty()) return false;
+    unknown_ = Unknown::skip;  // the names were right when it began
+    const auto before = todo_.size();
+    for (auto& work : works(snapshot)) {
+        for (auto* names : {&work.load, &work.unload})
+            std::erase_if(*names, [&](const auto& name) { return std::find(restarted.begin(), restarted.end(), name) == restarted.end(); });
+        if (work.has_work()) todo_.push_back(std::move(work));
+    }
+    prepared_.resize(todo_.size());
+    if (todo_.size() == before) return false;
+    tell(fmt::format("{} {} restarted meanwhile and {} looked at again", nodes_text(restarted), restarted.size() == 1 ? "was" : "were",
+                     restarted.size() == 1 ? "is" : "are"));
+    return true;
+}
+
 std::optional<Exit> Apply::walk(std::size_t index) {
     auto& prepared = prepared_[index];
-    const auto& work = todo_[index];
+    const auto work = todo_[index];
     const auto snapshot = read();
     if (!prepared) prepared = prepare(snapshot, work);
     request_.lineage = prepared->run.lineage;
@@ -333,7 +372,8 @@ std::optional<Exit> Apply::walk(std::size_t index) {
     run.rest = rest_after(index);
     run.created_definitions = std::exchange(definitions_, "");
     const auto launched = launch(session_, std::move(run), *store_, *workloads_, *runner_);
-    if (launched.run.is_to_be_followed()) {
+    const bool is_last = index + 1 == todo_.size();
+    if (launched.run.is_to_be_followed() || (is_last && launched.ended == drive::Ended::complete && add_restarted())) {
         if (session_.finish_one(launched.ended, launched.run) == Exit::partial) is_blocked_ = true;
         return std::nullopt;
     }
@@ -344,7 +384,9 @@ std::optional<Exit> Apply::walk(std::size_t index) {
 Exit Apply::run() {
     open();
     auto snapshot = read();
+    note_boots(snapshot);
     refresh(snapshot);
+    note_boots(snapshot);
     auto all = works(snapshot);
     tell_warnings(session_, snapshot.diagnostics);
     review(all);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "base/text.hpp"
 #include "plan/apply.hpp"
 #include "plan/order.hpp"
 #include "unit/plan/build.hpp"
@@ -132,6 +133,29 @@ TEST_CASE("removals come first and against the order of loading") {
     Names order;
     for (const auto& work : apply_work(objects, complete({}, objects))) { order.push_back(work.module); }
     CHECK(order == Names{"goes-first", "goes", "deleted", "base", "upper"});
+}
+
+TEST_CASE("a node is left in the order of needs although others are loaded at the same time") {
+    auto base = build::module(), upper = build::module();
+    base.meta.name = "base";
+    upper.meta.name = "upper";
+    upper.meta.annotations[std::string(k_annotation_needs)] = "drivers/base";
+    auto objects = fleet(base);
+    objects.modules.push_back(upper);
+    for (const auto& module : {base, upper}) { load(objects, 0, module); }
+    objects.nodes[0].meta.labels.clear();
+    std::vector<std::string> order;
+    const auto line = [](const ApplyWork& work) {
+        return work.module + " -" + kmm::base::join(work.unload, ",") + " +" + kmm::base::join(work.load, ",");
+    };
+    for (const auto& work : apply_work(objects, complete({}, objects))) { order.push_back(line(work)); }
+    CHECK(order == Names{"upper -node-a +", "base -node-a +node-b,node-c,node-d", "upper - +node-b,node-c,node-d"});
+
+    // Nothing in the way: one piece.
+    objects.modules[1].meta.annotations.clear();
+    order.clear();
+    for (const auto& work : apply_work(objects, complete({}, objects))) { order.push_back(line(work)); }
+    CHECK(order == Names{"base -node-a +node-b,node-c,node-d", "upper -node-a +node-b,node-c,node-d"});
 }
 
 }
