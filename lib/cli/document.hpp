@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results as documents, in the form that -o asks for.
+// Results as documents, in the form that -o asks for, and as files.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "cli/app.hpp"
 #include "value/node.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::cli {
 
-/// Prints a document as -o json, yaml or jsonl asks; false for the other formats.
-[[nodiscard]] bool print_document(Context& context, const value::Node& node);
+/// The form of documents that -o json, yaml or jsonl asks for; nullopt for the other formats.
+[[nodiscard]] std::optional<value::Form> document_form(const Context& context);
+/// Prints a document, `sequence` in it as its items are made, as -o json, yaml or jsonl asks; false, and nothing printed, for the other
+/// formats.
+bool print_document(Context& context, const value::Node& node, const value::LongSequence& sequence = {});
 /// As print_document, of a document that is a list: with jsonl a line for each of the sequence `member`, and nothing around them.
 [[nodiscard]] bool print_list(Context& context, const value::Node& node, std::string_view member = "items");
+
+/// Writes a report to the file that an option names, as a whole, or to standard output for "-". Errors: those of
+/// sys::write_file_atomically.
+void write_report(Context& context, const std::string& file, const std::string& text);
 
 }  // namespace kmm::cli

@@ -9,6 +9,7 @@
 
 #include "api/codec.hpp"
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "kmm-plan/diff_plugins.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/plan_options.hpp"
@@ -235,9 +236,8 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
     for (const auto& difference : differences) { findings.push_back(difference.finding); }
     sort_and_merge(findings);
     reporting.publish("diff", read_files(source), findings, context);
-    const bool machine = context.output == "json" || context.output == "yaml" || context.output == "jsonl";
-    if (machine) {
-        context.console.out(machine_text(diff_node(source, differences, findings), context.output));
+    if (cli::document_form(context)) {
+        print_document(context, diff_node(source, differences, findings));
     } else if (context.output == "name") {
         for_each_object(differences, [&](const Pair& pair, const auto&) {
             context.console.out(fmt::format("{}/{}\n", base::to_lower(pair.kind), pair.full_name()));

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "image/reference.hpp"
 #include "kmm-plan/documents.hpp"
@@ -183,9 +184,9 @@ void print(const Images& images, cli::Context& context) {
     } else if (context.output == "list" || context.output == "name") {
         for (const auto& [name, wanted] : images) context.console.out(pinned(wanted) + "\n");
     } else if (context.output == "jsonl") {
-        for (const auto& [name, wanted] : images) context.console.out(machine_text(image_node(name, wanted), "jsonl"));
-    } else if (context.output == "json" || context.output == "yaml") {
-        context.console.out(machine_text(images_node(images, "Images"), context.output));
+        for (const auto& [name, wanted] : images) print_document(context, image_node(name, wanted));
+    } else if (cli::document_form(context)) {
+        print_document(context, images_node(images, "Images"));
     } else if (images.empty()) {
         context.console.err("the plan pulls no images\n");
     } else {

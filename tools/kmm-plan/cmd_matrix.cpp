@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
 #include "kmm-plan/documents.hpp"
@@ -228,8 +229,8 @@ Exit run_matrix(const cli::Args& args, cli::Context& context) {
     for (const auto& kernel : args.all("kernel")) { check_kernel_name(kernel); }
     const Matrix matrix = plan::make_matrix(require_nodes(source, args, {}), source.objects.modules, args.all("kernel"));
     const std::string& output = context.output;
-    if (output == "json" || output == "yaml" || output == "jsonl") {
-        context.console.out(machine_text(matrix_node(source, matrix), output));
+    if (cli::document_form(context)) {
+        print_document(context, matrix_node(source, matrix));
     } else if (output == "md" || output == "html") {
         context.console.out(output == "md" ? matrix_markdown(matrix) : matrix_html(matrix));
     } else if (output == "name") {

@@ -8,6 +8,7 @@
 
 #include "api/names.hpp"
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
 #include "kernel/devel.hpp"
@@ -345,9 +346,9 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     const auto findings = settle_findings(verdicts, reporting);
     reporting.publish("preflight", read_files(source), findings, context);
     if (context.output == "json" || context.output == "yaml") {
-        context.console.out(machine_text(preflight_node(source, verdicts), context.output));
+        print_document(context, preflight_node(source, verdicts));
     } else if (context.output == "jsonl") {
-        for (const auto& verdict : verdicts) context.console.out(machine_text(verdict_node(verdict), "jsonl"));
+        for (const auto& verdict : verdicts) print_document(context, verdict_node(verdict));
     } else if (context.output == "name") {
         context.console.out(losing_names(verdicts));
     } else {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/line_writer.hpp"
@@ -187,7 +188,7 @@ std::string nothing_text(const std::vector<Source>& sources, const std::vector<S
 
 void print(std::vector<Planned>& all, cli::Context& context) {
     if (context.output == "json" || context.output == "yaml") {
-        context.console.out(machine_text(machine_node(all), context.output));
+        print_document(context, machine_node(all));
     } else if (context.output == "name") {
         for (const auto& planned : all) {
             const std::string cluster = all.size() > 1 ? planned.source.cluster + " " : "";

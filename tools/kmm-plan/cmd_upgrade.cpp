@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/plan_options.hpp"
@@ -98,7 +99,7 @@ Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
     } else if (context.output == "table" || context.output == "wide") {
         context.console.out(upgrade_text(module, version, nodes));
     } else {
-        context.console.out(machine_text(upgrade_document(source, module, version, nodes), context.output));
+        print_document(context, upgrade_document(source, module, version, nodes));
     }
     const bool blocked = std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return !node.reason.empty(); });
     return blocked ? Exit::checks_failed : Exit::ok;

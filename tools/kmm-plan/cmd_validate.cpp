@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/reporting.hpp"
@@ -143,8 +144,11 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
         context.console.out(names_text(source.objects));
         return Exit::ok;
     }
-    const bool for_people = context.output == "table" || context.output == "wide";
-    context.console.out(for_people ? text_of(source, reporting) : machine_text(validation_node(source), context.output));
+    if (cli::document_form(context)) {
+        print_document(context, validation_node(source));
+    } else {
+        context.console.out(text_of(source, reporting));
+    }
     return Exit::ok;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/text.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/plan_options.hpp"
@@ -72,11 +73,10 @@ Exit run_why(const cli::Args& args, cli::Context& context) {
     for (const auto& view : plan::views(source.objects)) {
         if (view.node != nodes.front()) { continue; }
         const plan::Why why = plan::explain(view, module, options);
-        const bool for_people = context.output == "table" || context.output == "wide";
         if (context.output == "name") {
             context.console.out((why.about_next ? why.next : why.settled).reason + "\n");
-        } else {
-            context.console.out(for_people ? text_of(why) : machine_text(why_node(why), context.output));
+        } else if (!print_document(context, why_node(why))) {
+            context.console.out(text_of(why));
         }
     }
     return Exit::ok;

@@ -11,7 +11,6 @@
 #include "api/codec.hpp"
 #include "base/text.hpp"
 #include "record/sha256.hpp"
-#include "value/writer.hpp"
 
 namespace kmm::tool_plan {
 
@@ -174,12 +173,6 @@ Node validation_node(const Source& source) {
     node.set("objects", object_counts(source));
     node.set("diagnostics", diagnostics_node(source.diagnostics));
     return node;
-}
-
-std::string machine_text(const Node& node, const std::string& output) {
-    if (output == "json") { return value::to_json_pretty(node); }
-    if (output == "jsonl") { return value::to_json(node) + "\n"; }
-    return value::to_yaml(node);
 }
 
 }  // namespace kmm::tool_plan

@@ -31,7 +31,4 @@ namespace kmm::tool_plan {
 /// Kind Validation.
 [[nodiscard]] value::Node validation_node(const Source& source);
 
-/// The text of a tree in one of the machine formats json, yaml and jsonl (one line).
-[[nodiscard]] std::string machine_text(const value::Node& node, const std::string& output);
-
 }  // namespace kmm::tool_plan

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "plan/codes.hpp"
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
@@ -84,16 +85,6 @@ report::Baseline read_baseline(const std::string& file) {
     });
 }
 
-void write_report(const std::string& file, const std::string& text, cli::Context& context) {
-    if (file == "-") {
-        context.console.out(text);
-        return;
-    }
-    sys::LinuxFileOps ops;
-    with_context([&] { return fmt::format("writing the report {}", base::escape(file)); },
-                 [&] { sys::write_file_atomically(ops, file, text, k_report_mode); });
-}
-
 /// Appends to a file that the CI system has made for us.
 void append_text(const std::string& file, const std::string& text) {
     with_context([&] { return fmt::format("writing {}", base::escape(file)); }, [&] {
@@ -104,9 +95,8 @@ void append_text(const std::string& file, const std::string& text) {
 }
 
 void publish_github(const report::Report& report, bool failed, cli::Context& context) {
-    const bool machine = context.output == "json" || context.output == "yaml" || context.output == "jsonl";
     const std::string commands = report::to_github(report);
-    machine ? context.console.err(commands) : context.console.out(commands);
+    cli::document_form(context) ? context.console.err(commands) : context.console.out(commands);
     if (const std::string file = variable("GITHUB_STEP_SUMMARY"); !file.empty()) {
         append_text(file, report::to_markdown(report));
     }
@@ -165,7 +155,7 @@ void Reporting::publish(const std::string& check, const std::vector<std::string>
     for (const auto& code : plan::codes()) { report.rules.push_back({code.code, code.verdict, code.meaning, code.remedy}); }
     for (const auto& format : k_formats) {
         const auto file = files_.find(std::string(format.name));
-        if (file != files_.end()) { write_report(file->second, format.write(report), context); }
+        if (file != files_.end()) { cli::write_report(context, file->second, format.write(report)); }
     }
     if (ci_ == "github") { publish_github(report, failed(findings), context); }
 }

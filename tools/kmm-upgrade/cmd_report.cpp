@@ -19,7 +19,6 @@ namespace {
 
 using report::html_text;
 
-constexpr unsigned k_page_mode = 0644;
 constexpr std::string_view k_style =
     "tr.failed td.state { background: #c22; color: #fff }\ntr.skipped td.state { background: #fd8 }\n"
     "tr.done td.state { background: #dfd }\n";
@@ -151,12 +150,8 @@ Exit run_report(const cli::Args& args, cli::Context& context) {
     const auto& run = story.run;
     const auto page = report::html_page(fmt::format("{} {} -> {}: {}", run.module(), run.from_text(), run.to_text(), run.state), k_style,
                                         facts_table(session, story) + nodes_table(story) + events_table(story));
-    if (*file == "-") {
-        context.console.out(page);
-        return Exit::ok;
-    }
-    sys::LinuxFileOps ops;
-    sys::write_file_atomically(ops, *file, page, k_page_mode);
+    cli::write_report(context, *file, page);
+    if (*file == "-") return Exit::ok;
     if (print_document(context, value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeReport"}, {"id", story.id}, {"file", *file}})))
         return Exit::ok;
     if (context.output == "name") context.console.out(*file + "\n");

@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/image_step.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
 #include "registry/cache.hpp"
-#include "value/writer.hpp"
 
 namespace kmm::tool_worker {
 
@@ -48,12 +48,8 @@ Exit run_list(const cli::Args& args, cli::Context& context) {
                                                {"size", image.size()}, {"lastUsed", used}}));
         rows.push_back({image.reference, image.platform.to_string(), image.digest.short_text(), base::format_bytes(image.size()), used});
     }
-    if (context.output == "jsonl") {
-        for (const auto& image : images.items()) context.console.out(value::to_json(image) + "\n");
-        return Exit::ok;
-    }
     document.set("images", std::move(images));
-    if (print_document(document, context)) return Exit::ok;
+    if (print_list(context, document, "images")) return Exit::ok;
     if (context.output == "name") {
         for (const auto& row : rows) context.console.out(row[0] + "\n");
         return Exit::ok;
@@ -85,7 +81,7 @@ Exit run_verify(const cli::Args& args, cli::Context& context) {
     value::Node document = document_of("CacheReport");
     document.set("blobs", static_cast<std::uint64_t>(report.blobs));
     document.set("bytes", report.bytes);
-    if (!print_document(document, context)) {
+    if (!print_document(context, document)) {
         context.console.out(fmt::format("{} file{}, {}: all hold what their names say\n", report.blobs, report.blobs == 1 ? "" : "s", base::format_bytes(report.bytes)));
     }
     return Exit::ok;
@@ -105,7 +101,7 @@ Exit run_prune(const cli::Args& args, cli::Context& context) {
     document.set("images", value::Node::strings(report->images));
     document.set("blobs", static_cast<std::uint64_t>(report->blobs));
     document.set("bytes", report->bytes);
-    if (print_document(document, context)) return Exit::ok;
+    if (print_document(context, document)) return Exit::ok;
     for (const auto& image : report->images) context.console.out("removed " + image + "\n");
     context.console.out(fmt::format("{} freed\n", base::format_bytes(report->bytes)));
     return Exit::ok;

@@ -23,7 +23,7 @@ value::Node document(const std::string& code, const std::string& cause, const st
 
 /// Keys and values in two columns, values wrapped at 80.
 void print(const std::vector<std::pair<std::string, std::string>>& rows, value::Node node, cli::Context& context) {
-    if (print_document(node, context)) return;
+    if (print_document(context, node)) return;
     if (context.output == "name") {
         context.console.out(node.get_string({"code"}) + "\n");
         return;

@@ -7,6 +7,7 @@
 
 #include "base/module_name.hpp"
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/image_step.hpp"
@@ -146,7 +147,7 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
     document.set("modules", std::move(modules));
     const Exit exit = all_same ? Exit::ok : Exit::checks_failed;
     leave_termination_message(document);
-    if (print_document(document, context)) return exit;
+    if (print_document(context, document)) return exit;
     if (context.output == "name") {
         for (const auto& name : names) context.console.out(name + "\n");
         return exit;
@@ -185,7 +186,7 @@ Exit run_facts(const cli::Args& args, cli::Context& context) {
     const kmod::NodeFacts node = this_node(host);
     const kmod::KernelState state = kmod::kernel_state(host);
     require_release(host, node);
-    if (print_document(facts_document(node, state), context)) return Exit::ok;
+    if (print_document(context, facts_document(node, state))) return Exit::ok;
     if (context.output == "name") {
         context.console.out(node.name + "\n");
         return Exit::ok;

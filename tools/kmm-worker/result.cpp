@@ -12,6 +12,7 @@
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmod/signature.hpp"
 #include "sys/fd.hpp"
@@ -122,22 +123,6 @@ value::Node file_node(const registry::ExtractedFile& file) {
     return value::Node::mapping({{"path", file.path}, {"size", file.size}, {"sha256", file.digest()}});
 }
 
-/// The form of documents that -o asks for; nullopt for one for people.
-std::optional<value::Form> document_form(const cli::Context& context) {
-    if (context.output == "json") return value::Form::json_pretty;
-    if (context.output == "jsonl") return value::Form::json;
-    if (context.output == "yaml") return value::Form::yaml;
-    return std::nullopt;
-}
-
-/// The document with a sequence that is written as it is made; false for a form for people.
-bool print_document(const value::Node& node, const value::LongSequence& sequence, cli::Context& context) {
-    const auto form = document_form(context);
-    if (!form) return false;
-    value::write(node, *form, sequence, [&](std::string_view text) { context.console.out(text); });
-    return true;
-}
-
 /// Where the kubelet looks for a message; "" outside of a Pod.
 std::string termination_log() {
     const char* path = std::getenv("KMM_TERMINATION_LOG");
@@ -237,15 +222,13 @@ value::Node module_node(const std::string& name, const std::optional<kmod::LiveM
     return node;
 }
 
-bool print_document(const value::Node& node, cli::Context& context) { return print_document(node, {}, context); }
-
 void print_result(const WorkerResult& result, cli::Context& context) {
-    if (document_form(context)) {
+    if (cli::document_form(context)) {
         const value::Node node = to_node(result, 0);
         const auto files = [&](const std::function<void(const value::Node&)>& take) {
             result.files.each([&](const registry::ExtractedFile& file) { take(file_node(file)); });
         };
-        (void)print_document(node, {result.files.empty() ? nullptr : node.find("files"), files}, context);
+        print_document(context, node, {result.files.empty() ? nullptr : node.find("files"), files});
         return;
     }
     if (context.output == "name") {

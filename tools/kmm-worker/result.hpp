@@ -51,8 +51,6 @@ struct WorkerResult {
 
 /// `text`, or "-" for none, in a table.
 [[nodiscard]] inline std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
-/// Prints a document in the structured format that -o asks for; false if -o asks for a form for people.
-bool print_document(const value::Node& document, cli::Context& context);
 /// Prints the result in the format of -o; warnings go to standard error for people.
 void print_result(const WorkerResult& result, cli::Context& context);
 
