@@ -1,10 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/document.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <charconv>
+#include <filesystem>
+
 #include "base/error.hpp"
+#include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
 
 namespace kmm::cli {
+namespace {
+
+/// The descriptor of this process that a path names, e.g. 1 for /dev/stdout.
+std::optional<int> own_descriptor(std::string_view path) {
+    if (path == "-" || path == "/dev/stdout") return 1;
+    if (path == "/dev/stderr") return 2;
+    for (const std::string_view directory : {"/dev/fd/", "/proc/self/fd/"}) {
+        if (!path.starts_with(directory)) continue;
+        path.remove_prefix(directory.size());
+        int number = -1;
+        const auto read = std::from_chars(path.data(), path.data() + path.size(), number);
+        if (read.ec == std::errc() && read.ptr == path.data() + path.size() && number >= 0) return number;
+    }
+    return std::nullopt;
+}
+
+/// Writes to something that is there and is no regular file, such as a pipe: nothing may come into its place.
+void write_to(sys::FileOps& ops, const std::string& path, const std::string& text) {
+    const sys::Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+    if (!fd) throw from_errno(errno, "cannot open it");
+    ops.write(fd.get(), text);
+}
+
+}  // namespace
 
 std::optional<value::Form> document_form(const Context& context) {
     if (context.output == "json") return value::Form::json_pretty;
@@ -29,12 +60,19 @@ bool print_list(Context& context, const value::Node& node, std::string_view memb
 
 void write_report(Context& context, const std::string& file, const std::string& text) {
     constexpr unsigned k_report_mode = 0644;
-    if (file == "-") {
-        context.console.out(text);
-        return;
-    }
+    const auto own = own_descriptor(file);
+    if (own == 1) return context.console.out(text);
+    if (own == 2) return context.console.err(text);
     sys::LinuxFileOps ops;
-    sys::write_file_atomically(ops, file, text, k_report_mode);
+    std::error_code error;
+    const auto kind = std::filesystem::status(file, error).type();
+    const bool is_file = kind == std::filesystem::file_type::regular || kind == std::filesystem::file_type::not_found;
+    if (own || (!is_file && kind != std::filesystem::file_type::directory)) {
+        return with_context([&] { return "writing " + file; }, [&] { own ? ops.write(*own, text) : write_to(ops, file, text); });
+    }
+    std::filesystem::path target = file;  // a link stays one: what it leads to is written, also if that is not there yet
+    while (std::filesystem::is_symlink(target, error)) target = target.parent_path() / std::filesystem::read_symlink(target, error);
+    sys::write_file_atomically(ops, target.native(), text, k_report_mode);
 }
 
 }  // namespace kmm::cli

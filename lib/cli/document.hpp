@@ -20,8 +20,8 @@ bool print_document(Context& context, const value::Node& node, const value::Long
 /// As print_document, of a document that is a list: with jsonl a line for each of the sequence `member`, and nothing around them.
 [[nodiscard]] bool print_list(Context& context, const value::Node& node, std::string_view member = "items");
 
-/// Writes a report to the file that an option names, as a whole, or to standard output for "-". Errors: those of
-/// sys::write_file_atomically.
+/// Writes a report to what an option names: a file as a whole, or not at all, also behind a link; standard output for "-"; a pipe, a terminal, or a
+/// descriptor of this process such as /dev/stdout or /dev/fd/3 as it is. Errors: those of sys::write_file_atomically.
 void write_report(Context& context, const std::string& file, const std::string& text);
 
 }  // namespace kmm::cli
