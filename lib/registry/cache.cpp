@@ -228,6 +228,8 @@ void Cache::write(const image::Digest& digest, std::string_view bytes) {
 
 bool Cache::remove(const image::Digest& digest) noexcept { return remove_entry(path_of(digest)); }
 
+bool Cache::remove_record(const std::string& name) noexcept { return remove_entry(directory_ + "/images/" + name); }
+
 /// A file can take the place of any file, and of no directory.
 void Cache::make_room(const std::string& path) noexcept {
     struct stat facts {};
@@ -256,15 +258,23 @@ std::vector<CachedImage> Cache::images() const {
 
 std::vector<CachedImage> Cache::records() const {
     std::vector<CachedImage> result;
-    for (const sys::DirectoryEntry& entry : sys::list_directory(directory_ + "/images")) {
-        if (entry.type == sys::EntryType::file && !entry.name.starts_with('.')) {
-            if (auto image = read_record(directory_ + "/images/" + entry.name)) {
-                result.push_back(std::move(*image));
-            }
+    each_record([&](const std::string&, std::optional<CachedImage> image) {
+        if (image) {
+            result.push_back(std::move(*image));
         }
-    }
+    });
     std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.last_used < b.last_used; });
     return result;
+}
+
+void Cache::each_record(const std::function<void(const std::string&, std::optional<CachedImage>)>& take) const {
+    for (const sys::DirectoryEntry& entry : sys::list_directory(directory_ + "/images")) {
+        if (!entry.name.starts_with('.')) {
+            auto image = read_record(directory_ + "/images/" + entry.name);
+            const bool found = image && record_name(image->reference, image->platform) == entry.name;  // nobody finds others
+            take(entry.name, found ? std::move(image) : std::nullopt);
+        }
+    }
 }
 
 void Cache::each_blob(const std::function<void(const CachedImage::Part&)>& take) const {
@@ -306,6 +316,18 @@ CacheReport Cache::verify() const {
             report.damaged_lists.push_back(list.name);
         }
     }
+    each_record([&](const std::string& name, std::optional<CachedImage> image) {
+        if (!image) {
+            ++report.blobs;
+            report.damaged_records.push_back(name);
+            return;
+        }
+        const auto is_absent = [&](const CachedImage::Part& part) { return !open(part.digest); };
+        const auto absent = static_cast<std::size_t>(std::count_if(image->parts.begin(), image->parts.end(), is_absent));
+        if (absent != 0) {
+            report.incomplete.push_back({image->reference, absent, image->parts.size()});
+        }
+    });
     return report;
 }
 

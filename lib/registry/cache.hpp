@@ -59,6 +59,13 @@ struct CacheReport {
     std::uint64_t bytes = 0;
     std::vector<std::string> damaged;        ///< digests whose files hold other bytes
     std::vector<std::string> damaged_lists;  ///< names of lists of extracted files that are not what was written
+    std::vector<std::string> damaged_records;  ///< names of records of images that are not what was written; they count as files, too
+    /// An image some of whose blobs are not there.
+    struct Incomplete {
+        std::string reference;
+        std::size_t absent = 0, all = 0;
+    };
+    std::vector<Incomplete> incomplete;
 };
 
 /// The warning about something in the cache that was not what was written.
@@ -109,6 +116,8 @@ public:
     void forget(const ExtractionKey& key, std::vector<std::string>& warnings);
     /// Removes the list of extracted files with this name. True if nothing is left there.
     bool remove_list(const std::string& name) noexcept;
+    /// Removes the record of an image with this name. True if nothing is left there.
+    bool remove_record(const std::string& name) noexcept;
     /// All lists of extracted files, the least recently used first.
     [[nodiscard]] std::vector<KeptExtraction> extractions() const;
     /// Bytes of the parts of all images, what is extracted not counted.
@@ -117,7 +126,7 @@ public:
     /// All images, the least recently used first.
     [[nodiscard]] std::vector<CachedImage> images() const;
 
-    /// Reads and hashes every blob.
+    /// Reads and hashes every blob, and reads every list and record.
     [[nodiscard]] CacheReport verify() const;
     /// Removes blobs that no image needs, lists that are of none, and lists of other versions of this toolkit; then lists, and then images, the least recently used first, until at
     /// most `bytes_max` are left: no image goes so that a list may stay. What is of images called `last` goes last. nullopt if
@@ -130,6 +139,8 @@ private:
     static bool remove_entry(const std::string& path) noexcept;
     static void make_room(const std::string& path) noexcept;
     [[nodiscard]] bool is_sound(const image::Digest& digest) const;
+    /// With nullopt for a record that is not what was written.
+    void each_record(const std::function<void(const std::string& name, std::optional<CachedImage> image)>& take) const;
     void each_blob(const std::function<void(const CachedImage::Part&)>& take) const;
     [[nodiscard]] std::vector<CachedImage> records() const;
     [[nodiscard]] ListState read_list(const std::string& name, const TakeEntry& take) const;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
@@ -69,11 +70,13 @@ Exit run_verify(const cli::Args& args, cli::Context& context) {
     if (removed) {
         for (const auto& text : report.damaged) removed = cache.remove(*image::parse_digest(text)) && removed;
         for (const auto& name : report.damaged_lists) removed = cache.remove_list(name) && removed;
+        for (const auto& name : report.damaged_records) removed = cache.remove_record(name) && removed;
     }
-    if (const std::size_t damaged = report.damaged.size() + report.damaged_lists.size(); damaged != 0) {
+    if (const std::size_t damaged = report.damaged.size() + report.damaged_lists.size() + report.damaged_records.size(); damaged != 0) {
         Error error(Exit::integrity, "cache-damaged", fmt::format("{} of {} files of the cache hold other bytes than their names say", damaged, report.blobs));
         if (!report.damaged.empty()) error.detail("digests", base::join(report.damaged, ", "));
         if (!report.damaged_lists.empty()) error.detail("lists", base::join(report.damaged_lists, ", "));
+        if (!report.damaged_records.empty()) error.detail("records", base::join(report.damaged_records, ", "));
         throw std::move(error).hint(removed                ? "they were removed; the next pull fetches them again"
                                     : args.flag("remove") ? "not all of them can be removed: remove the cache itself; they are never used as they are"
                                                           : "--remove takes them away; they are never used as they are");
@@ -81,7 +84,14 @@ Exit run_verify(const cli::Args& args, cli::Context& context) {
     value::Node document = document_of("CacheReport");
     document.set("blobs", static_cast<std::uint64_t>(report.blobs));
     document.set("bytes", report.bytes);
+    std::vector<std::string> warnings;
+    for (const auto& image : report.incomplete) {
+        warnings.push_back(fmt::format("cache-incomplete: image {} lacks {} of {} blobs: a pull that needs them asks the registry", image.reference, image.absent, image.all));
+    }
+    if (!warnings.empty()) document.set("warnings", value::Node::strings(warnings));
     if (!print_document(context, document)) {
+        for (const auto& warning : warnings)
+            if (context.verbosity >= 0) context.console.err(fmt::format("warning: {}\n", base::printable(warning)));
         context.console.out(fmt::format("{} file{}, {}: all hold what their names say\n", report.blobs, report.blobs == 1 ? "" : "s", base::format_bytes(report.bytes)));
     }
     return Exit::ok;
@@ -139,7 +149,7 @@ cli::Verb verb_cache_list() {
 cli::Verb verb_cache_verify() {
     cli::Verb verb = cache_verb("cache verify", "hash every file of the cache again",
                                 "Exit code 76 if a file holds other bytes than its name says. A pull never uses such a file: it hashes what it reads, and fetches "
-                                "anew what is wrong.",
+                                "anew what is wrong. Images that lack blobs are warned of: a pull that needs those asks the registry.",
                                 run_verify);
     verb.options.insert(verb.options.begin(), flag("remove", "remove what is damaged"));
     return verb;

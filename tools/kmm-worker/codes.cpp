@@ -33,6 +33,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"ca-file", Exit::not_found, "the certificates to trust cannot be read", "correct --ca-file"},
     {"cache-busy", Exit::locked, "another kmm-worker is using the cache", "wait for it, then try again"},
     {"cache-damaged", Exit::integrity, "bytes in the cache are no longer those of their digest", "kmm-worker cache verify --remove"},
+    {"cache-incomplete", std::nullopt, "blobs of an image are not in the cache any more", "pull it again while the registry can be reached"},
     {"cache-not-used", std::nullopt, "there can be no cache in its place; the image was pulled without", "look at what is there; remove it, or correct --cache-dir"},
     {"cache-not-written", std::nullopt, "the image could not be put into the cache", "look at space and permissions there"},
     {"cache-too-small", std::nullopt, "the image is larger than the cache", "raise --cache-size"},

@@ -156,16 +156,17 @@ TEST_CASE("something else where the cache has a file is taken away, and waits fo
             } else {
                 fs::create_symlink(how == "link" ? aside : "/nonexistent", path);
             }
-            if (what != "record") {
-                const registry::CacheReport found = registry::Cache(scene.directory).verify();
-                CHECK(found.damaged.size() + found.damaged_lists.size() == 1);
-            }
+            const registry::CacheReport found = registry::Cache(scene.directory).verify();
+            CHECK(found.damaged.size() + found.damaged_lists.size() + found.damaged_records.size() == 1);
+            CHECK(found.incomplete.size() == (what == "layer" || what == "manifest" ? 1 : 0));
             const Outcome outcome = scene.pull();
             CHECK_MESSAGE(outcome.code() == "ok", outcome.message());
             CHECK(outcome.files.at(k_modules + "/a.ko") == "two");
             const registry::CacheReport left = registry::Cache(scene.directory).verify();
             CHECK(left.damaged.empty());
             CHECK(left.damaged_lists.empty());
+            CHECK(left.damaged_records.empty());
+            CHECK(left.incomplete.empty());
             CHECK(fs::is_regular_file(fs::symlink_status(path)));
             const Outcome again = scene.pull(registry::PullPolicy::never);
             CHECK(again.code() == "ok");
