@@ -95,7 +95,8 @@ std::vector<std::string> soft_names(const std::string& value, std::string_view s
     return names;
 }
 
-/// Depth-first walk that keeps the path for naming a cycle.
+/// Orders as libkmod does for modprobe (__kmod_module_get_probe_list): all hard needs of a module with what softdeps want around each of
+/// them, then the module in the same way. A softdep that needs the module itself comes after it, and one that is met again is passed over.
 class Orderer {
 public:
     Orderer(const ModuleIndex& index, const std::vector<std::string>& loading_order, const OrderExtras& extras) : index_(index), extras_(extras) {
@@ -105,30 +106,11 @@ public:
     }
 
     void visit(const std::string& name) {
-        if (done_.contains(name)) return;
-        if (const auto it = std::find(path_.begin(), path_.end(), name); it != path_.end()) {
-            std::string cycle;
-            for (auto at = it; at != path_.end(); ++at) cycle += *at + " -> ";
-            throw Error(Exit::data, "dependency-cycle", fmt::format("modules of the image need each other in a circle: {}{}", cycle, name))
-                .hint("correct modulesLoadingOrder, or the depends= of these modules");
-        }
-        const IndexedModule* module = index_.find(name);
-        path_.push_back(name);
-        for (const auto& need : needs(name, module)) {
-            if (need == name) continue;
-            if (index_.find(need) != nullptr) {
-                visit(need);
-            } else if (seen_external_.insert(need).second) {
-                result_.external.push_back(need);
-            }
-        }
-        path_.pop_back();
-        done_.insert(name);
-        if (module != nullptr) result_.names.push_back(name);
-        follow(name, module);
-        if (path_.empty()) {
-            for (const auto& late : std::exchange(late_, {})) visit(late);
-        }
+        if (!visited_.insert(name).second) return;
+        std::vector<std::string> path, list;
+        std::set<std::string> seen;
+        collect(name, path, seen, list);
+        for (const auto& module : list) fill(module);
     }
 
     LoadOrder take(const std::vector<std::string>& wanted) {
@@ -157,45 +139,55 @@ private:
         return list;
     }
 
-    std::vector<std::string> needs(const std::string& name, const IndexedModule* module) {
-        std::vector<std::string> list = hard_needs(name);
-        if (module != nullptr) {
-            for (const auto& value : module->file.info_all("softdep")) {
-                for (const auto& pre : soft_names(value, "pre:")) add_soft(name, pre, list);
-            }
-            for (const auto& [pattern, names] : extras_.soft_pre) {
-                if (!alias_fits(pattern, name)) continue;
-                for (const auto& pre : names) add_soft(name, pre, list);
-            }
+    /// `name` and all it cannot be loaded without, dependencies first.
+    void collect(const std::string& name, std::vector<std::string>& path, std::set<std::string>& seen, std::vector<std::string>& list) {
+        if (seen.contains(name)) return;
+        if (const auto it = std::find(path.begin(), path.end(), name); it != path.end()) {
+            std::string cycle;
+            for (auto at = it; at != path.end(); ++at) cycle += *at + " -> ";
+            throw Error(Exit::data, "dependency-cycle", fmt::format("modules of the image need each other in a circle: {}{}", cycle, name))
+                .hint("correct modulesLoadingOrder, or the depends= of these modules");
         }
-        return list;
+        path.push_back(name);
+        for (const auto& need : hard_needs(name)) {
+            if (need != name) collect(need, path, seen, list);
+        }
+        path.pop_back();
+        seen.insert(name);
+        list.push_back(name);
     }
 
-    /// What softdeps want after `name`, main module or dependency (libkmod's __kmod_module_fill_softdep): at once, or, if that needs what is
-    /// still to come, after it. What only the host has is left to the end.
-    void follow(const std::string& name, const IndexedModule* module) {
-        std::vector<std::string> after;
-        if (module != nullptr) {
-            for (const auto& value : module->file.info_all("softdep")) {
-                for (auto& post : soft_names(value, "post:")) after.push_back(std::move(post));
-            }
+    /// One module, and what softdeps of the image and of the host want before and after it. What only the host has is left to the end.
+    void fill(const std::string& name) {
+        const IndexedModule* module = index_.find(name);
+        if (module == nullptr) {
+            if (seen_external_.insert(name).second) result_.external.push_back(name);
+            return;
         }
-        for (const auto& [pattern, names] : extras_.soft_post) {
-            if (alias_fits(pattern, name)) after.insert(after.end(), names.begin(), names.end());
+        for (const auto& pre : soft_wishes(name, *module, "pre:", extras_.soft_pre)) probe_soft(pre, result_.soft);
+        if (done_.insert(name).second) result_.names.push_back(name);
+        for (const auto& post : soft_wishes(name, *module, "post:", extras_.soft_post)) probe_soft(post, result_.soft_post);
+    }
+
+    [[nodiscard]] std::vector<std::string> soft_wishes(const std::string& name, const IndexedModule& module, std::string_view section,
+                                                       const std::map<std::string, std::vector<std::string>>& of_host) const {
+        std::vector<std::string> wishes;
+        for (const auto& value : module.file.info_all("softdep")) {
+            for (auto& wish : soft_names(value, section)) wishes.push_back(std::move(wish));
+        }
+        for (const auto& [pattern, names] : of_host) {
+            if (alias_fits(pattern, name)) wishes.insert(wishes.end(), names.begin(), names.end());
         }
         std::vector<std::string> meant;
-        for (const auto& wish : after) {
-            for (auto& post : meant_by(wish)) meant.push_back(std::move(post));
+        for (const auto& wish : wishes) {
+            for (auto& module_name : meant_by(wish)) meant.push_back(std::move(module_name));
         }
-        for (const auto& post : meant) {
-            if (index_.find(post) == nullptr) {
-                if (std::find(result_.soft_post.begin(), result_.soft_post.end(), post) == result_.soft_post.end()) result_.soft_post.push_back(post);
-            } else if (std::any_of(path_.begin(), path_.end(), [&](const std::string& open) { return needs_hard(post, open); })) {
-                late_.push_back(post);
-            } else {
-                visit(post);
-            }
-        }
+        return meant;
+    }
+
+    void probe_soft(const std::string& name, std::vector<std::string>& of_host) {
+        if (index_.find(name) != nullptr) return visit(name);
+        if (std::find(of_host.begin(), of_host.end(), name) == of_host.end()) of_host.push_back(name);
     }
 
     /// A softdep names a module or an alias, which may be that of several (libkmod looks it up as modprobe's argument).
@@ -205,37 +197,10 @@ private:
         return names.empty() ? std::vector<std::string>{wish} : names;
     }
 
-    void add_soft(const std::string& name, const std::string& wish, std::vector<std::string>& list) {
-        for (const auto& pre : meant_by(wish)) {
-            if (index_.find(pre) == nullptr) {
-                if (std::find(result_.soft.begin(), result_.soft.end(), pre) == result_.soft.end()) result_.soft.push_back(pre);
-            } else if (!needs_hard(pre, name)) {
-                list.push_back(pre);
-            }
-        }
-    }
-
-    /// True if `from` cannot be loaded before `to`, or is on the way already: a softdep on it would make a circle.
-    bool needs_hard(const std::string& from, const std::string& to) const {
-        if (std::find(path_.begin(), path_.end(), from) != path_.end()) return true;
-        std::set<std::string> seen;
-        std::vector<std::string> open{from};
-        while (!open.empty()) {
-            const std::string name = open.back();
-            open.pop_back();
-            if (name == to) return true;
-            if (!seen.insert(name).second) continue;
-            for (auto& need : hard_needs(name)) open.push_back(std::move(need));
-        }
-        return false;
-    }
-
     const ModuleIndex& index_;
     const OrderExtras& extras_;
     std::map<std::string, std::vector<std::string>> wanted_;
-    std::vector<std::string> path_;
-    std::vector<std::string> late_;  ///< softdeps that wait for what is on path_
-    std::set<std::string> done_, seen_external_;
+    std::set<std::string> visited_, done_, seen_external_;
     LoadOrder result_;
 };
 

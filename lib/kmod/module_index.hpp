@@ -61,8 +61,8 @@ public:
 
     /// Order for `main`, by `depends=`, by undefined symbols that another module of the image exports, by softdep "pre:"
     /// and "post:" entries, and by `loading_order` (KMM's modulesLoadingOrder: each entry needs the next). All of these
-    /// count together; a softdep that contradicts a hard need is passed over. Modules of "post:" come after the
-    /// module that names them, be it the main one or a dependency, as modprobe has it, and `extras.also` after the main one.
+    /// count together, as modprobe has it: a softdep that itself needs the module which names it comes after that, and
+    /// modules of "post:" after the one that names them, be it the main one or a dependency; `extras.also` after the main one.
     /// Errors: not_found (66) "module-not-in-image" with the nearest name; data (65) "dependency-cycle" naming the cycle.
     [[nodiscard]] LoadOrder order(const std::string& main, const std::vector<std::string>& loading_order, const OrderExtras& extras = {}) const;
 

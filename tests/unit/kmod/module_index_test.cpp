@@ -229,15 +229,29 @@ TEST_CASE("load order") {
         CHECK(order.names == Names{"ordered", "soft", "configured", "main"});
         CHECK(order.soft == Names{"elsewhere"});
     }
-    SUBCASE("a softdep that contradicts a hard need is passed over") {
+    SUBCASE("a softdep that needs the module itself comes after it, as with modprobe") {
         Image other;
         KoSpec spec;
         spec.name = "low";
         spec.modinfo = {"softdep=pre: high"};
         other.add("low.ko", spec);
         other.add("high", "low");
-        CHECK(other.index().order("low", {}).names == Names{"low"});
+        CHECK(other.index().order("low", {}).names == Names{"low", "high"});
+        CHECK(other.index().order("low", {}).optional == std::set<std::string>{"high"});
         CHECK(other.index().order("high", {}).names == Names{"low", "high"});
+    }
+    SUBCASE("a softdep of a softdep closes no circle") {
+        Image other;
+        KoSpec spec;
+        spec.name = "first";
+        spec.modinfo = {"softdep=pre: second"};
+        other.add("first.ko", spec);
+        spec.name = "second";
+        spec.modinfo = {"softdep=pre: third"};
+        other.add("second.ko", spec);
+        other.add("third", "first");
+        CHECK(other.index().order("first", {}).names == Names{"first", "third", "second"});
+        CHECK(other.index().order("third", {}).names == Names{"second", "first", "third"});
     }
     SUBCASE("a cycle is named") {
         Image other;
