@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 /// The parts of a kernel's development files, from a tree or a package.
 struct Parts {
     std::string symvers, symvers_name, configuration, header;
+    std::string package;  // package.h, which Debian's kernels have
     std::string release_by_path;
 };
 
@@ -42,6 +43,8 @@ Interface assemble(const Parts& parts, const std::string& source) {
     if (result.release.empty()) result.release = parts.release_by_path;
     read_symvers(parts.symvers, parts.symvers_name, result);
     if (!parts.configuration.empty()) read_configuration(parts.configuration, result);
+    // "module: Disable matching missing version CRC", a patch of theirs.
+    if (parts.package.find("LINUX_PACKAGE_ID \" Debian ") != std::string::npos) result.missing_versions = kmod::MissingVersions::refused;
     return result;
 }
 
@@ -64,6 +67,7 @@ Interface read_directory(const std::string& path) {
             parts.symvers = text_at(tree / "Module.symvers");
         }
         if (parts.header.empty()) parts.header = text_at(tree / "include/generated/utsrelease.h");
+        if (parts.package.empty()) parts.package = text_at(tree / "include/generated/package.h");
         for (const char* name : {"include/config/auto.conf", ".config", "config"})
             if (parts.configuration.empty()) parts.configuration = text_at(tree / name);
     }
@@ -82,7 +86,7 @@ Interface read_members(const std::string& path) {
         return name.ends_with(ending) && (name.size() == ending.size() || name[name.size() - ending.size() - 1] == '/');
     };
     const auto wanted = [&](std::string_view name) {
-        for (const char* ending : {"Module.symvers", "include/generated/utsrelease.h", "include/config/auto.conf", ".config", "symvers.gz", "symvers.xz"})
+        for (const char* ending : {"Module.symvers", "include/generated/utsrelease.h", "include/generated/package.h", "include/config/auto.conf", ".config", "symvers.gz", "symvers.xz"})
             if (ends(name, ending)) return true;
         return name.find("/lib/modules/") != std::string_view::npos && ends(name, "config");
     };
@@ -92,6 +96,8 @@ Interface read_members(const std::string& path) {
             parts.symvers_name = fmt::format("{}({})", path, base::escape(name));
         } else if (ends(name, "utsrelease.h")) {
             parts.header = std::move(content);
+        } else if (ends(name, "package.h")) {
+            parts.package = std::move(content);
         } else if (ends(name, "symvers.gz") || ends(name, "symvers.xz")) {
             return;  // only as a file of its own: kernel-core has it beside the kernel, kernel-devel has Module.symvers
         } else if (parts.configuration.empty() || ends(name, "auto.conf")) {

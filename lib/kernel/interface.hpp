@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "kmod/versions.hpp"
+
 namespace kmm::kernel {
 
 /// One line of Module.symvers.
@@ -30,6 +32,7 @@ struct Interface {
     std::set<std::string> modules;          ///< normalised names of the kernel's own modules that export something
     bool signatures_forced = false;         ///< CONFIG_MODULE_SIG_FORCE
     std::optional<bool> signatures_checked; ///< CONFIG_MODULE_SIG; nullopt if there was no configuration
+    kmod::MissingVersions missing_versions = kmod::MissingVersions::taken;
     bool lenient_namespaces = false;        ///< CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS
 };
 

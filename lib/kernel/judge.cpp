@@ -127,7 +127,7 @@ private:
     void symbols(const kmod::IndexedModule& module) {
         const auto& info = module.file;
         const bool free_license = info.gpl_compatible();
-        std::vector<std::string> unknown, wrong, unimported, reserved;
+        std::vector<std::string> unknown, unimported, reserved;
         for (const auto& symbol : info.undefined) {
             if (const auto& owner = index_.exporter_of(symbol.name); !owner.empty()) continue;
             const auto it = interface_->exports.find(symbol.name);
@@ -137,8 +137,6 @@ private:
                 continue;
             }
             const Export& entry = it->second;
-            if (const auto crc = info.crcs.find(symbol.name); crc && *crc != entry.crc)
-                wrong.push_back(fmt::format("{} {:#010x} (expected {:#010x})", shown, *crc, entry.crc));
             if (!entry.ns.empty() && !info.imports(entry.ns))
                 unimported.push_back(fmt::format("{} ({})", shown, entry.ns));
             if (entry.gpl_only && !free_license) reserved.push_back(shown);
@@ -147,8 +145,11 @@ private:
         if (!unknown.empty())
             find(Severity::error, "unknown-symbol", fmt::format("module {} needs {}, which neither kernel {} nor a module of the image exports", info.name, few(unknown), wish_.release),
                  "add the module that exports it to the image, or " + rebuild);
-        if (!wrong.empty())
-            find(Severity::error, "symbol-version-differs", fmt::format("module {} was built for another kernel interface: {}", info.name, few(wrong)), rebuild);
+        const auto versions = kmod::compare_versions(info, index_, [&](std::string_view symbol) -> std::optional<std::uint32_t> {
+            const auto it = interface_->exports.find(std::string(symbol));
+            return it == interface_->exports.end() || it->second.crc == 0 ? std::nullopt : std::optional(it->second.crc);
+        });
+        kmod::report_versions(info, versions, interface_->missing_versions, rebuild, out_);
         if (!unimported.empty())
             find(interface_->lenient_namespaces ? Severity::warning : Severity::error, "namespace-missing",
                  fmt::format("module {} does not import the namespace of {}", info.name, few(unimported)), "add MODULE_IMPORT_NS to its source");

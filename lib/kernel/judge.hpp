@@ -27,7 +27,7 @@ struct Wish {
 };
 
 /// All that speaks against it, sorted. Errors (exit checks_failed): module-not-in-image, dependency-cycle, module-format,
-/// vermagic-differs, unknown-symbol, symbol-version-differs, namespace-missing, gpl-only, unsigned-module,
+/// vermagic-differs, unknown-symbol, symbol-version-differs, symbol-version-missing, namespace-missing, gpl-only, unsigned-module,
 /// key-not-trusted, bad-signature, unknown-parameter, bad-parameter. Warnings: dependency-not-known, firmware-not-in-image,
 /// vermagic-not-checked, key-not-checked, and those three of signatures where that kernel loads the module all the same or
 /// nobody said what it does. A kernel refuses a bad signature even if it does not want one, unless it was built without

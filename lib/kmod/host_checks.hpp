@@ -2,8 +2,15 @@
 // Checks of a load against the host: its configuration, files, keys and switches. Used by preflight only.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "base/error.hpp"
 #include "kmod/preflight.hpp"
+#include "kmod/versions.hpp"
 
 namespace kmm::kmod {
 
@@ -37,6 +44,34 @@ void check_process(const CheckInput& input, Diagnostics& findings);
 /// GPL-only exports and symbol namespaces, as far as headers and module files tell. Errors "gpl-only",
 /// "namespace-missing" (a warning where the kernel's configuration allows it).
 void check_exports(const CheckInput& input, Diagnostics& findings);
+
+/// The versions of symbols that the running kernel compares those of modules with, as far as this host tells: by a module of the kernel's own,
+/// its headers, the modules of its tree that are loaded first, and, where these do not do, the files of live modules.
+class KernelVersions {
+public:
+    /// `reference` may be null. All arguments must outlive this.
+    KernelVersions(const ModuleIndex& index, const HostPaths& host, const std::string& directory, const HostModule* reference)
+        : index_(index), host_(host), directory_(directory), reference_(reference) {}
+
+    /// Whether the kernel's own rule for modules of another release is known to be met: rows in __versions, and every symbol the module
+    /// uses, module_layout among them, with the version that the running kernel has.
+    [[nodiscard]] bool fit(const ModuleFile& file, const std::vector<HostModule>& host_modules);
+    /// Tells what differs or is missing (see report_versions), and by a warning "versions-not-checked" what nothing here tells
+    /// of symbols but `unexported`, which are refused anyway.
+    void check(const ModuleFile& file, const std::vector<HostModule>& host_modules, const std::set<std::string>& unexported, Diagnostics& findings);
+
+private:
+    [[nodiscard]] VersionResult compare(const ModuleFile& file, const std::vector<HostModule>& host_modules);
+    void read_live(const std::vector<std::string>& symbols);
+    void add(const HostModule& module);
+
+    const ModuleIndex& index_;
+    const HostPaths& host_;
+    const std::string& directory_;
+    const HostModule* reference_;
+    std::map<std::string, std::uint32_t, std::less<>> known_;
+    bool read_ = false, live_read_ = false, headers_ = false;
+};
 
 /// Appends a finding of the checks.
 void add_finding(Diagnostics& findings, Severity severity, std::string code, std::string message, std::string hint = {});

@@ -77,7 +77,10 @@ HostModule facts_of(const kmod_module* module) {
     }
     list = nullptr;
     if (kmod_module_get_symbols(module, &list) >= 0) {
-        kmod_list_foreach(entry, list) facts.exported.emplace_back(kmod_module_symbol_get_symbol(entry));
+        kmod_list_foreach(entry, list) {
+            facts.exported.emplace_back(kmod_module_symbol_get_symbol(entry));
+            if (const auto crc = static_cast<std::uint32_t>(kmod_module_symbol_get_crc(entry)); crc != 0) facts.exported_crcs.emplace(facts.exported.back(), crc);
+        }
         kmod_module_symbols_free_list(list);
         std::sort(facts.exported.begin(), facts.exported.end());
     }
@@ -199,6 +202,22 @@ std::optional<HostNeed> find_host_module(const std::string& directory, const std
     collect_by_name(files, context.get(), wanted, seen, need);
     if (need.modules.empty()) return std::nullopt;
     return need;
+}
+
+void each_host_module(const std::string& directory, const std::vector<std::string>& names, const std::function<bool(const HostModule&)>& body) {
+    if (directory.empty()) return;
+    const ContextPtr context = new_context(directory);
+    std::set<std::string> wanted;
+    for (const auto& name : names) wanted.insert(normalise_name(name));
+    for (const auto& name : std::set<std::string>(wanted)) {
+        for (const auto& module : looked_up(context.get(), name)) {
+            if (normalise_name(kmod_module_get_name(module.get())) != name || kmod_module_get_path(module.get()) == nullptr) continue;
+            wanted.erase(name);
+            if (!body(facts_of(module.get()))) return;
+        }
+    }
+    if (wanted.empty()) return;
+    each_module_file(directory, [&](const std::string& module, const std::string& path) { return wanted.erase(module) == 0 || (body(facts_of_path(context.get(), path)) && !wanted.empty()); });
 }
 
 std::vector<std::string> host_modules_with_alias(const std::string& directory, const std::string& alias) {

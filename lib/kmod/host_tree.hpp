@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ struct HostModule {
     std::string signer;                         ///< of its signature, "" without one
     std::vector<std::string> exported;          ///< symbols, sorted
     std::map<std::string, std::uint32_t> crcs;  ///< symbol -> CRC the running kernel must have for it
+    std::map<std::string, std::uint32_t> exported_crcs = {};  ///< of `exported`, those that have one
 };
 
 /// Answer to "what has to be loaded for NAME from the host's tree".
@@ -35,6 +37,9 @@ struct HostNeed {
 /// nullopt if the host's tree does not have `name`. Uses the host's index; without one, file names below `directory` and
 /// their depends=. Errors: io.
 [[nodiscard]] std::optional<HostNeed> find_host_module(const std::string& directory, const std::string& name);
+
+/// Calls `body` with the facts of the file of each of `names` that the host's tree has, until it returns false. In no order.
+void each_host_module(const std::string& directory, const std::vector<std::string>& names, const std::function<bool(const HostModule&)>& body);
 
 /// The modules that the host's index has under `alias`, as a softdep may name them; empty without an index.
 [[nodiscard]] std::vector<std::string> host_modules_with_alias(const std::string& directory, const std::string& alias);

@@ -20,11 +20,13 @@ namespace kmm::kmod {
 namespace {
 
 constexpr std::uint64_t k_bytes_max = 512ULL << 20U;
+constexpr std::uint16_t k_shn_livepatch = 0xff20;  // Linux include/uapi/linux/elf.h
 constexpr std::size_t k_sections_max = 65'535;
 constexpr std::size_t k_this_module_name = 24;   // offset of struct module.name: state, list_head, name
 constexpr std::string_view k_signature_marker = "~Module signature appended~\n";
 constexpr std::string_view k_ksymtab = "__ksymtab_";
 constexpr std::string_view k_namespace = "__kstrtabns_";
+constexpr std::string_view k_crc = "__crc_";
 constexpr std::string_view k_parameter = "__param_str_";
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what) {
@@ -192,11 +194,18 @@ private:
         const Section* section = find(".gnu.linkonce.this_module");
         if (section == nullptr) refuse(file_, "there is no .gnu.linkonce.this_module section");
         std::string name = out_.info("name");
-        if (name.empty() && section->data.size() >= k_this_module_name + base::k_module_name_bytes) {
-            name = text_at(section->data.substr(k_this_module_name, base::k_module_name_bytes), 0);
-        }
+        if (name.empty()) name = in_structure(section->data);
         if (!is_module_name(name)) refuse(file_, fmt::format("'{}' is no module name", base::escape(name)));
         out_.name = normalise_name(name);
+        // The kernel knows it by the name in the structure, all else goes by the one in .modinfo.
+        const std::string_view live = in_structure(section->data);
+        if (!live.empty() && normalise_name(live) != out_.name) refuse(file_, fmt::format("it is named '{}' in .modinfo and '{}' in its module structure", out_.name, base::escape(live)));
+    }
+
+    /// module.name of struct module, "" if the section is too short for it.
+    static std::string_view in_structure(std::string_view data) {
+        if (data.size() < k_this_module_name + base::k_module_name_bytes) return {};
+        return text_at(data.substr(k_this_module_name, base::k_module_name_bytes), 0);
     }
 
     void read_build_id() {
@@ -217,9 +226,10 @@ private:
         if (table->header.sh_link >= sections_.size()) refuse(file_, "the symbol table has no names");
         const std::string_view names = sections_[table->header.sh_link].data;
         const std::uint64_t count = table->data.size() / sizeof(Elf64_Sym);
+        std::vector<SymbolVersions::Row> export_crcs;
         for (std::uint64_t i = 1; i < count; ++i) {
             const auto symbol = read_at<Elf64_Sym>(table->data, i * sizeof(Elf64_Sym));
-            const std::string_view name = text_at(names, symbol->st_name);
+            const std::string_view name = symbol_name(names, *symbol, i);
             if (name.empty()) continue;
             if (symbol->st_shndx == SHN_UNDEF) {
                 if (name == "_GLOBAL_OFFSET_TABLE_") continue;
@@ -228,6 +238,8 @@ private:
                 const std::string exported(name.substr(k_ksymtab.size()));
                 out_.exported.push_back(exported);
                 if (symbol->st_shndx < sections_.size() && is_gpl_table(sections_[symbol->st_shndx].name)) out_.exports[exported].gpl_only = true;
+            } else if (name.size() > k_crc.size() && name.starts_with(k_crc)) {
+                if (const auto crc = export_crc(*symbol)) export_crcs.push_back({name.substr(k_crc.size()), *crc});
             } else if (name.size() > k_parameter.size() && name.starts_with(k_parameter)) {
                 out_.parameter_names.emplace_back(name.substr(k_parameter.size()));
             } else if (name.size() > k_namespace.size() && name.starts_with(k_namespace) && symbol->st_shndx < sections_.size()) {
@@ -235,11 +247,31 @@ private:
                 if (!text.empty()) out_.exports[std::string(name.substr(k_namespace.size()))].symbol_namespace = text;
             }
         }
+        out_.export_crcs = SymbolVersions(std::move(export_crcs));
         if (out_.exported.empty()) exported_from_strings();
         std::sort(out_.undefined.begin(), out_.undefined.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
         out_.undefined.erase(std::unique(out_.undefined.begin(), out_.undefined.end()), out_.undefined.end());
         std::sort(out_.exported.begin(), out_.exported.end());
         out_.exported.erase(std::unique(out_.exported.begin(), out_.exported.end()), out_.exported.end());
+    }
+
+    /// The name of symbol `index`. A kernel does not look whether a name or a section is one: it reads what lies there.
+    [[nodiscard]] std::string_view symbol_name(std::string_view names, const Elf64_Sym& symbol, std::uint64_t index) const {
+        if (symbol.st_name != 0 && symbol.st_name >= names.size()) refuse(file_, fmt::format("the name of symbol {} lies outside of the table of names", index));
+        const std::string_view name = text_at(names, symbol.st_name);
+        const auto section = symbol.st_shndx;
+        if (section == SHN_COMMON && !name.starts_with("__gnu_lto")) refuse(file_, fmt::format("symbol {} is a common one, which no kernel takes: compile with -fno-common", base::escape(name)));
+        if (section < SHN_LORESERVE ? section >= sections_.size() : section != SHN_ABS && section != SHN_COMMON && section != k_shn_livepatch) {
+            refuse(file_, fmt::format("symbol {} is in section {}, of {}", name.empty() ? std::to_string(index) : base::escape(name), section, sections_.size()));
+        }
+        return name;
+    }
+
+    /// The version of an export: the value of its symbol (before Linux 5.19), or what lies where it points.
+    [[nodiscard]] std::optional<std::uint32_t> export_crc(const Elf64_Sym& symbol) const {
+        if (symbol.st_shndx == SHN_ABS) return static_cast<std::uint32_t>(symbol.st_value);
+        if (symbol.st_shndx >= sections_.size()) return std::nullopt;
+        return read_at<std::uint32_t>(sections_[symbol.st_shndx].data, symbol.st_value);
     }
 
     /// "__ksymtab_gpl", or "___ksymtab_gpl+SYMBOL" before the kernel's linker script has merged them.

@@ -98,6 +98,7 @@ struct ModuleFile {
     std::vector<UndefinedSymbol> undefined;     ///< sorted by name
     std::vector<std::string> exported;          ///< sorted by name
     std::map<std::string, Export> exports;      ///< of `exported`, where the symbol table tells more than the name
+    SymbolVersions export_crcs;                 ///< of `exported`, what the kernel compares those of other modules with; empty without modversions
     SymbolVersions crcs;                        ///< what the kernel compares: of __version_ext_*, else of __versions; empty without modversions
     std::vector<std::string> parameter_names;   ///< as symbols tell them: of module_param_cb, which declares nothing in .modinfo, too
     bool has_versions = false;                  ///< there are rows in __versions: then the kernel ignores the release in vermagic

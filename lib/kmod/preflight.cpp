@@ -39,6 +39,7 @@ public:
         resolve_external();
         resolve_after();
         reference_ = reference_module(directory_);
+        versions_.emplace(index_, host_, directory_, reference_ ? &*reference_ : nullptr);
         if (reference_) out_.vermagic_source = VermagicSource::module_of_the_kernel;
         leave_out();
         check_modules();
@@ -57,8 +58,8 @@ private:
 
     /// All that is checked of each module in the order by itself.
     void check_modules() {
-        for (const auto& name : out_.order.names) check_file(*index_.find(name));
         check_symbols();
+        for (const auto& name : out_.order.names) check_file(*index_.find(name));
         const CheckInput input{index_, wish_, host_, facts_, state_, directory_, out_};
         Diagnostics found;
         check_exports(input, found);
@@ -117,7 +118,7 @@ private:
     /// What the kernel is told to overlook is not an error any more.
     void pardon() {
         for (auto& finding : out_.findings) {
-            const bool pardoned = (finding.code == "vermagic-differs" && wish_.force.vermagic) || (finding.code == "symbol-version-differs" && wish_.force.modversions);
+            const bool pardoned = (finding.code == "vermagic-differs" && wish_.force.vermagic) || (finding.code.starts_with("symbol-version-") && wish_.force.modversions);
             if (pardoned) finding.severity = Severity::warning;
         }
     }
@@ -218,7 +219,7 @@ private:
             return;
         }
         check_vermagic(module);
-        check_versions(module);
+        versions_->check(file, out_.host_modules, unexported_, out_.findings);
     }
 
     void check_vermagic(const IndexedModule& module) {
@@ -238,7 +239,7 @@ private:
             }
         }
         if (differing.empty()) return;
-        if (reference_ && differing.size() == 1 && differing.front() == facts_.kernel && versions_fit(module.file)) {
+        if (reference_ && differing.size() == 1 && differing.front() == facts_.kernel && versions_->fit(module.file, out_.host_modules)) {
             find(Severity::warning, "vermagic-differs",
                  fmt::format("module {} was built for kernel {}, but has the version of every symbol as this one: the kernel takes it", module.file.name,
                              base::escape(found.substr(0, found.find(' ')))));
@@ -249,46 +250,6 @@ private:
              "rebuild the module against the headers of the running kernel");
     }
 
-    /// The CRCs that the running kernel has for symbols, as far as they can be known here.
-    const std::map<std::string, std::uint32_t>& expected_crcs() {
-        if (!headers_read_) {
-            headers_read_ = true;
-            if (reference_) expected_crcs_ = reference_->crcs;
-            for (const auto& host_module : out_.host_modules) expected_crcs_.insert(host_module.crcs.begin(), host_module.crcs.end());
-            for (const auto& [symbol, crc] : header_crcs(directory_)) expected_crcs_.emplace(symbol, crc);
-        }
-        return expected_crcs_;
-    }
-
-    /// Whether the kernel's own rule for modules of another release is known to be met: rows in __versions, and every symbol the module
-    /// uses, module_layout among them, with the CRC that the running kernel has.
-    bool versions_fit(const ModuleFile& file) {
-        const auto fits = [&](const std::string& symbol) {
-            const auto ours = file.crcs.find(symbol);
-            const auto theirs = expected_crcs().find(symbol);
-            return ours && theirs != expected_crcs().end() && *ours == theirs->second;
-        };
-        return file.has_versions && fits("module_layout") && std::all_of(file.undefined.begin(), file.undefined.end(), [&](const UndefinedSymbol& symbol) {
-            return symbol.weak || !index_.exporter_of(symbol.name).empty() || fits(symbol.name);
-        });
-    }
-
-    void check_versions(const IndexedModule& module) {
-        if (module.file.crcs.empty()) return;
-        std::vector<std::string> wrong;
-        for (const auto& [symbol, crc] : module.file.crcs) {
-            const auto it = expected_crcs().find(std::string(symbol));
-            if (it != expected_crcs().end() && it->second != crc) wrong.push_back(fmt::format("{} {:#010x} (expected {:#010x})", symbol, crc, it->second));
-        }
-        if (wrong.empty()) return;
-        const std::size_t shown = std::min<std::size_t>(wrong.size(), 5);
-        const std::vector<std::string> first(wrong.begin(), wrong.begin() + static_cast<std::ptrdiff_t>(shown));
-        find(Severity::error, "symbol-version-differs",
-             fmt::format("module {} was built for another kernel interface: {}{}", module.file.name, base::join(first, ", "),
-                         wrong.size() > shown ? fmt::format(" and {} more", wrong.size() - shown) : ""),
-             "rebuild the module against the headers of the running kernel");
-    }
-
     [[nodiscard]] std::string unknown_symbol_hint(const std::string& symbol) const {
         const std::string exporter = host_exporter(directory_, symbol);
         if (exporter.empty()) return "add the module that exports it to the image, or rebuild against this kernel";
@@ -296,7 +257,8 @@ private:
     }
 
     void check_symbols() {
-        std::set<std::string> wanted;
+        std::set<std::string>& wanted = unexported_;
+        wanted.clear();
         for (const auto& name : out_.order.names) {
             for (const auto& symbol : index_.find(name)->file.undefined) {
                 if (!symbol.weak && index_.exporter_of(symbol.name).empty()) wanted.insert(symbol.name);
@@ -309,6 +271,7 @@ private:
         const auto exported = kernel_exports(host_, wanted);
         if (!exported) {
             find(Severity::warning, "symbols-not-checked", fmt::format("{}/kallsyms cannot be read: {} symbols were not checked", host_.proc, wanted.size()));
+            wanted.clear();
             return;
         }
         for (const auto& symbol : *exported) wanted.erase(symbol);
@@ -329,9 +292,9 @@ private:
     KernelState state_;
     std::string directory_;
     std::optional<HostModule> reference_;
-    std::map<std::string, std::uint32_t> expected_crcs_;
-    bool headers_read_ = false;
+    std::optional<KernelVersions> versions_;
     bool vermagic_warned_ = false;
+    std::set<std::string> unexported_;  // needed, and exported by nothing
     std::set<std::string> missing_;  // optional, and nowhere
     Preflight out_;
 };

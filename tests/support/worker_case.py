@@ -9,7 +9,7 @@ CASE.json (all optional):
             "files": {PATH: TEXT}, "modules": [KO...] of the host's own tree, "depmod": true for its index}
   image    {"repository", "tag", "kernel", "root" ("opt/"), "modules": [KO...], "files": {PATH: TEXT}}
            KO = {"name", "file", "srcversion", "vermagic", "depends", "modinfo": [..], "undefined": [..], "exported": [..],
-                 "machine", "bytes", "compress": "gzip" or "xz", "signer", "tampered"}; "links": {PATH: TARGET} in the image
+                 "crcs": {SYMBOL: HEX}, "export_crcs": {SYMBOL: HEX}, "machine", "bytes", "compress": "gzip" or "xz", "signer", "tampered"}; "links": {PATH: TARGET} in the image
            "signer": NAME signs it with the key of ./NAME.pem, a certificate that is made if it is not there
   verify_after   wait before the second look at a live module, "0s"
   kernel   {"load": {NAME: {"errno", "log": [..], "tainted", "sleep", "srcversion"}}, "unload": {NAME: {...}}}
@@ -67,13 +67,17 @@ def plain_ko(spec):
     entries += spec.get("modinfo", []) + [f"name={spec['name']}", f"vermagic={spec.get('vermagic', VERMAGIC)}"]
     modinfo = b"".join(entry.encode() + b"\0" for entry in entries)
     strings, symbols = b"\0", b"\0" * 24
-    for name, section, bind in ([("__ksymtab_" + n, 1, 0) for n in spec.get("exported", [])] +
-                                [(n, 0, 1) for n in spec.get("undefined", [])]):
-        symbols += struct.pack("<IBBHQQ", len(strings), bind << 4, 0, section, 0, 0)
+    absolute = 0xfff1
+    for name, section, bind, value in ([("__ksymtab_" + n, 1, 0, 0) for n in spec.get("exported", [])] + [(n, 0, 1, 0) for n in spec.get("undefined", [])] +
+                                       [("__crc_" + n, absolute, 0, int(crc, 16)) for n, crc in spec.get("export_crcs", {}).items()]):
+        symbols += struct.pack("<IBBHQQ", len(strings), bind << 4, 0, section, value, 0)
         strings += name.encode() + b"\0"
     exports = b"".join(n.encode() + b"\0" for n in spec.get("exported", []))
     parts = [("", 0, b"", 0), (".modinfo", 1, modinfo, 0), (".gnu.linkonce.this_module", 1, b"\0" * 896, 0),
              (".symtab", 2, symbols, 4), (".strtab", 3, strings, 0), ("__ksymtab_strings", 1, exports, 0)]
+    versions = b"".join(struct.pack("<Q56s", int(crc, 16), n.encode()) for n, crc in spec.get("crcs", {}).items())
+    if versions:
+        parts.append(("__versions", 1, versions, 0))
     names = b"".join(name.encode() + b"\0" for name, *_ in parts) + b".shstrtab\0"
     parts.append((".shstrtab", 3, names, 0))
     body, table, at = b"\0" * 64, b"", 0

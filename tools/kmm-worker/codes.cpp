@@ -139,7 +139,9 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"size-mismatch", Exit::integrity, "a blob has another size than its manifest says", "push the image again"},
     {"soft-dependency-failed", std::nullopt, "a module that is only wished for cannot be loaded", "nothing, if the module works without; else the reason is in the message"},
     {"soft-dependency-missing", std::nullopt, "a module that is wished for is nowhere", "nothing, the module works without"},
-    {"symbol-version-differs", Exit::checks_failed, "the kernel interface has changed since the build", "rebuild it against the headers of the running kernel"},
+    {"symbol-version-differs", Exit::checks_failed, "the kernel, or another module of the image, has another interface than at the build",
+     "rebuild it against the headers of the running kernel, and together with the modules it needs"},
+    {"symbol-version-missing", Exit::checks_failed, "the module was built without the version of a symbol it uses", "build it with the Module.symvers of all that it needs"},
     {"symbols-not-checked", std::nullopt, "the kernel's symbols cannot be read", "run as root"},
     {"tar-without-end", std::nullopt, "a layer ends without the blocks of zeros that end a tar", "it may have been cut off when it was made; build the image again"},
     {"timeout", Exit::timeout, "the deadline of --timeout is over", "give it more time"},
@@ -156,6 +158,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"usage", Exit::usage, "the command line is wrong", "see --help of the verb"},
     {"vermagic-differs", Exit::checks_failed, "the module was built for another kernel", "rebuild it against the headers of the running kernel"},
     {"vermagic-not-checked", std::nullopt, "no module of this kernel is there to compare with", "only the release was compared"},
+    {"versions-not-checked", std::nullopt, "nothing here tells the version of some of the kernel's symbols", "install the headers of the running kernel"},
     {"weak-key", std::nullopt, "the RSA key of the signature is so short that it can be forged", "sign with a key of 2048 bits or more"},
 });
 

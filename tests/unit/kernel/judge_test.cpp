@@ -16,7 +16,7 @@ Interface sound_kernel() {
     made.release = test::k_release;
     made.vermagic = "6.1.0-56-amd64 SMP preempt mod_unload modversions";
     made.architecture = "amd64";
-    made.exports = {{"_printk", {0x11, "vmlinux", false, ""}}, {"gpl_call", {0x22, "vmlinux", true, ""}}, {"map", {0x33, "drivers/dma/buf", false, "BUF"}}};
+    made.exports = {{"_printk", {test::k_crc, "vmlinux", false, ""}}, {"gpl_call", {test::k_crc, "vmlinux", true, ""}}, {"map", {test::k_crc, "drivers/dma/buf", false, "BUF"}}};
     made.modules = {"buf"};
     return made;
 }
@@ -50,8 +50,13 @@ TEST_CASE("what a kernel would refuse, and only that") {
     };
     const std::vector<Row> rows = {
         {"sound", [](KoSpec&, Interface&, Wish&) {}, ""},
-        {"right version", [](KoSpec& ko, Interface&, Wish&) { ko.crcs = {{"_printk", 0x11}}; }, ""},
+        {"right version", [](KoSpec& ko, Interface&, Wish&) { ko.crcs = {{"_printk", test::k_crc}}; }, ""},
         {"wrong version", [](KoSpec& ko, Interface&, Wish&) { ko.crcs = {{"_printk", 0x12}}; }, "symbol-version-differs"},
+        {"other layout", [](KoSpec& ko, Interface& kernel, Wish&) { kernel.exports["module_layout"] = {test::k_layout_crc + 1, "vmlinux", false, ""}; ko.name = "demo"; }, "symbol-version-differs"},
+        {"no version of one", [](KoSpec& ko, Interface& kernel, Wish&) { kernel.exports["other"] = {1, "vmlinux", false, ""}; ko.weak = {"other"}; }, "~symbol-version-missing"},
+        {"no version of one, Debian", [](KoSpec& ko, Interface& kernel, Wish&) { kernel.exports["other"] = {1, "vmlinux", false, ""}; ko.weak = {"other"}; kernel.missing_versions = kmod::MissingVersions::refused; }, "symbol-version-missing"},
+        {"no versions at all", [](KoSpec& ko, Interface&, Wish&) { ko.crcs.clear(); }, "symbol-version-missing"},
+        {"a kernel without versions", [](KoSpec&, Interface& kernel, Wish&) { for (auto& [name, entry] : kernel.exports) entry.crc = 0; }, ""},
         {"nobody exports it", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("nobody"); }, "unknown-symbol"},
         {"nobody exports it, but it is weak", [](KoSpec& ko, Interface&, Wish&) { ko.weak.emplace_back("nobody"); }, ""},
         {"proprietary", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("gpl_call"); }, "gpl-only"},

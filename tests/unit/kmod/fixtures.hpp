@@ -26,6 +26,8 @@ namespace kmm::test {
 inline constexpr const char* k_release = "6.1.0-56-amd64";
 inline constexpr const char* k_vermagic = "6.1.0-56-amd64 SMP preempt mod_unload modversions ";
 
+inline constexpr std::uint32_t k_layout_crc = 7, k_crc = 5;
+
 /// A module file as the kernel's build would make it, as far as loaders look.
 struct KoSpec {
     std::string name = "demo";
@@ -36,7 +38,10 @@ struct KoSpec {
     std::vector<std::string> modinfo;  // further entries
     std::vector<std::string> undefined, weak, exported;
     std::vector<std::string> defined;  // further local symbols
-    std::map<std::string, std::uint32_t> crcs;
+    std::map<std::string, std::uint32_t> crcs = {{"module_layout", k_layout_crc}};  // and k_crc for `undefined`, unless there are none at all
+    std::map<std::string, std::uint32_t> export_crcs;  // of `exported`, k_crc for others
+    bool versioned_exports = true;
+    bool absolute_crcs = false;                        // as kernels before 5.19 have them
     std::map<std::string, std::string> sections;  // further ones, by name
     std::uint16_t machine = EM_X86_64;
     std::uint16_t type = ET_REL;
@@ -54,22 +59,37 @@ inline std::string make_ko(const KoSpec& spec) {
     const auto pod = [](const auto& value) { return std::string(reinterpret_cast<const char*>(&value), sizeof value); };
     std::string strings(1, '\0');
     std::string symbols = pod(Elf64_Sym{});
-    const auto symbol = [&](const std::string& name, std::uint16_t section, unsigned bind) {
+    const auto symbol = [&](const std::string& name, std::uint16_t section, unsigned bind, std::uint64_t value = 0) {
         Elf64_Sym entry{};
         entry.st_name = static_cast<Elf64_Word>(strings.size());
         entry.st_info = static_cast<unsigned char>(bind << 4U);
         entry.st_shndx = section;
+        entry.st_value = value;
         strings += name + '\0';
         symbols += pod(entry);
     };
     for (const auto& name : spec.exported) symbol("__ksymtab_" + name, 1, STB_LOCAL);
     for (const auto& name : spec.defined) symbol(name, 1, STB_LOCAL);
+    std::string export_crcs;
+    constexpr std::uint16_t crc_section = 8;
+    std::map<std::string, std::uint32_t> crcs_of_exports = spec.export_crcs;
+    if (spec.versioned_exports) {
+        for (const auto& name : spec.exported) crcs_of_exports.emplace(name, k_crc);
+    }
+    for (const auto& [name, crc] : crcs_of_exports) {
+        symbol("__crc_" + name, spec.absolute_crcs ? SHN_ABS : crc_section, STB_LOCAL, spec.absolute_crcs ? crc : export_crcs.size());
+        export_crcs += pod(crc);
+    }
     for (const auto& name : spec.undefined) symbol(name, SHN_UNDEF, STB_GLOBAL);
     for (const auto& name : spec.weak) symbol(name, SHN_UNDEF, STB_WEAK);
     std::string export_strings;
     for (const auto& name : spec.exported) export_strings += name + '\0';
     std::string versions;
-    for (const auto& [name, crc] : spec.crcs) {
+    std::map<std::string, std::uint32_t> crcs = spec.crcs;
+    if (!crcs.empty()) {
+        for (const auto& name : spec.undefined) crcs.emplace(name, k_crc);
+    }
+    for (const auto& [name, crc] : crcs) {
         std::string entry = pod(static_cast<std::uint64_t>(crc)) + name;
         entry.resize(64, '\0');
         versions += entry;
@@ -95,7 +115,8 @@ inline std::string make_ko(const KoSpec& spec) {
                             {".note.gnu.build-id", SHT_NOTE, note, 0},
                             {".symtab", SHT_SYMTAB, symbols, 6},
                             {".strtab", SHT_STRTAB, strings, 0},
-                            {"__ksymtab_strings", SHT_PROGBITS, export_strings, 0}};
+                            {"__ksymtab_strings", SHT_PROGBITS, export_strings, 0},
+                            {"__kcrctab", SHT_PROGBITS, export_crcs, 0}};
     for (const auto& [name, data] : spec.sections) parts.push_back({name, SHT_PROGBITS, data, 0});
     parts.push_back({".shstrtab", SHT_STRTAB, "", 0});
     std::string names;
@@ -162,7 +183,7 @@ struct FakeHost {
         KoSpec spec;
         spec.name = "reference";
         spec.modinfo = {"intree=Y"};
-        spec.crcs = {{"module_layout", 7}};
+        spec.crcs = {{"module_layout", k_layout_crc}, {"_printk", k_crc}};
         return spec;
     }
 

@@ -72,7 +72,7 @@ TEST_CASE("exports: licenses and namespaces") {
     CheckRig rig;
     put(rig.host.paths.proc + "/kallsyms", "0 r __ksymtab_core_call\n0 r __ksymtab_spaced\n");
     put(rig.host.paths.lib_modules + "/" + k_release + "/build/Module.symvers",
-        "0x00000001\tcore_call\tvmlinux\tEXPORT_SYMBOL_GPL\t\n0x00000002\tspaced\tvmlinux\tEXPORT_SYMBOL\tCORE_NS\n");
+        "0x00000005\tcore_call\tvmlinux\tEXPORT_SYMBOL_GPL\t\n0x00000005\tspaced\tvmlinux\tEXPORT_SYMBOL\tCORE_NS\n");
     KoSpec spec;
     spec.undefined = {"core_call", "spaced"};
     SUBCASE("neither license nor import") {

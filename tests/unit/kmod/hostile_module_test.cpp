@@ -44,4 +44,35 @@ TEST_CASE("M54 the compression is known by its bytes, not by the name of the fil
     CHECK(kmod::plain_module("plain", "wrong.ko.gz") == "plain");
 }
 
+TEST_CASE("symbols that a kernel would follow out of their tables") {
+    KoSpec spec;
+    spec.defined = {"here"};
+    const std::string good = make_ko(spec);
+    REQUIRE_NOTHROW(kmod::parse_module(good, "x.ko"));
+    Elf64_Ehdr header;
+    std::memcpy(&header, good.data(), sizeof header);
+    Elf64_Shdr table;
+    std::memcpy(&table, good.data() + header.e_shoff + 5 * sizeof table, sizeof table);
+    REQUIRE(table.sh_type == SHT_SYMTAB);
+    const auto changed = [&](auto change) {
+        std::string bytes = good;
+        Elf64_Sym symbol;
+        std::memcpy(&symbol, bytes.data() + table.sh_offset + sizeof symbol, sizeof symbol);
+        change(symbol);
+        std::memcpy(bytes.data() + table.sh_offset + sizeof symbol, &symbol, sizeof symbol);
+        try {
+            (void)kmod::parse_module(bytes, "x.ko");
+        } catch (const Error& error) {
+            return error.message();
+        }
+        return std::string();
+    };
+    const std::string start = "x.ko: not a loadable kernel module: ";
+    CHECK(changed([](Elf64_Sym& symbol) { symbol.st_name = 0x7fffffff; }) == start + "the name of symbol 1 lies outside of the table of names");
+    CHECK(changed([](Elf64_Sym& symbol) { symbol.st_shndx = 4000; }).starts_with(start + "symbol here is in section 4000, of "));
+    CHECK(changed([](Elf64_Sym& symbol) { symbol.st_shndx = SHN_XINDEX; }).starts_with(start + "symbol here is in section 65535, of "));
+    CHECK(changed([](Elf64_Sym& symbol) { symbol.st_shndx = SHN_COMMON; }) == start + "symbol here is a common one, which no kernel takes: compile with -fno-common");
+    CHECK(changed([](Elf64_Sym& symbol) { symbol.st_shndx = SHN_ABS; }).empty());
+}
+
 }

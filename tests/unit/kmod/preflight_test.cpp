@@ -39,7 +39,7 @@ TEST_CASE("a fitting module passes") {
     KoSpec spec;
     spec.undefined = {"_printk"};
     spec.weak = {"optional"};
-    spec.crcs = {{"module_layout", 7}, {"_printk", 1}};
+    spec.crcs = {{"module_layout", 7}, {"_printk", test::k_crc}};
     const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
     CHECK(codes(result).empty());
     CHECK(result.vermagic_source == kmod::VermagicSource::module_of_the_kernel);
@@ -61,9 +61,9 @@ TEST_CASE("what cannot be loaded is named") {
     }
     SUBCASE("only the release, and one symbol's version is not known") {
         spec.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
-        spec.undefined = {"_printk"};
-        spec.crcs = {{"module_layout", 7}, {"_printk", 2}};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"vermagic-differs"});
+        put(host.paths.proc + "/kallsyms", "0 r __ksymtab_other\n");
+        spec.undefined = {"other"};
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"vermagic-differs", "versions-not-checked"});
         CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths), "demo"), Error);
     }
     SUBCASE("another machine") {
@@ -79,15 +79,17 @@ TEST_CASE("what cannot be loaded is named") {
         CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
     }
     SUBCASE("CRCs of the headers, if they are installed") {
-        put(host.paths.lib_modules + "/" + k_release + "/build/Module.symvers", "0x00000002\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n");
+        put(host.paths.lib_modules + "/" + k_release + "/build/Module.symvers", "0x00000005\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n");
+        spec.undefined = {"_printk"};
         spec.crcs = {{"module_layout", 7}, {"_printk", 3}};
         CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
     }
     SUBCASE("CRCs of the list beside the modules, as Red Hat's kernels have it; zero is none") {
         put(host.paths.lib_modules + "/" + k_release + "/symvers.xz",
-            kmod::packed_module("0x00000002\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n0x00000000\tother\tvmlinux\tEXPORT_SYMBOL\t\n", "xz"));
+            kmod::packed_module("0x00000005\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n0x00000000\tother\tvmlinux\tEXPORT_SYMBOL\t\n", "xz"));
         spec.crcs = {{"module_layout", 7}, {"other", 3}};
         CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)).empty());
+        spec.undefined = {"_printk"};
         spec.crcs = {{"module_layout", 7}, {"_printk", 3}};
         CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
     }
@@ -116,13 +118,90 @@ TEST_CASE("what cannot be loaded is named") {
     }
 }
 
+TEST_CASE("versions of symbols, with those of other modules of the image and of the host") {
+    FakeHost host;
+    put(host.paths.proc + "/kallsyms", "0 r __ksymtab__printk\n0 r __ksymtab_other\n");
+    KoSpec dep, spec;
+    dep.name = "dep";
+    dep.exported = {"dep_call"};
+    spec.depends = "dep";
+    spec.undefined = {"_printk", "dep_call"};
+    const auto check = [&] { return kmod::preflight(index_of({dep, spec}), wish_for("demo"), host.paths); };
+    SUBCASE("built together") {
+        CHECK(codes(check()).empty());
+        dep.absolute_crcs = true;
+        CHECK(codes(check()).empty());
+    }
+    SUBCASE("built apart") {
+        dep.export_crcs = {{"dep_call", 6}};
+        const auto result = check();
+        CHECK(codes(result) == Codes{"symbol-version-differs"});
+        CHECK(result.findings.front().message == "module demo was built against another build of module dep, which is in the image too: dep_call 0x00000005 (expected 0x00000006)");
+        CHECK(result.findings.front().severity == Severity::error);
+        dep.absolute_crcs = true;
+        CHECK(codes(check()) == Codes{"symbol-version-differs"});
+    }
+    SUBCASE("the other was built without versions: the kernel has nothing to compare") {
+        dep.versioned_exports = false;
+        CHECK(codes(check()).empty());
+    }
+    SUBCASE("without the Module.symvers of the other") {
+        spec.undefined = {"_printk"};
+        spec.weak = {"dep_call"};
+        auto result = check();
+        CHECK(codes(result) == Codes{"symbol-version-missing"});
+        CHECK(result.findings.front().severity == Severity::warning);
+        put(host.paths.proc + "/version", "Linux version 6.1.0-56-amd64 (debian-kernel@lists.debian.org) (gcc-12)\n");
+        result = check();
+        CHECK(result.findings.front().severity == Severity::error);
+        CHECK(result.findings.front().message == "module demo was built without the version of dep_call: this kernel refuses it");
+    }
+    SUBCASE("no versions at all") {
+        spec.crcs.clear();
+        const auto result = check();
+        CHECK(codes(result) == Codes{"symbol-version-missing"});
+        CHECK(result.findings.front().severity == Severity::error);
+    }
+    SUBCASE("a kernel without versions") {
+        KoSpec plain = FakeHost::reference();
+        plain.vermagic = spec.vermagic = dep.vermagic = "6.1.0-56-amd64 SMP preempt mod_unload ";
+        put(host.paths.lib_modules + "/" + k_release + "/kernel/drivers/reference.ko", make_ko(plain));
+        dep.export_crcs = {{"dep_call", 6}};
+        CHECK(codes(check()).empty());
+    }
+    SUBCASE("what only the file of a live module tells, and what nothing does") {
+        spec.undefined.emplace_back("other");
+        auto result = check();
+        CHECK(codes(result) == Codes{"versions-not-checked"});
+        CHECK(result.findings.front().message == "nothing on this host tells which version the kernel has of 1 symbols of module demo: other");
+        KoSpec live = FakeHost::reference();
+        live.name = "zlive";
+        live.undefined = {"other"};
+        put(host.paths.lib_modules + "/" + k_release + "/extra/zlive.ko", make_ko(live));
+        CHECK(codes(check()) == Codes{"versions-not-checked"});
+        host.make_live("zlive", "", "");
+        CHECK(codes(check()).empty());
+        spec.crcs["other"] = 9;
+        CHECK(codes(check()) == Codes{"symbol-version-differs"});
+    }
+    SUBCASE("a module of the host that is loaded first") {
+        KoSpec in_tree = FakeHost::reference();
+        in_tree.name = "dep";
+        in_tree.exported = {"dep_call"};
+        in_tree.export_crcs = {{"dep_call", 6}};
+        put(host.paths.lib_modules + "/" + k_release + "/kernel/zdep.ko", make_ko(in_tree));
+        std::filesystem::rename(host.paths.lib_modules + "/" + k_release + "/kernel/zdep.ko", host.paths.lib_modules + "/" + k_release + "/kernel/dep.ko");
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
+    }
+}
+
 TEST_CASE("a module of another release passes where every symbol is known to fit, as for the kernel itself") {
     FakeHost host;
-    put(host.paths.lib_modules + "/" + k_release + "/build/Module.symvers", "0x00000002\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n");
+    put(host.paths.lib_modules + "/" + k_release + "/build/Module.symvers", "0x00000005\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n");
     KoSpec spec;
     spec.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
     spec.undefined = {"_printk"};
-    spec.crcs = {{"module_layout", 7}, {"_printk", 2}};
+    spec.crcs = {{"module_layout", 7}, {"_printk", test::k_crc}};
     const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
     CHECK(codes(result) == Codes{"vermagic-differs"});
     CHECK_NOTHROW(kmod::require_passed(result, "demo"));
@@ -134,7 +213,7 @@ TEST_CASE("a module of another release passes where every symbol is known to fit
     // Only __versions frees a module from the release; the kernel wants the whole vermagic of one with extended versions alone.
     KoSpec extended = spec;
     extended.crcs.clear();
-    extended.sections = {{"__version_ext_crcs", std::string("\7\0\0\0\2\0\0\0", 8)}, {"__version_ext_names", std::string("module_layout\0_printk\0", 22)}};
+    extended.sections = {{"__version_ext_crcs", std::string("\7\0\0\0\5\0\0\0", 8)}, {"__version_ext_names", std::string("module_layout\0_printk\0", 22)}};
     CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths), "demo"), Error);
     extended.vermagic = k_vermagic;
     CHECK(codes(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths)).empty());
@@ -166,7 +245,7 @@ TEST_CASE("what could not be checked is a warning") {
     KoSpec spec;
     spec.undefined = {"_printk"};
     const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
-    CHECK(codes(result) == Codes{"symbols-not-checked", "vermagic-not-checked"});
+    CHECK(codes(result) == Codes{"symbols-not-checked", "vermagic-not-checked", "versions-not-checked"});
     CHECK(result.vermagic_source == kmod::VermagicSource::release_only);
     CHECK_NOTHROW(kmod::require_passed(result, "demo"));
 }
