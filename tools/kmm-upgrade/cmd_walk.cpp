@@ -10,14 +10,13 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-/// A run that has ended needs neither lock nor cluster: it is shown. Only what a process left there that was killed at the very end is
+/// A run that has ended needs neither lock nor cluster: it is shown, and ends as it did. Only what a process left there that was killed at the very end is
 /// taken away.
 std::optional<Exit> already_ended(Session& session) {
     const auto run = session.must_load();
     if (!upgrade::is_final_run_state(run.state)) return std::nullopt;
     session.free_ended_lease(run);
-    print_summary(session.context(), run, false);
-    return Exit::ok;
+    return session.finish(run.state == "upgrade-complete" ? drive::Ended::complete : drive::Ended::aborted, run);
 }
 
 [[noreturn]] void refuse_ended(const upgrade::Run& run, const std::string& verb) {
@@ -42,7 +41,7 @@ void require_running(Session& session, const std::string& verb) {
 Exit run_resume(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
     auto run = session.must_load();
-    auto exit_before = Exit::ok;
+    auto exit_before = upgrade::count(run).skipped > 0 ? Exit::partial : Exit::ok;  // of a run that is only to be followed
     if (!run.is_to_be_followed()) {
         if (const auto exit = already_ended(session)) return *exit;
         Walk walk(session, "resume");
