@@ -2,6 +2,7 @@
 #include "upgrade/planner.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -251,6 +252,16 @@ bool is_through(const Run& run) {
     const auto counts = count(run);
     return !run.rollback && counts.failed > 0 && static_cast<std::int64_t>(counts.failed) <= run.options.failure_budget &&
            counts.pending == 0 && counts.active == 0;
+}
+
+bool drains_ahead(const Run& run) {
+    constexpr std::array<std::string_view, 5> k_before{"pending", "checking", "cordoning", "cordoned", "draining"};
+    if (!run.options.drain || run.rollback || is_final_run_state(run.state)) return false;
+    return std::any_of(run.nodes.begin(), run.nodes.end(), [&](const NodeRecord& node) {
+        std::string_view state = node.state;
+        if (is_failed_node_state(state)) state = state.substr(0, state.rfind('-'));
+        return std::find(k_before.begin(), k_before.end(), state) != k_before.end();
+    });
 }
 
 std::vector<std::string> cordoned_nodes(const Run& run) {

@@ -56,6 +56,9 @@ struct Counts {
 /// True for a run that stopped because only failed nodes, within the failure budget, are left.
 [[nodiscard]] bool is_through(const Run& run);
 
+/// True if the way forward drains nodes: some are to be drained and have not been yet. Not of a run that goes back.
+[[nodiscard]] bool drains_ahead(const Run& run);
+
 /// Nodes that this run has cordoned and not yet uncordoned, in walk order.
 [[nodiscard]] std::vector<std::string> cordoned_nodes(const Run& run);
 

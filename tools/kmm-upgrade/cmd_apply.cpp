@@ -182,8 +182,7 @@ void Apply::open() {
     definitions_ = Session::kinds_to_create(request_.options, *store_, Session::Definitions::all);
     if (dry_) say_definitions(rehearsal_, definitions_);
     workloads_ = Session::workloads_on(*store_);
-    using Leaving = cluster::Workloads::Leaving;
-    if (request_.options.drain) workloads_->require_rights(request_.options.evict_users ? Leaving::users : Leaving::all);
+    Session::require_drain(request_.options, *workloads_);
     if (dry_) dry_store_.emplace(*store_, rehearsal_.sink());
 }
 

@@ -69,8 +69,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     const auto definitions = Session::kinds_to_create(request.options, *store, Session::Definitions::of_nodes);
     Session::limit_writes(request.options, *store);
     const auto workloads = Session::workloads_on(*store);
-    using Leaving = cluster::Workloads::Leaving;
-    if (request.options.drain) workloads->require_rights(request.options.evict_users ? Leaving::users : Leaving::all);
+    Session::require_drain(request.options, *workloads);
     const auto snapshot = store->read();
     const auto errand = errand_of(snapshot, request);
     session.secure(request.options, *store, errand, dry ? Session::Purpose::look : Session::Purpose::change);

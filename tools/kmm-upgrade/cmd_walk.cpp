@@ -87,7 +87,7 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
                               before.module()));
     }
     if (const auto exit = already_ended(session)) return *exit;
-    Walk walk(session, "abort");
+    Walk walk(session, "abort", Reach::nodes);
     if (walk.found.state == "upgrade-aborting" && walk.found.rollback && walk.found.rollback != policy)
         walk.progress.note(fmt::format("note: the abort that is under way goes on with --rollback {}",
                                        upgrade::to_string(*walk.found.rollback)));

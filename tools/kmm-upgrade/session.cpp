@@ -231,6 +231,11 @@ std::unique_ptr<cluster::Workloads> Session::workloads_on(cluster::ClusterStore&
     return cluster::workloads_of(store, kube::own_pod(kube::request_from_environment(), sys::host_name()));
 }
 
+void Session::require_drain(const upgrade::Options& options, cluster::Workloads& workloads) {
+    using Leaving = cluster::Workloads::Leaving;
+    if (options.drain) workloads.require_rights(options.evict_users ? Leaving::users : Leaving::all);
+}
+
 void Session::choose_runner(upgrade::Options& options, const std::string& place, Age age) const {
     const bool is_live = place.starts_with(k_context_place);
     const auto via = args_.get("via");
@@ -343,17 +348,22 @@ upgrade::Run locked_run(Session& session, const std::string& operation) {
     return run;
 }
 
-std::unique_ptr<cluster::NodeRunner> runner_of(Session& session, upgrade::Run& run, cluster::ClusterStore& store, Reach reach) {
+std::unique_ptr<cluster::NodeRunner> runner_of(Session& session, upgrade::Run& run, cluster::ClusterStore& store, cluster::Workloads& workloads,
+                                               Reach reach) {
     drive::require_cluster_of(run, store);
     session.choose_runner(run.options, session.cluster_place(run.cluster_place), Session::Age::recorded);
     drive::require_one_host(run.options, run.nodes.size());
     Session::Errand errand{run.module_namespace, run.module_name, "", run.lineage, {}};
     for (const auto& node : run.nodes)
         if (!node.target_entry.is_null()) errand.service_account = api::decode_node_module(node.target_entry).service_account_name;
-    if (reach == Reach::nodes && run.options.runner == "self")
+    if (reach != Reach::record && run.options.runner == "self")
         for (const auto& module : store.read().objects.modules)
             if (module.meta.namespace_ == errand.ns && module.meta.name == errand.module) errand.rights = cluster::plugin_rules(module);
-    if (reach == Reach::nodes) {
+    if (reach == Reach::onward && upgrade::drains_ahead(run)) {
+        Session::limit_writes(run.options, store);
+        Session::require_drain(run.options, workloads);
+    }
+    if (reach != Reach::record) {
         session.secure(run.options, store, errand, Session::Purpose::change);
         session.create_kinds(run.created_definitions, store);
     }
@@ -379,8 +389,8 @@ Walk::Walk(Session& in, const std::string& operation, Reach reach)
       found(locked_run(in, operation)),
       store(in.open_cluster(in.cluster_place(found.cluster_place))),
       workloads(Session::workloads_on(*store)),
-      runner(runner_of(in, found, *store, reach)),
-      plugins(reach == Reach::nodes ? in.make_plugins(found, *store) : nullptr),
+      runner(runner_of(in, found, *store, *workloads, reach)),
+      plugins(reach != Reach::record ? in.make_plugins(found, *store) : nullptr),
       journal(in.directory()),
       progress(in.context(), found),
       recorder(found, journal, in.clock(), told_to_command(progress, found.options.on_event)),

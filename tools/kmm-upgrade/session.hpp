@@ -47,6 +47,8 @@ public:
     [[nodiscard]] std::unique_ptr<cluster::ClusterStore> open_cluster(const std::string& place);
     /// What else runs on the nodes of `store`; knows the Pod that this process runs in.
     [[nodiscard]] static std::unique_ptr<cluster::Workloads> workloads_on(cluster::ClusterStore& store);
+    /// Asks for the rights that draining needs. Errors: those of Workloads::require_rights.
+    static void require_drain(const upgrade::Options& options, cluster::Workloads& workloads);
     /// What nodes are reached for.
     struct Errand {
         std::string ns, module, service_account, lineage;
@@ -131,12 +133,13 @@ private:
     std::optional<std::chrono::milliseconds> deadline_;
 };
 
-/// What a verb may touch: the record alone, or nodes, which on an API server needs rights and the Lease.
-enum class Reach { record, nodes };
+/// What a verb may touch: the record alone; nodes, which on an API server needs rights and the Lease; `onward` brings nodes further, and
+/// needs the rights to drain them, too.
+enum class Reach { record, nodes, onward };
 
 /// A recorded run with everything a walking verb needs. Members in the order of their dependencies.
 struct Walk {
-    Walk(Session& in, const std::string& operation, Reach reach = Reach::nodes);
+    Walk(Session& in, const std::string& operation, Reach reach = Reach::onward);
     Session& session;
     upgrade::Run found;  ///< as it was when the verb began
     std::unique_ptr<cluster::ClusterStore> store;

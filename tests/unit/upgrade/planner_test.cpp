@@ -204,6 +204,22 @@ TEST_CASE("a run that drains walks through the states of the command line page")
     CHECK(journal.run.state == "upgrade-complete");
 }
 
+TEST_CASE("drains are ahead until no node is to be drained any more") {
+    Options options;
+    CHECK_FALSE(drains_ahead(make_run(2, options)));
+    options.drain = true;
+    Run run = make_run(2, options);
+    CHECK(drains_ahead(run));
+    run.nodes[0].state = "done";
+    run.nodes[1].state = "draining-failed";
+    CHECK(drains_ahead(run));
+    run.nodes[1].state = "loading-failed";
+    CHECK_FALSE(drains_ahead(run));
+    run.nodes[1].state = "pending";
+    run.rollback = Rollback::none;
+    CHECK_FALSE(drains_ahead(run));
+}
+
 TEST_CASE("nothing of a run ends before its cordons are lifted") {
     Options options;
     options.drain = true;
