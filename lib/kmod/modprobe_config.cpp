@@ -91,30 +91,51 @@ void take_file(const std::string& path, const std::string& shown, ModprobeConfig
 
 void take_names(std::string_view list, const auto& add) {
     for (const auto name : base::split(list, ',')) {
-        if (!name.empty()) add(normalise_name(name));
+        if (!name.empty()) add(name);
     }
+}
+
+/// One word as the kernel takes it (next_arg() of lib/cmdline.c): without quotes around it or its value.
+std::string as_kernel(std::string word) {
+    if (word.front() == '"') word.erase(0, 1);
+    if (const auto equals = word.find('='); equals != std::string::npos && equals + 1 < word.size() && word[equals + 1] == '"') word.erase(equals + 1, 1);
+    if (!word.empty() && word.back() == '"') word.pop_back();
+    return word;
+}
+
+/// The parameter of a module in one word, as libkmod takes it; GRUB puts quotes around the whole of a word with blanks.
+void take_parameter(std::string word, ModprobeConfig& config) {
+    const bool whole = word.front() == '"';
+    if (whole) word.erase(0, 1);
+    const auto dot = word.find('.');
+    const auto equals = word.find('=');
+    const auto quote = word.find('"');
+    if (dot == std::string::npos || dot == 0 || (equals != std::string::npos && equals < dot)) return;
+    if (quote != std::string::npos && (equals == std::string::npos || quote < equals)) return;
+    if (whole && (equals == std::string::npos || quote == std::string::npos)) return;
+    if (whole) word.insert(equals + 1, 1, '"');
+    const std::string name = word.substr(0, dot);
+    if (is_module_name(name)) config.options[normalise_name(name)].push_back({word.substr(dot + 1), "/proc/cmdline"});
 }
 
 void take_command_line(const HostPaths& host, ModprobeConfig& config) {
     const std::string text = read_text(host.proc + "/cmdline", 1U << 16U).value_or("");
+    bool for_init = false;  // what follows --; modprobe reads it all the same
     for (const auto& word : config_words(text)) {
-        if (word == "--") break;  // what follows is for init
         constexpr std::string_view of_modprobe = "modprobe.blacklist=";
         constexpr std::string_view of_kernel = "module_blacklist=";
         const std::string_view view(word);
+        for_init = for_init || word == "--";
         if (view.starts_with(of_modprobe)) {
-            take_names(view.substr(of_modprobe.size()), [&](const std::string& name) { config.blacklist.emplace(name, HostOption{name, "/proc/cmdline"}); });
-            continue;
+            take_names(view.substr(of_modprobe.size()), [&](std::string_view raw) {
+                const std::string name = normalise_name(raw);
+                config.blacklist.emplace(name, HostOption{name, "/proc/cmdline"});
+            });
+        } else if (const std::string plain = as_kernel(word); plain.starts_with(of_kernel)) {
+            if (!for_init) take_names(std::string_view(plain).substr(of_kernel.size()), [&](std::string_view name) { config.kernel_blacklist.emplace(name); });
+        } else {
+            take_parameter(word, config);
         }
-        if (view.starts_with(of_kernel)) {
-            take_names(view.substr(of_kernel.size()), [&](const std::string& name) { config.kernel_blacklist.insert(name); });
-            continue;
-        }
-        const auto dot = word.find('.');
-        const auto equals = word.find('=');
-        if (dot == std::string::npos || dot == 0 || (equals != std::string::npos && equals < dot)) continue;
-        const std::string name = word.substr(0, dot);
-        if (is_module_name(name)) config.options[normalise_name(name)].push_back({word.substr(dot + 1), "/proc/cmdline"});
     }
 }
 

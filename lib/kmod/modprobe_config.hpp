@@ -37,7 +37,7 @@ struct ModprobeConfig {
     std::map<std::string, std::vector<HostOption>> options;   ///< module -> KEY=VALUE entries, in effective order
     std::map<std::string, HostOption> blacklist;              ///< module -> where; concerns aliases, and -b
     std::vector<HostAlias> aliases;                           ///< in order: modprobe loads the modules of all lines that fit
-    std::set<std::string> kernel_blacklist;                   ///< module_blacklist=: the kernel itself refuses these
+    std::set<std::string> kernel_blacklist;                   ///< module_blacklist=: the kernel itself refuses these; as written, which is how it compares them
     std::vector<HostCommand> install, remove;                 ///< in order; never run
     std::map<std::string, std::vector<std::string>> soft_pre;   ///< module, may be a pattern -> modules to load before
     std::map<std::string, std::vector<std::string>> soft_post;  ///< module, may be a pattern -> modules to load after

@@ -26,6 +26,37 @@ std::string code_of_words(const Words& words, kmod::ArgsKind kind) {
     return "";
 }
 
+TEST_CASE("the kernel's command line is read as libkmod reads it, and module_blacklist= as the kernel does") {
+    FakeHost host;
+    struct Row {
+        const char* line;
+        std::vector<std::string> options;  // of demo
+    };
+    // What `modprobe -c` prints of each.
+    for (const Row& row : std::vector<Row>{{R"("demo.key=a b" z.t=2)", {R"(key="a b")"}},
+                                           {R"(demo.key="a b" x)", {R"(key="a b")"}},
+                                           {"a.b=1 -- demo.x=1", {"x=1"}},
+                                           {R"("demo".key=1)", {}},
+                                           {R"(de"mo.key=1)", {}},
+                                           {R"(demo."key=1 2")", {}},
+                                           {R"("demo.a=1)", {}},
+                                           {"demo.flag", {"flag"}},
+                                           {R"("demo.flag")", {}},
+                                           {"x=demo.z=1", {}},
+                                           {R"("demo.a=x"y b.c=1)", {R"(a="x"y)"}}}) {
+        CAPTURE(row.line);
+        put(host.paths.proc + "/cmdline", std::string(row.line) + "\n");
+        const auto config = kmod::read_modprobe_config(host.paths);
+        std::vector<std::string> found;
+        if (const auto it = config.options.find("demo"); it != config.options.end()) {
+            for (const auto& option : it->second) found.push_back(option.text);
+        }
+        CHECK(found == row.options);
+    }
+    put(host.paths.proc + "/cmdline", "module_blacklist=a-b,c_d \"module_blacklist=e\" module_blacklist=\"f,g\" -- module_blacklist=h\n");
+    CHECK(kmod::read_modprobe_config(host.paths).kernel_blacklist == std::set<std::string>{"a-b", "c_d", "e", "f", "g"});
+}
+
 TEST_CASE("whole modprobe commands") {
     const auto one = whole({"-vd", "/opt", "demo", "answer=7", "who=you"});
     CHECK(one.modules == Words{"demo"});
@@ -78,7 +109,7 @@ TEST_CASE("the host's modprobe.d and command line") {
     const auto config = kmod::read_modprobe_config(host.paths);
     Words texts;
     for (const auto& option : config.options.at("demo")) texts.push_back(option.text + " " + option.where);
-    CHECK(texts == Words{"answer=7 /etc/modprobe.d/a.conf:2", "who=\"a b\" /etc/modprobe.d/a.conf:2", "from=lib /lib/modprobe.d/b.conf:1", "level=3 /proc/cmdline"});
+    CHECK(texts == Words{"answer=7 /etc/modprobe.d/a.conf:2", "who=\"a b\" /etc/modprobe.d/a.conf:2", "from=lib /lib/modprobe.d/b.conf:1", "level=3 /proc/cmdline", "not=1 /proc/cmdline"});
     CHECK(config.blacklist.at("other_one").where == "/etc/modprobe.d/a.conf:4");
     CHECK(config.blacklist.contains("p"));
     CHECK(config.kernel_blacklist == std::set<std::string>{"k"});
@@ -95,7 +126,7 @@ TEST_CASE("the host's modprobe.d and command line") {
     CHECK(kmod::alias_fits("net-pf-[3-5]", "net_pf_4"));
     CHECK_FALSE(kmod::alias_fits("net-pf-[3-5]", "net-pf-6"));
     CHECK(config.soft_pre.at("demo") == Words{"x_y", "z"});
-    CHECK(kmod::effective_parameters(config, "demo", {"answer=8"}) == "who=\"a b\" from=lib level=3 answer=8");
+    CHECK(kmod::effective_parameters(config, "demo", {"answer=8"}) == "who=\"a b\" from=lib level=3 not=1 answer=8");
     CHECK(kmod::effective_parameters(config, "dep", {}).empty());
 }
 
