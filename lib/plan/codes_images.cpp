@@ -48,6 +48,8 @@ constexpr std::array k_image_texts{
     CodeText{"no-platform", "finding", "the image is not there for the nodes' architecture", "", "build it for that platform"},
     CodeText{"no-symvers", "error", "there is no Module.symvers in the kernel headers", "", "name linux-headers-RELEASE or kernel-devel"},
     CodeText{"not-locked", "finding", "an image is not in the lock file", "", "remove the lock file to write it anew"},
+    CodeText{"preflight-bad-reference", "finding", "the image for a kernel has a name that no registry can have", "No worker Pod could start with it, on any node of that kernel.",
+             "correct containerImage of the kernel mapping"},
     CodeText{"regexp-match", "reason", "a regexp of the kernel mappings is found in the kernel's version", "", ""},
     CodeText{"registry-auth", "finding", "the registry wants other credentials", "", "give --authfile, or put the Module's pull Secret into the input"},
     CodeText{"registry-blocked", "finding", "the mirror configuration forbids the registry and names no mirror for the image", "What depends on it stays unknown.",

@@ -9,8 +9,8 @@
 #include "base/module_name.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
-#include "image/reference.hpp"
 #include "plan/findings.hpp"
+#include "plan/image_name.hpp"
 #include "plan/regexp.hpp"
 #include "plan/template.hpp"
 
@@ -40,16 +40,7 @@ void check_version(Findings& findings, const api::ModuleLoaderContainer& contain
 
 /// An image's name once its template is expanded for some kernel: no Pod starts with one that the runtime cannot read.
 void check_reference(Findings& findings, const std::string& path, const std::string& text) {
-    try {
-        static_cast<void>(image::parse_reference(text));
-    } catch (const Error& error) {
-        std::string shown = base::escape(text);
-        for (const auto& [name, value] : error.details()) {
-            if (name == "text") { shown = value; }  // without a password that stands in it
-        }
-        findings.warning(path, "bad-reference", fmt::format("image \"{}\" cannot be pulled: {}", shown, error.message()),
-                         error.hint().empty() || error.hint().starts_with("a template") ? "write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST" : error.hint());
-    }
+    if (const auto fault = image_name_fault(text)) findings.warning(path, "bad-reference", fault->message, fault->hint);
 }
 
 void check_template(Findings& findings, const std::string& path, const std::string& text) {

@@ -18,6 +18,7 @@
 #include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "kmod/signature.hpp"
+#include "plan/image_name.hpp"
 #include "plan/survey.hpp"
 
 namespace kmm::tool_plan {
@@ -94,6 +95,16 @@ Diagnostic no_mapping(const plan::Surveyed& surveyed) {
     return finding;
 }
 
+/// No worker Pod starts with such an image, on any node.
+Diagnostic bad_name(const plan::Surveyed& surveyed, const Diagnostic& fault) {
+    Diagnostic finding = fault;
+    finding.severity = Severity::error;
+    finding.code = "preflight-bad-reference";
+    finding.message = fmt::format("Module {} on kernel {}: {}", surveyed.module->full_name(), surveyed.kernel, fault.message);
+    finding.exit = Exit::checks_failed;
+    return finding;
+}
+
 /// What the Modules say by themselves; questions to registries are noted in the verdicts.
 std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, const std::map<std::string, const kernel::Interface*>& interfaces,
                                     bool ask_images, const Trusted& trusted) {
@@ -114,9 +125,12 @@ std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, con
             } else if (const auto* resolved = std::get_if<plan::Resolved>(&row.resolution)) {
                 verdict.resolved = resolved;
                 const bool modules = interface != nullptr || look_at_signatures;
-                if (modules || ask_images)
+                if (const auto misnamed = plan::image_name_fault(resolved->config.container_image)) {
+                    verdict.findings.push_back(bad_name(row, *misnamed));
+                } else if (modules || ask_images) {
                     verdict.question = ImageQuestion{row.module, resolved, pool == nullptr ? "" : pool->architecture, interface,
                                                      modules ? Depth::modules : Depth::manifest, &trusted};
+                }
             } else {
                 verdict.findings.push_back(no_mapping(row));
             }
