@@ -67,6 +67,30 @@ Node rendered_side(const Node& rendered) {
     return compared(labels == nullptr ? Node::mapping() : *labels, rendered.find("spec"));
 }
 
+/// NS.NAME of each Module that the input tells of: Modules, and entries of NodeModulesConfigs.
+std::set<std::string> modules_read(const api::Objects& objects) {
+    std::set<std::string> read;
+    for (const auto& module : objects.modules) { read.insert(module.meta.namespace_ + "." + module.meta.name); }
+    for (const auto& config : objects.node_modules_configs) {
+        for (const auto* list : {&config.spec, &config.status}) {
+            for (const auto& entry : *list) { read.insert(entry.namespace_ + "." + entry.name); }
+        }
+    }
+    return read;
+}
+
+/// Drops the labels of Modules that were not read: whether they are to stay is not known here.
+Node without_unread(Node labels, const std::set<std::string>& read) {
+    std::erase_if(labels.members(), [&](const value::Member& label) {
+        std::string_view key = label.key;
+        if (!is_kmm_label(key)) { return false; }
+        key.remove_prefix(key.find('/') + 1);
+        if (key.starts_with("version-")) { key.remove_prefix(std::min(key.size(), key.find('.') + 1)); }
+        return std::none_of(read.begin(), read.end(), [&](const std::string& name) { return key == name || key.starts_with(name + "."); });
+    });
+    return labels;
+}
+
 /// True for labels of Modules in `ns`: "kmm.node.kubernetes.io/NS.NAME.ready", "…/version-module.NS.NAME".
 bool is_label_of(std::string_view key, const std::string& ns) {
     key.remove_prefix(std::min(key.size(), key.find('/') + 1));
@@ -91,12 +115,13 @@ std::vector<Pair> pairs_of(const api::Objects& objects, const std::vector<Node>&
     for (const auto& node : settled) { rendered[{node.get_string({"metadata", "name"}), node.get_string({"kind"})}] = node; }
     std::map<std::string, const api::NodeModulesConfig*> configs;
     for (const auto& config : objects.node_modules_configs) { configs[config.meta.name] = &config; }
+    const std::set<std::string> read = modules_read(objects);
     std::vector<Pair> pairs;
     for (const auto& node : objects.nodes) {
         const std::string& name = node.meta.name;
         if (nodes.count(name) == 0) { continue; }
         const Node& labels = rendered[{name, "Node"}];
-        pairs.push_back({"Node", "", name, compared(comparable_labels(node.meta.labels, labels), nullptr), rendered_side(labels), node.meta.origin});
+        pairs.push_back({"Node", "", name, compared(without_unread(comparable_labels(node.meta.labels, labels), read), nullptr), rendered_side(labels), node.meta.origin});
         const auto config = configs.find(name);
         const Node& wanted = rendered[{name, "NodeModulesConfig"}];
         if (config == configs.end() && wanted.is_null()) { continue; }
@@ -112,7 +137,7 @@ std::vector<Pair> pairs_of(const api::Objects& objects, const std::vector<Node>&
 }
 
 /// Puts in the place of what was rendered what the API server would make of it.
-Diagnostics ask_server(LiveCluster& live, std::vector<Pair>& pairs) {
+Diagnostics ask_server(LiveCluster& live, std::vector<Pair>& pairs, const std::set<std::string>& read) {
     ServerView server(live);
     for (auto& pair : pairs) {
         if (pair.wanted.is_null() || (!pair.observed.is_null() && pair.observed.same_value(pair.wanted))) { continue; }
@@ -122,7 +147,9 @@ Diagnostics ask_server(LiveCluster& live, std::vector<Pair>& pairs) {
         if (const Node* found = after->find_path({"metadata", "labels"}); found != nullptr) {
             for (const auto& label : found->members()) { labels[label.key] = label.value.text(); }
         }
-        pair.wanted = compared(comparable_labels(labels, pair.wanted), pair.kind == "Node" ? nullptr : after->find("spec"));
+        Node after_labels = comparable_labels(labels, pair.wanted);
+        if (pair.kind == "Node") { after_labels = without_unread(std::move(after_labels), read); }
+        pair.wanted = compared(std::move(after_labels), pair.kind == "Node" ? nullptr : after->find("spec"));
     }
     return server.findings();
 }
@@ -221,7 +248,7 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
         }
     }
     Diagnostics findings;
-    if (source.live) { findings = ask_server(*source.live, pairs); }
+    if (source.live) { findings = ask_server(*source.live, pairs, modules_read(source.objects)); }
     reporting.forget_known(findings);
     // DaemonSets belong to no node that was named. What a server adds to them is known without asking it.
     if (args.positionals("NODE").empty() && !args.get("selector")) {
