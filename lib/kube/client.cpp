@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kube/watch.hpp"
 #include "net/address.hpp"
 #include "net/url.hpp"
 #include "value/reader.hpp"
@@ -156,8 +157,12 @@ net::Request Client::request_of(const Call& call) {
     request.encoding = net::Encoding::gzip;
     request.timeout = call.timeout.count() > 0 ? call.timeout : options_.request_timeout;
     request.stall_bytes_per_second = 0;  // a server may think for as long as the timeout says
-    request.cancelled = [this, theirs = call.cancelled] {
-        return stopped_ || (options_.cancelled && options_.cancelled()) || (theirs && theirs());
+    // A watch ends by its own ways.
+    const bool is_asked = !call.one_try_after_data;
+    request.cancelled = [this, theirs = call.cancelled, is_asked, begin = seams_.clock.monotonic()] {
+        constexpr milliseconds k_grace{5000};
+        if (stopped_ || (options_.cancelled && options_.cancelled()) || (theirs && theirs())) { return true; }
+        return is_asked && seams_.clock.monotonic() - begin > k_grace && is_unwanted();
     };
     return request;
 }
@@ -195,10 +200,24 @@ void Client::note_warnings(const net::Response& response) {
 
 void Client::pause(milliseconds wait, const Outage& outage) {
     if (options_.observer.on_outage) { options_.observer.on_outage(outage); }
-    const bool is_cancelled = stopped_ || (options_.cancelled && options_.cancelled());
-    if (is_cancelled || !seams_.clock.sleep_for(wait)) {
-        throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the API server");
+    constexpr milliseconds k_slice{1000};
+    const milliseconds slice = options_.stop_waiting ? k_slice : wait;
+    for (milliseconds left = wait;; left -= slice) {
+        if (is_unwanted()) { throw not_waited_for(outage.reason); }
+        const bool is_cancelled = stopped_ || (options_.cancelled && options_.cancelled());
+        if (is_cancelled || !seams_.clock.sleep_for(std::min(left, slice))) {
+            if (is_unwanted()) { throw not_waited_for(outage.reason); }
+            throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the API server");
+        }
+        if (left <= slice) { return; }
     }
+}
+
+Error Client::not_waited_for(const std::string& reason) const {
+    return stopped_waiting("the API server")
+        .detail("server", base::escape(connection_.server))
+        .detail("last", base::escape(reason))
+        .hint("kubectl get --raw /readyz tells whether the API server is up");
 }
 
 void Client::note_away() {
@@ -305,6 +324,7 @@ Reply Client::exchange(const Call& call) {
             const bool is_dead_stream = call.on_piece && thrown.code() == "network-timeout";
             if (thrown.code() == "tls" && !is_broken_handshake(thrown)) { throw untrusted(thrown); }
             if (is_lost_connection(thrown)) { note_away(); }
+            if (thrown.code() == "interrupted" && !stopped_ && is_unwanted()) { throw not_waited_for("no answer yet"); }
             if (!is_lost_connection(thrown) || is_dead_stream || (call.one_try_after_data && call.one_try_after_data())) { throw; }
             uncertain = true;
             error = thrown;

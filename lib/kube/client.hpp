@@ -58,7 +58,8 @@ struct ClientOptions {
     net::RetryPolicy retry{10, std::chrono::milliseconds(500), std::chrono::milliseconds(15'000), 0.25};
     Observer observer;
     std::function<bool()> cancelled;  ///< asked once a second during requests; true ends them with "interrupted"
-    std::function<bool()> stop_waiting;  ///< asked once a second by wait_for; true ends it with "interrupted", while requests go on
+    std::function<bool()> stop_waiting;  ///< asked once a second; true ends waits, in wait_for and for a server that is away, with
+                                        ///< "interrupted", while requests go on that are answered within 5 s
     /// Called before every try of a request that is no GET. What it throws ends the request: nothing more is sent.
     std::function<void()> before_change;
 };
@@ -233,6 +234,9 @@ private:
     void note_away();
     void note_warnings(const net::Response& response);
     void pause(std::chrono::milliseconds wait, const Outage& outage);
+    [[nodiscard]] bool is_unwanted() const { return options_.stop_waiting && options_.stop_waiting(); }
+    /// What a wait for this server ends with once is_unwanted().
+    [[nodiscard]] Error not_waited_for(const std::string& reason) const;
     value::Node write(Call call, const Resource& resource, const Key& key, std::string_view subresource, DryRun dry_run);
 
     Connection connection_;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kube/watch.hpp"
 
 namespace kmm::kube {
 
@@ -31,7 +32,7 @@ LeaseKeeper::~LeaseKeeper() {
     }
     if (!thread_.joinable()) { return; }
     thread_.join();
-    client_->set_api_timeout(std::min(k_left_within, patience_));
+    client_->set_api_timeout(std::min(hurried_ ? k_renewed_within : k_left_within, patience_));
     if (!lost_) { lease_.remove(); }
 }
 
@@ -59,8 +60,9 @@ void LeaseKeeper::acquire(const std::function<bool(const std::string&)>& is_dead
         if (is_alive || clock.monotonic() - start > milliseconds(other->duration) + 3 * k_between_looks) {
             throw lease_held_error(options_, *other);
         }
-        if (!clock.sleep_for(k_between_looks)) {
-            throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the Lease");
+        const auto& asked = client_->options().stop_waiting;
+        if ((asked && asked()) || !clock.sleep_for(k_between_looks)) {
+            throw stopped_waiting(fmt::format("Lease {}/{}, which is held by {}", options_.namespace_, options_.name, base::escape(other->holder)));
         }
     }
     client_->set_api_timeout(std::min(k_renewed_within, patience_));
@@ -112,7 +114,7 @@ void LeaseKeeper::require(milliseconds patience, const std::function<bool()>& is
         if (clock.monotonic().count() <= safe_until_) { return; }
         if (refused_) { throw *refused_; }
         if (is_interrupted && is_interrupted()) {
-            throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the API server");
+            throw stopped_waiting("the API server");
         }
         if (clock.monotonic() - start > patience) {
             throw Error(Exit::unavailable, "api-unreachable",

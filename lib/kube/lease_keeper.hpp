@@ -30,7 +30,8 @@ public:
 
     /// Takes the Lease and begins to renew it. A holder that renews it while we look is alive: an error at once. One that does not
     /// is waited for until its time is over; `waiting` is told of it once. A holder for whom `is_dead` holds, because the
-    /// caller knows that it cannot run any more, is not waited for. Errors: locked 75 "lease-held"; those of Client.
+    /// caller knows that it cannot run any more, is not waited for. Errors: locked 75 "lease-held"; those of Client; "interrupted" of stopped_waiting when the client's
+    /// stop_waiting says so, which must say no later on: the Lease is to be given up.
     void acquire(const std::function<bool(const std::string& holder)>& is_dead, const std::function<void(const LeaseState&)>& waiting);
 
     /// Frees it from `holder`, who must have it by exactly that name. Errors: as Lease::break_holder.
@@ -42,6 +43,9 @@ public:
     /// it waits; the server's own no_permission when it does not know us any more, or does not let us renew it.
     void require(std::chrono::milliseconds patience = std::chrono::milliseconds(300'000), const std::function<bool()>& is_interrupted = {});
 
+    /// To give the Lease up is tried for 5 s only: whoever ended this by --timeout or a signal does not wait for a server that is away.
+    void hurry() noexcept { hurried_ = true; }
+
 private:
     void keep();
     void renew_once();
@@ -50,6 +54,7 @@ private:
     LeaseOptions options_;
     std::chrono::milliseconds patience_;  ///< of the client as it was given
     Lease lease_;  ///< after acquire the thread's alone
+    bool hurried_ = false;
     std::atomic<std::int64_t> safe_until_{0};  ///< monotonic, milliseconds
     std::mutex mutex_;
     std::condition_variable changed_;

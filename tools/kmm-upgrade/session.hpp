@@ -2,6 +2,7 @@
 // What all verbs open: the state directory, the cluster, the runner; and how a walk ends as an exit code.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -30,6 +31,10 @@ class Session {
 public:
     /// Touches no disk.
     Session(const cli::Args& args, cli::Context& context);
+    /// Gives the Lease up.
+    ~Session();
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
 
     /// Reads the record; warnings go to standard error. Errors: as StateDir::open and load; nullopt when idle.
     [[nodiscard]] std::optional<upgrade::Run> load();
@@ -128,6 +133,7 @@ private:
     std::optional<record::Lock> cluster_lock_;
     std::string operation_;  ///< that of lock()
     std::set<std::string> warned_;
+    std::atomic<bool> taking_lease_{false};
     std::unique_ptr<kube::LeaseKeeper> lease_;
     std::chrono::milliseconds api_timeout_{300'000};
     std::optional<std::chrono::milliseconds> deadline_;

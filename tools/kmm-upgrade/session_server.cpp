@@ -96,6 +96,7 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
     auto keeper = std::make_unique<kube::LeaseKeeper>(lease_client(*server, api_timeout_), lease);
     if (const auto holder = args_.get("break-lock")) keeper->break_holder(*holder);
     const auto mine = origin_of(lease.holder);
+    taking_lease_ = true;
     // The record's lock is ours: an earlier process of this very run on this host is gone.
     keeper->acquire([&](const std::string& holder) { return origin_of(holder) == mine; },
                     [&](const kube::LeaseState& other) {
@@ -103,13 +104,20 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
                         context_.console.err(fmt::format("note: Lease {}/{} is held by {}; looking whether that is still alive\n",
                                                          lease.namespace_, lease.name, base::escape(other.holder)));
                     });
+    taking_lease_ = false;
     lease_ = std::move(keeper);
+}
+
+Session::~Session() {
+    if (lease_ && stopped()) lease_->hurry();
 }
 
 std::unique_ptr<kube::Client> Session::lease_client(cluster::KubeStore& server, std::chrono::milliseconds api_timeout) {
     kube::ClientOptions quiet;
     quiet.request_timeout = std::chrono::seconds(5);
     quiet.api_timeout = api_timeout;
+    // To renew it, and to give it up, is wanted in any case.
+    quiet.stop_waiting = [this] { return taking_lease_ && stopped(); };
     return kube::make_client(server.client().connection(), clock_, random_, std::move(quiet));
 }
 

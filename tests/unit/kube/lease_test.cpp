@@ -267,6 +267,23 @@ TEST_CASE("LeaseKeeper: a server that is away when the Lease is taken, or when i
     CHECK(server.clock().elapsed < seconds(50));
 }
 
+TEST_CASE("LeaseKeeper: in a hurry the Lease is given up, but a server that is away is waited for no longer than 5 s") {
+    LeaseServer server;
+    for (const int outage : {3, 1000}) {
+        CAPTURE(outage);
+        server.clock().elapsed = {};
+        {
+            const auto keeper = server.keeper("me");
+            keeper->acquire(k_nobody_dead, k_silent);
+            server.outage = outage;
+            keeper->hurry();
+        }
+        CHECK(server.clock().elapsed <= seconds(5));
+        server.outage = 0;
+        CHECK(server.holder() == (outage == 3 ? "none" : "me"));
+    }
+}
+
 TEST_CASE("LeaseKeeper: at its end the Lease is deleted however old the last renewal is, but never one that somebody else has taken") {
     LeaseServer server;
     {
