@@ -144,6 +144,16 @@ Subject whoami(Client& client) {
     }
 }
 
+std::string anonymous_hint(const Connection& connection) {
+    const std::string place = fmt::format("context {} of {}", base::escape(connection.context), base::escape(connection.origin));
+    if (connection.is_withheld) {
+        return fmt::format("no credentials are sent over http: cluster.server of the cluster of {} must be an https URL, found {}", place,
+                           base::escape(connection.server));
+    }
+    if (!connection.has_credentials()) { return fmt::format("nothing to log in with: the user of {} has no token, certificate or login program", place); }
+    return "the credentials were sent, but the API server does not see them: look at what stands before it (cluster.server, proxy-url)";
+}
+
 Error missing_error(Client& client, const std::vector<Rule>& missing, const std::string& role_name) {
     Error error(Exit::no_permission, "forbidden",
                 fmt::format("{} of the rights that are needed {} missing", missing.size(), missing.size() == 1 ? "is" : "are"));
@@ -153,6 +163,7 @@ Error missing_error(Client& client, const std::vector<Rule>& missing, const std:
                                           rule.namespace_.empty() ? "" : " in " + rule.namespace_));
     }
     const Subject subject = whoami(client);
+    if (subject.name == k_anonymous) { return std::move(error).hint(anonymous_hint(client.connection())); }
     const std::string manifests = rbac_yaml(missing, role_name_for(role_name, missing, subject), subject);
     return std::move(error).hint("ask an admin of the cluster to apply this:\n" + std::string(base::trim(manifests)));
 }

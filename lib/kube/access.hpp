@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "kube/kubeconfig.hpp"
 
 namespace kmm::kube {
 
@@ -42,5 +43,10 @@ struct Subject {
 /// no_permission "forbidden" with the manifests for `missing` as hint. Their names begin with `role_name` and are others for
 /// other rights, so that applying them takes no right away from anybody.
 [[nodiscard]] Error missing_error(Client& client, const std::vector<Rule>& missing, const std::string& role_name);
+
+/// What to do where the API server takes us for nobody, or for a user that it does not know though nothing was sent; "" if there is no more
+/// to say than that.
+[[nodiscard]] std::string anonymous_hint(const Connection& connection);
+inline constexpr std::string_view k_anonymous = "system:anonymous";
 
 }  // namespace kmm::kube

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kube/access.hpp"
 #include "kube/watch.hpp"
 #include "net/address.hpp"
 #include "net/url.hpp"
@@ -105,7 +106,8 @@ Client::Client(Connection connection, Seams seams, ClientOptions options)
     : connection_(std::move(connection)),
       seams_(std::move(seams)),
       options_(std::move(options)),
-      credentials_(connection_, seams_.clock, options_.observer.on_plugin_line) {}
+      credentials_(options_.credentials ? options_.credentials
+                                        : std::make_shared<Credentials>(connection_, seams_.clock, options_.observer.on_plugin_line)) {}
 
 double Client::chance() {
     std::array<std::uint8_t, 4> bytes{};
@@ -135,8 +137,9 @@ void Client::give_back(std::unique_ptr<net::HttpClient> http) {
     if (idle_.size() < k_idle_max) { idle_.push_back(std::move(http)); }
 }
 
-net::Request Client::request_of(const Call& call) {
-    Proof proof = credentials_.proof();
+net::Request Client::request_of(const Call& call, std::uint64_t& generation) {
+    Proof proof = credentials_->proof([this] { return stopped_ || is_unwanted() || (options_.cancelled && options_.cancelled()); });
+    generation = proof.generation;
     net::Request request;
     request.method = call.method;
     request.url = connection_.server + call.path;
@@ -167,8 +170,8 @@ net::Request Client::request_of(const Call& call) {
     return request;
 }
 
-net::Response Client::send(const Call& call, Reply& reply) {
-    const net::Request request = request_of(call);
+net::Response Client::send(const Call& call, Reply& reply, std::uint64_t& generation) {
+    const net::Request request = request_of(call, generation);
     auto http = borrow();
     {
         const std::lock_guard lock(count_mutex_);
@@ -238,7 +241,8 @@ Client::Readiness Client::readiness() {
     call.timeout = milliseconds(5000);
     try {
         Reply reply;
-        const int status = send(call, reply).status;
+        std::uint64_t generation = 0;
+        const int status = send(call, reply, generation).status;
         if (status == 200) { return Readiness::ready; }
         if (status == 403) { return Readiness::hidden; }
         return status == 429 || status == 500 || is_away(status) ? Readiness::starting : Readiness::unknown;
@@ -286,8 +290,9 @@ Reply Client::exchange(const Call& call) {
         reply.uncertain = uncertain;
         std::optional<milliseconds> wish;
         std::optional<Error> error;
+        std::uint64_t generation = 0;
         try {
-            const net::Response response = send(call, reply);
+            const net::Response response = send(call, reply, generation);
             note_warnings(response);
             reply.status = response.status;
             const bool is_busy = response.status == 429 || response.status >= 500;
@@ -296,7 +301,7 @@ Reply Client::exchange(const Call& call) {
                 return reply;
             }
             reply.failure = read_failure(response.status, reply.body);
-            if (response.status == 401 && !has_refreshed && credentials_.refresh()) {
+            if (response.status == 401 && !has_refreshed && credentials_->refresh(generation)) {
                 has_refreshed = true;
                 continue;
             }
@@ -307,6 +312,8 @@ Reply Client::exchange(const Call& call) {
                 return reply;
             }
             error = to_error(*reply.failure, call.action);
+            const bool is_anonymous = response.status == 403 && reply.failure->message.find(k_anonymous) != std::string::npos;
+            if (is_anonymous || (response.status == 401 && !connection_.has_credentials())) { error->hint(anonymous_hint(connection_)); }
             if (is_right_missing(*error) || is_admission_starting(*reply.failure)) {
                 if (!refused_since) { refused_since = seams_.clock.monotonic(); }
                 const Verdict verdict = judge(knew_roles, *refused_since, error->message());
@@ -324,7 +331,7 @@ Reply Client::exchange(const Call& call) {
             const bool is_dead_stream = call.on_piece && thrown.code() == "network-timeout";
             if (thrown.code() == "tls" && !is_broken_handshake(thrown)) { throw untrusted(thrown); }
             if (is_lost_connection(thrown)) { note_away(); }
-            if (thrown.code() == "interrupted" && !stopped_ && is_unwanted()) { throw not_waited_for("no answer yet"); }
+            if (thrown.code() == "interrupted" && thrown.exit() == Exit::interrupted && !stopped_ && is_unwanted()) { throw not_waited_for("no answer yet"); }
             if (!is_lost_connection(thrown) || is_dead_stream || (call.one_try_after_data && call.one_try_after_data())) { throw; }
             uncertain = true;
             error = thrown;

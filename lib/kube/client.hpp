@@ -62,6 +62,8 @@ struct ClientOptions {
                                         ///< "interrupted", while requests go on that are answered within 5 s
     /// Called before every try of a request that is no GET. What it throws ends the request: nothing more is sent.
     std::function<void()> before_change;
+    /// Those of another client of the same connection, so that a login program runs once for both; nullptr: its own.
+    std::shared_ptr<Credentials> credentials;
 };
 
 /// The seams: a connection for each request that goes on at the same time, time, and chance.
@@ -147,6 +149,8 @@ public:
 
     [[nodiscard]] const Connection& connection() const noexcept { return connection_; }
     [[nodiscard]] const ClientOptions& options() const noexcept { return options_; }
+    /// For ClientOptions::credentials of another one.
+    [[nodiscard]] const std::shared_ptr<Credentials>& credentials() const noexcept { return credentials_; }
     [[nodiscard]] sys::Clock& clock() const noexcept { return seams_.clock; }
     /// From [0, 1).
     [[nodiscard]] double chance();
@@ -225,10 +229,10 @@ public:
     [[nodiscard]] static value::Node parse(const Reply& reply, const Action& action);
 
 private:
-    [[nodiscard]] net::Request request_of(const Call& call);
+    [[nodiscard]] net::Request request_of(const Call& call, std::uint64_t& generation);
     [[nodiscard]] std::unique_ptr<net::HttpClient> borrow();
     void give_back(std::unique_ptr<net::HttpClient> http);
-    [[nodiscard]] net::Response send(const Call& call, Reply& reply);
+    [[nodiscard]] net::Response send(const Call& call, Reply& reply, std::uint64_t& generation);
     enum class Readiness { ready, starting, hidden, unknown };
     [[nodiscard]] Readiness readiness();
     void note_away();
@@ -242,7 +246,7 @@ private:
     Connection connection_;
     Seams seams_;
     ClientOptions options_;
-    Credentials credentials_;
+    std::shared_ptr<Credentials> credentials_;
     std::mutex mutex_;
     std::atomic<bool> stopped_{false};
     std::atomic<std::int64_t> away_ms_{-1};  ///< when the server was away last, on the monotonic clock

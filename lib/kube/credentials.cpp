@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kube/watch.hpp"
 #include "net/url.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/process.hpp"
+#include "sys/signals.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::chrono::seconds k_token_file_age{60};
 constexpr std::chrono::seconds k_plugin_timeout{60};
+constexpr std::chrono::seconds k_grace{5};
 constexpr std::int64_t k_expiry_margin = 10;  ///< seconds: a credential about to expire is not used any more
 constexpr std::size_t k_token_max = 1U << 20U;
 
@@ -74,9 +77,8 @@ std::string last_line(const std::string& text) {
 
 }  // namespace
 
-Credentials::Credentials(const Connection& connection, sys::Clock& clock,
-                         std::function<void(std::string_view)> on_plugin_line)
-    : connection_(connection), clock_(clock), on_plugin_line_(std::move(on_plugin_line)) {}
+Credentials::Credentials(Connection connection, sys::Clock& clock, std::function<void(std::string_view)> on_plugin_line)
+    : connection_(std::move(connection)), clock_(clock), on_plugin_line_(std::move(on_plugin_line)) {}
 
 std::string Credentials::file_token() {
     if (token_read_ && clock_.monotonic() - *token_read_ < k_token_file_age) { return kept_token_; }
@@ -96,7 +98,7 @@ std::string Credentials::file_token() {
     return kept_token_;
 }
 
-Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin) {
+Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin, const std::function<bool()>& is_unwanted) {
     if (plugin.interactive == Interactive::always) {
         throw plugin_fault(plugin, "it wants a terminal (interactiveMode: Always), which it is not given here")
             .hint("a user of the kubeconfig with a token, or a plugin with interactiveMode IfAvailable");
@@ -108,6 +110,10 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin) {
     spec.extra_env.emplace_back("KUBERNETES_EXEC_INFO", plugin_input(plugin, connection_));
     spec.timeout = k_plugin_timeout;
     spec.on_stderr_line = on_plugin_line_;
+    const auto asked = [&] { return sys::interrupt_requested() || (is_unwanted && is_unwanted()); };
+    spec.cancelled = [&, was_unwanted = asked(), begin = std::chrono::steady_clock::now()] {
+        return asked() && (!was_unwanted || std::chrono::steady_clock::now() - begin > k_grace);
+    };
     sys::ProcessResult result;
     try {
         result = sys::run_process(spec);
@@ -115,6 +121,7 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin) {
         if (error.code() != "command-not-found") { throw plugin_fault(plugin, error.message()); }
         throw plugin_fault(plugin, "there is no such program").hint(install_hint_of(plugin));
     }
+    if (result.cancelled) { throw stopped_waiting("login program " + base::escape(plugin.command)); }
     if (result.timed_out) {
         throw plugin_fault(plugin, fmt::format("no answer within {}", base::format_duration(k_plugin_timeout)));
     }
@@ -154,19 +161,31 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin) {
     return issued;
 }
 
-const Credentials::Issued& Credentials::issued() {
+const Credentials::Issued& Credentials::issued(std::uint64_t attempts_before, const std::function<bool()>& is_unwanted) {
     const bool expired = issued_ && issued_->expires && *issued_->expires - k_expiry_margin <= clock_.now_unix();
-    if (!issued_ || expired) { issued_ = run_plugin(*connection_.exec); }
+    if (issued_ && !expired) { return *issued_; }
+    if (failed_ && attempts_ != attempts_before) { throw Error(*failed_); }
+    failed_.reset();
+    try {
+        issued_ = run_plugin(*connection_.exec, is_unwanted);
+        ++generation_;
+        ++attempts_;
+    } catch (const Error& error) {
+        failed_ = error;
+        ++attempts_;
+        throw;
+    }
     return *issued_;
 }
 
-Proof Credentials::proof() {
+Proof Credentials::proof(const std::function<bool()>& is_unwanted) {
+    const std::uint64_t attempts_before = attempts_;
     const std::lock_guard lock(mutex_);
     Proof proof;
     proof.tls = connection_.tls;
     std::string token = connection_.token_file.empty() ? connection_.token : file_token();
     if (connection_.exec) {
-        const Issued& fresh = issued();
+        const Issued& fresh = issued(attempts_before, is_unwanted);
         token = fresh.token;
         if (!fresh.certificate_pem.empty()) {
             proof.tls.client_certificate_pem = fresh.certificate_pem;
@@ -179,6 +198,7 @@ Proof Credentials::proof() {
         proof.headers.emplace_back("Authorization",
                                    "Basic " + base::to_base64(connection_.username + ":" + connection_.password));
     }
+    proof.generation = generation_;
     const Impersonation& as = connection_.impersonation;
     if (!as.user.empty()) { proof.headers.emplace_back("Impersonate-User", as.user); }
     if (!as.uid.empty()) { proof.headers.emplace_back("Impersonate-Uid", as.uid); }
@@ -191,9 +211,9 @@ Proof Credentials::proof() {
     return proof;
 }
 
-bool Credentials::refresh() {
+bool Credentials::refresh(std::uint64_t generation) {
     const std::lock_guard lock(mutex_);
-    issued_.reset();
+    if (generation == generation_) { issued_.reset(); }
     token_read_.reset();
     return connection_.exec.has_value() || !connection_.token_file.empty();
 }

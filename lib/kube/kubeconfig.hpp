@@ -46,7 +46,12 @@ struct Connection {
     std::string token, token_file;  ///< the file wins as long as it can be read
     std::string username, password;
     std::optional<ExecPlugin> exec;
+    bool is_withheld = false;  ///< the user has credentials that are not here: they are not sent over http, as client-go has it
     Impersonation impersonation;
+
+    [[nodiscard]] bool has_credentials() const {
+        return exec || !token.empty() || !token_file.empty() || !username.empty() || !tls.client_certificate_pem.empty();
+    }
 };
 
 /// What the choice of a connection depends on.

@@ -137,6 +137,16 @@ Impersonation read_impersonation(const EntryReader& user) {
     return result;
 }
 
+/// Who listens on the way would have them.
+void withhold(Connection& connection) {
+    connection.is_withheld = connection.has_credentials();
+    for (auto* secret : {&connection.token, &connection.token_file, &connection.username, &connection.password,
+                         &connection.tls.client_certificate_pem, &connection.tls.client_key_pem}) {
+        secret->clear();
+    }
+    connection.exec.reset();
+}
+
 void read_user(const ConfigEntry& entry, Connection& connection) {
     const EntryReader user(entry);
     connection.tls.client_certificate_pem = user.content("client-certificate");
@@ -250,6 +260,7 @@ Connection load_connection(const ConfigRequest& request) {
             .hint(nearest_hint(user_name, merged.users, "the kubeconfig has no users"));
     }
     with_context(what, [&] { read_user(user->second, connection); });
+    if (connection.server.starts_with("http://")) { withhold(connection); }
     return connection;
 }
 

@@ -116,6 +116,7 @@ std::unique_ptr<kube::Client> Session::lease_client(cluster::KubeStore& server, 
     kube::ClientOptions quiet;
     quiet.request_timeout = std::chrono::seconds(5);
     quiet.api_timeout = api_timeout;
+    quiet.credentials = server.client().credentials();
     // To renew it, and to give it up, is wanted in any case.
     quiet.stop_waiting = [this] { return taking_lease_ && stopped(); };
     return kube::make_client(server.client().connection(), clock_, random_, std::move(quiet));

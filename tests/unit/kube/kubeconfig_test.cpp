@@ -244,6 +244,19 @@ TEST_CASE("kubeconfig: names that look like something else in YAML are names all
     }
 }
 
+TEST_CASE("kubeconfig: as with kubectl, credentials are not for http") {
+    Home home;
+    const std::string user = "token: t, as: jane, exec: {command: login, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}";
+    const auto plain = load_connection(home.of(home.put("plain", config("server: 'http://api:8001'", user))));
+    CHECK(plain.is_withheld);
+    CHECK_FALSE(plain.has_credentials());
+    CHECK(plain.impersonation.user == "jane");
+    CHECK_FALSE(load_connection(home.of(home.put("nobody", config("server: 'http://api:8001'", "")))).is_withheld);
+    const auto sent = load_connection(home.of(home.put("tls", config(k_server, user))));
+    CHECK(sent.has_credentials());
+    CHECK_FALSE(sent.is_withheld);
+}
+
 TEST_CASE("kubeconfig: names that are not there") {
     Home home;
     CHECK(error_of([&] { return load_connection(home.of(home.dir.path() + "/absent")); }).code() == "kubeconfig-not-found");

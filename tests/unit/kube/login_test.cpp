@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include <sys/stat.h>
 
@@ -137,7 +139,7 @@ TEST_CASE("exec plugin: run once until its credential expires, and after a 401")
     static_cast<void>(credentials.proof());
     CHECK(runs(dir) == 2);
     clock.elapsed -= seconds(51);
-    CHECK(credentials.refresh());
+    CHECK(credentials.refresh(credentials.proof().generation));
     static_cast<void>(credentials.proof());
     CHECK(runs(dir) == 3);
     std::string info;
@@ -182,6 +184,85 @@ TEST_CASE("exec plugin: everything it can do wrong") {
         CHECK(error.exit() == Exit::no_permission);
         CHECK(error.message() == "login program " + connection.exec->command + ": " + row.message);
         CHECK(error.position()->to_string() == "config:9:9");
+    }
+}
+
+TEST_CASE("exec plugin: runs once for all who ask at the same time, whose tokens are refused, or whom it fails") {
+    const sys::TempDir dir{"plugin"};
+    Connection connection;
+    connection.exec = plugin(dir, "sleep 0.3\n" + credential(R"("token":"t")"));
+    SleepyClock clock;
+    Credentials credentials(connection, clock, {});
+    const auto all = [](const std::function<void()>& body) {
+        std::vector<std::jthread> threads;
+        for (int i = 0; i < 4; ++i) { threads.emplace_back(body); }
+    };
+    all([&] { static_cast<void>(credentials.proof()); });
+    CHECK(runs(dir) == 1);
+    const auto refused = credentials.proof().generation;
+    all([&] {
+        static_cast<void>(credentials.refresh(refused));
+        static_cast<void>(credentials.proof());
+    });
+    CHECK(runs(dir) == 2);
+    connection.exec = plugin(dir, "sleep 0.3; echo no >&2; exit 1");
+    Credentials failing(connection, clock, {});
+    std::atomic<int> failures{0};
+    all([&] {
+        try {
+            static_cast<void>(failing.proof());
+        } catch (const Error& error) {
+            failures += error.code() == "exec-plugin" ? 1 : 0;
+        }
+    });
+    CHECK(failures == 4);
+    CHECK(runs(dir) == 3);
+}
+
+TEST_CASE("exec plugin: ends when nobody wants to wait any more; two clients of one connection share it") {
+    const sys::TempDir dir{"plugin"};
+    Scripted scripted(std::vector<FakeReply>(2, reply(200, k_node_json)));
+    Connection connection = scripted.client->connection();
+    connection.exec = plugin(dir, "sleep 30");
+    ClientOptions options;
+    const auto begin = std::chrono::steady_clock::now();
+    options.stop_waiting = [&] { return std::chrono::steady_clock::now() - begin > milliseconds(500); };
+    scripted.connect(connection, options);
+    const Error error = error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
+    CHECK(error.exit() == Exit::timeout);
+    CHECK(error.message() == "interrupted while waiting for login program " + connection.exec->command);
+    CHECK(std::chrono::steady_clock::now() - begin < seconds(10));
+    connection.exec = plugin(dir, credential(R"("token":"t")"));
+    scripted.connect(connection, {});
+    static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
+    ClientOptions shared;
+    shared.credentials = scripted.client->credentials();
+    scripted.connect(connection, shared);
+    static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
+    CHECK(runs(dir) == 2);
+}
+
+TEST_CASE("who is taken for nobody is told why, and not to give nobody rights") {
+    const auto refusal = [](const std::string& user) { return status_reply(403, "Forbidden", "nodes is forbidden: User \\\"" + user + "\\\" cannot get"); };
+    struct Row { FakeReply answer; bool has_token, is_withheld; std::string hint; };
+    const std::vector<Row> rows{
+        {refusal("system:anonymous"), false, false, "nothing to log in with: the user of context prod of config"},
+        {status_reply(401, "Unauthorized", "Unauthorized"), false, false, "nothing to log in with"},
+        {status_reply(401, "Unauthorized", "Unauthorized"), false, true, "no credentials are sent over http: cluster.server"},
+        {refusal("system:anonymous"), true, false, "the credentials were sent, but"},
+        {refusal("jane"), true, false, "this rule is missing"},
+        {status_reply(401, "Unauthorized", "Unauthorized"), true, false, "log in again"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.hint);
+        Scripted scripted({row.answer, reply(404, ""), row.answer});
+        Connection connection = scripted.client->connection();
+        connection.context = "prod";
+        connection.origin = "config";
+        connection.token = row.has_token ? "t" : "";
+        connection.is_withheld = row.is_withheld;
+        scripted.connect(connection, {});
+        CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).hint().starts_with(row.hint));
     }
 }
 
