@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looking at a node that has the new module, for longer and through the eyes of the user, before it counts as done.
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -18,12 +19,23 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr std::size_t k_output_lines = 3;
+constexpr std::size_t k_line_max = 300;
+constexpr std::size_t k_output_max = 64U << 10U;  ///< the end of each stream
+
+/// The beginning of `line`, as much as is k_line_max bytes on a screen: a program may print anything.
+std::string bounded(std::string_view line) {
+    if (line.size() <= k_line_max && base::escape(line).size() <= k_line_max) return std::string(line);
+    std::size_t size = std::min(line.size(), k_line_max);
+    const auto is_in_character = [&] { return size < line.size() && (static_cast<unsigned char>(line[size]) & 0xc0U) == 0x80U && base::is_utf8(line); };
+    while (size > 0 && (base::escape(line.substr(0, size)).size() > k_line_max || is_in_character())) --size;
+    return std::string(line.substr(0, size)) + "...";
+}
 
 /// The last lines that are not empty, in one.
 std::string last_lines(const std::string& text) {
     std::vector<std::string> lines;
     for (const auto line : base::split(text, '\n'))
-        if (const auto trimmed = base::trim(line); !trimmed.empty()) lines.emplace_back(trimmed);
+        if (const auto trimmed = base::trim(line); !trimmed.empty()) lines.push_back(bounded(trimmed));
     if (lines.size() > k_output_lines) lines.erase(lines.begin(), lines.end() - k_output_lines);
     return base::join(lines, " | ");
 }
@@ -56,7 +68,8 @@ void NodeSteps::ask_check(const std::string& name, const Look& seen, const Deadl
     spec.argv = *words;
     spec.stdin_text = value::to_json(check_document(run, tools_.recorder.node(name), seen)) + "\n";
     spec.timeout = deadline.left();
-    spec.output_max = 1U << 20U;
+    spec.output_max = k_output_max;
+    spec.keep_end = true;
     spec.cancelled = tools_.interrupted;
     const auto result = sys::run_process(spec);
     if (result.cancelled) throw Leave{StepEnd::left};

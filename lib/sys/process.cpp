@@ -383,7 +383,12 @@ private:
             return;
         }
         const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
-        kept.append(bytes.substr(0, spec_.output_max - std::min(spec_.output_max, kept.size())));
+        if (spec_.keep_end) {
+            kept.append(bytes);
+            if (kept.size() > spec_.output_max) { kept.erase(0, kept.size() - spec_.output_max); }
+        } else {
+            kept.append(bytes.substr(0, spec_.output_max - std::min(spec_.output_max, kept.size())));
+        }
         if (lines != nullptr) {
             lines->add(bytes);
         }

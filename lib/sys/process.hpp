@@ -22,6 +22,7 @@ struct ProcessSpec {
     std::optional<std::chrono::milliseconds> timeout;  ///< then SIGTERM, after 2 s SIGKILL, for all that it has started in its session
     std::function<bool()> cancelled;           ///< optional, asked once a second and after signals: true ends it as the timeout does
     std::size_t output_max = 16U << 20U;       ///< bytes kept of each stream; the rest is read and dropped
+    bool keep_end = false;                     ///< of longer streams the end is kept, not the beginning
     std::function<void(std::string_view)> on_stderr_line;  ///< optional, called while the child runs
     /// Own session, so that a terminal's Ctrl-C reaches only the parent.
     bool new_session = true;

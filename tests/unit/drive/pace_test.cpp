@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "base/text.hpp"
 #include "unit/drive/fakes.hpp"
 
 using namespace kmm;
@@ -86,6 +87,8 @@ TEST_CASE("the user's check decides, gets the facts of the node, and is not read
     for (const auto& row :
          {Row{"true", ""}, Row{"sh -c 'read -r x; case $x in *node-?*BBBB2222*) exit 0; esac; exit 1'", ""},
           Row{"sh -c 'echo one; echo two >&2; echo three; echo four; exit 3'", "the check sh exited with 3: three | four | two"},
+          Row{"sh -c 'printf \"\\033[31mred\\033[0m \\377\"; exit 1'", "the check sh exited with 1: \x1b[31mred\x1b[0m \xff"},
+          Row{"sh -c 'yes noise | head -c 3000000; echo; echo the end; exit 1'", "the check sh exited with 1: noise | noise | the end"},
           Row{"false", "the check false exited with 1"}, Row{"sh -c 'kill -9 $$'", "the check sh was ended by signal 9"},
           Row{"echo $(exit 1)", ""}}) {
         CAPTURE(row.check);
@@ -104,6 +107,19 @@ TEST_CASE("the user's check decides, gets the facts of the node, and is not read
     Drive drive(world, world.prepare(options));
     CHECK(drive.driver.walk() == Ended::paused);
     CHECK(drive.recorder.node("node-a").reason == "command-not-found");
+}
+
+TEST_CASE("of lines that a check prints only so much is recorded as fits on a screen") {
+    World world(1);
+    upgrade::Options options;
+    options.check = "sh -c 'head -c 3000000 /dev/zero | tr \"\\0\" x; echo; head -c 3000000 /dev/zero; exit 1'";
+    Drive drive(world, world.prepare(options));
+    CHECK(drive.driver.walk() == Ended::paused);
+    const auto message = drive.recorder.node("node-a").message;
+    CHECK(message.size() < 700);
+    CHECK(kmm::base::escape(message).size() < 700);
+    CHECK(message.find("xxx... | ") == std::string::npos);  // its end: a stream of one line has no other
+    CHECK(message.ends_with("..."));
 }
 
 TEST_CASE("a check that takes long is ended when somebody wants to stop, and is no failure") {
