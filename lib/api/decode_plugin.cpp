@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "api/decode.hpp"
+#include "api/names.hpp"
 
 namespace kmm::api {
 
@@ -58,8 +59,10 @@ void check_quantities(Fields& resources, std::string_view key) {
     if (!quantities) { return; }
     for (const auto& member : quantities->node().members()) {
         const value::Kind kind = member.value.kind();
-        if (kind != value::Kind::string && kind != value::Kind::integer && kind != value::Kind::floating) {
-            quantities->wrong_type(member.value, quantities->path_of(member.key), "quantity");
+        const bool is_number = kind == value::Kind::integer || kind == value::Kind::floating;
+        if (!is_number && !(kind == value::Kind::string && is_quantity(member.value.text()))) {
+            quantities->wrong_type(member.value, quantities->path_of(member.key), "quantity",
+                                   kind == value::Kind::string ? "write a number and one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, without a blank: 500m, 2Gi" : "");
         }
     }
 }
