@@ -38,41 +38,12 @@ bool is_kvc_name(const std::string& name) {
     });
 }
 
-[[noreturn]] void bad_line(const std::string& file, std::size_t line, std::size_t column, const std::string& expected, const std::string& found) {
+[[noreturn]] void bad_line(const std::string& file, std::size_t line, std::size_t column, const std::string& expected, const std::string& found,
+                           const char* hint = "the file is read as KEY=VALUE lines; nothing of it is run or expanded") {
     const std::string shown = found == "\\" ? found : base::escape(found);  // escaped, one would look like two
     throw Error(Exit::data, "bad-config", fmt::format("expected {}, found '{}'", expected, shown))
         .at(Position{file, line, column})
-        .hint("the file is read as KEY=VALUE lines; nothing of it is run or expanded");
-}
-
-/// The value of an assignment: plain, in single or in double quotes; a comment may follow.
-std::string assigned_value(std::string_view text, const std::string& file, std::size_t line, std::size_t column) {
-    std::string value;
-    char quote = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (quote != 0) {
-            if (c == quote) {
-                quote = 0;
-            } else if (quote == '"' && (c == '$' || c == '`' || c == '\\')) {
-                bad_line(file, line, column + i, "a value without expansions", std::string(1, c));
-            } else {
-                value += c;
-            }
-        } else if (c == '"' || c == '\'') {
-            quote = c;
-        } else if (c == ' ' || c == '\t') {
-            const auto rest = base::trim(text.substr(i));
-            if (!rest.empty() && rest.front() != '#') bad_line(file, line, column + i, "the end of the line (values with blanks need quotes)", std::string(rest));
-            break;
-        } else if (std::string_view("$`\\;&|<>()").find(c) != std::string_view::npos) {
-            bad_line(file, line, column + i, "a value without expansions and commands", std::string(1, c));
-        } else {
-            value += c;
-        }
-    }
-    if (quote != 0) bad_line(file, line, column, fmt::format("a closing {}", quote), std::string(text));
-    return value;
+        .hint(hint);
 }
 
 /// A value becomes an argument of the container runtime, which must take it neither for an option nor for its standard input.
@@ -87,39 +58,187 @@ void check_value(const std::string& key, const std::string& value, const Positio
     if (!part_of_name) refuse("letters, digits, '.', '_', '+', '~' or '-', as it is a part of the image's name");
 }
 
+/// One assignment of a file, and where its key stands.
+struct Assignment {
+    std::string key, value;
+    Position place;
+};
+
+bool is_word(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
+
+bool is_kvc_key(std::string_view key) {
+    return !key.empty() && (key.front() < '0' || key.front() > '9') && std::all_of(key.begin(), key.end(), is_word);
+}
+
+/// Reads assignments as a shell does: quotes, escapes, lines that go on after a backslash or inside of quotes, comments, `export`. What a
+/// shell would expand or run is an error, and so is a backslash that a shell would drop before a letter or digit.
+class KvcScanner {
+public:
+    KvcScanner(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+    std::vector<Assignment> read() {
+        std::vector<Assignment> found;
+        while (skip_to_statement()) {
+            if (rest_of_line().starts_with("export") && is_blank(at_ + 6)) {
+                at_ += 6;
+                skip_blanks();
+            }
+            do found.push_back(assignment());
+            while (another_follows());
+        }
+        return found;
+    }
+
+private:
+    [[nodiscard]] char peek(std::size_t at) const { return at < text_.size() ? text_[at] : '\n'; }
+    /// A carriage return ends a line along with the line feed behind it.
+    [[nodiscard]] bool is_blank(std::size_t at) const { return peek(at) == ' ' || peek(at) == '\t' || (peek(at) == '\r' && peek(at + 1) == '\n'); }
+    /// The length of a backslash with the end of line that it takes away, 0 for any other.
+    [[nodiscard]] std::size_t continuation(std::size_t at) const {
+        if (peek(at) != '\\' || at + 1 >= text_.size()) return 0;
+        return text_[at + 1] == '\n' ? 2 : peek(at + 1) == '\r' && peek(at + 2) == '\n' ? 3 : 0;
+    }
+
+    [[nodiscard]] std::string_view rest_of_line() const { return text_.substr(at_, text_.substr(at_).find('\n')); }
+
+    [[noreturn]] void refuse(std::size_t at, const std::string& expected, const std::string& found) const {
+        const Position place = place_of(at);
+        bad_line(file_, place.line, place.column, expected, found);
+    }
+
+    [[nodiscard]] Position place_of(std::size_t at) const {
+        const std::string_view before = text_.substr(0, at);
+        const auto line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+        return {file_, static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1, at - line_start + 1};
+    }
+
+    void skip_blanks() {
+        for (;;) {
+            if (const std::size_t length = continuation(at_)) {
+                at_ += length;
+            } else if (at_ < text_.size() && is_blank(at_)) {
+                ++at_;
+            } else {
+                return;
+            }
+        }
+    }
+
+    bool skip_to_statement() {
+        for (;;) {
+            skip_blanks();
+            if (at_ >= text_.size()) return false;
+            if (text_[at_] == '#') {
+                at_ += rest_of_line().size();
+            } else if (text_[at_] == '\n') {
+                ++at_;
+            } else {
+                return true;
+            }
+        }
+    }
+
+    /// Behind a value: true before another assignment in the same line.
+    bool another_follows() {
+        skip_blanks();
+        const char c = peek(at_);
+        if (c == '\n' || c == '#') return false;
+        if (c == ';') {
+            ++at_;
+            return false;
+        }
+        const std::string_view rest = rest_of_line();
+        const auto equals = rest.find('=');
+        if (equals != std::string_view::npos && is_kvc_key(rest.substr(0, equals))) return true;
+        refuse(at_, "the end of the line (values with blanks need quotes)", std::string(base::trim(rest)));
+    }
+
+    Assignment assignment() {
+        const std::string_view rest = rest_of_line();
+        const auto equals = rest.find('=');
+        if (equals == std::string_view::npos || !is_kvc_key(rest.substr(0, equals))) refuse(at_, "KEY=VALUE", std::string(base::trim(rest)));
+        Assignment made{std::string(rest.substr(0, equals)), {}, place_of(at_)};
+        at_ += equals + 1;
+        made.value = value();
+        return made;
+    }
+
+    std::string value() {
+        std::string made;
+        const std::size_t start = at_;
+        while (at_ < text_.size() && text_[at_] != '\n' && text_[at_] != ';' && !is_blank(at_)) {
+            const char c = text_[at_];
+            if (c == '"' || c == '\'') {
+                quoted(start, made);
+            } else if (const std::size_t length = continuation(at_)) {
+                at_ += length;
+            } else if (c == '\\' && at_ + 1 < text_.size() && !is_word(text_[at_ + 1])) {
+                made += text_[at_ + 1];
+                at_ += 2;
+            } else if (std::string_view("$`\\&|<>()").find(c) != std::string_view::npos) {
+                refuse(at_, "a value without expansions and commands", std::string(1, c));
+            } else if (c == '~' && (at_ == start || text_[at_ - 1] == ':')) {
+                bad_tilde();
+            } else {
+                made += c;
+                ++at_;
+            }
+        }
+        return made;
+    }
+
+    [[noreturn]] void bad_tilde() const {
+        const Position place = place_of(at_);
+        bad_line(file_, place.line, place.column, "a value without expansions and commands", "~", "a shell puts a home directory there: write the whole path, or the value in quotes");
+    }
+
+    void quoted(std::size_t start, std::string& made) {
+        const char quote = text_[at_];
+        for (++at_; at_ < text_.size(); ++at_) {
+            const char c = text_[at_];
+            if (c == quote) {
+                ++at_;
+                return;
+            }
+            if (quote == '"' && (c == '$' || c == '`')) refuse(at_, "a value without expansions", std::string(1, c));
+            if (quote == '"' && c == '\\') {
+                if (const std::size_t length = continuation(at_)) {
+                    at_ += length - 1;
+                    continue;
+                }
+                if (std::string_view("$`\"\\").find(peek(at_ + 1)) != std::string_view::npos) ++at_;
+            }
+            made += text_[at_];
+        }
+        const std::string_view first_line = text_.substr(start, text_.substr(start).find('\n'));
+        refuse(start, fmt::format("a closing {}", quote), std::string(base::trim(first_line)));
+    }
+
+    std::string_view text_;
+    const std::string& file_;
+    std::size_t at_ = 0;
+};
+
 void read_kvc_file(const std::string& path, KvcConfig& config) {
     const std::string text = sys::read_file(path, k_kvc_bytes);
     std::vector<std::string> keys{"KMOD_NAMES"};
     for (const auto& row : k_kvc_keys) keys.emplace_back(row.key);
-    std::size_t number = 0;
-    for (const auto raw : base::split(text, '\n')) {
-        ++number;
-        std::string_view line = base::trim(raw);
-        if (line.empty() || line.front() == '#') continue;
-        if (line.starts_with("export ")) line = base::trim(line.substr(7));
-        const auto column = static_cast<std::size_t>(line.data() - raw.data()) + 1;
-        const auto equals = line.find('=');
-        const std::string key(line.substr(0, equals));
-        const bool named = equals != std::string_view::npos && !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
-            return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-        });
-        if (!named) bad_line(path, number, column, "KEY=VALUE", std::string(line));
-        const std::string value = assigned_value(line.substr(equals + 1), path, number, column + equals + 1);
-        const auto row = std::find_if(std::begin(k_kvc_keys), std::end(k_kvc_keys), [&](const KvcKey& known) { return known.key == key; });
+    for (const auto& [key, value, place] : KvcScanner(text, path).read()) {
+        const auto row = std::find_if(std::begin(k_kvc_keys), std::end(k_kvc_keys), [&key = key](const KvcKey& known) { return known.key == key; });
         if (row != std::end(k_kvc_keys)) {
-            check_value(key, value, Position{path, number, column});
+            check_value(key, value, place);
             config.*row->field = value;
         } else if (key == "KMOD_NAMES") {
             config.modules.clear();
             std::string names = value;
-            std::replace(names.begin(), names.end(), '\t', ' ');
+            std::replace_if(names.begin(), names.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
             for (const auto name : base::split(names, ' ')) {
                 if (name.empty()) continue;
-                if (!kmod::is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("KMOD_NAMES: '{}' is no module name", base::escape(name))).at(Position{path, number, column}).hint(base::k_module_name_hint);
+                if (!kmod::is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("KMOD_NAMES: '{}' is no module name", base::escape(name))).at(place).hint(base::k_module_name_hint);
                 config.modules.emplace_back(name);
             }
         } else if (const auto near = base::nearest(key, keys)) {
-            config.doubts.push_back(fmt::format("misspelt-key: {}:{}:{}: {} is not used; {} would be", base::escape(path), number, column, key, *near));
+            config.doubts.push_back(fmt::format("misspelt-key: {}:{}:{}: {} is not used; {} would be", base::escape(path), place.line, place.column, key, *near));
         }
     }
 }

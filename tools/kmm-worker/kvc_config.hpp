@@ -23,7 +23,7 @@ struct KvcConfig {
 };
 
 /// Errors: usage (64) for a name that is none; not_found (66) "config-not-found"; data (65) "bad-config" with position for
-/// anything but comments and KEY=VALUE without expansions, "missing-field" without KMOD_NAMES, "bad-value" for a name that
+/// anything but comments and KEY=VALUE as a shell reads them, without expansions, "missing-field" without KMOD_NAMES, "bad-value" for a name that
 /// is no module's, and for a value that a container runtime would take for an option or for another image.
 [[nodiscard]] KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name);
 
