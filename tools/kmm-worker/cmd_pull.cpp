@@ -68,6 +68,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     want_kernels(request, args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
     sys::SandboxReport sandbox;
     sys::forbid_programs(sandbox);
+    tell_sandbox(sandbox, context);
     const bool created = prepare(*out);
     try {
         registry::PullResult pulled = run_pull(request, *out, context, clock);

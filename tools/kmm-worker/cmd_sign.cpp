@@ -105,6 +105,7 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
 
     sys::SandboxReport sandbox;
     sys::forbid_programs(sandbox);
+    tell_sandbox(sandbox, context);
     const std::string base = scratch_base(host);
     (void)sys::remove_stale_temp_dirs(k_sign_prefix, base);
     const sys::TempDir directory(k_sign_prefix, base);

@@ -117,6 +117,12 @@ void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Con
     };
 }
 
+void tell_sandbox(const sys::SandboxReport& report, cli::Context& context) {
+    if (context.verbosity < 1) return;
+    for (const auto& line : report.in_force) context.console.err(fmt::format("sandbox: {}\n", line));
+    for (const auto& line : report.missing) context.console.err(fmt::format("sandbox: not here: {}\n", line));
+}
+
 registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock) {
     cli::LiveArea area(context.console);
     show_progress(request, area, context);
@@ -144,9 +150,7 @@ void close_sandbox(const Job& job, const std::string& scratch, sys::SandboxRepor
         sys::forbid_writes(writable, report);
     }
     sys::forbid_sockets(report);
-    if (context.verbosity < 1) return;
-    for (const auto& line : report.in_force) context.console.err(fmt::format("sandbox: {}\n", line));
-    for (const auto& line : report.missing) context.console.err(fmt::format("sandbox: not here: {}\n", line));
+    tell_sandbox(report, context);
 }
 
 /// The kernel's modules under its name as it is, or without the "+" at its end; and where nothing says dirName, in /opt, which is

@@ -9,6 +9,7 @@
 #include "kmm-worker/job.hpp"
 #include "kmod/module_index.hpp"
 #include "sys/clock.hpp"
+#include "sys/sandbox.hpp"
 #include "sys/temp_dir.hpp"
 
 namespace kmm::tool_worker {
@@ -47,6 +48,9 @@ void want_kernels(registry::PullRequest& request, std::vector<std::string> names
 [[nodiscard]] std::uint64_t cache_size(const cli::Args& args);
 /// imagePullPolicy as `text` says it, "" for Always. Errors: data (65) "bad-value".
 [[nodiscard]] registry::PullPolicy pull_policy(const std::string& text);
+
+/// With -v, what of the sandbox is in force and what is not, on standard error.
+void tell_sandbox(const sys::SandboxReport& report, cli::Context& context);
 
 /// Runs registry::pull with progress on a terminal.
 [[nodiscard]] registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock);
