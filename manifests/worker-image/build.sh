@@ -10,11 +10,15 @@ out=$1
 binary=${2:-$(command -v kmm-worker)} || { echo "kmm-worker is not installed: name it as the second argument" >&2; exit 66; }
 # A file of any name is a kmm-worker, but for those that are called like the other two.
 case "${binary##*/}" in kmm-plan | kmm-upgrade) name=${binary##*/} ;; *) name=kmm-worker ;; esac
+[ -r "$binary" ] || { echo "cannot read $binary" >&2; exit 66; }
+# A device or pipe would be replaced by the archive.
+if [ -e "$out" ] && [ ! -f "$out" ]; then echo "expected a file or nothing at $out" >&2; exit 73; fi
 certificates=/etc/ssl/certs/ca-certificates.crt
 [ -r "$certificates" ] || { echo "there is no $certificates: install ca-certificates" >&2; exit 66; }
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf "$work" "$out.part"' EXIT
+umask 022  # modes are a part of the image: of one that was made with umask 077 nobody but root could read anything
 root=$work/root
 mkdir -p "$root/usr/bin" "$root/usr/lib" "$root/usr/lib64" "$root/etc/ssl/certs" "$root/tmp" "$root/run" "$root/proc" "$root/sys" "$root/dev"
 ln -s usr/bin "$root/bin"

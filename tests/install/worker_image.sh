@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "$1" >&2; exit 1; }
 
 first=$("$source/manifests/worker-image/build.sh" "$work/1.tar" "$binary")
-second=$("$source/manifests/worker-image/build.sh" "$work/2.tar" "$binary")
+second=$(umask 077 && "$source/manifests/worker-image/build.sh" "$work/2.tar" "$binary")  # who builds it, and how, makes no difference
 [ "$first" = "$second" ] || fail "two builds differ: $first, $second"
 cmp "$work/1.tar" "$work/2.tar"
 bytes=$(stat -c %s "$work/1.tar")
