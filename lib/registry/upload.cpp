@@ -70,24 +70,24 @@ public:
     }
 
     void put_blob(const image::Descriptor& blob, int fd) override {
-        persist([&] {
-            std::string place = std::exchange(opened_, {});
-            if (place.empty()) {
-                place = location_of(session_.send({"POST", "blobs/uploads/", {}, {}}));
+        for (int losses = 1;; ++losses) {
+            bool repeated = false;
+            try {
+                upload(blob, fd, repeated);
+                return;
+            } catch (const Error& error) {
+                // A request that failed may have been heard all the same: what was sent again is then refused, and begins anew.
+                const auto cause = error.http_cause();
+                const bool is_lost = repeated && (cause == 400 || cause == 404 || cause == 409 || cause == 416);
+                if (!is_lost || losses >= session_.policy().attempts) {
+                    throw;
+                }
+                session_.wait_before_retry(losses);
             }
-            std::uint64_t sent = 0;
-            while (blob.size > k_chunk && sent < blob.size) {
-                const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(k_chunk, blob.size - sent));
-                const Headers headers{{"Content-Type", "application/octet-stream"},
-                                      {"Content-Range", fmt::format("{}-{}", sent, sent + piece - 1)}};
-                place = location_of(session_.send({"PATCH", place, headers, file_part(fd, sent, piece)}));
-                sent += piece;
+            if (has(blob)) {
+                return;
             }
-            place += (place.find('?') == std::string::npos ? "?digest=" : "&digest=") + net::percent_encode(blob.digest.to_string());
-            static_cast<void>(session_.send({"PUT", place, {{"Content-Type", "application/octet-stream"}},
-                                             file_part(fd, sent, static_cast<std::size_t>(blob.size - sent))}));
-            return 0;
-        });
+        }
     }
 
     void put_manifest(const std::string& media_type, const std::string& text, const image::Digest& digest) override {
@@ -99,6 +99,30 @@ public:
     }
 
 private:
+    /// One upload from its first request to its last, each tried as often as the policy says; `repeated` becomes true if one was.
+    void upload(const image::Descriptor& blob, int fd, bool& repeated) {
+        std::string place = std::exchange(opened_, {});
+        if (place.empty()) {
+            place = location_of(persist([&] { return session_.send({"POST", "blobs/uploads/", {}, {}}); }));
+        }
+        const auto send = [&](const Outgoing& part) {
+            bool is_first = true;
+            return persist([&] {
+                repeated = repeated || !std::exchange(is_first, false);
+                return session_.send(part);
+            });
+        };
+        std::uint64_t sent = 0;
+        while (blob.size > k_chunk && sent < blob.size) {
+            const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(k_chunk, blob.size - sent));
+            const Headers headers{{"Content-Type", "application/octet-stream"}, {"Content-Range", fmt::format("{}-{}", sent, sent + piece - 1)}};
+            place = location_of(send({"PATCH", place, headers, file_part(fd, sent, piece)}));
+            sent += piece;
+        }
+        place += (place.find('?') == std::string::npos ? "?digest=" : "&digest=") + net::percent_encode(blob.digest.to_string());
+        static_cast<void>(send({"PUT", place, {{"Content-Type", "application/octet-stream"}}, file_part(fd, sent, static_cast<std::size_t>(blob.size - sent))}));
+    }
+
     void put_named(const std::string& name, const std::string& media_type, const std::string& text, const image::Digest& digest) {
         persist([&] {
             const net::Response answer = session_.send({"PUT", "manifests/" + name, {{"Content-Type", media_type}}, text});

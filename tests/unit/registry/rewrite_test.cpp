@@ -14,121 +14,14 @@
 #include "registry/local.hpp"
 #include "registry/rewrite.hpp"
 #include "registry/upload.hpp"
+#include "rewrite_fixture.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/temp_dir.hpp"
 #include "value/reader.hpp"
 
 using namespace kmm;
 
-namespace {
-
-const std::string k_module = "/" + test::k_modules + "/a.ko";
-
-/// A registry that also takes images.
-struct Destination {
-    test::FakeRegistry registry;
-    std::map<std::string, std::string> blobs, manifests;  ///< by digest; by name
-    std::map<std::string, std::string> types;             ///< of the manifests
-    std::map<std::string, std::string> uploads;
-    std::vector<std::string> puts;                        ///< what was stored, in order
-    std::function<std::optional<test::FakeReply>(const test::FakeRequest&)> before;
-
-    Destination() {
-        registry.intercept = [this](const test::FakeRequest& request) -> std::optional<test::FakeReply> {
-            if (before) {
-                if (auto reply = before(request)) return reply;
-            }
-            return answer(request);
-        };
-    }
-
-    static std::string parameter(const std::string& target, const std::string& name) {
-        const std::size_t at = target.find(name + "=");
-        if (at == std::string::npos) return {};
-        std::string value = target.substr(at + name.size() + 1);
-        value = value.substr(0, value.find('&'));
-        for (std::size_t percent = value.find("%3A"); percent != std::string::npos; percent = value.find("%3A")) value.replace(percent, 3, ":");
-        return value;
-    }
-
-    std::optional<test::FakeReply> answer(const test::FakeRequest& request) {
-        const std::string last = request.target.substr(request.target.rfind('/') + 1);
-        test::FakeReply reply;
-        if (request.method == "HEAD" && request.target.find("/blobs/") != std::string::npos) {
-            if (blobs.count(last) != 0) return reply;
-            return std::nullopt;
-        }
-        if (request.method == "POST") {
-            const std::string id = std::to_string(uploads.size());
-            uploads[id] = "";
-            reply.status = 202;
-            reply.headers.emplace_back("Location", "/v2/team/driver/blobs/uploads/" + id + "?state=x");
-            return reply;
-        }
-        const std::string id = last.substr(0, last.find('?'));
-        if (request.method == "PATCH") {
-            CHECK(request.header("content-range") == std::to_string(uploads.at(id).size()) + "-" + std::to_string(uploads.at(id).size() + request.body.size() - 1));
-            uploads.at(id) += request.body;
-            reply.status = 202;
-            reply.headers.emplace_back("Location", registry.server().port() == 0 ? "" : "/v2/team/driver/blobs/uploads/" + id + "?state=y");
-            return reply;
-        }
-        if (request.method == "PUT" && request.target.find("/uploads/") != std::string::npos) {
-            const std::string bytes = uploads.at(id) + request.body;
-            const std::string digest = parameter(request.target, "digest");
-            CHECK(test::sha256(bytes) == digest);
-            blobs[digest] = bytes;
-            puts.push_back("blob");
-            reply.status = 201;
-            return reply;
-        }
-        if (request.method == "PUT") {
-            manifests[last] = request.body;
-            types[last] = request.header("content-type");
-            puts.push_back(last.starts_with("sha256:") ? "child" : last);
-            reply.status = 201;
-            reply.headers.emplace_back("Docker-Content-Digest", test::sha256(request.body));
-            return reply;
-        }
-        return std::nullopt;
-    }
-};
-
-struct Rewritten {
-    std::optional<Error> error;
-    registry::RewriteResult result;
-    [[nodiscard]] std::string code() const { return error ? error->code() : "ok"; }
-};
-
-Rewritten rewrite(const std::string& from, const std::string& to, const std::function<void(registry::RewriteRequest&)>& tweak = nullptr) {
-    registry::RewriteRequest request;
-    request.source.reference = from;
-    request.source.all_kernels = true;
-    request.source.tls.insecure = true;
-    request.to = to;
-    request.created_by = "test";
-    request.change = [](const std::string&, std::string bytes) { return std::optional(bytes + " changed"); };
-    if (tweak) tweak(request);
-    const sys::TempDir work("kmm-test-");
-    net::CurlHttpClient http;
-    test::TestClock clock;
-    Rewritten done;
-    try {
-        done.result = registry::rewrite_image(request, work.path(), http, clock);
-    } catch (const Error& error) {
-        done.error = error;
-    }
-    return done;
-}
-
-value::Node json(const std::string& text) {
-    Diagnostics faults;
-    return value::read_json(text, "t", faults).at(0).root;
-}
-
-std::string tar_with(const std::string& text) { return test::TarBuilder().file(test::k_modules + "/a.ko", text).file(test::k_modules + "/readme", "r").finish(); }
-
-}  // namespace
+using test::Destination, test::json, test::k_module, test::rewrite, test::tar_with;
 
 TEST_CASE("rewrite: one layer more, everything below stays, the name comes last") {
     test::FakeRegistry source;
@@ -343,6 +236,47 @@ TEST_CASE("push: large blobs go in pieces, a fault of the moment is tried again"
     };
     CHECK(rewrite(source.reference(), to.registry.reference()).code() == "ok");
     CHECK(to.puts.back() == "v1");
+}
+
+TEST_CASE("push: a registry that is busy for every second request gets the image all the same") {
+    test::FakeRegistry source;
+    std::string large(70U << 20U, '\0');  // five pieces: begun anew after each fault, it would never end
+    (void)source.add_image("v1", {test::plain_layer(tar_with(large))});
+    Destination to;
+    bool is_busy = false;
+    std::size_t pieces = 0;
+    to.before = [&](const test::FakeRequest& request) -> std::optional<test::FakeReply> {
+        if (request.method == "PATCH") ++pieces;
+        is_busy = !is_busy;
+        if (!is_busy) return std::nullopt;
+        test::FakeReply busy;
+        busy.status = 503;
+        return busy;
+    };
+    REQUIRE(rewrite(source.reference(), to.registry.reference()).code() == "ok");
+    CHECK(to.puts.back() == "v1");
+    CHECK(pieces <= 20);
+}
+
+TEST_CASE("push: an upload that was heard though it failed is not taken for lost") {
+    test::FakeRegistry source;
+    (void)source.add_image("v1", {test::gzip_layer(tar_with("old"))});
+    for (const bool has_blob : {true, false}) {
+        CAPTURE(has_blob);
+        Destination to;
+        int puts = 0;
+        to.before = [&](const test::FakeRequest& request) -> std::optional<test::FakeReply> {
+            if (request.method != "PUT" || request.target.find("digest=") == std::string::npos || ++puts > 2) return std::nullopt;
+            const auto hex = request.target.substr(request.target.size() - 64);
+            if (has_blob) to.blobs["sha256:" + hex] = request.body;
+            test::FakeReply reply;
+            reply.status = puts == 1 ? 503 : 404;
+            return reply;
+        };
+        REQUIRE(rewrite(source.reference(), to.registry.reference()).code() == "ok");
+        CHECK(to.puts.back() == "v1");
+        CHECK(to.blobs.size() == 3);
+    }
 }
 
 TEST_CASE("push: what the registry refuses ends it before the name is written") {
