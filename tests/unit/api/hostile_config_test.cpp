@@ -52,8 +52,12 @@ TEST_CASE("keys of a worker configuration count in any case, as for the decoder 
     CHECK(config.modprobe.args.value().load == std::vector<std::string>{"-v"});
     CHECK(config_faults("containerImage: a\ncontainerimage: b\n") == "2 duplicate-key");
     CHECK(config_faults("CONTAINERIMAGE: a\nkernelVersion: k\ncontainerImage: b\n") == "3 duplicate-key");
-    CHECK(config_faults("modprobe:\n  Args:\n    LOAD: []\n") == "3 bad-value");
+    CHECK(config_faults("modprobe:\n  Args:\n    LOAD: [1]\n") == "3 wrong-type");
     CHECK(config_faults("container-image: a\n") == "1 unknown-field");
+}
+
+TEST_CASE("empty lists of a worker configuration are as if absent, which only the CRDs refuse") {
+    CHECK(config_faults("modprobe:\n  args: {load: [], unload: []}\n  rawArgs: {load: []}\n  parameters: []\n  modulesLoadingOrder: []\n").empty());
 }
 
 TEST_CASE("M68 a worker configuration that is a bomb") {
