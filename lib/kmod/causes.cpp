@@ -161,10 +161,11 @@ private:
     void busy() {
         std::vector<std::string> moving;
         for (const auto& name : live_modules(host_)) {
+            if (file_ != nullptr && name != file_->name) continue;
             const auto live = live_module(host_, name);
             if (live && (live->state == "coming" || live->state == "going")) moving.push_back(fmt::format("{} is {}", name, live->state));
         }
-        add("another load or unload of the same module is under way", yes_if(!moving.empty()), moving.empty() ? "no module is coming or going" : first_of(moving));
+        add("another load or unload of the same module is under way", yes_if(!moving.empty()), !moving.empty() ? first_of(moving) : file_ != nullptr ? "it is neither coming nor going" : "no module is coming or going");
         add("the module's own init function returned it", Applies::unknown, "");
     }
 

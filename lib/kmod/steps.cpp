@@ -57,7 +57,9 @@ void add_unknown_symbols(Error& error, const std::vector<std::string>& lines, co
         const std::string rest = line.substr(at + k_unknown_symbol.size());
         const std::string symbol = rest.substr(0, rest.find(' '));
         const std::string exporter = host_exporter(directory, symbol);
-        symbols.push_back(fmt::format("{} ({})", base::escape(symbol), exporter.empty() ? "exported by nothing on this host" : "exported by module " + exporter + " of this host"));
+        const bool refused = rest.find("(err -22)") != std::string::npos;  // it was found, and did not fit
+        const std::string_view otherwise = refused ? "exported, and refused by the kernel" : "exported by nothing on this host";
+        symbols.push_back(fmt::format("{} ({})", base::escape(symbol), exporter.empty() ? std::string(otherwise) : "exported by module " + exporter + " of this host"));
     }
     if (!symbols.empty()) error.detail("symbols", base::join(symbols, ", "));
 }
@@ -71,6 +73,39 @@ std::string refused_parameter(const std::vector<std::string>& lines) {
         if (at == std::string::npos) continue;
         const std::string rest = line.substr(at + marker.size());
         return base::escape(rest.substr(0, rest.find('\'')));
+    }
+    return {};
+}
+
+/// A cause that the kernel names itself in one of its lines, and what helps against it; empty texts if it names none.
+struct ToldCause {
+    std::string cause, hint;
+};
+
+/// "demo: disagrees about version of symbol S", "demo: module uses symbol (S) from namespace N, but does not import it."
+ToldCause told_cause(const std::vector<std::string>& lines, const ModuleFile& file, const std::string& directory) {
+    constexpr std::string_view version = "disagrees about version of symbol ";
+    constexpr std::string_view use = "module uses symbol ";
+    constexpr std::string_view space = " from namespace ";
+    const auto word_at = [](const std::string& line, std::size_t at) { return line.substr(at, line.find_first_of(" ,", at) - at); };
+    for (const auto& line : lines) {
+        if (const auto at = line.find(version); at != std::string::npos) {
+            const std::string symbol = word_at(line, at + version.size());
+            const auto crc = file.crcs.find(symbol);
+            const auto known = header_crcs(directory);
+            const auto actual = known.find(symbol);
+            return {fmt::format("symbol {} has another version (CRC) in this kernel{}{}", base::escape(symbol), actual == known.end() ? "" : fmt::format(", {:#010x}", actual->second),
+                                crc ? fmt::format(", the module wants {:#010x}", *crc) : ""),
+                    "rebuild the module, and what it needs, against the headers of the running kernel"};
+        }
+        const auto at = line.find(use);
+        const auto from = line.find(space);
+        if (at == std::string::npos || from == std::string::npos) continue;
+        std::string symbol = word_at(line, at + use.size());
+        std::erase_if(symbol, [](char c) { return c == '(' || c == ')'; });
+        const std::string name = base::escape(word_at(line, from + space.size()));
+        return {fmt::format("the module uses symbol {} of namespace {}, which it does not import", base::escape(symbol), name),
+                fmt::format("add MODULE_IMPORT_NS for {} to the module's sources, and rebuild it", name)};
     }
     return {};
 }
@@ -143,19 +178,22 @@ Error hung_error(const std::string& what, const LoaderAnswer& answer, const Mach
 Error refused_error(const Machine& machine, const Candidate& candidate, int error_number, const KernelState& state, KernelLog& log) {
     const std::string& name = candidate.file.name;
     const auto causes = load_causes(error_number, machine.host, state, {&candidate.file, candidate.parameters});
+    const std::string directory = host_module_directory(machine.host, node_facts(machine.host).kernel);
     Error error(Exit::refused, "module-refused",
                 fmt::format("the kernel refused module {}: {} ({})", name, errno_text(error_number), errno_name(error_number)));
     const auto about = lines_about(log.lines(), name);
     const bool unknown_symbol = std::any_of(about.begin(), about.end(), [](const std::string& line) { return line.find(k_unknown_symbol) != std::string::npos; });
     const ErrnoAdvice advice = load_advice(all_excluded(causes, error_number) && !unknown_symbol ? 0 : error_number);
     const std::string parameter = refused_parameter(about);
+    ToldCause told = told_cause(about, candidate.file, directory);
+    if (!parameter.empty()) told = {fmt::format("the value of parameter {} does not fit", parameter), "correct it in the Module's parameters, or in the options that this host adds"};
     error.detail("errno", errno_name(error_number));
-    if (!parameter.empty()) {
-        error.detail("cause", fmt::format("the value of parameter {} does not fit", parameter));
+    if (!told.cause.empty()) {
+        error.detail("cause", told.cause);
     } else {
         error.detail("cause", advice.number == error_number ? likeliest_cause(causes, error_number) : std::string(advice.cause));
     }
-    const bool found = !parameter.empty() || std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
+    const bool found = !told.cause.empty() || std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
     if (!found) {
         int number = 0;
         for (const auto& cause : causes) {
@@ -163,8 +201,8 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
             error.detail(fmt::format("tested-{}", ++number), fmt::format("{}? {}: {}", cause.text, to_string(cause.applies), cause.evidence));
         }
     }
-    add_kernel_lines(error, about, host_module_directory(machine.host, node_facts(machine.host).kernel));
-    error.hint(parameter.empty() ? std::string(advice.hint) : "correct it in the Module's parameters, or in the options that this host adds").cause_errno(error_number);
+    add_kernel_lines(error, about, directory);
+    error.hint(told.hint.empty() ? std::string(advice.hint) : told.hint).cause_errno(error_number);
     return error;
 }
 
