@@ -26,18 +26,6 @@ bool gives_way(const CheckInput& input, const std::string& name) {
     return std::any_of(listed.begin(), listed.end(), [&](const std::string& raw) { return normalise_name(raw) == name; });
 }
 
-/// Names in modules.builtin of the host's tree.
-std::set<std::string> builtin_names(const std::string& directory) {
-    std::set<std::string> names;
-    const auto text = directory.empty() ? std::nullopt : read_text(directory + "/modules.builtin");
-    if (!text) return names;
-    for (const auto line : base::split(*text, '\n')) {
-        const std::string_view file = line.substr(line.rfind('/') + 1);
-        names.insert(normalise_name(file.substr(0, file.find(".ko"))));
-    }
-    return names;
-}
-
 void check_aliases(const CheckInput& input, Diagnostics& findings) {
     std::map<std::string, std::string> ours;  // alias -> module
     for (const auto& name : input.found.order.names) {

@@ -187,6 +187,17 @@ std::string host_module_directory(const HostPaths& host, const std::string& rele
     return {};
 }
 
+std::set<std::string> builtin_names(const std::string& directory) {
+    std::set<std::string> names;
+    const auto text = directory.empty() ? std::nullopt : read_text(directory + "/modules.builtin");
+    if (!text) return names;
+    for (const auto line : base::split(*text, '\n')) {
+        const std::string_view file = line.substr(line.rfind('/') + 1);
+        names.insert(normalise_name(file.substr(0, file.find(".ko"))));
+    }
+    return names;
+}
+
 std::optional<HostNeed> find_host_module(const std::string& directory, const std::string& name) {
     if (directory.empty()) return std::nullopt;
     const std::string wanted = normalise_name(name);
@@ -200,7 +211,8 @@ std::optional<HostNeed> find_host_module(const std::string& directory, const std
     HostNeed need;
     std::set<std::string> seen;
     collect_by_name(files, context.get(), wanted, seen, need);
-    if (need.modules.empty()) return std::nullopt;
+    need.builtin = need.modules.empty() && builtin_names(directory).contains(wanted);
+    if (need.modules.empty() && !need.builtin) return std::nullopt;
     return need;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,11 @@ struct HostNeed {
 /// The directory of the running kernel: <lib_modules>/<release>, or with a trailing "+" cut off; "" if neither exists.
 [[nodiscard]] std::string host_module_directory(const HostPaths& host, const std::string& release);
 
+/// Names in modules.builtin of the host's tree.
+[[nodiscard]] std::set<std::string> builtin_names(const std::string& directory);
+
 /// nullopt if the host's tree does not have `name`. Uses the host's index; without one, file names below `directory` and
-/// their depends=. Errors: io.
+/// their depends=, and modules.builtin. Errors: io.
 [[nodiscard]] std::optional<HostNeed> find_host_module(const std::string& directory, const std::string& name);
 
 /// Calls `body` with the facts of the file of each of `names` that the host's tree has, until it returns false. In no order.
