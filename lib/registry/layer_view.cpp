@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <utility>
 
@@ -21,6 +22,17 @@ constexpr int k_links_max = 40;
 constexpr std::uint64_t k_link_steps_max = 10'000'000;  // of all links of an image together
 
 std::string shown(std::string_view path) { return "\"" + base::escape(path) + "\""; }
+
+/// Whether a link's target is the host's directory of modules of `kernel`, or one below it, where build and worker Pods of KMM may have it:
+/// in /lib or /usr/lib, also below /host.
+bool is_host_modules(const std::string& target, const std::string& kernel) {
+    std::string path = std::filesystem::path(target).lexically_normal().native();
+    for (const std::string_view prefix : {"/host/", "/usr/"}) {
+        if (path.starts_with(prefix)) path.erase(0, prefix.size() - 1);
+    }
+    const std::string directory = "/lib/modules/" + kernel;
+    return path == directory || path.starts_with(directory + "/");
+}
 
 Error hostile(std::string message) { return Error(Exit::unsafe, "image-unsafe", std::move(message)); }
 Error malformed(std::string message) { return Error(Exit::data, "bad-layer", std::move(message)); }
@@ -233,7 +245,7 @@ bool LayerView::is_ignored_link(const std::string& path, const std::string& targ
     }
     const std::string kernel(name_of(directory));
     const std::string_view name = name_of(path);
-    const auto is_host = [&](const std::string& one) { return target == "/lib/modules/" + one || target == "/host/lib/modules/" + one; };
+    const auto is_host = [&](const std::string& one) { return is_host_modules(target, one); };
     bool host = is_host(kernel);
     for (std::size_t i = 0; i < wanted_.kernels.size(); ++i) {
         host = host || (wanted_.kernels[i] == kernel && is_host(asked_.kernels[i]));

@@ -95,7 +95,8 @@ TEST_CASE("links that are a maze cost a bounded time") {
 }
 
 TEST_CASE("the host link of in-tree dependencies is reported and never made") {
-    for (const std::string& target : {"/lib/modules/" + k_kernel, "/host/lib/modules/" + k_kernel}) {
+    for (const std::string& target : {"/lib/modules/" + k_kernel, "/host/lib/modules/" + k_kernel, "/lib/modules/" + k_kernel + "/", "//lib/modules/" + k_kernel,
+                                      "/usr/lib/modules/" + k_kernel, "/host/usr/lib/modules/" + k_kernel, "/lib/modules/" + k_kernel + "/kernel"}) {
         const Outcome outcome = pull_tar(good().symlink(k_modules + "/host", target).finish());
         REQUIRE_MESSAGE(!outcome.error, outcome.message());
         CHECK(outcome.files.size() == 1);
@@ -106,6 +107,9 @@ TEST_CASE("the host link of in-tree dependencies is reported and never made") {
     CHECK(build.files.size() == 1);
     CHECK(build.warned("build-link-ignored"));
     CHECK(pull_tar(good().symlink(k_modules + "/host", "/lib/modules/5.10").finish()).code() == "image-unsafe");
+    for (const std::string& target : {"/lib/modules/" + k_kernel + "/../5.10", "/lib/modules/" + k_kernel + "/../../../etc", "/lib/modules/" + k_kernel + "x", std::string("/host/etc")}) {
+        CHECK(pull_tar(good().symlink(k_modules + "/host", target).finish()).code() == "image-unsafe");
+    }
     CHECK(pull_tar(good().symlink(k_modules + "/host", "/lib/modules/" + k_kernel)
                        .file(k_modules + "/host/x.ko", "x").finish()).code() == "image-unsafe");
 }
