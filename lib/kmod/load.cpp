@@ -291,19 +291,23 @@ private:
         for (const auto& module : checked_.host_modules) {
             if (settled_module(machine_, module.name)) continue;
             const auto start = machine_.clock.monotonic();
+            ModuleReport entry;
             try {
                 with_context([&] { return fmt::format("dependency {} of the host", module.name); }, [&] {
-                    const std::string bytes = plain_module(read_module_bytes(module.path), module.path);
-                    const ModuleFile file = parse_module(bytes, module.path);
-                    const Candidate candidate{file, bytes, effective_parameters(checked_.config, module.name, {})};
+                    std::string bytes = read_module_bytes(module.path);
+                    std::string sum = sha256_hex(bytes);
+                    bytes = plain_module(std::move(bytes), module.path);
+                    const IndexedModule found{parse_module(bytes, module.path), module.path, module.path, std::move(sum)};
+                    const Candidate candidate{found.file, bytes, effective_parameters(checked_.config, module.name, {})};
                     if (load_one(machine_, candidate, report_.warnings) == Action::loaded) loaded_.push_back(module.name);
+                    entry = report_of(found, Action::dependency);
                 });
             } catch (const Error& error) {
                 if (!goes_without(module.name, error)) throw;
                 continue;
             }
-            report_.modules.push_back(report_of(module));
-            report_.modules.back().took = machine_.clock.monotonic() - start;
+            entry.took = machine_.clock.monotonic() - start;
+            report_.modules.push_back(std::move(entry));
         }
     }
 
