@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <optional>
+#include <tuple>
 
 #include "base/text.hpp"
 #include "value/reader.hpp"
@@ -174,11 +176,6 @@ void read_registry(const value::Document& document, const Node& node, std::vecto
     if (rule.prefix.empty() && node.is_mapping() && node.find("prefix") == nullptr && node.find("location") == nullptr) {
         fields.missing("prefix or location");
     }
-    if (rule.prefix.starts_with(k_wildcard) && (!rule.location.empty() || !rule.mirrors.empty())) {
-        // What a wildcard stands for has no fixed length that a location could take the place of in a readable way.
-        fields.fault("bad-value", "prefix: expected a prefix without \"*.\" where there is a location or a mirror", node.mark(),
-                     "write one [[registry]] for each host");
-    }
     const auto same = std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
     const bool differs = same != rules.end() && same->insecure != rule.insecure;
     if (differs || !join_rule(rules, std::move(rule))) {
@@ -232,8 +229,9 @@ void read_toml_rules(const value::Document& document, std::vector<MirrorRule>& r
     } else if (first != nullptr) {
         read_first_format(document, *first, rules, faults);
     }
-    fields.allow("unqualified-search-registries");
-    fields.allow("short-name-mode");
+    for (const char* key : {"unqualified-search-registries", "short-name-mode", "aliases", "credential-helpers", "additional-layer-store-auth-helper"}) {
+        fields.allow(key);
+    }
     fields.done();
 }
 
@@ -317,13 +315,14 @@ bool is_toml(std::string_view text) {
 /// What of `name` follows `prefix`: "" or "/…"; nullopt if the prefix is not one.
 std::optional<std::string> rest_of(const std::string& name, const std::string& prefix) {
     if (prefix.starts_with(k_wildcard)) {
-        const std::size_t slash = name.find('/');
+        const std::string_view pattern = std::string_view(prefix).substr(1);
+        const std::string_view domain = pattern.substr(0, pattern.find('/'));
+        const std::size_t slash = std::min(name.find('/'), name.size());
         std::string_view host = std::string_view(name).substr(0, slash);
-        if (prefix.find(':') == std::string::npos) {
+        if (domain.find(':') == std::string_view::npos) {
             host = host.substr(0, host.find(':'));  // whatever its port, as containers/image reads it
         }
-        const bool inside = host.ends_with(std::string_view(prefix).substr(1));
-        return inside && prefix.find('/') == std::string::npos ? std::optional(name.substr(slash)) : std::nullopt;
+        return host.ends_with(domain) ? rest_of(name.substr(slash), std::string(pattern.substr(domain.size()))) : std::nullopt;
     }
     if (!name.starts_with(prefix) || (name.size() > prefix.size() && name[prefix.size()] != '/')) {
         return std::nullopt;
@@ -382,9 +381,13 @@ bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule) {
 std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules) {
     const MirrorRule* rule = nullptr;
     std::string rest;
+    // As containers/image has it, how much of the name a prefix stands for decides; of equals, the one that says more itself.
+    const auto rank = [](const MirrorRule& one, const std::string& tail) {
+        return std::tuple(-static_cast<std::ptrdiff_t>(tail.size()), !one.prefix.starts_with(k_wildcard), one.prefix.size());
+    };
     for (const MirrorRule& candidate : rules) {
         const auto tail = rest_of(reference.name(), candidate.prefix);
-        if (tail && (rule == nullptr || candidate.prefix.size() > rule->prefix.size())) {
+        if (tail && (rule == nullptr || rank(candidate, *tail) > rank(*rule, rest))) {
             rule = &candidate;
             rest = *tail;
         }

@@ -22,7 +22,7 @@ struct Mirror {
 
 /// One [[registry]] of registries.conf, or one entry of an ImageDigestMirrorSet and its kin.
 struct MirrorRule {
-    std::string prefix;    ///< "HOST[:PORT][/PATH]" or "*.DOMAIN"
+    std::string prefix;    ///< "HOST[:PORT][/PATH]" or "*.DOMAIN[:PORT][/PATH]"
     std::string location;  ///< takes the place of the prefix when the source itself is asked; "" for the prefix
     bool insecure = false;
     bool blocked = false;  ///< the source itself is never asked
@@ -31,7 +31,8 @@ struct MirrorRule {
 
 /// Reads a mirror configuration. TOML (containers-registries.conf(5)): [[registry]] with prefix, location, insecure, blocked,
 /// mirror-by-digest-only, and [[registry.mirror]] with location, insecure, pull-from-mirror; the keys that only concern
-/// short names (unqualified-search-registries, short-name-mode) are accepted and mean nothing here. Its first format, too:
+/// short names (unqualified-search-registries, short-name-mode, aliases) and programs that are never run (credential-helpers,
+/// additional-layer-store-auth-helper) are accepted and mean nothing here. Its first format, too:
 /// [registries.insecure] and [registries.block] with lists of hosts; [registries.search] means nothing here. YAML or JSON:
 /// ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy, or a List of them. Rules of one prefix are joined.
 /// Errors: all faults with their places: data "unknown-field", "bad-value", "missing-field", "unknown-kind", and those of
@@ -48,7 +49,7 @@ struct Endpoint {
     bool mirror = false;  ///< false for the source itself, which comes last
 };
 
-/// Mirrors in their order, then the source. The rule with the longest prefix applies. Empty if the source is blocked and no
+/// Mirrors in their order, then the source. The rule whose prefix stands for most of the name applies. Empty if the source is blocked and no
 /// mirror serves this reference.
 [[nodiscard]] std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules);
 

@@ -60,6 +60,28 @@ TEST_CASE("registries.conf: the longest prefix, mirrors in order, the source las
     CHECK(endpoints_text("x.ports.com/a:1", "[[registry]]\nprefix = \"*.ports.com:5000\"\nblocked = true\n") == "x.ports.com/a:1");
 }
 
+TEST_CASE("registries.conf: what stands in the place of a wildcard") {
+    const std::string config =
+        "[[registry]]\nprefix = '*.a.io'\nlocation = 'b.io/all'\n[[registry.mirror]]\nlocation = 'm.io/all'\n"
+        "[[registry]]\nprefix = '*.a.io/secret'\nblocked = true\n"
+        "[[registry]]\nprefix = '*.sub.a.io'\ninsecure = true\n"
+        "[[registry]]\nprefix = 'z.a.io'\n"
+        "[[registry]]\nprefix = 'very-long-name.a.io'\n";
+    CHECK(endpoints_text("x.a.io/team/d:1", config) == "m.io/all/team/d:1 b.io/all/team/d:1");
+    CHECK(endpoints_text("x.a.io:5000/d:1", config) == "m.io/all/d:1 b.io/all/d:1");
+    CHECK(endpoints_text("x.a.io/secret/d:1", config).empty());
+    CHECK(endpoints_text("very-long-name.a.io/secret/d:1", config).empty());
+    CHECK(endpoints_text("x.a.io/secrets/d:1", config) == "m.io/all/secrets/d:1 b.io/all/secrets/d:1");
+    CHECK(endpoints_text("x.sub.a.io/d:1", config) == "x.sub.a.io/d:1!");
+    CHECK(endpoints_text("z.a.io/d:1", config) == "z.a.io/d:1");
+    CHECK(endpoints_text("very-long-name.a.io/d:1", config) == "very-long-name.a.io/d:1");
+}
+
+TEST_CASE("registries.conf: keys that mean nothing here are no faults") {
+    CHECK(mirror_faults("credential-helpers = ['containers-auth.json']\nadditional-layer-store-auth-helper = 'x'\n"
+                        "[[registry]]\nlocation = 'a.io'\n[aliases]\n'ubi' = 'registry.example.com/ubi'\n") == "none");
+}
+
 TEST_CASE("registries.conf: mirrors only for digests or only for tags") {
     const std::string config =
         "[[registry]]\nprefix = \"q.io\"\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = \"d.io\"\n"
@@ -115,11 +137,10 @@ TEST_CASE("faults of a mirror configuration are all named with their places") {
         "m.conf:1:1 missing-field m.conf:2:1 unknown-field m.conf:3:11 bad-value: registry: expected prefix or location"));
     CHECK(mirror_faults("[[registry]]\nprefix = \"a.io:tag\"\n").starts_with("m.conf:2:10 bad-value: prefix: expected HOST[:PORT]"));
     CHECK(mirror_faults("[[registry]]\nprefix = \"team/x\"\n").starts_with("m.conf:2:10 bad-value"));
-    CHECK(mirror_faults("[[registry]]\nprefix = \"*.a.io\"\nlocation = \"b.io\"\n").starts_with("m.conf:1:1 bad-value"));
     CHECK(mirror_faults("[[registry]]\nprefix = \"a.io\"\n[[registry.mirror]]\ninsecure = true\n").starts_with("m.conf:3:1 missing-field"));
     CHECK(mirror_faults("[[registry]]\nprefix = \"a.io\"\n[[registry.mirror]]\nlocation = \"b.io\"\npull-from-mirror = \"never\"\n")
               .starts_with("m.conf:5:20 bad-value: pull-from-mirror: expected one of all, digest-only, tag-only, found \"never\""));
-    CHECK(mirror_faults("[aliases]\nx = \"y\"\n").starts_with("m.conf:1:1 unknown-field"));
+    CHECK(mirror_faults("[alias]\nx = \"y\"\n").starts_with("m.conf:1:1 unknown-field"));
     CHECK(mirror_faults("registry = 1\n").starts_with("m.conf:1:12 bad-value"));
     CHECK(mirror_faults("kind: Pod\n").starts_with("m.conf:1:1 unknown-kind"));
     CHECK(mirror_faults("kind: ImageTagMirrorSet\n").starts_with("m.conf:1:1 missing-field"));
