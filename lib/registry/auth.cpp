@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "net/retry.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::registry {
@@ -341,10 +342,11 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
     if (judged_) {
         absent_.clear();
     }
-    if (response.status == 400 || response.status == 401 || response.status == 403 || response.status == 404) {
-        return std::nullopt;
+    if (response.status >= 400 && response.status < 500 && !net::is_retryable_status(response.status)) {
+        return std::nullopt;  // also 405: of those who know no refresh tokens
     }
     if (response.status != 200) {
+        retry_after_ = response.header("retry-after");
         Error error(Exit::unavailable, "token-server", fmt::format("{} answered {}", net::speaker(response, "the token server " + url.host),
                                                                    response.status));
         error.cause_http(response.status);

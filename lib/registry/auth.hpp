@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "image/reference.hpp"
@@ -60,6 +61,8 @@ public:
     /// Errors: no_permission "registry-auth" if no challenge can be answered or the token server misbehaves.
     [[nodiscard]] bool answer(const net::Response& unauthorized, const Boundary& boundary,
                               std::chrono::milliseconds remaining);
+    /// The Retry-After of the token server that had no token when answer() threw last; asking takes it away.
+    [[nodiscard]] std::optional<std::string> take_retry_after() { return std::exchange(retry_after_, std::nullopt); }
     /// Notes that the registry accepted authorization(): a later 401 means that the token ran out.
     void accepted() noexcept { served_ = true; }
     /// True if all that was asked for a token answered that there is nothing: no credential was judged.
@@ -83,6 +86,7 @@ private:
     bool judged_ = false;        ///< a token server has refused something, or given a token
     bool served_ = false;        ///< the current authorization was accepted at least once
     std::string authorization_;
+    std::optional<std::string> retry_after_;
 };
 
 }  // namespace kmm::registry

@@ -290,6 +290,12 @@ std::string Session::resolve_location(const std::string& location) const {
     return url->to_string();
 }
 
+void Session::note_retry_after(const std::optional<std::string>& header) {
+    if (header) {
+        retry_after_ = net::parse_retry_after(*header, clock_.now_unix());
+    }
+}
+
 net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& sink) {
     choose_scheme();
     net::Url url = origin_;
@@ -305,17 +311,20 @@ net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& s
         std::string elsewhere;
         net::Response response = follow(url, outgoing, sink, error_body, elsewhere);
         if (response.status == 401 && elsewhere.empty() && login < k_logins_max) {
-            if (authenticator_.answer(response, boundary_, remaining())) {
-                continue;
+            try {
+                if (authenticator_.answer(response, boundary_, remaining())) {
+                    continue;
+                }
+            } catch (const Error&) {
+                note_retry_after(authenticator_.take_retry_after());
+                throw;
             }
         }
         if ((response.status >= 200 && response.status < 300) || response.status == 416) {
             authenticator_.accepted();
             return response;
         }
-        if (const auto header = response.header("retry-after")) {
-            retry_after_ = net::parse_retry_after(*header, clock_.now_unix());
-        }
+        note_retry_after(response.header("retry-after"));
         throw answer_error(response, error_body, outgoing.target, elsewhere);
     }
 }

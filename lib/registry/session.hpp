@@ -63,6 +63,8 @@ public:
 private:
     [[nodiscard]] std::chrono::milliseconds remaining() const;
     void choose_scheme();
+    /// What the next wait_before_retry() waits at least, if the header is there and can be read.
+    void note_retry_after(const std::optional<std::string>& header);
     [[nodiscard]] net::Response converse(const Outgoing& outgoing, const net::BodySink& sink);
     [[nodiscard]] net::Response follow(const net::Url& start, const Outgoing& outgoing, const net::BodySink& sink,
                                        std::string& error_body, std::string& elsewhere);

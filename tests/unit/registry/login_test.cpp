@@ -21,6 +21,9 @@ Outcome with_token_answers(std::vector<int> answers) {
         if (request.target.starts_with("/token")) {
             reply.status = answers.at(std::min(asked++, answers.size() - 1));
             reply.body = R"({"token":"T1"})";
+            if (reply.status == 429) {
+                reply.headers.emplace_back("Retry-After", "7");
+            }
             return reply;
         }
         if (request.header("authorization") == "Bearer T1") {
@@ -55,6 +58,23 @@ TEST_CASE("a token server that is none has refused no credentials") {
         CHECK_MESSAGE(refused.message().find("2 credentials for") != std::string::npos, refused.message());
     }
     CHECK(with_token_answers({404, 200}).code() == "ok");
+}
+
+TEST_CASE("a token server that refuses the way of asking costs that credential, no more") {
+    for (const int refusal : {405, 415, 422}) {
+        const Outcome second = with_token_answers({refusal, 200});
+        CHECK_MESSAGE(second.code() == "ok", second.message());
+        CHECK(second.sleeps.empty());
+        const Outcome none = with_token_answers({refusal});
+        CHECK(none.code() == "registry-auth");
+        CHECK_MESSAGE(none.message().find("2 credentials for") != std::string::npos, none.message());
+    }
+}
+
+TEST_CASE("M60 the Retry-After of a token server is waited for") {
+    const Outcome waited = with_token_answers({429, 200});
+    CHECK_MESSAGE(waited.code() == "ok", waited.message());
+    CHECK(waited.sleeps == std::vector<std::chrono::milliseconds>{std::chrono::seconds(7)});
 }
 
 TEST_CASE("--insecure: a server that speaks TLS is not asked in plain HTTP, however old it is") {
