@@ -174,6 +174,11 @@ Index decode_index(const Node& root) {
     return result;
 }
 
+std::string artifact_type(const Node& root) {
+    const std::string type = root.get_string({"config", "mediaType"});
+    return type == k_oci_config || type == k_docker_config ? std::string() : type;
+}
+
 Manifest decode_manifest(const Node& root) {
     Manifest result;
     result.media_type = optional_string(root, "mediaType", "manifest");

@@ -33,6 +33,9 @@ public:
         if (!found) {
             found = search(top, 1, Pass::unnamed);
         }
+        if (!found && offered_.empty() && unreadable_.empty()) {
+            unreadable_ = artifact_;
+        }
         if (!found && !unreadable_.empty()) {
             throw Error(Exit::data, "unsupported-image",
                         fmt::format("expected an image manifest for {} in the index, found media type \"{}\"", platform_.to_string(), base::escape(unreadable_)))
@@ -76,7 +79,12 @@ private:
             } else if (!image && named && unreadable_.empty()) {
                 unreadable_ = entry.media_type;
             } else if (image && named == (pass == Pass::named)) {
-                ResolvedImage candidate = complete(fetch_child(entry));
+                const FetchedManifest child = fetch_child(entry);
+                if (const std::string artifact = image::artifact_type(child.root); !named && !artifact.empty()) {
+                    artifact_ = artifact_.empty() ? artifact : artifact_;  // a signature or a bill of materials beside the images
+                    continue;
+                }
+                ResolvedImage candidate = complete(child);
                 offered_.insert(candidate.config.platform.to_string());
                 if (image::matches(candidate.config.platform, platform_)) {
                     return candidate;
@@ -129,6 +137,7 @@ private:
     image::Platform platform_;
     std::set<std::string> offered_;
     std::string unreadable_;  ///< media type of an entry for our platform that is no image
+    std::string artifact_;    ///< media type of the configuration of an entry that is no image, and says no platform
     std::uint64_t entries_ = 0;
 };
 

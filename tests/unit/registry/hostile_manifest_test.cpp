@@ -241,6 +241,27 @@ TEST_CASE("M19 an index entry without a platform") {
     CHECK(pull_from(registry, [](auto& request) { request.architecture = "arm64"; }).code() == "no-platform");
 }
 
+TEST_CASE("M19 artifacts without a platform stand beside the image") {
+    FakeRegistry registry;
+    const std::string image = registry.image_manifest({sound_layer()});
+    registry.add_manifest("x", k_manifest_type, image);
+    const std::string empty_config = descriptor("application/vnd.oci.empty.v1+json", "{}");
+    const std::string artifact = R"({"schemaVersion":2,"mediaType":")" + std::string(k_manifest_type) + R"(","artifactType":"application/spdx+json","config":)" +
+                                 empty_config + R"(,"layers":[)" + empty_config + "]}";
+    registry.add_manifest("y", k_manifest_type, artifact);
+    const std::string beside = descriptor(k_manifest_type, artifact);
+    for (const std::string& entry : {descriptor(k_manifest_type, image), descriptor(k_manifest_type, image, platform("amd64"))}) {
+        registry.add_manifest("v1", k_index_type, index_of(beside + "," + entry));
+        const Outcome outcome = pull_from(registry);
+        CHECK_MESSAGE(outcome.code() == "ok", outcome.message());
+        CHECK(pull_from(registry, [](auto& request) { request.architecture = "arm64"; }).code() == "no-platform");
+    }
+    registry.add_manifest("v1", k_index_type, index_of(beside));
+    const Outcome alone = pull_from(registry);
+    CHECK(alone.code() == "unsupported-image");
+    CHECK_MESSAGE(alone.message().find("application/vnd.oci.empty.v1+json") != std::string::npos, alone.message());
+}
+
 TEST_CASE("M20 a configuration for another platform") {
     FakeRegistry registry;
     registry.add_image("v1", {sound_layer()}, "arm64");
