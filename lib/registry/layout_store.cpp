@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "image/reference.hpp"
 #include "registry/hash.hpp"
 #include "registry/local.hpp"
 #include "registry/source.hpp"
@@ -164,6 +165,15 @@ private:
     std::vector<image::Descriptor> several_;  ///< images of several platforms under one name
 };
 
+/// True if both are the name of one image: podman writes "docker.io/library/driver:v1" for what docker calls "driver:v1".
+bool is_same_name(const std::string& name, const std::string& wanted) {
+    try {
+        return image::parse_reference(name).to_string() == image::parse_reference(wanted).to_string();
+    } catch (const Error&) {
+        return false;
+    }
+}
+
 /// One image of manifest.json.
 struct SavedImage {
     std::string config;
@@ -195,7 +205,9 @@ SavedImage saved_image(FileSet& files, const LocalReference& reference, const Li
     for (const value::Node& item : root.items()) {
         SavedImage image{item.get_string({"Config"}), strings_of(item, "RepoTags"), strings_of(item, "Layers")};
         known.insert(known.end(), image.names.begin(), image.names.end());
-        const bool named = std::any_of(image.names.begin(), image.names.end(), [&](const std::string& name) { return is_tag(name, reference.tag); });
+        const bool named = std::any_of(image.names.begin(), image.names.end(), [&](const std::string& name) {
+            return is_tag(name, reference.tag) || is_same_name(name, reference.tag);
+        });
         if (reference.tag.empty() || named) {
             matches.push_back(std::move(image));
         }

@@ -254,6 +254,13 @@ TEST_CASE("what docker save writes, old and new") {
         CHECK(pull_local("docker-archive:" + file + "@" + outcome.result.digest).code() == "ok");
         CHECK(pull_local("docker-archive:" + file + "@" + sha256("other")).code() == "digest-mismatch");
         CHECK(pull_local("oci-archive:" + file).code() == "bad-layout");
+        put_file(file, docker_archive({lower}, "docker.io/library/driver:v1", old_names));  // as podman writes it
+        CHECK(pull_local("docker-archive:" + file + ":driver:v1").code() == "ok");
+        CHECK(pull_local("docker-archive:" + file + ":driver:v2").code() == "image-not-found");
+        put_file(file, docker_archive({lower}, "team/driver:v1", old_names));
+        CHECK(pull_local("docker-archive:" + file + ":docker.io/team/driver:v1").code() == "ok");
+        CHECK(pull_local("docker-archive:" + file + ":quay.io/team/driver:v1").code() == "image-not-found");
+
         put_file(file, docker_archive({{lower.bytes, sha256("other"), {}}}, "a:1", old_names));
         CHECK(pull_local("docker-archive:" + file).code() == "digest-mismatch");
     }
