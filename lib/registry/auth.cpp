@@ -196,7 +196,7 @@ net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary) {
 Authenticator::Authenticator(net::HttpClient& http, const image::Reference& reference, const PullRequest& request,
                              std::vector<std::string> scopes)
     : http_(http), reference_(reference), scopes_(std::move(scopes)), tls_(request.tls),
-      candidates_(matching_credentials(request.credentials, reference)) {
+      candidates_(matching_credentials(request.credentials, reference)), skipped_(base::join(request.skipped_secrets, "; ")) {
     const auto first = std::find_if(candidates_.begin(), candidates_.end(), [](const Credential& one) { return !one.helper.empty(); });
     if (first != candidates_.end()) {
         helper_ = first->helper;

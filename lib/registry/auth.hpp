@@ -69,6 +69,8 @@ public:
     [[nodiscard]] bool found_no_token_server() const noexcept { return !absent_.empty(); }
     /// What the token server answered if it is none, "no credentials for HOST" or "N credentials for HOST were refused", and which program might know one: none is ever run.
     [[nodiscard]] std::string tried() const;
+    /// What of the credentials could not be read, "" if all could.
+    [[nodiscard]] const std::string& skipped() const noexcept { return skipped_; }
 
 private:
     [[nodiscard]] std::string refused() const;
@@ -80,6 +82,7 @@ private:
     std::vector<std::string> scopes_;
     net::TlsSettings tls_;
     std::vector<Credential> candidates_;
+    std::string skipped_;        ///< of the request
     std::string helper_;         ///< of the most specific key that has one
     std::size_t next_ = 0;       ///< the next candidate; candidates_.size() is "nobody"
     std::string absent_;         ///< what a token server answered that is none

@@ -56,47 +56,59 @@ std::string shown_key(std::string_view key) {
     return base::escape(key.substr(0, longest)) + (whole ? "" : "...");
 }
 
-void add_entries(const value::Node& auths, const std::string& file, std::vector<Credential>& result) {
+void add_entry(const value::Member& member, const std::string& file, std::vector<Credential>& result) {
+    if (!member.value.is_mapping()) {
+        throw bad_file(file, "expected a mapping for every registry, found a " +
+                                 std::string(value::kind_name(member.value.kind())));
+    }
+    for (const std::string_view key : {"username", "password", "identitytoken", "registrytoken", "auth"}) {
+        const value::Node* value = member.value.find(key);
+        if (value != nullptr && !value->is_string() && !value->is_null()) {
+            throw bad_file(file, fmt::format("{}: expected a text, found a {}", key, value::kind_name(value->kind())));
+        }
+    }
+    Credential credential;
+    credential.key = normalise_key(member.key);
+    credential.user = member.value.get_string({"username"});
+    credential.password = member.value.get_string({"password"});
+    credential.identity_token = member.value.get_string({"identitytoken"});
+    if (const std::string coded = member.value.get_string({"auth"}); !coded.empty()) {
+        const auto plain = base::from_base64(coded);
+        const std::size_t colon = plain ? plain->find(':') : std::string::npos;
+        if (!plain || colon == std::string::npos) {
+            throw bad_file(file, fmt::format("the auth of registry {} is not base64 of user:password",
+                                             shown_key(credential.key)));
+        }
+        credential.user = plain->substr(0, colon);
+        credential.password = plain->substr(colon + 1);
+        while (!credential.password.empty() && credential.password.back() == '\0') {
+            credential.password.pop_back();
+        }
+    }
+    if (credential.user == "<token>" && credential.identity_token.empty()) {
+        credential.identity_token = credential.password;
+    }
+    if (const std::string token = member.value.get_string({"registrytoken"}); !token.empty()) {
+        Credential own;
+        own.key = credential.key;
+        own.registry_token = token;
+        result.push_back(std::move(own));
+    }
+    if (!credential.user.empty() || !credential.identity_token.empty()) {
+        result.push_back(std::move(credential));
+    }
+}
+
+/// An entry that cannot be understood is named in `skipped` and passed over, or the error if there is no `skipped`.
+void add_entries(const value::Node& auths, const std::string& file, std::vector<Credential>& result, std::vector<std::string>* skipped) {
     for (const value::Member& member : auths.members()) {
-        if (!member.value.is_mapping()) {
-            throw bad_file(file, "expected a mapping for every registry, found a " +
-                                     std::string(value::kind_name(member.value.kind())));
-        }
-        for (const std::string_view key : {"username", "password", "identitytoken", "registrytoken", "auth"}) {
-            const value::Node* value = member.value.find(key);
-            if (value != nullptr && !value->is_string() && !value->is_null()) {
-                throw bad_file(file, fmt::format("{}: expected a text, found a {}", key, value::kind_name(value->kind())));
+        try {
+            add_entry(member, file, result);
+        } catch (const Error& error) {
+            if (skipped == nullptr) {
+                throw;
             }
-        }
-        Credential credential;
-        credential.key = normalise_key(member.key);
-        credential.user = member.value.get_string({"username"});
-        credential.password = member.value.get_string({"password"});
-        credential.identity_token = member.value.get_string({"identitytoken"});
-        if (const std::string coded = member.value.get_string({"auth"}); !coded.empty()) {
-            const auto plain = base::from_base64(coded);
-            const std::size_t colon = plain ? plain->find(':') : std::string::npos;
-            if (!plain || colon == std::string::npos) {
-                throw bad_file(file, fmt::format("the auth of registry {} is not base64 of user:password",
-                                                 shown_key(credential.key)));
-            }
-            credential.user = plain->substr(0, colon);
-            credential.password = plain->substr(colon + 1);
-            while (!credential.password.empty() && credential.password.back() == '\0') {
-                credential.password.pop_back();
-            }
-        }
-        if (credential.user == "<token>" && credential.identity_token.empty()) {
-            credential.identity_token = credential.password;
-        }
-        if (const std::string token = member.value.get_string({"registrytoken"}); !token.empty()) {
-            Credential own;
-            own.key = credential.key;
-            own.registry_token = token;
-            result.push_back(std::move(own));
-        }
-        if (!credential.user.empty() || !credential.identity_token.empty()) {
-            result.push_back(std::move(credential));
+            skipped->push_back("pull-secret-skipped: " + base::escape(file) + ": " + error.message());
         }
     }
 }
@@ -138,24 +150,24 @@ value::Node read_config(const std::string& text, const std::string& file) {
     return std::move(documents.front().root);
 }
 
-std::vector<Credential> credentials_in(const value::Node& root, const std::string& file) {
+std::vector<Credential> credentials_in(const value::Node& root, const std::string& file, std::vector<std::string>* skipped) {
     std::vector<Credential> result;
     if (const value::Node* auths = root.find("auths"); auths != nullptr) {
         if (!auths->is_mapping() && !auths->is_null()) {
             throw bad_file(file, "auths: expected a mapping, found a " + std::string(value::kind_name(auths->kind())));
         }
-        add_entries(*auths, file, result);
+        add_entries(*auths, file, result, skipped);
     } else if (root.find("credHelpers") == nullptr && root.find("credsStore") == nullptr &&
                root.find("HttpHeaders") == nullptr) {
-        add_entries(root, file, result);  // the legacy .dockercfg
+        add_entries(root, file, result, skipped);  // the legacy .dockercfg
     }
     add_helpers(root, result);
     return result;
 }
 
-void add_file(const std::string& file, std::vector<Credential>& result, std::vector<std::string>& warnings) {
+void add_file(const std::string& file, std::vector<Credential>& result, std::vector<std::string>& warnings, std::vector<std::string>* skipped = nullptr) {
     const value::Node root = read_config(sys::read_file(file, k_file_max), file);
-    for (Credential& credential : credentials_in(root, file)) {
+    for (Credential& credential : credentials_in(root, file, skipped)) {
         result.push_back(std::move(credential));
     }
     const value::Node* helpers = root.find("credHelpers");
@@ -171,7 +183,7 @@ void add_mounted(const std::string& directory, int depth, std::vector<Credential
             add_mounted(path, depth + 1, result, warnings);
         } else if (entry.type != sys::EntryType::directory && (entry.name == ".dockerconfigjson" || entry.name == ".dockercfg")) {
             try {
-                add_file(path, result, warnings);  // the kubelet makes these names links into the directory ..data
+                add_file(path, result, warnings, &warnings);  // the kubelet makes these names links into the directory ..data
             } catch (const Error& error) {
                 warnings.push_back("pull-secret-skipped: " + base::escape(path) + ": " + error.message());
             }
@@ -182,7 +194,7 @@ void add_mounted(const std::string& directory, int depth, std::vector<Credential
 }  // namespace
 
 std::vector<Credential> parse_credentials(const std::string& text, const std::string& file) {
-    return credentials_in(read_config(text, file), file);
+    return credentials_in(read_config(text, file), file, nullptr);
 }
 
 std::vector<Credential> secret_credentials(const std::map<std::string, std::string>& data, const std::string& shown) {

@@ -61,6 +61,7 @@ struct PullRequest {
     std::string firmware_path;             ///< directory inside the image, "" for none
     std::string architecture = "amd64", os = "linux", variant;
     OtherPlatform other_platform = OtherPlatform::refuse;
+    std::vector<std::string> skipped_secrets;  ///< what of credentials could not be read, for people: said beside a refused login
     std::vector<Credential> credentials;
     net::TlsSettings tls;                  ///< of the registry itself; a mirror has its own
     std::vector<image::MirrorRule> mirrors;
@@ -140,7 +141,7 @@ pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& ht
 /// names files that rely on credential helpers: those are programs, and none is run. Errors: as parse_credentials; io.
 [[nodiscard]] std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings);
 /// Credentials of every .dockerconfigjson and .dockercfg below `directory`, as the kubelet mounts Secrets and as KMM's worker read
-/// them; other names are passed over. A file that cannot be read or understood is named in `warnings` and passed over.
+/// them; other names are passed over. A file that cannot be read or understood, and an entry that cannot, is named in `warnings` and passed over.
 /// Errors: from_errno if there is no such directory.
 [[nodiscard]] std::vector<Credential> mounted_credentials(const std::string& directory, std::vector<std::string>& warnings);
 

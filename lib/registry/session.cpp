@@ -266,6 +266,9 @@ Error Session::answer_error(net::Response response, const std::string& body, con
     }();
     error.cause_http(status);
     error.detail("image", reference_.to_string());
+    if (error.code() == "registry-auth" && !authenticator_.skipped().empty()) {
+        error.detail("skipped", authenticator_.skipped());
+    }
     if (!words.empty()) {
         error.detail("registry", words);
     }

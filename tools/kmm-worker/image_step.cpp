@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <iterator>
+#include <string_view>
 #include <utility>
 #include <filesystem>
 
@@ -62,6 +63,10 @@ registry::PullRequest prepare_request(const cli::Args& args, const std::string& 
                                       const std::vector<registry::Credential>& input, std::vector<std::string>& warnings) {
     registry::PullRequest request = pull_request(args, reference, deadline);
     add_credentials(args, input, request.credentials, warnings);
+    static constexpr std::string_view k_skipped = "pull-secret-skipped: ";
+    for (const auto& warning : warnings) {
+        if (warning.starts_with(k_skipped)) request.skipped_secrets.push_back(warning.substr(k_skipped.size()));
+    }
     request.mirrors = registry::read_mirror_files(args.all("mirror-config"));
     request.cache_bytes = cache_size(args);
     const std::string place = cache_place(args);

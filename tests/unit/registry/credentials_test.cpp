@@ -2,6 +2,8 @@
 // What Docker's files hold besides users and passwords: tokens for the registry itself, and names of programs.
 #include <doctest/doctest.h>
 
+#include <fstream>
+
 #include "registry/puller.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
@@ -52,4 +54,18 @@ TEST_CASE("a refusal names the program that was not asked") {
     CHECK(message(R"({"credsStore":"ecr-login","auths":{")" + host + R"(":{}}})").find(said) != std::string::npos);
     CHECK(message(R"({"credHelpers":{"other.example.com":"gcr"}})").find("helper") == std::string::npos);
     CHECK(message(R"({"credHelpers":{")" + host + R"(":"ecr-login"},"auths":{")" + host + R"(":{"auth":"dTpzZWNyZXQ="}}})").find("were refused; the helper ecr-login") != std::string::npos);
+}
+
+TEST_CASE("M63 one entry of a mounted pull secret that cannot be understood costs that entry alone") {
+    const sys::TempDir top("kmm-test-");
+    std::ofstream(top.path() + "/.dockerconfigjson")
+        << R"({"auths":{"a.io":{"auth":"canary!!"},"b.io":{"auth":"dTpw"},"c.io":5,"d.io":{"username":7},"e.io":{"username":"v","password":"q"}}})";
+    std::vector<std::string> warnings;
+    const auto found = registry::mounted_credentials(top.path(), warnings);
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].key == "b.io");
+    CHECK(found[1].key == "e.io");
+    REQUIRE(warnings.size() == 3);
+    CHECK(warnings[0] == "pull-secret-skipped: " + top.path() + "/.dockerconfigjson: the auth of registry a.io is not base64 of user:password");
+    CHECK_THROWS_AS(static_cast<void>(registry::default_credentials(top.path() + "/.dockerconfigjson", warnings)), Error);
 }

@@ -71,6 +71,21 @@ TEST_CASE("a token server that refuses the way of asking costs that credential, 
     }
 }
 
+TEST_CASE("a refused login says which pull secrets could not be read") {
+    FakeRegistry registry;
+    registry.add_image("v1", {any_layer()});
+    registry.intercept = [&](const FakeRequest&) -> std::optional<FakeReply> {
+        FakeReply reply;
+        reply.status = 401;
+        reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"r\"");
+        return reply;
+    };
+    const Outcome outcome = pull_from(registry, [](auto& request) { request.skipped_secrets = {"/s/a: bad", "/s/b: worse"}; });
+    REQUIRE(outcome.code() == "registry-auth");
+    const auto& details = outcome.error->details();
+    CHECK(std::any_of(details.begin(), details.end(), [](const auto& one) { return one == std::pair<std::string, std::string>("skipped", "/s/a: bad; /s/b: worse"); }));
+}
+
 TEST_CASE("M60 the Retry-After of a token server is waited for") {
     const Outcome waited = with_token_answers({429, 200});
     CHECK_MESSAGE(waited.code() == "ok", waited.message());
