@@ -52,6 +52,10 @@ std::string Run::to_text() const {
     return to_version.empty() ? "unversioned" : to_version;
 }
 
+bool Run::is_partial() const {
+    return partial_before || std::any_of(nodes.begin(), nodes.end(), [](const NodeRecord& node) { return node.state == "skipped"; });
+}
+
 bool Run::is_to_be_followed() const { return state == "upgrade-complete" && !rest.modules.empty(); }
 
 std::string target_text(const Run& run, const NodeRecord& node) {

@@ -134,6 +134,7 @@ struct Run {
     std::string from_version;        ///< "" when no node had one; "v1,v2" when nodes differ
     std::string to_version;          ///< "" only with the procedure "apply": of a Module without versions, or one that goes
     Rest rest;
+    bool partial_before = false;     ///< of an apply: nodes were left without what they should get before this run began
     Options options;
 
     std::string state;
@@ -161,6 +162,8 @@ struct Run {
     [[nodiscard]] std::string to_text() const;
     /// True if this run has ended well and more Modules are to follow: resume goes on with them.
     [[nodiscard]] bool is_to_be_followed() const;
+    /// True if nodes were left out, by this run or by what the same apply did before it.
+    [[nodiscard]] bool is_partial() const;
 };
 
 /// For people: what `node` runs in the end; "unversioned" for a version without a name, "-" for nothing.

@@ -199,6 +199,7 @@ void visit_run(const Visitor& visit, Record& it) {
     visit.text("restNodes", it.rest.nodes);
     visit.text("restSelector", it.rest.selector);
     visit.text("restShare", it.rest.share);
+    visit.flag("partialBefore", it.partial_before, false);
     visit.text("state", it.state);
     visit.text("since", it.since);
     visit.flag("paused", it.paused, false);

@@ -169,6 +169,7 @@ Apply::Apply(Session& session, const upgrade::Run& run) : session_(session), con
     session_.choose_runner(request_.options, place_, Session::Age::recorded);
     if (!run.options.time_zone.empty()) sys::use_time_zone(run.options.time_zone);
     before_ = run;
+    is_blocked_ = run.is_partial();
 }
 
 void Apply::open() {
@@ -369,6 +370,7 @@ std::optional<Exit> Apply::walk(std::size_t index) {
         return Exit::checks_failed;
     }
     run.rest = rest_after(index);
+    run.partial_before = is_blocked_;
     run.created_definitions = std::exchange(definitions_, "");
     const auto launched = launch(session_, std::move(run), *store_, *workloads_, *runner_);
     const bool is_last = index + 1 == todo_.size();

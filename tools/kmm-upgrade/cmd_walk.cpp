@@ -41,7 +41,7 @@ void require_running(Session& session, const std::string& verb) {
 Exit run_resume(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
     auto run = session.must_load();
-    auto exit_before = upgrade::count(run).skipped > 0 ? Exit::partial : Exit::ok;  // of a run that is only to be followed
+    auto exit_before = run.is_partial() ? Exit::partial : Exit::ok;  // of a run that is only to be followed
     if (!run.is_to_be_followed()) {
         if (const auto exit = already_ended(session)) return *exit;
         Walk walk(session, "resume");

@@ -324,7 +324,7 @@ Exit Session::finish_one(drive::Ended ended, const upgrade::Run& run) {
 
 Exit Session::exit_of(drive::Ended ended, const upgrade::Run& run) const {
     switch (ended) {
-        case drive::Ended::complete: return upgrade::count(run).skipped > 0 ? Exit::partial : Exit::ok;
+        case drive::Ended::complete: return run.is_partial() ? Exit::partial : Exit::ok;
         case drive::Ended::aborted: return Exit::ok;
         case drive::Ended::paused: return upgrade::is_through(run) ? Exit::partial : Exit::paused;
         case drive::Ended::interrupted: break;
