@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/why.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "api/labels.hpp"
@@ -226,7 +228,59 @@ private:
 
     void change(std::string text) { why_.changes.push_back(std::move(text)); }
 
+    void selector_changes(const std::string& also) {
+        for (const auto& [key, wanted] : module_.selector) {
+            const auto found = node_.meta.labels.find(key);
+            if (found == node_.meta.labels.end() || found->second != wanted) {
+                change(fmt::format("{}label node {} with {}={}", also, node_.meta.name, key, wanted));
+            }
+        }
+    }
+
+    void taint_changes(const api::Taint& taint, const std::string& also) {
+        change(fmt::format("{}remove taint {}:{} from node {}{}", also, taint.key, taint.effect, node_.meta.name,
+                           taint.key == api::k_taint_unschedulable ? " (kubectl uncordon)" : ""));
+        change(fmt::format("or add a toleration for {} to spec.tolerations of the Module", taint.key));
+    }
+
+    void mapping_change(const std::string& also) {
+        change(fmt::format("{}add a kernel mapping that matches {} to the Module", also, api::trim_kernel(node_.kernel_version)));
+    }
+
+    void version_change(const std::string& also) {
+        change(fmt::format("{}label node {} with {}={}", also, node_.meta.name,
+                           api::label_version_module(module_.meta.namespace_, module_.meta.name), module_version()));
+    }
+
+    /// What stands in the way besides `code`, which is only the first that the decision met.
+    void other_obstacles(const std::string& code) {
+        const bool is_version = code == "version-held" || code == "version-label-differs" || code == "version-label-missing" || code == "version-labels-stuck";
+        if (code != "selector-mismatch" && code != "taint-not-tolerated" && code != "no-kernel-mapping" && !is_version) { return; }
+        const std::string also = "also: ";
+        if (code != "selector-mismatch") { selector_changes(also); }
+        const auto tolerations = loader_tolerations(module_);
+        for (const auto& taint : node_.taints) {
+            const bool is_told = code == "taint-not-tolerated" && taint == settled_.blocking;
+            if ((taint.effect == "NoSchedule" || taint.effect == "NoExecute") && !is_told && !tolerates(tolerations, {taint})) {
+                taint_changes(taint, also);
+            }
+        }
+        if (!module_.module_loader) { return; }
+        if (code != "no-kernel-mapping" && is_kernel_name(node_.kernel_version)) {
+            const auto attempts = resolver_.attempts(node_.kernel_version);
+            if (std::none_of(attempts.begin(), attempts.end(), [](const auto& attempt) { return attempt.matched || !attempt.fault.empty(); })) {
+                mapping_change(also);
+            }
+        }
+        if (!is_version && !module_version().empty() && settled_.labels_before.module != module_version()) { version_change(also); }
+    }
+
     void changes() {
+        first_changes();
+        other_obstacles(verdict().entry.reason);
+    }
+
+    void first_changes() {
         const Entry& entry = verdict().entry;
         const std::string& code = entry.reason;
         const std::string& name = node_.meta.name;
@@ -236,28 +290,18 @@ private:
                                                            module_.meta.name)));
         }
         if (code == "selector-mismatch") {
-            for (const auto& [key, wanted] : module_.selector) {
-                const auto found = node_.meta.labels.find(key);
-                if (found == node_.meta.labels.end() || found->second != wanted) {
-                    change(fmt::format("label node {} with {}={}", name, key, wanted));
-                }
-            }
+            selector_changes("");
         } else if (code == "taint-not-tolerated") {
-            const api::Taint& taint = settled_.blocking;
-            change(fmt::format("remove taint {}:{} from node {}{}", taint.key, taint.effect, name,
-                               taint.key == api::k_taint_unschedulable ? " (kubectl uncordon)" : ""));
-            change(fmt::format("or add a toleration for {} to spec.tolerations of the Module", taint.key));
+            taint_changes(settled_.blocking, "");
         } else if (code == "no-kernel-mapping") {
-            change(fmt::format("add a kernel mapping that matches {} to the Module", api::trim_kernel(node_.kernel_version)));
+            mapping_change("");
         } else if (code == "version-labels-stuck") {
             return;  // said already
         } else if (why_.about_next && code.starts_with("version-") && settled_.labels_before.module == module_version() &&
                    settled_.labels_after.labels.module == settled_.labels_after.labels.worker) {
             change("wait: KMM's label controller moves the node's labels step by step");
         } else if (code == "version-held" || code == "version-label-differs" || code == "version-label-missing") {
-            change(fmt::format("label node {} with {}={}", name,
-                               api::label_version_module(module_.meta.namespace_, module_.meta.name),
-                               module_.module_loader->container.version));
+            version_change("");
         } else if (entry.action == Action::keep && reason(code).remedy.empty()) {
             change("another image or other modprobe settings in the Module reload it");
             change("a reboot, another kernel or a taint on the node load or unload it");

@@ -43,7 +43,25 @@ TEST_SUITE("plan::unit") {
         CHECK(has(why, "label", Mark::fact, "KMM will add version-worker-pod"));
         CHECK(has(why, "label", Mark::failed, "settled version-worker-pod is v1, wanted v2"));
         CHECK(why.settled.reason == "selector-mismatch");
-        CHECK(why.changes == std::vector<std::string>{"label node node-a with rack=1", "label node node-a with zone=b"});
+        CHECK(why.changes == std::vector<std::string>{
+                                 "label node node-a with rack=1", "label node node-a with zone=b", "also: remove taint gpu:NoSchedule from node node-a",
+                                 "or add a toleration for gpu to spec.tolerations of the Module",
+                                 "also: label node node-a with kmm.node.kubernetes.io/version-module.drivers.kmm-hello=v2"});
+    }
+
+    TEST_CASE("all that stands in the way is told, not only what was met first") {
+        api::Node node = build::node();
+        node.taints = {{"gpu", "", "NoSchedule"}, {"node.kubernetes.io/unschedulable", "", "NoSchedule"}, {"soft", "", "PreferNoSchedule"}};
+        api::Module module = build::module("");
+        module.module_loader->container.kernel_mappings = {build::literal("5.10.0-1")};
+        const auto changes = [&] { return plan::explain(plan::NodeView{&node, nullptr}, module, {}).changes; };
+        CHECK(changes() == std::vector<std::string>{
+                               "remove taint gpu:NoSchedule from node node-a", "or add a toleration for gpu to spec.tolerations of the Module",
+                               "also: remove taint node.kubernetes.io/unschedulable:NoSchedule from node node-a (kubectl uncordon)",
+                               "or add a toleration for node.kubernetes.io/unschedulable to spec.tolerations of the Module",
+                               "also: add a kernel mapping that matches 6.1.0-56-amd64 to the Module"});
+        node.taints.clear();
+        CHECK(changes() == std::vector<std::string>{"add a kernel mapping that matches 6.1.0-56-amd64 to the Module"});
     }
 
     TEST_CASE("every answer says what would change it") {
