@@ -58,5 +58,7 @@ void check_pull_policy(Findings& findings, const std::string& path, const std::s
 /// The parts of validate_module.
 void validate_pod_fields(Findings& findings, const ValidateOptions& options);  ///< names, tolerations, device plugin, DRA
 void validate_loader(Findings& findings);      ///< spec.moduleLoader, which must be present
+/// What no API server takes of the DaemonSet that is made of `plugin`, which is spec.devicePlugin or spec.dra as `key` says.
+void validate_plugin(Findings& findings, const value::Node& plugin, std::string_view key);
 
 }  // namespace kmm::plan

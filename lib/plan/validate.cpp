@@ -277,10 +277,12 @@ void validate_pod_fields(Findings& findings, const ValidateOptions& options) {
         check_dra(findings, *module.dra);
         check_volumes(findings, *module.dra);
         check_plugin_policies(findings, *module.dra, "spec.dra");
+        validate_plugin(findings, *module.dra, "dra");
     }
     if (module.device_plugin) {
         check_volumes(findings, *module.device_plugin);
         check_plugin_policies(findings, *module.device_plugin, "spec.devicePlugin");
+        validate_plugin(findings, *module.device_plugin, "devicePlugin");
     }
 }
 

@@ -113,6 +113,39 @@ TEST_SUITE("plan::unit") {
         CHECK(findings(with_spec("  devicePlugin:\n" + volume + "/dev}\n")).empty());
     }
 
+    TEST_CASE("what no API server takes of a plugin's DaemonSet, each with its place") {
+        const auto container = [](const std::string& more) { return with_spec("  devicePlugin:\n    container:\n      image: i:t\n" + more); };
+        const auto volumes = [](const std::string& more) { return with_spec("  devicePlugin:\n    container: {image: 'i:t'}\n    volumes:\n" + more); };
+        const std::string mounts = "      volumeMounts:\n", limits = "      resources:\n        limits: {cpu: 100m}\n";
+        const auto refused = [](const std::string& text, std::size_t line, std::size_t column) { return Row{0, "plugin-refused", text, line, column}; };
+        for (const Row& row : {
+                 refused(volumes("    - {name: v, emptyDir: {}}\n    - {name: v, emptyDir: {}}\n"), 10, 14),
+                 refused(volumes("    - {name: kubelet-device-plugins, emptyDir: {}}\n"), 9, 14),
+                 refused(volumes("    - {name: V_1, emptyDir: {}}\n"), 9, 14),
+                 refused(volumes("    - {name: v}\n"), 9, 7),
+                 refused(volumes("    - {name: v, emptyDir: {}, hostPath: {path: /dev}}\n"), 9, 7),
+                 refused(volumes("    - {name: v, hostPath: {path: /dev, type: directory}}\n"), 9, 46),
+                 refused(container(mounts + "      - {name: v, mountPath: /a}\n"), 10, 16),
+                 refused(container(mounts + "      - {name: kubelet-device-plugins, mountPath: /var/lib/kubelet/device-plugins}\n"), 10, 51),
+                 refused(container(mounts + "      - {name: kubelet-device-plugins, mountPath: ''}\n"), 10, 51),
+                 refused(container(mounts + "      - {name: kubelet-device-plugins, mountPath: /a, subPath: ../x}\n"), 10, 64),
+                 refused(container("      env:\n      - {name: 'A=B', value: x}\n"), 10, 16),
+                 refused(container("      env:\n      - {name: '', value: x}\n"), 10, 16),
+                 refused(container("      env:\n      - {name: A, value: x, valueFrom: {fieldRef: {fieldPath: a}}}\n"), 10, 40),
+                 refused(container("      env:\n      - {name: A, valueFrom: {}}\n"), 10, 30),
+                 refused(container(limits + "        requests: {cpu: 1}\n"), 11, 25),
+                 refused(container(limits + "        requests: {memry: 1Gi}\n"), 11, 27),
+                 refused(container("      resources: {limits: {memory: -1}}\n"), 9, 36),
+                 refused(container("    serviceAccountName: a_b\n"), 9, 25),
+                 Row{0, "bad-reference", with_spec("  devicePlugin:\n    container: {image: 'I/a:t'}\n"), 7, 24, Severity::warning},
+             }) {
+            check(row);
+        }
+        CHECK(findings(container(mounts + "      - {name: kubelet-device-plugins, mountPath: /a}\n      env:\n      - {name: a.b-c, value: ''}\n" + limits +
+                                 "        requests: {cpu: 0.1, memory: 1Gi, hugepages-2Mi: 4Mi, vendor.example/gpu: 1}\n"))
+                  .empty());
+    }
+
     TEST_CASE("rules about the loader, each with its place") {
         const std::string sign = "certSecret: {name: c}, keySecret: {name: k}";
         for (const Row& row : {
