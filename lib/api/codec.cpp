@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -82,6 +84,35 @@ std::string_view group_of(std::string_view api_version) {
     return slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
 }
 
+constexpr const char* k_kustomize_hint = "this is for kustomize: kubectl kustomize DIR | kmm-plan validate -f -";
+
+/// What a document without kind is, if it is a file that people have beside their manifests; else "".
+std::string hint_of_no_object(std::string_view file, const value::Node& root) {
+    const std::string_view name = file.substr(file.find_last_of('/') + 1);
+    if (name == "kustomization.yaml" || name == "kustomization.yml" || name == "Kustomization") { return k_kustomize_hint; }
+    const bool is_chart = name == "Chart.yaml" && root.find("name") != nullptr;
+    const bool is_values = name.starts_with("values") && (name.ends_with(".yaml") || name.ends_with(".yml"));
+    if (!is_chart && !is_values) { return ""; }
+    return fmt::format("this {} of a Helm chart: helm template DIR | kmm-plan validate -f -", is_chart ? "is the description" : "looks like a file of values");
+}
+
+/// Of many warnings of one kind that is not read the first stays, with their number.
+void fold_unknown_kinds(Diagnostics& diagnostics) {
+    const auto is_warning = [](const Diagnostic& one) { return one.code == "unknown-kind" && one.severity == Severity::warning; };
+    const auto key_of = [](const Diagnostic& one) { return std::pair(one.position ? one.position->file : std::string(), one.message); };
+    std::map<std::pair<std::string, std::string>, std::size_t> counts;
+    for (const auto& one : diagnostics) {
+        if (is_warning(one)) { ++counts[key_of(one)]; }
+    }
+    std::set<std::pair<std::string, std::string>> told;
+    std::erase_if(diagnostics, [&](const Diagnostic& one) { return is_warning(one) && !told.insert(key_of(one)).second; });
+    for (auto& one : diagnostics) {
+        if (!is_warning(one)) { continue; }
+        const std::size_t count = counts[key_of(one)];
+        if (count > 1) { one.message += fmt::format(": {} of them in this file", count); }
+    }
+}
+
 void warn_unknown_kind(const Scope& scope, const value::Node& root, const std::string& api_version,
                        const std::string& kind) {
     std::vector<std::string> names;
@@ -102,6 +133,7 @@ void warn_unknown_kind(const Scope& scope, const value::Node& root, const std::s
                                      misspelt ? "does not exist" : "is not read");
     diagnostic.position = scope.document.position(place != nullptr ? place->mark() : root.mark());
     if (near && *near != kind) { diagnostic.hint = fmt::format("did you mean {}?", *near); }
+    if (kind == "Kustomization") { diagnostic.hint = k_kustomize_hint; }
     scope.diagnostics.push_back(std::move(diagnostic));
 }
 
@@ -140,6 +172,10 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     std::string kind = fields.string("kind", need);
     std::string api_version = fields.string("apiVersion", need);
     if (kind.empty()) { kind = inherited.kind; }
+    if (kind.empty()) {
+        const std::string hint = hint_of_no_object(scope.document.file, root);
+        if (!hint.empty() && !scope.diagnostics.empty()) { scope.diagnostics.back().hint = hint; }
+    }
     if (api_version.empty()) { api_version = inherited.api_version; }
     if (kind.empty()) { return; }
     if (is_list_kind(kind)) {
@@ -281,6 +317,7 @@ void append(Objects& to, const Objects& from) {
 }
 
 void finish(Objects& objects, Diagnostics& diagnostics) {
+    fold_unknown_kinds(diagnostics);
     sort_and_check(objects.nodes, "Node", diagnostics);
     sort_and_check(objects.modules, "Module", diagnostics);
     sort_and_check(objects.node_modules_configs, "NodeModulesConfig", diagnostics);

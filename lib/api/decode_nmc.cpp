@@ -35,6 +35,7 @@ NodeModule decode_node_module_fields(Fields fields) {
     entry.tolerations = decode_tolerations(fields, "tolerations");
     entry.version = fields.string("version");
     entry.boot_id = fields.string("bootId");
+    fields.allow({"lastTransitionTime"});  // of KMM before boot ids; nothing is decided by it
     if (auto config = fields.child("config", Need::required)) {
         entry.config = decode_config(*config, Need::required);
     }

@@ -45,6 +45,15 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, int nu
     report_unreadable(diagnostics, file, from_errno(number, "cannot read"));
 }
 
+/// A template is no YAML before its tool has filled it.
+void hint_at_template(Diagnostics& faults) {
+    for (auto& fault : faults) {
+        if (fault.code != "yaml-syntax" && fault.code != "bad-key") { continue; }
+        fault.hint = "this looks like a template of a Helm chart: helm template DIR | kmm-plan validate -f -";
+        return;
+    }
+}
+
 class DocumentReader {
 public:
     DocumentReader(api::Objects& objects, Diagnostics& diagnostics, const std::string& given_namespace)
@@ -117,6 +126,7 @@ private:
         }
         Diagnostics faults;
         for (const auto& document : value::read_any(*text, file, faults)) { api::decode(document, objects_, faults, given_namespace_); }
+        if (text->find("{{") != std::string::npos && text->find("}}") != std::string::npos) { hint_at_template(faults); }
         constexpr std::string_view k_limit = "document-limit";
         constexpr std::size_t k_large = std::size_t{16} << 20U;
         // A dump that is too large for a tree has a first doubt that says more.

@@ -76,11 +76,9 @@ std::set<std::string> check_plugin_volumes(Findings& findings, const value::Node
         for (const auto& member : volume.members()) {
             if (member.key != "name" && !member.value.is_null()) { sources.push_back(member.key); }
         }
-        if (sources.size() != 1) {
-            findings.error_at(volume, k_refused,
-                              sources.empty() ? std::string("the volume has no source")
-                                              : fmt::format("the volume has {} sources: {}", sources.size(), base::escape(base::join(sources, ", "))),
-                              sources.empty() ? "add one; an empty directory is emptyDir: {}" : "keep one of them");
+        if (sources.size() > 1) {  // without any the API server makes it an empty directory
+            findings.error_at(volume, k_refused, fmt::format("the volume has {} sources: {}", sources.size(), base::escape(base::join(sources, ", "))),
+                              "keep one of them");
         }
         const value::Node* host = volume.find("hostPath");
         if (host == nullptr || !host->is_mapping()) { continue; }

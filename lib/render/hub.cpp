@@ -11,6 +11,7 @@
 #include "api/labels.hpp"
 #include "api/names.hpp"
 #include "base/text.hpp"
+#include "plan/image_name.hpp"
 #include "plan/plan.hpp"
 #include "plan/policy.hpp"
 #include "render/parts.hpp"
@@ -169,6 +170,11 @@ private:
             const bool made = resolved->build || resolved->sign;
             skip(cluster, fmt::format("image {} is missing", base::escape(image)),
                  made ? "the hub builds or signs it first" : "push it; the hub waits for all images of a cluster");
+            return false;
+        }
+        if (const auto fault = plan::image_name_fault(image)) {
+            skip(cluster, fmt::format("kernel {}: {}", base::escape(kernel), fault->message), fault->hint,
+                 fmt::format("{}.kernelMappings[{}]", k_container, resolved->mapping_index));
             return false;
         }
         const auto& container = module_.module_loader->container;

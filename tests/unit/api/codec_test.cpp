@@ -293,6 +293,20 @@ status:
         CHECK(second.objects.node_modules_configs.at(0).meta.labels == object.meta.labels);
     }
 
+    TEST_CASE("the time of a change, which KMM wrote before there were boot ids, is read over") {
+        CHECK(only(read("apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata: {name: a}\nstatus:\n  modules:\n"
+                        "  - {name: m, namespace: ns, serviceAccountName: default, lastTransitionTime: '2024-01-01T00:00:00Z',\n"
+                        "     config: {containerImage: 'i:t', insecurePull: false, kernelVersion: 6.1.0, modprobe: {moduleName: m}}}\n")) == "0 diagnostics");
+    }
+
+    TEST_CASE("a kind that is not read is told once a file, with the number of its documents") {
+        Read result = read("apiVersion: x/v1\nkind: Foo\n---\napiVersion: x/v1\nkind: Foo\n---\napiVersion: x/v1\nkind: Bar\n");
+        api::finish(result.objects, result.diagnostics);
+        REQUIRE(result.diagnostics.size() == 2);
+        CHECK(result.diagnostics[0].message == "kind Foo (x/v1) is not read: 2 of them in this file");
+        CHECK(result.diagnostics[1].message == "kind Bar (x/v1) is not read");
+    }
+
     TEST_CASE("the worker's file is strict and requires nothing") {
         Diagnostics diagnostics;
         const auto documents = value::read_yaml("ContainerImage: i:t\nmodprobe: {modulNames: m}\nkernel: x\n", "c", diagnostics);

@@ -122,7 +122,6 @@ TEST_SUITE("plan::unit") {
                  refused(volumes("    - {name: v, emptyDir: {}}\n    - {name: v, emptyDir: {}}\n"), 10, 14),
                  refused(volumes("    - {name: kubelet-device-plugins, emptyDir: {}}\n"), 9, 14),
                  refused(volumes("    - {name: V_1, emptyDir: {}}\n"), 9, 14),
-                 refused(volumes("    - {name: v}\n"), 9, 7),
                  refused(volumes("    - {name: v, emptyDir: {}, hostPath: {path: /dev}}\n"), 9, 7),
                  refused(volumes("    - {name: v, hostPath: {path: /dev, type: directory}}\n"), 9, 46),
                  refused(container(mounts + "      - {name: v, mountPath: /a}\n"), 10, 16),
@@ -141,6 +140,7 @@ TEST_SUITE("plan::unit") {
              }) {
             check(row);
         }
+        CHECK(findings(volumes("    - {name: v}\n")).empty());  // an empty directory
         CHECK(findings(container(mounts + "      - {name: kubelet-device-plugins, mountPath: /a}\n      env:\n      - {name: a.b-c, value: ''}\n" + limits +
                                  "        requests: {cpu: 0.1, memory: 1Gi, hugepages-2Mi: 4Mi, vendor.example/gpu: 1}\n"))
                   .empty());

@@ -67,6 +67,7 @@ TEST_SUITE("render::unit") {
         };
         const std::string tls = "{modprobe: {moduleName: hello}, kernelMappings: [{regexp: '^6', containerImage: r.example/h, registryTLS: {insecure: true}}]}";
         const std::string in_tree = "{modprobe: {moduleName: hello}, inTreeModulesToRemove: [old], kernelMappings: [{regexp: '^6', containerImage: r.example/h, inTreeModulesToRemove: []}]}";
+        const std::string unnamed = "{modprobe: {moduleName: hello}, kernelMappings: [{regexp: '^6', containerImage: 'r.example/H:x'}]}";
         const std::string single = "{modprobe: {moduleName: hello}, inTreeModuleToRemove: old, kernelMappings: [{regexp: '^6', containerImage: r.example/h, inTreeModuleToRemove: older}]}";
         render::HubCluster silent = cluster({});
         silent.kernels.reset();
@@ -80,6 +81,7 @@ TEST_SUITE("render::unit") {
             {"no kernel with mapping", k_plain, cluster({"5.1.0-9"}), {}, {"hub-no-mapping", "hub-skipped"}, 0},
             {"kernel that no template takes", k_plain, cluster({"6.1"}), {}, {"hub-skipped"}, 0},
             {"image missing", k_plain, cluster({"6.1.0-9", "6.2.0-1"}), {"*:6.2.0"}, {"hub-skipped"}, 0},
+            {"an image that no registry can have", unnamed, cluster({"6.1.0-9"}), {}, {"hub-skipped"}, 0},
             {"registryTLS of the mapping", tls, cluster({"6.1.0-9"}), {}, {"hub-field-lost"}, 1},
             {"empty list over the container's", in_tree, cluster({"6.1.0-9"}), {}, {"hub-field-lost"}, 1},
             {"the old field in both", single, cluster({"6.1.0-9"}), {}, {"hub-field-lost"}, 1},
