@@ -87,8 +87,8 @@ class Secrets(unittest.TestCase):
             environment["LD_PRELOAD"] = str(case.TOOLS.bin.parent / "lib/libfake_kernel.so")
         done = subprocess.run([str(case.TOOLS.bin / "kmm-worker"), *words], cwd=self.root, env=environment, input=stdin, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, code, done.stdout)
-        self.look_for_secrets(f"kmm-worker {words[0]}, exit {code}", done.stdout)
+        self.assertIn(done.returncode, code if isinstance(code, tuple) else (code,), done.stdout)
+        self.look_for_secrets(f"kmm-worker {words[0]}, exit {done.returncode}", done.stdout)
         return done.stdout
 
     def look_for_secrets(self, what, said):
@@ -139,7 +139,8 @@ class Secrets(unittest.TestCase):
     def test_proxy_and_reference(self):
         self.give("auth.json", self.auth("registry.invalid"))
         proxy = f"http://kmm:{PROXY}@127.0.0.1:1"
-        self.worker("pull", "registry.invalid/drivers/demo:v2", "--out", "out", "--authfile", "auth.json", "-vv", "--timeout", "3s", code=69, fake=False,
+        # 124 where the machine is slow: the time is up before the next wait would be longer than what is left.
+        self.worker("pull", "registry.invalid/drivers/demo:v2", "--out", "out", "--authfile", "auth.json", "-vv", "--timeout", "3s", code=(69, 124), fake=False,
                     https_proxy=proxy, http_proxy=proxy)
         self.worker("pull", f"https://kmm:{PASSWORD}@registry.invalid/drivers/demo:v2", "--out", "out", code=65, fake=False)
 
