@@ -31,6 +31,11 @@ public:
         add(Severity::error, Position{module_.meta.origin.file, mark.line, mark.column}, std::move(code),
             std::move(message), std::move(hint));
     }
+    void warning_at(const value::Node& node, std::string code, std::string message, std::string hint) {
+        const value::Mark mark = node.mark();
+        add(Severity::warning, Position{module_.meta.origin.file, mark.line, mark.column}, std::move(code),
+            std::move(message), std::move(hint));
+    }
     void add(Diagnostic diagnostic) { diagnostics_.push_back(std::move(diagnostic)); }
 
     /// Where `path` stands, or its nearest ancestor that is in the document.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a device plugin or a DRA driver no API server takes. KMM admits it, and fails to make the DaemonSet.
-// Source: k8s.io/kubernetes pkg/apis/core/validation as of Kubernetes 1.34, but for rules that are not in all versions.
+// What of a device plugin or a DRA driver an API server refuses in a Pod. KMM admits it, and fails to make the DaemonSet. Warnings: the
+// module itself is loaded all the same. The rules are those of Pods as they are known; they were not compared with a server.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -53,7 +53,7 @@ void check_word(Findings& findings, const value::Node& node, std::string_view ke
     const value::Node* word = text_of(node, key);
     if (word == nullptr || word->text().empty() || std::find(words.begin(), words.end(), word->text()) != words.end()) { return; }
     const auto near = base::nearest(word->text(), words);
-    findings.error_at(*word, k_refused,
+    findings.warning_at(*word, k_refused,
                       fmt::format("{}: expected one of {}, found \"{}\"", key, base::join(words, ", "), base::escape(word->text())),
                       near ? fmt::format("did you mean {}?", *near) : "Kubernetes knows no other word");
 }
@@ -64,10 +64,10 @@ std::set<std::string> check_plugin_volumes(Findings& findings, const value::Node
         if (!volume.is_mapping()) { continue; }
         if (const value::Node* name = text_of(volume, "name")) {
             if (!api::is_dns1123_label(name->text())) {
-                findings.error_at(*name, k_refused, fmt::format("volume name \"{}\" is no DNS label", base::escape(name->text())),
+                findings.warning_at(*name, k_refused, fmt::format("volume name \"{}\" is no DNS label", base::escape(name->text())),
                                   "lower-case letters, digits and '-', a letter or digit at both ends, at most 63");
             } else if (!names.insert(name->text()).second) {
-                findings.error_at(*name, k_refused, fmt::format("two volumes have the name {}", name->text()),
+                findings.warning_at(*name, k_refused, fmt::format("two volumes have the name {}", name->text()),
                                   presets.volumes.contains(name->text()) ? "KMM adds a volume of that name itself: remove this one, or rename it"
                                                                          : "rename one of them");
             }
@@ -77,7 +77,7 @@ std::set<std::string> check_plugin_volumes(Findings& findings, const value::Node
             if (member.key != "name" && !member.value.is_null()) { sources.push_back(member.key); }
         }
         if (sources.size() > 1) {  // without any the API server makes it an empty directory
-            findings.error_at(volume, k_refused, fmt::format("the volume has {} sources: {}", sources.size(), base::escape(base::join(sources, ", "))),
+            findings.warning_at(volume, k_refused, fmt::format("the volume has {} sources: {}", sources.size(), base::escape(base::join(sources, ", "))),
                               "keep one of them");
         }
         const value::Node* host = volume.find("hostPath");
@@ -94,19 +94,19 @@ void check_plugin_mounts(Findings& findings, const value::Node& container, const
         if (!mount.is_mapping()) { continue; }
         if (const value::Node* name = text_of(mount, "name"); name != nullptr && !volumes.contains(name->text())) {
             const auto near = base::nearest(name->text(), std::vector<std::string>(volumes.begin(), volumes.end()));
-            findings.error_at(*name, k_refused, fmt::format("no volume has the name \"{}\" that is to be mounted", base::escape(name->text())),
+            findings.warning_at(*name, k_refused, fmt::format("no volume has the name \"{}\" that is to be mounted", base::escape(name->text())),
                               near ? fmt::format("did you mean {}?", *near) : "add it to volumes, or remove the mount");
         }
         if (const value::Node* path = text_of(mount, "mountPath")) {
             if (path->text().empty()) {
-                findings.error_at(*path, k_refused, "mountPath is empty", "name the directory inside the container");
+                findings.warning_at(*path, k_refused, "mountPath is empty", "name the directory inside the container");
             } else if (!paths.insert(path->text()).second) {
-                findings.error_at(*path, k_refused, fmt::format("{} is mounted twice", base::escape(path->text())),
+                findings.warning_at(*path, k_refused, fmt::format("{} is mounted twice", base::escape(path->text())),
                                   preset_paths.contains(path->text()) ? "KMM mounts this directory itself: remove the mount" : "remove one of the mounts");
             }
         }
         if (const value::Node* sub = text_of(mount, "subPath"); sub != nullptr && (sub->text().starts_with('/') || climbs(sub->text()))) {
-            findings.error_at(*sub, k_refused, fmt::format("subPath {} leaves the volume", base::escape(sub->text())), "write it without leading '/' and without '..'");
+            findings.warning_at(*sub, k_refused, fmt::format("subPath {} leaves the volume", base::escape(sub->text())), "write it without leading '/' and without '..'");
         }
         check_word(findings, mount, "mountPropagation", {"None", "HostToContainer", "Bidirectional"});
     }
@@ -119,7 +119,7 @@ void check_plugin_env(Findings& findings, const value::Node& container) {
             const bool good = !name->text().empty() && std::all_of(name->text().begin(), name->text().end(),
                                                                    [](char c) { return c >= ' ' && c <= '~' && c != '='; });
             if (!good) {
-                findings.error_at(*name, k_refused, fmt::format("\"{}\" is no name of an environment variable", base::escape(name->text())),
+                findings.warning_at(*name, k_refused, fmt::format("\"{}\" is no name of an environment variable", base::escape(name->text())),
                                   "letters, digits and '_'");
             }
         }
@@ -128,9 +128,9 @@ void check_plugin_env(Findings& findings, const value::Node& container) {
         const auto sources = std::count_if(from->members().begin(), from->members().end(), [](const auto& member) { return !member.value.is_null(); });
         const value::Node* text = text_of(variable, "value");
         if (text != nullptr && !text->text().empty()) {
-            findings.error_at(*from, k_refused, "the variable has both value and valueFrom", "keep one of them");
+            findings.warning_at(*from, k_refused, "the variable has both value and valueFrom", "keep one of them");
         } else if (sources != 1) {
-            findings.error_at(*from, k_refused, fmt::format("valueFrom: expected one source, found {}", sources), "keep one of them");
+            findings.warning_at(*from, k_refused, fmt::format("valueFrom: expected one source, found {}", sources), "keep one of them");
         }
     }
 }
@@ -166,20 +166,20 @@ void check_plugin_resources(Findings& findings, const value::Node& container) {
         for (const auto& member : quantities->members()) {
             if (!is_container_resource(member.key)) {
                 const auto near = base::nearest(member.key, std::vector<std::string>{"cpu", "memory", "ephemeral-storage"});
-                findings.error_at(member.value, k_refused, fmt::format("{}: \"{}\" is no resource of a container", part, base::escape(member.key)),
+                findings.warning_at(member.value, k_refused, fmt::format("{}: \"{}\" is no resource of a container", part, base::escape(member.key)),
                                   near ? fmt::format("did you mean {}?", *near) : "cpu, memory, ephemeral-storage, hugepages-SIZE or DOMAIN/NAME");
                 continue;
             }
             const auto wanted = quantity(member.value);
             if (!wanted) { continue; }
             if (*wanted < 0) {
-                findings.error_at(member.value, k_refused, fmt::format("{} of {} is below zero", part, base::escape(member.key)), "write 0 or more");
+                findings.warning_at(member.value, k_refused, fmt::format("{} of {} is below zero", part, base::escape(member.key)), "write 0 or more");
                 continue;
             }
             const value::Node* limit = std::string_view(part) == "requests" && limits != nullptr && limits->is_mapping() ? limits->find(member.key) : nullptr;
             const auto most = limit == nullptr ? std::nullopt : quantity(*limit);
             if (most && *wanted > *most * (1 + 1e-12)) {
-                findings.error_at(member.value, k_refused, fmt::format("the request of {} is larger than its limit", base::escape(member.key)),
+                findings.warning_at(member.value, k_refused, fmt::format("the request of {} is larger than its limit", base::escape(member.key)),
                                   "raise the limit, or lower the request");
             }
         }
@@ -190,7 +190,7 @@ void check_plugin_container(Findings& findings, const value::Node& container, co
                      const std::set<std::string>& preset_paths) {
     if (const value::Node* image = text_of(container, "image")) {
         if (image->text().empty()) {
-            findings.error_at(*image, k_refused, "image is empty", "name the image of the container");
+            findings.warning_at(*image, k_refused, "image is empty", "name the image of the container");
         } else if (const auto fault = image_name_fault(image->text())) {
             findings.warning(path + ".image", "bad-reference", fault->message, fault->hint);
         }
@@ -214,7 +214,7 @@ void validate_plugin(Findings& findings, const value::Node& plugin, std::string_
     }
     const value::Node* account = text_of(plugin, "serviceAccountName");
     if (account != nullptr && !account->text().empty() && !api::is_dns1123_subdomain(account->text())) {
-        findings.error_at(*account, k_refused, fmt::format("serviceAccountName \"{}\" is no name of a ServiceAccount", base::escape(account->text())),
+        findings.warning_at(*account, k_refused, fmt::format("serviceAccountName \"{}\" is no name of a ServiceAccount", base::escape(account->text())),
                           "lower-case letters, digits, '-' and '.', a letter or digit at both ends, at most 253");
     }
 }

@@ -117,7 +117,7 @@ TEST_SUITE("plan::unit") {
         const auto container = [](const std::string& more) { return with_spec("  devicePlugin:\n    container:\n      image: i:t\n" + more); };
         const auto volumes = [](const std::string& more) { return with_spec("  devicePlugin:\n    container: {image: 'i:t'}\n    volumes:\n" + more); };
         const std::string mounts = "      volumeMounts:\n", limits = "      resources:\n        limits: {cpu: 100m}\n";
-        const auto refused = [](const std::string& text, std::size_t line, std::size_t column) { return Row{0, "plugin-refused", text, line, column}; };
+        const auto refused = [](const std::string& text, std::size_t line, std::size_t column) { return Row{0, "plugin-refused", text, line, column, Severity::warning}; };
         for (const Row& row : {
                  refused(volumes("    - {name: v, emptyDir: {}}\n    - {name: v, emptyDir: {}}\n"), 10, 14),
                  refused(volumes("    - {name: kubelet-device-plugins, emptyDir: {}}\n"), 9, 14),
