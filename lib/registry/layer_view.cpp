@@ -16,8 +16,6 @@ namespace kmm::registry {
 
 namespace {
 
-constexpr std::string_view k_whiteout = ".wh.";
-constexpr std::string_view k_opaque = ".wh..wh..opq";
 constexpr int k_links_max = 40;
 constexpr std::uint64_t k_link_steps_max = 10'000'000;  // of all links of an image together
 

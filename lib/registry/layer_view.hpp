@@ -91,6 +91,7 @@ private:
     [[nodiscard]] ViewNode link_to(std::string target);
     [[nodiscard]] bool is_on_way(const std::string& path) const;
     void check_way(const std::string& path, const LayerEntry& entry);
+    void check_through(const std::string& path, const LayerEntry& entry);
     void pass_link(const std::string& path, const LayerEntry& entry);
     void take_way_link(const std::string& path, const LayerEntry& entry);
     void turn();

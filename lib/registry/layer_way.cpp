@@ -14,10 +14,9 @@ namespace kmm::registry {
 
 namespace {
 
-constexpr std::string_view k_way_whiteout = ".wh.";
-
-Error off_way(const std::string& what, std::string_view path) {
-    return Error(Exit::unsafe, "image-unsafe", fmt::format("{} \"{}\"", what, base::escape(path)));
+Error off_way(const std::string& what, std::string_view path, std::string_view end = {}) {
+    const std::string leads = end.empty() ? "" : fmt::format(", which leads to \"{}\"", base::escape(end));
+    return Error(Exit::unsafe, "image-unsafe", fmt::format("{} \"{}\"{}", what, base::escape(path), leads));
 }
 
 }  // namespace
@@ -43,7 +42,10 @@ void LayerView::check_way(const std::string& path, const LayerEntry& entry) {
             throw off_way("expected no entry below a symbolic link, found", path);
         }
     }
-    if (name_of(path).starts_with(k_way_whiteout)) {
+    if (!wanted_.covers(path)) {
+        check_through(path, entry);
+    }
+    if (name_of(path).starts_with(k_whiteout)) {
         return;
     }
     if (const std::size_t layer = way_.link_at(path); layer != 0) {
@@ -56,6 +58,24 @@ void LayerView::check_way(const std::string& path, const LayerEntry& entry) {
         way_.erase_lower(path, false, layer_);
     }
     turn_if_cut();
+}
+
+/// An entry below a link beside the wanted part must not be one of it for whoever makes the whole image, and follows links.
+void LayerView::check_through(const std::string& path, const LayerEntry& entry) {
+    const std::optional<std::string>& directory = way_.through(parent_of(path));
+    if (!directory) {
+        return;
+    }
+    const std::string_view name = name_of(path);
+    const bool whiteout = name.starts_with(k_whiteout);
+    std::string end = *directory;
+    if (name != k_opaque) {
+        end += (end.empty() ? "" : "/") + std::string(name.substr(whiteout ? k_whiteout.size() : 0));
+    }
+    if (wanted_.covers(end) || (wanted_.is_ancestor(end) && (whiteout || entry.kind != EntryKind::directory))) {
+        throw off_way("expected no entry below a symbolic link, found", path, end);
+    }
+    way_.pass(*directory);
 }
 
 /// Remembers a link that is passed over, in case that the way should lead there.

@@ -23,6 +23,11 @@ namespace kmm::registry {
 [[nodiscard]] std::string_view parent_of(std::string_view path) noexcept;
 [[nodiscard]] std::string_view name_of(std::string_view path) noexcept;
 
+/// How the name of a whiteout begins; what follows is the name that it takes away.
+inline constexpr std::string_view k_whiteout = ".wh.";
+/// The name of the whiteout of everything that lower layers have in its directory.
+inline constexpr std::string_view k_opaque = ".wh..wh..opq";
+
 /// True for a name of a module's file: ".ko", also compressed.
 [[nodiscard]] bool ends_like_module(std::string_view name) noexcept;
 

@@ -38,6 +38,7 @@ void Way::add(const std::string& path, const std::string& target, std::size_t la
     }
     link_bytes_ += bytes;
     links_[path] = Link{target, layer};
+    last_through_.reset();
 }
 
 std::size_t Way::link_at(const std::string& path) const {
@@ -49,6 +50,7 @@ void Way::erase(const std::string& path) {
     if (const auto found = links_.find(path); found != links_.end()) {
         link_bytes_ -= path.size() + found->second.target.size();
         links_.erase(found);
+        last_through_.reset();
     }
 }
 
@@ -61,6 +63,7 @@ void Way::erase_lower(const std::string& path, bool itself, std::size_t layer) {
         if (item->second.layer < layer) {
             link_bytes_ -= item->first.size() + item->second.target.size();
             item = links_.erase(item);
+            last_through_.reset();
         } else {
             ++item;
         }
@@ -68,7 +71,7 @@ void Way::erase_lower(const std::string& path, bool itself, std::size_t layer) {
 }
 
 /// The path without links that `path` means.
-std::string Way::walk(const std::string& path, std::set<std::string>& followed) const {
+std::string Way::walk(const std::string& path, Above above, std::set<std::string>& followed) const {
     const auto put = [](std::vector<std::string>& todo, std::string_view pieces) {
         const auto split = base::split(pieces, '/');
         for (auto piece = split.rbegin(); piece != split.rend(); ++piece) {
@@ -85,7 +88,7 @@ std::string Way::walk(const std::string& path, std::set<std::string>& followed) 
         const std::string piece = std::move(todo.back());
         todo.pop_back();
         if (piece == "..") {
-            if (at.empty()) {
+            if (at.empty() && above == Above::is_refused) {
                 throw no_way("the way to " + way_name(path) + " leaves the image by a symbolic link");
             }
             at = std::string(parent_of(at));
@@ -113,20 +116,20 @@ std::string Way::walk(const std::string& path, std::set<std::string>& followed) 
 Route Way::route(const Wanted& asked) const {
     Route route;
     route.real = asked;
-    route.real.modules_root = walk(asked.modules_root, route.links);
+    route.real.modules_root = walk(asked.modules_root, Above::is_refused, route.links);
     if (route.real.modules_root.empty()) {
         throw no_way("expected a directory of modules, found a symbolic link to the root of the image on the way to " + way_name(asked.modules_root));
     }
     for (std::string& kernel : route.real.kernels) {
         const std::string path = route.real.modules_root + "/" + kernel;
-        const std::string real = walk(path, route.links);
+        const std::string real = walk(path, Above::is_refused, route.links);
         if (real.empty() || parent_of(real) != route.real.modules_root) {
             throw no_way(fmt::format("expected a directory or a link to one beside it, found the symbolic link {} to {}", way_name(path), way_name("/" + real)));
         }
         kernel = name_of(real);
     }
     if (!asked.firmware_root.empty()) {
-        route.real.firmware_root = walk(asked.firmware_root, route.links);
+        route.real.firmware_root = walk(asked.firmware_root, Above::is_refused, route.links);
         if (route.real.firmware_root.empty()) {
             throw no_way("expected a directory of firmware, found a symbolic link to the root of the image on the way to " + way_name(asked.firmware_root));
         }
@@ -135,6 +138,27 @@ Route Way::route(const Wanted& asked) const {
         throw no_way("the image has more symbolic links than are looked at on the way to " + way_name(asked.modules_root));
     }
     return route;
+}
+
+const std::optional<std::string>& Way::through(std::string_view directory) {
+    if (last_through_ == directory) {
+        return through_;
+    }
+    last_through_ = directory;
+    through_.reset();
+    bool linked = false;
+    for (std::string_view at = directory; !linked && !at.empty() && !links_.empty(); at = parent_of(at)) {
+        linked = links_.contains(at);
+    }
+    if (linked) {
+        try {
+            std::set<std::string> followed;
+            through_ = walk(*last_through_, Above::is_root, followed);
+        } catch (const Error&) {
+            // A circle, or a link to nothing: nobody gets anywhere by it.
+        }
+    }
+    return through_;
 }
 
 void Way::pass(std::string_view directory) {

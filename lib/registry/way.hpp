@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -37,6 +39,10 @@ public:
     /// leads to no place beside it; for more links than are remembered.
     [[nodiscard]] Route route(const Wanted& asked) const;
 
+    /// The directory without links that `directory` means where the root of the image is the root of everything, if there is a link at or
+    /// above it; nullopt if there is none, or no end. Cheap for the same directory as before.
+    [[nodiscard]] const std::optional<std::string>& through(std::string_view directory);
+
     /// Notes that something at or below `directory` was seen and not taken.
     void pass(std::string_view directory);
     /// False only if nothing at or below `directory` was passed.
@@ -47,11 +53,15 @@ private:
         std::string target;
         std::size_t layer = 0;
     };
-    [[nodiscard]] std::string walk(const std::string& path, std::set<std::string>& followed) const;
+    /// What ".." means in the root of the image.
+    enum class Above : std::uint8_t { is_refused, is_root };
+    [[nodiscard]] std::string walk(const std::string& path, Above above, std::set<std::string>& followed) const;
 
-    std::map<std::string, Link> links_;
+    std::map<std::string, Link, std::less<>> links_;
     std::uint64_t link_bytes_ = 0;
     bool lost_ = false;  ///< there were more links than are remembered
+    std::optional<std::string> through_;  ///< what last_through_ means, until the links change
+    std::optional<std::string> last_through_;
     std::unordered_set<std::size_t> passed_;
     std::string last_passed_;
 };

@@ -13,7 +13,7 @@ using namespace kmm::test;
 namespace {
 
 struct Row {
-    const char* what;
+    std::string what;
     std::string tar;
     const char* code;
 };
@@ -131,6 +131,54 @@ TEST_CASE("M34 a file through a symbolic link") {
                                          gzip_layer(TarBuilder().symlink(k_modules + "/d", ".").finish()),
                                          gzip_layer(TarBuilder().file(k_modules + "/d/x.ko", "x").finish())});
     CHECK(layered.code() == "image-unsafe");
+
+    // Links beside the wanted directory, with entries that whoever makes the whole image would put through them into it.
+    const std::string kernels = "opt/lib/modules";
+    expect_each({
+        {"a link to the first directory on the way", good().symlink("o", "opt").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish(), "image-unsafe"},
+        {"an absolute one, to the directory itself", good().symlink("srv/m", "/" + k_modules).file("srv/m/x.ko", "x").finish(), "image-unsafe"},
+        {"in place of a module", good().symlink("o", "opt").file("o/lib/modules/" + k_kernel + "/good.ko", "bad").finish(), "image-unsafe"},
+        {"up and over the root, which is the image's", good().symlink("o", "../../opt").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish(), "image-unsafe"},
+        {"a chain", good().symlink("a", "b").symlink("b", "opt/./lib").file("a/modules/" + k_kernel + "/x.ko", "x").finish(), "image-unsafe"},
+        {"two, one below the other", good().dir("s/t").symlink("s/t/u", "../../opt").symlink("v", "s/t").file("v/u/lib/modules/" + k_kernel + "/x.ko", "x").finish(), "image-unsafe"},
+        {"in another kernel's directory", good().symlink(kernels + "/5.10/d", "../" + k_kernel).file(kernels + "/5.10/d/x.ko", "x").finish(), "image-unsafe"},
+        {"a directory", good().symlink("o", k_modules).dir("o/d").finish(), "image-unsafe"},
+        {"a link", good().symlink("o", k_modules).symlink("o/x.ko", "good.ko").finish(), "image-unsafe"},
+        {"a file in place of a directory on the way", good().symlink("o", "opt").file("o/lib", "x").finish(), "image-unsafe"},
+        {"before there is a link, a directory of that name", good().dir("o").symlink("o", "opt").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish(), "image-unsafe"},
+    }, Exit::unsafe);
+    const Outcome told = pull_tar(good().symlink("o", "opt").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish());
+    CHECK(told.message().find("expected no entry below a symbolic link, found \"o/lib/modules/" + k_kernel + "/x.ko\", which leads to \"" + k_modules + "/x.ko\"") !=
+          std::string::npos);
+    const auto after_link = [](const std::string& upper) {
+        return pull_layers({gzip_layer(good().symlink("o", "opt").finish()), gzip_layer(upper)});
+    };
+    CHECK(after_link(TarBuilder().file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish()).code() == "image-unsafe");
+    CHECK(after_link(TarBuilder().file("o/lib/modules/" + k_kernel + "/.wh.good.ko", "").finish()).code() == "image-unsafe");
+    CHECK(after_link(TarBuilder().file("o/lib/.wh.modules", "").finish()).code() == "image-unsafe");
+    CHECK(after_link(TarBuilder().file("o/lib/modules/.wh..wh..opq", "").finish()).code() == "image-unsafe");
+    const Outcome turned = pull_layers({gzip_layer(TarBuilder().symlink("o", "usr").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish()),
+                                        gzip_layer(TarBuilder().symlink("opt", "usr").file("usr/lib/modules/" + k_kernel + "/good.ko", "good").finish())});
+    CHECK(turned.code() == "image-unsafe");  // the way leads there only afterwards
+}
+
+TEST_CASE("entries below links that lead elsewhere are nobody's concern") {
+    const auto expect_good = [](const Outcome& outcome) {
+        REQUIRE_MESSAGE(!outcome.error, outcome.message());
+        CHECK(outcome.files.size() == 1);
+        CHECK(outcome.files.at(k_modules + "/good.ko") == "good");
+    };
+    expect_good(pull_tar(good().symlink("lib", "usr/lib").file("lib/x", "x").file("lib/modules/" + k_kernel + "/x.ko", "x").finish()));
+    expect_good(pull_tar(good().symlink("o", "opt").dir("o").dir("o/lib").file("o/etc/x", "x").finish()));
+    expect_good(pull_tar(good().symlink("o", "opt").dir("o/lib/modules").file("o/lib/modules/5.10/x.ko", "x").finish()));
+    expect_good(pull_tar(good().symlink("a", "b").symlink("b", "a").file("a/x", "x").finish()));
+    const auto after_link = [&](const std::string& upper) {
+        expect_good(pull_layers({gzip_layer(good().symlink("o", "opt").finish()), gzip_layer(upper)}));
+    };
+    after_link(TarBuilder().dir("o").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish());  // a directory took the link's place
+    after_link(TarBuilder().file(".wh.o", "").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish());
+    after_link(TarBuilder().symlink("o", "etc").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish());
+    after_link(TarBuilder().file("o/etc/.wh.x", "").file("o/.wh..wh.plnk", "").finish());
 }
 
 TEST_CASE("M35 the root itself as a symbolic link") {
