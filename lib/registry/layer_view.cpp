@@ -45,6 +45,22 @@ bool is_printable(std::string_view path) {
     });
 }
 
+/// What the relative target of the link at `path` names if nothing on its way is a link; nullopt if it leaves the image.
+std::optional<std::string> lexical_end(std::string_view path, std::string_view target) {
+    std::string end(parent_of(path));
+    for (const std::string_view piece : base::split(target, '/')) {
+        if (piece == "..") {
+            if (end.empty()) {
+                return std::nullopt;
+            }
+            end = parent_of(end);
+        } else if (!piece.empty() && piece != ".") {
+            end = join(end, piece);
+        }
+    }
+    return end;
+}
+
 }  // namespace
 
 LayerView::LayerView(Wanted wanted, const Limits& limits) : asked_(std::move(wanted)), wanted_(asked_), here_(asked_), limits_(&limits) {}
@@ -282,23 +298,9 @@ void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
     }
     // Lexically, at once: a link that leaves its root is refused even if something replaces it later.
     const std::string root = wanted_.root_of(path).value_or("");
-    std::vector<std::string_view> stack = base::split(parent_of(path), '/');
-    for (const std::string_view piece : base::split(entry.target, '/')) {
-        if (piece == "..") {
-            if (stack.empty()) {
-                throw hostile(fmt::format("the link {} -> {} leaves the image", shown(path), shown(entry.target)));
-            }
-            stack.pop_back();
-        } else if (!piece.empty() && piece != ".") {
-            stack.push_back(piece);
-        }
-    }
-    std::string target;
-    for (const std::string_view piece : stack) {
-        target = join(target, piece);
-    }
-    if (!is_in(target, root)) {
-        throw hostile(fmt::format("the link {} -> {} leaves {}", shown(path), shown(entry.target), shown(root)));
+    const std::optional<std::string> end = lexical_end(path, entry.target);
+    if (!end || !is_in(*end, root)) {
+        throw hostile(fmt::format("the link {} -> {} leaves {}", shown(path), shown(entry.target), end ? shown(root) : "the image"));
     }
 }
 
@@ -381,7 +383,9 @@ void LayerView::finish() {
         const auto end = resolve(path, steps);
         if (!end) {
             dangling.push_back(path);
-            warnings_.insert(fmt::format("dangling-link: /{} -> {}", base::escape(path), base::escape(target(node))));
+            const bool here = wanted_.covers(lexical_end(path, target(node)).value_or(""));
+            warnings_.insert(fmt::format("dangling-link: /{} -> {}{}", base::escape(path), base::escape(target(node)),
+                                         here ? "" : ", which is in no directory that is taken"));
             continue;
         }
         ends[path] = *end;

@@ -78,7 +78,12 @@ TEST_CASE("M33 symbolic links that leave the tree or run in a circle") {
     const Outcome dangling = pull_tar(good().symlink(k_modules + "/l.ko", "nowhere.ko").finish());
     CHECK_FALSE(dangling.error);
     CHECK(dangling.files.size() == 1);
-    CHECK(dangling.warned("dangling-link"));
+    CHECK(dangling.warned("dangling-link: /" + k_modules + "/l.ko -> nowhere.ko"));
+    CHECK_FALSE(dangling.warned("dangling-link: /" + k_modules + "/l.ko -> nowhere.ko, which"));
+    const Outcome beside = pull_tar(good().file("opt/lib/modules/shared/x.ko", "x").symlink(k_modules + "/x.ko", "../shared/x.ko").finish());
+    REQUIRE_MESSAGE(!beside.error, beside.message());
+    CHECK(beside.files.size() == 1);
+    CHECK(beside.warned("dangling-link: /" + k_modules + "/x.ko -> ../shared/x.ko, which is in no directory that is taken"));
 }
 
 TEST_CASE("links that are a maze cost a bounded time") {
