@@ -42,9 +42,7 @@ void LayerView::check_way(const std::string& path, const LayerEntry& entry) {
             throw off_way("expected no entry below a symbolic link, found", path);
         }
     }
-    if (!wanted_.covers(path)) {
-        check_through(path, entry);
-    }
+    check_through(path, entry);
     if (name_of(path).starts_with(k_whiteout)) {
         return;
     }
@@ -60,7 +58,7 @@ void LayerView::check_way(const std::string& path, const LayerEntry& entry) {
     turn_if_cut();
 }
 
-/// An entry below a link beside the wanted part must not be one of it for whoever makes the whole image, and follows links.
+/// Whoever makes the whole image follows links: for him, an entry below one lies elsewhere. It must neither lie in the wanted part nor seem to.
 void LayerView::check_through(const std::string& path, const LayerEntry& entry) {
     const std::optional<std::string>& directory = way_.through(parent_of(path));
     if (!directory) {
@@ -72,7 +70,7 @@ void LayerView::check_through(const std::string& path, const LayerEntry& entry) 
     if (name != k_opaque) {
         end += (end.empty() ? "" : "/") + std::string(name.substr(whiteout ? k_whiteout.size() : 0));
     }
-    if (wanted_.covers(end) || (wanted_.is_ancestor(end) && (whiteout || entry.kind != EntryKind::directory))) {
+    if (wanted_.covers(path) || wanted_.covers(end) || (wanted_.is_ancestor(end) && (whiteout || entry.kind != EntryKind::directory))) {
         throw off_way("expected no entry below a symbolic link, found", path, end);
     }
     way_.pass(*directory);

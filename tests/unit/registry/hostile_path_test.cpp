@@ -165,6 +165,10 @@ TEST_CASE("M34 a file through a symbolic link") {
     const Outcome turned = pull_layers({gzip_layer(TarBuilder().symlink("o", "usr").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish()),
                                         gzip_layer(TarBuilder().symlink("opt", "usr").file("usr/lib/modules/" + k_kernel + "/good.ko", "good").finish())});
     CHECK(turned.code() == "image-unsafe");  // the way leads there only afterwards
+    const Outcome elsewhere = pull_layers({gzip_layer(TarBuilder().symlink("usr", "srv").finish()),
+                                           gzip_layer(TarBuilder().file("usr/lib/modules/" + k_kernel + "/x.ko", "x").finish()),
+                                           gzip_layer(TarBuilder().dir("usr").symlink("opt", "usr").finish())});
+    CHECK(elsewhere.code() == "image-unsafe");  // it is in srv, where nothing is looked for in the end
 }
 
 TEST_CASE("entries below links that lead elsewhere are nobody's concern") {
