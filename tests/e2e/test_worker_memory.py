@@ -41,7 +41,7 @@ def write_layout(top, tar):
     """An OCI layout with one layer."""
     blobs = top / "blobs" / "sha256"
     blobs.mkdir(parents=True)
-    entry = oci_image.make_image(tar, lambda name, data: (blobs / name.removeprefix("sha256:")).write_bytes(data))
+    entry = oci_image.make_image([tar], lambda name, data: (blobs / name.removeprefix("sha256:")).write_bytes(data))
     (top / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [entry]}))
     (top / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
 

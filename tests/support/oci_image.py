@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An OCI image of one layer, and a registry on loopback that serves it."""
+"""An OCI image, and a registry on loopback that serves one of one layer."""
 import hashlib
 import http.server
 import json
@@ -12,22 +12,22 @@ def digest_of(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-def make_image(tar, put, layer=None):
-    """The descriptor of the manifest of an image with the layer `tar`, served as its gzip form `layer` if there is one; `put` takes each part."""
+def make_image(tars, put, layer=None):
+    """The descriptor of the manifest of an image with the layers `tars`; one is served as its gzip form `layer` if there is one; `put` takes each part."""
     def keep(kind, data):
         name = digest_of(data)
         put(name, data)
         return {"mediaType": KIND + kind, "digest": name, "size": len(data)}
 
-    config = keep("config.v1+json", json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [digest_of(tar)]}}).encode())
-    layers = [keep("layer.v1.tar", tar) if layer is None else keep("layer.v1.tar+gzip", layer)]
+    config = keep("config.v1+json", json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [digest_of(tar) for tar in tars]}}).encode())
+    layers = [keep("layer.v1.tar", tar) for tar in tars] if layer is None else [keep("layer.v1.tar+gzip", layer)]
     return keep(MANIFEST, json.dumps({"schemaVersion": 2, "mediaType": KIND + MANIFEST, "config": config, "layers": layers}).encode())
 
 
 def serve(tar, layer=None):
     """A registry with one image of one layer, tagged v1: its server, and the name of the image without the tag."""
     answers = {}
-    entry = make_image(tar, answers.__setitem__, layer)
+    entry = make_image([tar], answers.__setitem__, layer)
     answers["v1"] = answers[entry["digest"]]
 
     class Handler(http.server.BaseHTTPRequestHandler):
