@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -15,12 +16,23 @@ namespace kmm::registry {
 namespace {
 
 constexpr std::size_t k_scanned_block = 512;
+constexpr std::size_t k_more_holes = 482;  // in a header of GNU's former sparse files: not 0 if blocks with more holes come before the content
 constexpr std::uint64_t k_extension_max = 64U << 10U;
 /// POSIX, GNU tar (D K L M N S V), Solaris (A X), and old archives whose type is a NUL or a blank.
 constexpr std::string_view k_known_types{"\0 01234567ADKLMNSVXgx", 21};
 
-/// The number in an octal field; nullopt for a number in base 256 and for anything else.
-std::optional<std::uint64_t> octal(std::string_view field) {
+/// The number in a field, octal or in base 256; nullopt for a negative one and for anything else.
+std::optional<std::uint64_t> number_in(std::string_view field) {
+    if (!field.empty() && field.front() == '\x80') {
+        std::uint64_t value = 0;
+        for (const char c : field.substr(1)) {
+            if (value >> 55U != 0) {
+                return std::nullopt;
+            }
+            value = value << 8U | static_cast<unsigned char>(c);
+        }
+        return value;
+    }
     field = field.substr(0, field.find('\0'));
     while (field.starts_with(' ')) {
         field.remove_prefix(1);
@@ -36,7 +48,7 @@ bool checksum_fits(std::string_view block) {
     for (std::size_t i = 0; i < block.size(); ++i) {
         sum += i >= 148 && i < 156 ? static_cast<unsigned char>(' ') : static_cast<unsigned char>(block[i]);
     }
-    return octal(block.substr(148, 8)) == sum;
+    return number_in(block.substr(148, 8)) == sum;
 }
 
 }  // namespace
@@ -103,7 +115,7 @@ void TarScan::header() {
     }
     no_entry_ = false;
     const char type = block[156];
-    auto size = octal(block.substr(124, 12));
+    auto size = number_in(block.substr(124, 12));
     if (!checksum_fits(block) || !size) {
         following_ = false;
         return;
@@ -112,16 +124,19 @@ void TarScan::header() {
         const std::string name(block.substr(0, std::min<std::size_t>(block.find('\0'), 100)));
         throw Error(Exit::data, "bad-layer", fmt::format("expected a type of entry that tar knows, found \"{}\" for \"{}\"", base::escape(std::string(1, type)), base::escape(name)));
     }
-    if (type == 'x') {
+    if (type == 'x' || type == 'K' || type == 'L') {
         if (*size > k_extension_max) {
             following_ = false;
             return;
         }
         wanted_ = *size;
-    } else if (type != 'g' && type != 'K' && type != 'L') {
-        size = next_size_ ? next_size_ : size;
-        next_size_.reset();
-        const bool file = type == '0' || type == '7' || type == '\0' || type == ' ';
+        extension_type_ = type;
+    } else if (type != 'g') {
+        entry(type, block);
+        size = said_.size ? said_.size : size;
+        said_ = {};
+        const bool holes = type == 'S' && block[k_more_holes] == '\0';
+        const bool file = type == '0' || type == '7' || type == '\0' || type == ' ' || holes;
         following_ = file || *size == 0;  // readers do not agree on what a link or directory with content is
     }
     if (*size > ~std::uint64_t{0} - k_scanned_block) {
@@ -131,12 +146,47 @@ void TarScan::header() {
     skip_ = (*size + k_scanned_block - 1) / k_scanned_block * k_scanned_block;
 }
 
+/// For some a file whose name ends with a slash is a file, for others a directory; a prefix counts for all in a header of POSIX only.
+void TarScan::entry(char type, std::string_view block) const {
+    const std::string_view own = block.substr(0, std::min<std::size_t>(block.find('\0'), 100));
+    const std::string_view path = said_.path ? std::string_view(*said_.path) : own;
+    if ((type == '0' || type == '7') && path.ends_with('/')) {
+        throw Error(Exit::data, "bad-layer", fmt::format("expected a file's name, found \"{}\" with a slash at its end", base::escape(path)));
+    }
+    const bool posix = block.substr(257, 8) == std::string_view("ustar\00000", 8);
+    if (!said_.path && !posix && block.substr(257, 6) == std::string_view("ustar\0", 6) && block[345] != '\0') {
+        throw Error(Exit::data, "bad-layer", fmt::format("expected version 00 of the tar format where a name has a prefix, found \"{}\" for \"{}\"",
+                                                         base::escape(block.substr(263, 2)), base::escape(own)));
+    }
+}
+
+void TarScan::name(std::optional<std::string>& which, std::string_view text) const {
+    if (which) {
+        throw Error(Exit::data, "bad-layer", fmt::format("expected one name for each entry of the layer, found \"{}\" and \"{}\" for the same", base::escape(*which), base::escape(text)));
+    }
+    which = text;
+}
+
+void TarScan::take_extension(std::string_view bytes) {
+    if (extension_type_ == 'x') {
+        take_pax(bytes);
+    } else {
+        name(extension_type_ == 'L' ? said_.path : said_.target, bytes.substr(0, bytes.find('\0')));
+    }
+}
+
 /// Records "LENGTH KEY=VALUE\n", as strict as Go's reader, which other tools use: libarchive passes over what it cannot read, and cuts
 /// names off at a NUL, so the entry would have another name here than elsewhere.
-void TarScan::take_extension(std::string_view bytes) {
+void TarScan::take_pax(std::string_view bytes) {
     const auto malformed = [](const char* found) {
         return Error(Exit::data, "bad-layer", fmt::format("expected a pax header of records LENGTH KEY=VALUE in the layer, found {}", found));
     };
+    if (std::exchange(said_.pax, true)) {
+        throw malformed("two for one entry");
+    }
+    std::optional<std::string_view> path;
+    std::optional<std::string_view> target;
+    std::optional<std::string_view> sparse_path;  // takes the place of a path that is made up
     while (!bytes.empty()) {
         std::size_t length = 0;
         const auto [end, fault] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), length);
@@ -149,19 +199,24 @@ void TarScan::take_extension(std::string_view bytes) {
         if (record.find('=') == std::string_view::npos) {
             throw malformed("no =");
         }
-        if ((record.starts_with("path=") || record.starts_with("linkpath=")) && record.find('\0') != std::string_view::npos) {
-            throw malformed("a NUL in a name");
-        }
-        if (record.starts_with("GNU.sparse.")) {
-            following_ = false;
-            return;
+        for (auto& [key, value] : {std::pair<std::string_view, std::optional<std::string_view>*>{"path=", &path}, {"linkpath=", &target}, {"GNU.sparse.name=", &sparse_path}}) {
+            if (!record.starts_with(key)) {
+                continue;
+            }
+            if (record.find('\0') != std::string_view::npos) {
+                throw malformed("a NUL in a name");
+            }
+            *value = record.substr(key.size());  // the last one counts, everywhere
         }
         if (record.starts_with("size=")) {
             const auto size = base::parse_number<std::uint64_t>(record.substr(5));
             following_ = following_ && size;
-            next_size_ = size.value_or(0);
+            said_.size = size.value_or(0);
         }
     }
+    if (sparse_path) path = sparse_path;
+    if (path) name(said_.path, *path);
+    if (target) name(said_.target, *target);
 }
 
 }  // namespace kmm::registry

@@ -14,13 +14,16 @@
 namespace kmm::registry {
 
 /// Passes a tar's bytes on. Follows it from header to header (ustar, GNU, pax with a size of its own); where that cannot be done with
-/// certainty it looks no further and leaves the rest to the reader.
+/// certainty it looks no further and leaves the rest to the reader. What readers understand in different ways is refused: an entry would
+/// have another name here than in what a container runtime makes of the layer.
 class TarScan final : public ByteSource {
 public:
     /// `input` must outlive this.
     explicit TarScan(ByteSource& input) : input_(input) {}
     /// Errors: data "bad-layer" for an entry of a type that neither POSIX nor GNU tar, star or Solaris know, for a pax header that is
-    /// malformed or whose names hold a NUL, for bytes after an end without entries (an ISO image begins with zeros); those of the input.
+    /// malformed or whose names hold a NUL, for an entry that is given two names or two pax headers, for a file whose name ends with a
+    /// slash, for a prefix that not every reader takes, for bytes after an end without entries (an ISO image begins with zeros); those of
+    /// the input.
     [[nodiscard]] std::string_view next() override;
     /// Reads on to the end where no entry was seen: what lies there is no tar if it is not empty. Errors: as next().
     void look_to_end();
@@ -31,15 +34,26 @@ private:
     void look(std::string_view piece);
     void only_zeros(std::string_view piece) const;
     void header();
+    void entry(char type, std::string_view block) const;
     void take_extension(std::string_view bytes);
+    void take_pax(std::string_view bytes);
+    void name(std::optional<std::string>& which, std::string_view text) const;
+
+    /// What comes before an entry and is said of it.
+    struct Said {
+        bool pax = false;
+        std::optional<std::string> path, target;
+        std::optional<std::uint64_t> size;  ///< in a pax header
+    };
 
     ByteSource& input_;
     std::array<char, 512> block_{};
     std::size_t have_ = 0;       ///< bytes of block_
     std::uint64_t skip_ = 0;     ///< of the entry's content and padding
-    std::uint64_t wanted_ = 0;   ///< of a pax header's content
+    std::uint64_t wanted_ = 0;   ///< of the content of a pax header or a long name
     std::string extension_;      ///< that content
-    std::optional<std::uint64_t> next_size_;  ///< what a pax header says of the next entry
+    char extension_type_ = 0;    ///< what it is
+    Said said_;                  ///< of the next entry
     bool following_ = true;
     bool seen_end_ = false;
     bool at_end_ = false;

@@ -117,18 +117,23 @@ TarBuilder& TarBuilder::device(const std::string& name) {
     return raw(header);
 }
 
-TarBuilder& TarBuilder::pax(const std::string& key, const std::string& value) {
-    const std::string rest = " " + key + "=" + value + "\n";
-    std::size_t length = rest.size();
-    while (length != rest.size() + std::to_string(length).size()) {
-        length = rest.size() + std::to_string(length).size();
+TarBuilder& TarBuilder::pax(const std::string& key, const std::string& value) { return pax({{key, value}}); }
+
+TarBuilder& TarBuilder::pax(const std::vector<std::pair<std::string, std::string>>& records) {
+    std::string bytes;
+    for (const auto& [key, value] : records) {
+        const std::string rest = " " + key + "=" + value + "\n";
+        std::size_t length = rest.size();
+        while (length != rest.size() + std::to_string(length).size()) {
+            length = rest.size() + std::to_string(length).size();
+        }
+        bytes += std::to_string(length) + rest;
     }
-    const std::string record = std::to_string(length) + rest;
     TarHeader header;
     header.name = "pax";
     header.type = 'x';
-    header.size = record.size();
-    return raw(header, record);
+    header.size = bytes.size();
+    return raw(header, bytes);
 }
 
 std::string TarBuilder::finish() const { return bytes_ + std::string(2 * k_block, '\0'); }

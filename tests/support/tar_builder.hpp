@@ -32,6 +32,7 @@ public:
     TarBuilder& device(const std::string& name);
     /// A pax extended header ("path", "size", "SCHILY.xattr.…") for the next entry.
     TarBuilder& pax(const std::string& key, const std::string& value);
+    TarBuilder& pax(const std::vector<std::pair<std::string, std::string>>& records);
     /// With the two zero blocks at the end.
     [[nodiscard]] std::string finish() const;
     /// Without them.

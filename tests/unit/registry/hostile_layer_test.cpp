@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of a layer: compression, size and archive format: rows M25 to M31 and M47 to M49 of docs/hostile-images.md.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "support/sanitized.hpp"
 #include "unit/registry/pull_fixture.hpp"
@@ -189,6 +190,46 @@ TEST_CASE("M47 pax headers that are none, and names with a NUL") {
     CHECK(pull_tar(TarBuilder().pax("comment", std::string("a\0b", 3)).file(k_modules + "/x.ko", "data").finish()).code() == "ok");
 }
 
+TEST_CASE("M47 entries with two names, of which readers take one or the other") {
+    const std::string good = k_modules + "/x.ko";
+    const std::string other = k_modules + "/y.ko";
+    const auto long_name = [](TarBuilder tar, const std::string& name, char type = 'L') {
+        TarHeader header;
+        header.name = "././@LongLink";
+        header.type = type;
+        header.size = name.size() + 1;
+        return tar.raw(header, name + std::string(1, '\0'));
+    };
+    const std::string expected = "expected one name for each entry of the layer, found \"" + good + "\" and \"" + other + "\" for the same";
+    CHECK(pull_tar(long_name(TarBuilder().pax("path", good), other).file("x", "data").finish()).message() == expected);
+    CHECK(pull_tar(long_name(TarBuilder(), good).pax("path", other).file("x", "data").finish()).message() == expected);
+    CHECK(pull_tar(long_name(long_name(TarBuilder(), good), other).file("x", "data").finish()).message() == expected);
+    CHECK(pull_tar(long_name(TarBuilder().pax("linkpath", good), other, 'K').symlink("x", "y").finish()).message() == expected);
+    const Outcome twice = pull_tar(TarBuilder().pax("path", good).pax("mtime", "1").file(other, "data").finish());
+    CHECK(twice.message() == "expected a pax header of records LENGTH KEY=VALUE in the layer, found two for one entry");
+
+    CHECK(pull_tar(long_name(TarBuilder().pax("mtime", "1"), good).file("x", "data").finish()).code() == "ok");
+    CHECK(pull_tar(long_name(long_name(TarBuilder(), "x.ko", 'K'), k_modules + "/l.ko").symlink("x", "y").file(good, "data").finish()).files.size() == 2);
+    CHECK(pull_tar(TarBuilder().pax("path", good).file("x", "data").pax("path", other).file("x", "data").finish()).files.size() == 2);
+}
+
+TEST_CASE("M47 a prefix in a header of another version than 00") {
+    const auto with_version = [](std::string_view version) {
+        std::string tar = TarBuilder().file("x.ko", "data").finish();
+        tar.replace(263, 2, version);
+        tar.replace(345, k_modules.size(), k_modules);
+        tar.replace(148, 8, 8, ' ');
+        unsigned sum = 0;
+        for (const char c : tar.substr(0, 512)) sum += static_cast<unsigned char>(c);
+        tar.replace(148, 8, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
+        return pull_tar(tar);
+    };
+    CHECK(with_version("00").files.contains(k_modules + "/x.ko"));
+    const Outcome odd = with_version(std::string_view("\0\0", 2));
+    CHECK(odd.code() == "bad-layer");
+    CHECK(odd.message().find("expected version 00 of the tar format where a name has a prefix") == 0);
+}
+
 TEST_CASE("M48 the end of the archive; a type that nobody knows") {
     const TarBuilder tar = TarBuilder().file(k_modules + "/good.ko", "good");
     const Outcome endless = pull_tar(tar.blocks());
@@ -206,6 +247,24 @@ TEST_CASE("M48 the end of the archive; a type that nobody knows") {
         unknown.type = type;
         CHECK(pull_tar(TarBuilder().raw(unknown, "odd").finish()).code() == "bad-layer");
         CHECK(pull_tar(TarBuilder().file(k_modules + "/a.ko", std::string(1000, 'a')).pax("size", "3").raw(unknown, "odd").finish()).code() == "bad-layer");
+        TarHeader binary;
+        binary.name = k_modules + "/a.ko";
+        binary.size = 600;
+        binary.raw_size = std::string("\x80\0\0\0\0\0\0\0\0\0\2\x58", 12);
+        CHECK(pull_tar(TarBuilder().raw(binary, std::string(600, 'a')).raw(unknown, "odd").finish()).code() == "bad-layer");
+        CHECK(pull_tar(TarBuilder().raw(binary, std::string(600, 'a')).finish()).code() == "ok");
+        const std::string odd = TarBuilder().raw(unknown, "odd").finish();
+        const std::string holes = sparse_entry(k_modules + "/a.ko", 2048, {{512, "text"}});
+        CHECK(pull_tar(holes + odd).code() == "bad-layer");
+        CHECK(pull_tar(holes + TarBuilder().finish()).code() == "ok");
+        const std::string map = "1\n512\n4\n";
+        const TarBuilder pax_holes = TarBuilder()
+                                         .pax({{"GNU.sparse.major", "1"}, {"GNU.sparse.minor", "0"}, {"GNU.sparse.realsize", "1024"}, {"GNU.sparse.name", k_modules + "/a.ko"}})
+                                         .file("x", map + std::string(512 - map.size(), '\0') + "text");
+        CHECK(pull_tar(pax_holes.blocks() + odd).code() == "bad-layer");
+        const Outcome filled = pull_tar(pax_holes.finish());
+        REQUIRE_MESSAGE(filled.code() == "ok", filled.message());
+        CHECK(filled.files.at(k_modules + "/a.ko").substr(512, 4) == "text");
     }
     // What looks like a header inside a file is none.
     CHECK(pull_tar(TarBuilder().file(k_modules + "/a.ko", TarBuilder().raw(unknown, "odd").finish()).finish()).code() == "ok");

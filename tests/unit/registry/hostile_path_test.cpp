@@ -370,6 +370,16 @@ TEST_CASE("M46 odd and overlong names") {
     CHECK(deeper.code() == "image-limit");
     CHECK(deeper.error->hint().find("--limit depth=") != std::string::npos);
     CHECK(pull_tar(good().file("", "x").finish()).exit() == Exit::data);
+    for (const std::string_view content : {"", "x"}) {  // a file for some readers, a directory for others
+        const Outcome slash = pull_tar(good().file(k_modules + "/x.ko/", content).finish());
+        CHECK(slash.code() == "bad-layer");
+        CHECK(slash.message() == "expected a file's name, found \"" + k_modules + "/x.ko/\" with a slash at its end");
+        CHECK(pull_tar(good().pax("path", k_modules + "/x.ko/").file("x", content).finish()).code() == "bad-layer");
+    }
+    TarHeader old;
+    old.name = k_modules + "/d/";
+    old.type = '\0';
+    CHECK(pull_tar(good().raw(old).dir(k_modules + "/e").finish()).code() == "ok");  // a directory, for all
 }
 
 TEST_CASE("M50 commands in modprobe's files are ignored and reported") {
