@@ -16,10 +16,15 @@ namespace kmm::registry {
 namespace {
 
 constexpr std::size_t k_scanned_block = 512;
-constexpr std::size_t k_more_holes = 482;  // in a header of GNU's former sparse files: not 0 if blocks with more holes come before the content
-constexpr std::uint64_t k_extension_max = 64U << 10U;
+constexpr std::size_t k_more_holes = 482;        // in a header of GNU's former sparse files: not 0 if a block with more holes follows,
+constexpr std::size_t k_more_holes_again = 504;  // and in that block, if another one does
+constexpr std::uint64_t k_extension_max = 1U << 20U;
+/// What neither files nor links are: readers make of them what they like.
+constexpr std::string_view k_odd_types = "ADMNVX";
 /// POSIX, GNU tar (D K L M N S V), Solaris (A X), and old archives whose type is a NUL or a blank.
 constexpr std::string_view k_known_types{"\0 01234567ADKLMNSVXgx", 21};
+
+std::string_view text_in(std::string_view field) { return field.substr(0, field.find('\0')); }
 
 /// The number in a field, octal or in base 256; nullopt for a negative one and for anything else.
 std::optional<std::uint64_t> number_in(std::string_view field) {
@@ -33,7 +38,7 @@ std::optional<std::uint64_t> number_in(std::string_view field) {
         }
         return value;
     }
-    field = field.substr(0, field.find('\0'));
+    field = text_in(field);
     while (field.starts_with(' ')) {
         field.remove_prefix(1);
     }
@@ -109,6 +114,12 @@ void TarScan::look(std::string_view piece) {
 
 void TarScan::header() {
     const std::string_view block(block_.data(), block_.size());
+    if (behind_holes_) {
+        if (block[k_more_holes_again] == '\0') {
+            skip_ = *std::exchange(behind_holes_, std::nullopt);
+        }
+        return;
+    }
     if (block.find_first_not_of('\0') == std::string_view::npos) {
         seen_end_ = true;
         return;
@@ -117,38 +128,49 @@ void TarScan::header() {
     const char type = block[156];
     auto size = number_in(block.substr(124, 12));
     if (!checksum_fits(block) || !size) {
-        following_ = false;
+        following_ = false;  // no reader goes on from here
         return;
     }
+    const auto refused = [&](const char* expected, const char* more = "") {
+        return Error(Exit::data, "bad-layer", fmt::format("expected {}, found \"{}\"{} for \"{}\"", expected, base::escape(std::string(1, type)), more, base::escape(text_in(block.substr(0, 100)))));
+    };
     if (k_known_types.find(type) == std::string_view::npos) {
-        const std::string name(block.substr(0, std::min<std::size_t>(block.find('\0'), 100)));
-        throw Error(Exit::data, "bad-layer", fmt::format("expected a type of entry that tar knows, found \"{}\" for \"{}\"", base::escape(std::string(1, type)), base::escape(name)));
+        throw refused("a type of entry that tar knows");
     }
-    if (type == 'x' || type == 'K' || type == 'L') {
+    if (type == 'x' || type == 'g' || type == 'K' || type == 'L') {
         if (*size > k_extension_max) {
-            following_ = false;
-            return;
+            throw refused("a pax header or long name of at most 1 MiB", " with more");
         }
-        wanted_ = *size;
+        wanted_ = type == 'g' ? 0 : *size;
         extension_type_ = type;
-    } else if (type != 'g') {
+        any_pax_ = any_pax_ || type == 'x' || type == 'g';
+    } else {
         entry(type, block);
         size = said_.size ? said_.size : size;
         said_ = {};
-        const bool holes = type == 'S' && block[k_more_holes] == '\0';
-        const bool file = type == '0' || type == '7' || type == '\0' || type == ' ' || holes;
-        following_ = file || *size == 0;  // readers do not agree on what a link or directory with content is
+        if (type >= '1' && type <= '6') {
+            // For readers of pax archives the content of a hard link follows, for others it has none; of the rest no one has.
+            if (type == '1' && *size != 0 && any_pax_) {
+                throw refused("a hard link without content", " with some");
+            }
+            size = 0;
+        } else if (k_odd_types.find(type) != std::string_view::npos && *size != 0) {
+            throw refused("files, directories and links", " with content");
+        }
     }
     if (*size > ~std::uint64_t{0} - k_scanned_block) {
         following_ = false;
         return;
     }
     skip_ = (*size + k_scanned_block - 1) / k_scanned_block * k_scanned_block;
+    if (type == 'S' && block[k_more_holes] != '\0') {
+        behind_holes_ = std::exchange(skip_, 0);
+    }
 }
 
 /// For some a file whose name ends with a slash is a file, for others a directory; a prefix counts for all in a header of POSIX only.
 void TarScan::entry(char type, std::string_view block) const {
-    const std::string_view own = block.substr(0, std::min<std::size_t>(block.find('\0'), 100));
+    const std::string_view own = text_in(block.substr(0, 100));
     const std::string_view path = said_.path ? std::string_view(*said_.path) : own;
     if ((type == '0' || type == '7') && path.ends_with('/')) {
         throw Error(Exit::data, "bad-layer", fmt::format("expected a file's name, found \"{}\" with a slash at its end", base::escape(path)));
@@ -171,7 +193,7 @@ void TarScan::take_extension(std::string_view bytes) {
     if (extension_type_ == 'x') {
         take_pax(bytes);
     } else {
-        name(extension_type_ == 'L' ? said_.path : said_.target, bytes.substr(0, bytes.find('\0')));
+        name(extension_type_ == 'L' ? said_.path : said_.target, text_in(bytes));
     }
 }
 

@@ -22,7 +22,8 @@ public:
     explicit TarScan(ByteSource& input) : input_(input) {}
     /// Errors: data "bad-layer" for an entry of a type that neither POSIX nor GNU tar, star or Solaris know, for a pax header that is
     /// malformed or whose names hold a NUL, for an entry that is given two names or two pax headers, for a file whose name ends with a
-    /// slash, for a prefix that not every reader takes, for bytes after an end without entries (an ISO image begins with zeros); those of
+    /// slash, for a prefix that not every reader takes, for a hard link with content in a pax archive and content of what is neither
+    /// file nor link, for a pax header of over 1 MiB, for bytes after an end without entries (an ISO image begins with zeros); those of
     /// the input.
     [[nodiscard]] std::string_view next() override;
     /// Reads on to the end where no entry was seen: what lies there is no tar if it is not empty. Errors: as next().
@@ -54,6 +55,8 @@ private:
     std::string extension_;      ///< that content
     char extension_type_ = 0;    ///< what it is
     Said said_;                  ///< of the next entry
+    std::optional<std::uint64_t> behind_holes_;  ///< what is skipped after blocks that tell of more holes
+    bool any_pax_ = false;       ///< a pax header was seen
     bool following_ = true;
     bool seen_end_ = false;
     bool at_end_ = false;

@@ -20,6 +20,14 @@ Outcome pull_bytes(const std::string& bytes, const std::string& type, const std:
     return pull_layers({TestLayer{bytes, sha256(plain), type}});
 }
 
+/// Makes the checksum of a tar's first header right again.
+void reseal(std::string& tar) {
+    tar.replace(148, 8, 8, ' ');
+    unsigned sum = 0;
+    for (const char c : tar.substr(0, 512)) sum += static_cast<unsigned char>(c);
+    tar.replace(148, 8, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
+}
+
 }  // namespace
 
 TEST_SUITE("registry::unit") {
@@ -218,16 +226,33 @@ TEST_CASE("M47 a prefix in a header of another version than 00") {
         std::string tar = TarBuilder().file("x.ko", "data").finish();
         tar.replace(263, 2, version);
         tar.replace(345, k_modules.size(), k_modules);
-        tar.replace(148, 8, 8, ' ');
-        unsigned sum = 0;
-        for (const char c : tar.substr(0, 512)) sum += static_cast<unsigned char>(c);
-        tar.replace(148, 8, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
+        reseal(tar);
         return pull_tar(tar);
     };
     CHECK(with_version("00").files.contains(k_modules + "/x.ko"));
     const Outcome odd = with_version(std::string_view("\0\0", 2));
     CHECK(odd.code() == "bad-layer");
     CHECK(odd.message().find("expected version 00 of the tar format where a name has a prefix") == 0);
+}
+
+TEST_CASE("M47 links with content, which some readers skip and others take for entries") {
+    TarHeader link;
+    link.name = k_modules + "/l.ko";
+    link.type = '1';
+    link.link = k_modules + "/x.ko";
+    link.size = 1024;
+    const TarBuilder inner = TarBuilder().file(k_modules + "/inner.ko", "x");
+    const Outcome pax = pull_tar(TarBuilder().pax("mtime", "1").file(k_modules + "/x.ko", "data").raw(link, inner.blocks()).finish());
+    CHECK(pax.message() == "expected a hard link without content, found \"1\" with some for \"" + link.name + "\"");
+    CHECK(pull_tar(TarBuilder().file(k_modules + "/x.ko", "data").raw(link, inner.blocks()).finish()).files.contains(k_modules + "/inner.ko"));  // none for all
+    link.type = '2';
+    link.link = "x.ko";
+    CHECK(pull_tar(TarBuilder().pax("mtime", "1").file(k_modules + "/x.ko", "data").raw(link).finish()).files.size() == 2);
+    for (const char type : {'A', 'M', 'N', 'V', 'X'}) {
+        link.type = type;
+        const Outcome odd = pull_tar(TarBuilder().raw(link, inner.blocks()).finish());
+        CHECK(odd.message() == fmt::format("expected files, directories and links, found \"{}\" with content for \"{}\"", type, link.name));
+    }
 }
 
 TEST_CASE("M48 the end of the archive; a type that nobody knows") {
@@ -257,6 +282,11 @@ TEST_CASE("M48 the end of the archive; a type that nobody knows") {
         const std::string holes = sparse_entry(k_modules + "/a.ko", 2048, {{512, "text"}});
         CHECK(pull_tar(holes + odd).code() == "bad-layer");
         CHECK(pull_tar(holes + TarBuilder().finish()).code() == "ok");
+        std::string many_holes = sparse_entry(k_modules + "/a.ko", 1U << 20U, {{512, "text"}});
+        many_holes[482] = 1;
+        reseal(many_holes);
+        many_holes.insert(512, std::string(504, '\0') + std::string("\1") + std::string(7 + 512, '\0'));
+        CHECK(pull_tar(many_holes + odd).message().find("expected a type of entry that tar knows") == 0);
         const std::string map = "1\n512\n4\n";
         const TarBuilder pax_holes = TarBuilder()
                                          .pax({{"GNU.sparse.major", "1"}, {"GNU.sparse.minor", "0"}, {"GNU.sparse.realsize", "1024"}, {"GNU.sparse.name", k_modules + "/a.ko"}})
