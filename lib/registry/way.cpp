@@ -38,7 +38,9 @@ void Way::add(const std::string& path, const std::string& target, std::size_t la
     }
     link_bytes_ += bytes;
     links_[path] = Link{target, layer};
-    last_through_.reset();
+    if (last_through_ && (last_linked_ || is_in(*last_through_, path))) {
+        last_through_.reset();
+    }
 }
 
 std::size_t Way::link_at(const std::string& path) const {
@@ -50,7 +52,7 @@ void Way::erase(const std::string& path) {
     if (const auto found = links_.find(path); found != links_.end()) {
         link_bytes_ -= path.size() + found->second.target.size();
         links_.erase(found);
-        last_through_.reset();
+        if (last_linked_) last_through_.reset();
     }
 }
 
@@ -63,7 +65,7 @@ void Way::erase_lower(const std::string& path, bool itself, std::size_t layer) {
         if (item->second.layer < layer) {
             link_bytes_ -= item->first.size() + item->second.target.size();
             item = links_.erase(item);
-            last_through_.reset();
+            if (last_linked_) last_through_.reset();
         } else {
             ++item;
         }
@@ -146,11 +148,11 @@ const std::optional<std::string>& Way::through(std::string_view directory) {
     }
     last_through_ = directory;
     through_.reset();
-    bool linked = false;
-    for (std::string_view at = directory; !linked && !at.empty() && !links_.empty(); at = parent_of(at)) {
-        linked = links_.contains(at);
+    last_linked_ = false;
+    for (std::string_view at = directory; !last_linked_ && !at.empty() && !links_.empty(); at = parent_of(at)) {
+        last_linked_ = links_.contains(at);
     }
-    if (linked) {
+    if (last_linked_) {
         try {
             std::set<std::string> followed;
             through_ = walk(*last_through_, Above::is_root, followed);

@@ -62,6 +62,7 @@ private:
     bool lost_ = false;  ///< there were more links than are remembered
     std::optional<std::string> through_;  ///< what last_through_ means, until the links change
     std::optional<std::string> last_through_;
+    bool last_linked_ = false;  ///< there is a link at or above last_through_
     std::unordered_set<std::size_t> passed_;
     std::string last_passed_;
 };
