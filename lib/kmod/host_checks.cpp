@@ -96,7 +96,7 @@ void check_host_options(const CheckInput& input, const std::string& name, const 
         Diagnostics faults;
         check_parameters(module->file, {option.text}, faults);
         for (auto& fault : faults) {
-            if (fault.code != "bad-parameter") continue;
+            if (fault.code == "unknown-parameter") continue;
             fault.message = fmt::format("{}: {}", base::escape(option.where), fault.message);
             fault.hint = "correct that line on the node";
             findings.push_back(std::move(fault));

@@ -65,17 +65,48 @@ bool is_integer(std::string_view text, std::int64_t low, std::uint64_t high) {
     return number->magnitude <= high;
 }
 
-/// 1, 0, or -1 for a text that is no boolean.
+/// 1, 0, or -1 for a text that is no boolean. The beginning counts: kstrtobool() of Linux lib/kstrtox.c, of 6.15 with "e" and "d".
 int truth_of(const std::string& text) {
     if (text.empty()) return 1;  // a bare key
-    const char first = text.front();
-    if (first == 'y' || first == 'Y' || first == 't' || first == 'T' || text == "1") return 1;
-    if (first == 'n' || first == 'N' || first == 'f' || first == 'F' || text == "0") return 0;
-    const std::string word = base::to_lower(text);
-    return word == "on" ? 1 : word == "off" ? 0 : -1;
+    const std::string head = base::to_lower(text.substr(0, 2));
+    switch (head.front()) {
+        case 'y': case 't': case 'e': case '1': return 1;
+        case 'n': case 'f': case 'd': case '0': return 0;
+        default: return head == "on" ? 1 : head == "of" ? 0 : -1;
+    }
+}
+
+bool is_bool(const std::string& type) { return type == "bool" || type == "invbool" || type == "bint"; }
+
+/// Major and minor version of the kernel that a module was built for; nullopt if vermagic does not tell.
+using Version = std::pair<int, int>;
+
+std::optional<Version> version_of(const ModuleFile& module) {
+    const std::string text = module.vermagic();
+    const auto parts = base::split(text, '.');
+    if (parts.size() < 2) return std::nullopt;
+    const auto first = base::parse_number<int>(parts[0]);
+    const auto second = base::parse_number<int>(parts[1].substr(0, parts[1].find_first_not_of("0123456789")));
+    return first && second ? std::optional(Version{*first, *second}) : std::nullopt;
+}
+
+constexpr Version k_true_and_false{5, 19};       // from which on kstrtobool() knows "true" and "false",
+constexpr Version k_enabled_and_disabled{6, 15}; // "enabled" and "disabled"
+
+/// Why a boolean that a kernel takes may not be what is meant, "" if that is clear.
+std::string doubt_of(const std::string& value, const std::optional<Version>& kernel) {
+    static constexpr std::string_view words[] = {"y", "n", "yes", "no", "1", "0", "on", "off", "t", "f", "true", "false", "e", "d", "enable", "disable", "enabled", "disabled"};
+    const std::string word = base::to_lower(value);
+    if (std::find(std::begin(words), std::end(words), word) == std::end(words)) {
+        return fmt::format("is read as {}: of a bool the kernel looks at the beginning only", truth_of(value) == 1 ? "y" : "n");
+    }
+    const bool newer = word.front() == 't' || word.front() == 'f';
+    if (newer && kernel && *kernel < k_true_and_false) return "may be refused: a bool is y or n for kernels before 5.19";
+    return {};
 }
 
 constexpr std::size_t k_text_max = 1024;  // param_set_charp
+constexpr std::string_view k_array = "array of ";
 
 struct Range {
     std::string_view type;
@@ -89,18 +120,29 @@ constexpr Range k_ranges[] = {
     {"ullong", 0, UINT64_MAX},
 };
 
+/// The same for a value of `type`, or a list of such.
+std::string doubt_of_value(const std::string& type, const std::string& value, const std::optional<Version>& kernel) {
+    if (is_bool(type)) return doubt_of(value, kernel);
+    if (!type.starts_with(k_array) || !is_bool(type.substr(k_array.size()))) return {};
+    for (const auto piece : base::split(value, ',')) {
+        if (auto doubt = doubt_of(std::string(piece), kernel); !doubt.empty()) return doubt;
+    }
+    return {};
+}
+
 /// nullopt if `value` fits `type`, else what was expected. Types of the module's own making are not judged.
-std::optional<std::string> misfit(const std::string& type, const std::string& value) {
-    constexpr std::string_view array = "array of ";
-    if (type.starts_with(array)) {
-        const std::string item = type.substr(array.size());
+std::optional<std::string> misfit(const std::string& type, const std::string& value, const std::optional<Version>& kernel) {
+    if (type.starts_with(k_array)) {
+        const std::string item = type.substr(k_array.size());
         for (const auto piece : base::split(value, ',')) {
-            if (misfit(item, std::string(piece))) return fmt::format("a list of {} separated by commas", item);
+            if (misfit(item, std::string(piece), kernel)) return fmt::format("a list of {} separated by commas", item);
         }
         return std::nullopt;
     }
-    if (type == "bool" || type == "invbool" || type == "bint") {
-        if (!value.empty() && truth_of(value) >= 0) return std::nullopt;
+    if (is_bool(type)) {
+        const char first = value.empty() ? '\0' : base::to_lower(value).front();
+        const bool newer = (first == 'e' || first == 'd') && !(kernel && *kernel >= k_enabled_and_disabled);
+        if (!value.empty() && !newer && truth_of(value) >= 0) return std::nullopt;
         return "y or n";
     }
     if (type == "charp" && value.size() > k_text_max) return fmt::format("a text of at most {} bytes", k_text_max);
@@ -114,7 +156,7 @@ std::optional<std::string> misfit(const std::string& type, const std::string& va
 
 /// Whether the kernel refuses a bare key: not for booleans, and not known of types of the module's own making.
 bool needs_value(const std::string& type) {
-    return type == "charp" || type == "string" || type == "invbool" || type.starts_with("array of ") ||
+    return type == "charp" || type == "string" || type == "invbool" || type.starts_with(k_array) ||
            std::any_of(std::begin(k_ranges), std::end(k_ranges), [&](const Range& range) { return range.type == type; });
 }
 
@@ -124,8 +166,9 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
     const auto declared = module.parameters();
     std::vector<std::string> names;
     for (const auto& parameter : declared) names.push_back(parameter.name);
-    const auto find = [&](std::string code, std::string message, std::string hint) {
-        findings.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
+    const auto kernel = version_of(module);
+    const auto find = [&](std::string code, std::string message, std::string hint, Severity severity = Severity::error) {
+        findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
     };
     for (const auto& text : wanted) {
         const Entry entry = unquoted_entry(text);
@@ -147,9 +190,11 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
             find("bad-parameter", fmt::format("parameter '{}' of module {} needs a value", entry.key, module.name), {});
         } else if (!entry.has_value) {
             continue;
-        } else if (const auto expected = misfit(it->type, entry.value)) {
+        } else if (const auto expected = misfit(it->type, entry.value, kernel)) {
             find("bad-parameter", fmt::format("parameter {}={} of module {} does not fit its type {}: expected {}", entry.key, base::escape(entry.value), module.name,
                                               it->type, *expected), {});
+        } else if (const std::string doubt = doubt_of_value(it->type, entry.value, kernel); !doubt.empty()) {
+            find("odd-parameter", fmt::format("parameter {}={} of module {} {}", entry.key, base::escape(entry.value), module.name, doubt), "write y or n", Severity::warning);
         }
     }
 }
@@ -167,9 +212,10 @@ std::string parameter_text(const std::vector<std::string>& wanted) {
 
 bool shows_value(const std::string& type, const std::string& wanted, const std::string& shown) {
     if (base::trim(wanted) == base::trim(shown)) return true;  // sysfs ends each value with a line break
-    if (type == "bool" || type == "invbool" || type == "bint" || shown == "Y" || shown == "N") return truth_of(wanted) == truth_of(shown) && truth_of(wanted) >= 0;
+    const bool text = type == "charp" || type == "string";
+    if (is_bool(type) || (!text && (shown == "Y" || shown == "N"))) return truth_of(wanted) == truth_of(shown) && truth_of(wanted) >= 0;
     if (wanted.empty() && !needs_value(type)) return true;  // a bare key: what is shown for it is the module's own affair
-    if (type == "charp" || type == "string" || type.empty()) return false;
+    if (text || type.empty()) return false;
     const auto left = base::split(wanted, ',');
     const auto right = base::split(shown, ',');
     if (left.size() > right.size()) return false;

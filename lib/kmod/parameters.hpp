@@ -14,7 +14,8 @@ namespace kmm::kmod {
 
 /// Appends a finding for every parameter of `wanted` ("key=value" or "key") that the module does not declare (code
 /// "unknown-parameter", with the nearest name as hint), that is malformed, or whose value does not fit the declared type
-/// ("bad-parameter"). Findings have exit `checks_failed`. Source: Linux kernel/params.c.
+/// ("bad-parameter"). A boolean that the kernel takes, perhaps for something else than what is meant, is a warning ("odd-parameter"). Findings
+/// have exit `checks_failed`. Source: Linux kernel/params.c, lib/kstrtox.c.
 void check_parameters(const ModuleFile& module, const std::vector<std::string>& wanted, Diagnostics& findings);
 
 /// The text the kernel parses: entries separated by blanks, values with blanks in double quotes. Entries must have

@@ -123,6 +123,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"not-found", Exit::not_found, "there is no such thing", "see the message for what was looked for"},
     {"not-restored", Exit::partial, "the module is unloaded, but an in-tree module did not come back", "see the reason; the same command again tries once more"},
     {"other-build-live", std::nullopt, "another build of the module is live", "unload it first"},
+    {"odd-parameter", std::nullopt, "a kernel may read a boolean parameter otherwise than it is meant", "write y or n"},
     {"out-dir", Exit::io, "the output directory cannot be used", "name another one"},
     {"parameter-differs", std::nullopt, "a parameter shows another value than was asked for", "the driver may have adjusted it"},
     {"platform-mismatch", Exit::data, "the image says another platform than this node's, or the registry's index", "build and push the image again; --allow-platform-mismatch if only that word is wrong"},

@@ -35,6 +35,9 @@ TEST_CASE("parameters against their declaration") {
         {"level=255", ""},           {"level=256", "bad-parameter"}, {"level=-1", "bad-parameter"},
         {"on", ""},                  {"on=y", ""},               {"on=off", ""},               {"on=maybe", "bad-parameter"},
         {"on=", "bad-parameter"},    {"on=\"\"", "bad-parameter"}, {"on=true", ""},            {"on=False", ""},             {"on=oN", ""},  {"on=2", "bad-parameter"},
+        {"on=1", ""},                {"on=10", "odd-parameter"}, {"on=1x", "odd-parameter"},   {"on=yes please", "odd-parameter"}, {"on=never", "odd-parameter"}, {"on=OFfen", "odd-parameter"},
+        {"on=o", "bad-parameter"},   {"on=ok", "bad-parameter"}, {"on=enabled", "bad-parameter"}, {"tri=no", ""},             {"off=0x1", "odd-parameter"},
+        {"flags=y,00", "odd-parameter"},
         {"level=-0", "bad-parameter"}, {"answer=-0", ""},        {"answer=+5", ""},          {"answer=-+5", "bad-parameter"}, {"answer=0x", "bad-parameter"},
         {"flags=y,n", ""},           {"flags=y,", "bad-parameter"}, {"many=1,-0", "bad-parameter"}, {"many=", "bad-parameter"},
         {"who=some body", ""},       {"who=a=b", ""},            {"who=\"x y\"", ""}, {"who=\"x", "bad-parameter"}, {"who=x\"y\"", "bad-parameter"}, {"answer=\"42\"", ""}, {"who=a\nb", "bad-parameter"},
@@ -52,6 +55,25 @@ TEST_CASE("parameters against their declaration") {
         CHECK(findings.size() == (*code == '\0' ? 0U : 1U));
         if (findings.size() == 1) CHECK(findings.front().code == code);
     }
+}
+
+TEST_CASE("a boolean is what the kernel of the module makes of it") {
+    const auto found = [](const char* release, const std::string& text) {
+        KoSpec spec;
+        spec.vermagic = std::string(release) + " SMP mod_unload ";
+        spec.modinfo = {"parmtype=on:bool"};
+        Diagnostics findings;
+        kmod::check_parameters(kmod::parse_module(make_ko(spec), "x.ko"), {text}, findings);
+        return findings.empty() ? "" : (findings.front().severity == Severity::error ? "error: " : "warning: ") + findings.front().message;
+    };
+    CHECK(found("6.1.0", "on=10") == "warning: parameter on=10 of module demo is read as y: of a bool the kernel looks at the beginning only");
+    CHECK(found("6.1.0", "on=none") == "warning: parameter on=none of module demo is read as n: of a bool the kernel looks at the beginning only");
+    CHECK(found("6.1.0", "on=true") == "");
+    CHECK(found("5.14.0-427.el9.x86_64", "on=true") == "warning: parameter on=true of module demo may be refused: a bool is y or n for kernels before 5.19");
+    CHECK(found("5.14.0-427.el9.x86_64", "on=yes") == "");
+    CHECK(found("6.1.0", "on=disable").starts_with("error: "));
+    CHECK(found("6.15.2", "on=disable") == "");
+    CHECK(found("odd", "on=true") == "");
 }
 
 TEST_CASE("a typing error is answered with the nearest name") {
