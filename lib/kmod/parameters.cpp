@@ -154,6 +154,31 @@ std::optional<std::string> misfit(const std::string& type, const std::string& va
     return std::nullopt;
 }
 
+/// What notation a number has that does not fit, where that may be why; "" else.
+std::string notation_of(const std::string& type, const std::string& value) {
+    if (type.starts_with(k_array)) {
+        const std::string item = type.substr(k_array.size());
+        for (const auto piece : base::split(value, ',')) {
+            const std::string text(piece);
+            if (misfit(item, text, std::nullopt)) return notation_of(item, text);
+        }
+        return {};
+    }
+    if (std::none_of(std::begin(k_ranges), std::end(k_ranges), [&](const Range& range) { return range.type == type; })) return {};
+    std::string_view digits = value;
+    const bool minus = digits.starts_with('-');
+    if (minus || digits.starts_with('+')) digits.remove_prefix(1);
+    if (digits.starts_with("0x") || digits.starts_with("0X")) {
+        digits.remove_prefix(2);
+        const bool whole = !digits.empty() && digits.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+        return whole ? "" : "hexadecimal digits follow 0x";
+    }
+    if (digits.size() < 2 || digits.front() != '0' || digits.find_first_not_of("0123456789") != std::string_view::npos) return {};
+    digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size() - 1));
+    const std::string decimal = fmt::format("{}{}", minus ? "-" : "", digits);
+    return misfit(type, decimal, std::nullopt) ? "" : fmt::format("a 0 in front makes a number octal: write {} for the decimal one", decimal);
+}
+
 /// Whether the kernel refuses a bare key: not for booleans, and not known of types of the module's own making.
 bool needs_value(const std::string& type) {
     return type == "charp" || type == "string" || type == "invbool" || type.starts_with(k_array) ||
@@ -192,7 +217,7 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
             continue;
         } else if (const auto expected = misfit(it->type, entry.value, kernel)) {
             find("bad-parameter", fmt::format("parameter {}={} of module {} does not fit its type {}: expected {}", entry.key, base::escape(entry.value), module.name,
-                                              it->type, *expected), {});
+                                              it->type, *expected), notation_of(it->type, entry.value));
         } else if (const std::string doubt = doubt_of_value(it->type, entry.value, kernel); !doubt.empty()) {
             find("odd-parameter", fmt::format("parameter {}={} of module {} {}", entry.key, base::escape(entry.value), module.name, doubt), "write y or n", Severity::warning);
         }

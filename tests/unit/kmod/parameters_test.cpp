@@ -76,6 +76,24 @@ TEST_CASE("a boolean is what the kernel of the module makes of it") {
     CHECK(found("odd", "on=true") == "");
 }
 
+TEST_CASE("a number that is refused for its notation is told which it is") {
+    const auto hint = [](const std::string& text) {
+        Diagnostics findings;
+        kmod::check_parameters(module_with_parameters(), {text}, findings);
+        REQUIRE(findings.size() == 1);
+        return findings.front().hint;
+    };
+    CHECK(hint("answer=08") == "a 0 in front makes a number octal: write 8 for the decimal one");
+    CHECK(hint("answer=-0019") == "a 0 in front makes a number octal: write -19 for the decimal one");
+    CHECK(hint("many=1,089") == "a 0 in front makes a number octal: write 89 for the decimal one");
+    CHECK(hint("level=0400") == "");
+    CHECK(hint("answer=0x10000000000000000") == "");
+    CHECK(hint("answer=0x") == "hexadecimal digits follow 0x");
+    CHECK(hint("answer=0xfg") == "hexadecimal digits follow 0x");
+    CHECK(hint("answer=1a") == "");
+    CHECK(hint("level=256") == "");
+}
+
 TEST_CASE("a typing error is answered with the nearest name") {
     Diagnostics findings;
     kmod::check_parameters(module_with_parameters(), {"anwser=1"}, findings);
