@@ -19,8 +19,10 @@ ModuleConfig decode_config(Fields fields, Need need) {
     config.image_pull_policy = fields.string("imagePullPolicy");
     config.insecure_pull = fields.boolean("insecurePull", need);
     config.kernel_version = fields.string("kernelVersion", need);
-    config.in_tree_modules_to_remove = fields.strings("inTreeModulesToRemove").value_or(std::vector<std::string>{});
-    config.in_tree_module_to_remove = fields.string("inTreeModuleToRemove");
+    const auto list = fields.strings("inTreeModulesToRemove");
+    config.in_tree_modules_to_remove = list.value_or(std::vector<std::string>{});
+    const std::string single = fields.string("inTreeModuleToRemove");
+    if (!list) { config.in_tree_module_to_remove = single; }  // KMM's worker asks whether there is a list, not whether it is empty
     if (auto modprobe = fields.child("modprobe", need)) { config.modprobe = decode_modprobe(*modprobe); }
     fields.done();
     return config;

@@ -157,7 +157,7 @@ struct ModuleConfig {
     bool insecure_pull = false;
     std::string kernel_version;      ///< node kernel with one trailing "+" trimmed
     std::vector<std::string> in_tree_modules_to_remove;
-    std::string in_tree_module_to_remove;  ///< deprecated singular, used if the list is empty
+    std::string in_tree_module_to_remove;  ///< deprecated singular; "" where there is a list, even an empty one, which takes its place
     ModprobeSpec modprobe;
     friend bool operator==(const ModuleConfig&, const ModuleConfig&) = default;
 };
