@@ -90,15 +90,18 @@ std::vector<std::string> firmware_directories(const HostPaths& host, const std::
 void check_host_options(const CheckInput& input, const std::string& name, const std::vector<HostOption>& options, Diagnostics& findings) {
     const IndexedModule* module = input.index.find(name);
     if (module == nullptr) return;
-    const auto given = name == normalise_name(input.wish.module) ? parameter_map(input.wish.parameters) : std::map<std::string, std::string>();
+    std::set<std::string> given;
+    if (name == normalise_name(input.wish.module)) {
+        for (const auto& [key, value] : parameter_map(input.wish.parameters)) given.insert(normalise_name(key));
+    }
     for (const auto& option : options) {
-        if (option.text.find('"') != std::string::npos || given.contains(option.text.substr(0, option.text.find('=')))) continue;
+        if (option.text.find('"') != std::string::npos || given.contains(normalise_name(option.text.substr(0, option.text.find('='))))) continue;
         Diagnostics faults;
         check_parameters(module->file, {option.text}, faults);
         for (auto& fault : faults) {
             if (fault.code == "unknown-parameter") continue;
             fault.message = fmt::format("{}: {}", base::escape(option.where), fault.message);
-            fault.hint = "correct that line on the node";
+            fault.hint = fmt::format("correct that line on the node{}{}", fault.hint.empty() ? "" : ": ", fault.hint);
             findings.push_back(std::move(fault));
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -12,20 +13,6 @@
 namespace kmm::kmod {
 
 namespace {
-
-ModuleReport report_of(const IndexedModule& module, Action action) {
-    ModuleReport report;
-    report.name = module.file.name;
-    report.action = action;
-    report.path = module.image_path;
-    report.sha256 = module.sha256;
-    report.srcversion = module.file.srcversion();
-    report.build_id = module.file.build_id;
-    report.version = module.file.version();
-    report.vermagic = module.file.vermagic();
-    report.signer = module.file.signature().signer;
-    return report;
-}
 
 ModuleReport report_of(const HostModule& module) {
     ModuleReport report;
@@ -266,8 +253,11 @@ private:
             const bool ours = (!same_.contains(name) && !others_.contains(name)) || known(name) || (live_already && !earlier_);
             if (name != main_ && ours) record_.dependencies.push_back(name);
         }
-        for (const auto& name : checked_.order.soft_post) {
-            if (known(name) || !live_module(machine_.host, name)) record_.dependencies.push_back(name);
+        for (const auto& module : checked_.host_after) record_.dependencies.push_back(module.name);
+        if (earlier_) {  // what came with it before and is live still has come with it
+            std::vector<std::string> before = earlier_->dependencies;
+            std::erase_if(before, [&](const std::string& name) { return contains(record_.dependencies, name) || !live_module(machine_.host, name); });
+            record_.dependencies.insert(record_.dependencies.begin(), before.begin(), before.end());
         }
         const bool all_live = std::all_of(checked_.order.names.begin(), checked_.order.names.end(), [&](const auto& name) { return same_.contains(name) || others_.contains(name); });
         const bool firmware = record_.new_firmware_path || !record_.firmware_directory.empty();
@@ -290,24 +280,15 @@ private:
     void load_host_modules() {
         for (const auto& module : checked_.host_modules) {
             if (settled_module(machine_, module.name)) continue;
-            const auto start = machine_.clock.monotonic();
-            ModuleReport entry;
             try {
                 with_context([&] { return fmt::format("dependency {} of the host", module.name); }, [&] {
-                    std::string bytes = read_module_bytes(module.path);
-                    std::string sum = sha256_hex(bytes);
-                    bytes = plain_module(std::move(bytes), module.path);
-                    const IndexedModule found{parse_module(bytes, module.path), module.path, module.path, std::move(sum)};
-                    const Candidate candidate{found.file, bytes, effective_parameters(checked_.config, module.name, {})};
-                    if (load_one(machine_, candidate, report_.warnings) == Action::loaded) loaded_.push_back(module.name);
-                    entry = report_of(found, Action::dependency);
+                    HostLoad done = load_host_file(machine_, checked_.config, module.path, Action::dependency, report_.warnings);
+                    if (done.outcome == Action::loaded) loaded_.push_back(module.name);
+                    report_.modules.push_back(std::move(done.report));
                 });
             } catch (const Error& error) {
                 if (!goes_without(module.name, error)) throw;
-                continue;
             }
-            entry.took = machine_.clock.monotonic() - start;
-            report_.modules.push_back(std::move(entry));
         }
     }
 
@@ -338,6 +319,7 @@ private:
         const Action action = load_one(machine_, {module.file, bytes, effective_parameters(checked_.config, name, own), wish_.force}, report_.warnings);
         if (action == Action::loaded) loaded_.push_back(name);
         report_.modules.push_back(report_of(module, action));
+        if (action == Action::loaded) add_parameters(report_.modules.back(), checked_.config, module.file, own);
         report_.modules.back().took = machine_.clock.monotonic() - start;
     }
 
@@ -362,7 +344,7 @@ private:
         std::vector<std::string> missing;
         try {
             for (auto it = removed.rbegin(); it != removed.rend(); ++it) {
-                const auto fault = load_from_host(machine_, *it, report_.warnings);
+                const auto fault = load_from_host(machine_, *it, Action::restored, report_);
                 if (!fault) continue;
                 missing.push_back(*it);
                 report_.warnings.push_back("not-restored: " + *fault);
@@ -395,17 +377,10 @@ private:
     void load_soft_post() {
         for (const auto& name : checked_.order.soft_post) {
             if (live_module(machine_.host, name)) continue;
-            const auto start = machine_.clock.monotonic();
-            std::vector<std::string> unheeded;  // a wish is no reason to warn of what else is told of it
-            if (const auto fault = load_from_host(machine_, name, unheeded)) {
-                report_.warnings.push_back("soft-dependency-missing: " + *fault);
-                continue;
-            }
-            ModuleReport entry;
-            entry.name = name;
-            entry.action = Action::dependency;
-            entry.took = machine_.clock.monotonic() - start;
-            report_.modules.push_back(std::move(entry));
+            Report wished;  // a wish is no reason to warn of what else is told of it
+            const auto fault = load_from_host(machine_, name, Action::dependency, wished);
+            if (fault) report_.warnings.push_back("soft-dependency-missing: " + *fault);
+            std::move(wished.modules.begin(), wished.modules.end(), std::back_inserter(report_.modules));
         }
     }
 
@@ -429,7 +404,7 @@ private:
             if (const auto live = live_module(machine_.host, entry.name)) entry.taint = live->taint;
             if (entry.name == main_) {
                 entry.role = Role::main;
-                entry.parameters = parameter_map(wish_.parameters);
+                if (entry.action == Action::already_loaded) entry.parameters = parameter_map(wish_.parameters);
             }
         }
         for (const auto& finding : checked_.findings) {
@@ -479,10 +454,8 @@ Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWi
     const std::string main = normalise_name(wish.module);
     for (const auto& name : checked.order.names) {
         ModuleReport entry = report_of(*index.find(name), Action::load);
-        if (name == main) {
-            entry.role = Role::main;
-            entry.parameters = parameter_map(wish.parameters);
-        }
+        add_parameters(entry, checked.config, index.find(name)->file, name == main ? wish.parameters : std::vector<std::string>{});
+        if (name == main) entry.role = Role::main;
         report.modules.push_back(std::move(entry));
     }
     for (const auto& module : checked.host_after) report.modules.push_back(report_of(module));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -199,6 +200,8 @@ private:
     /// What a softdep wishes for afterwards, and neither is live nor in the image.
     void resolve_after() {
         resolve_aliases(out_.order.soft_post);
+        std::set<std::string> seen;  // what is needed before the main module is there when these are loaded
+        for (const auto& module : out_.host_modules) seen.insert(module.name);
         std::erase_if(out_.order.soft_post, [&](const std::string& name) {
             if (live_module(host_, name)) return false;
             const auto need = find_host_module(directory_, name);
@@ -206,7 +209,9 @@ private:
                 find(Severity::warning, "soft-dependency-missing", fmt::format("module {} should be loaded afterwards (softdep), but is neither in the image nor on this host", name));
                 return true;
             }
-            if (!need->modules.empty()) out_.host_after.push_back(need->modules.back());
+            for (const auto& module : need->modules) {
+                if (index_.find(module.name) == nullptr && !live_module(host_, module.name) && seen.insert(module.name).second) out_.host_after.push_back(module);
+            }
             return false;
         });
     }
@@ -337,14 +342,39 @@ std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vecto
     return index;
 }
 
+namespace {
+
+/// The host's options for a module that `own` does not override.
+std::vector<HostOption> options_beside(const ModprobeConfig& config, const std::string& module, const std::vector<std::string>& own) {
+    std::vector<HostOption> options;
+    const auto given = parameter_map(own);
+    const auto it = config.options.find(module);
+    if (it == config.options.end()) return options;
+    std::copy_if(it->second.begin(), it->second.end(), std::back_inserter(options), [&](const HostOption& option) {
+        const std::string key = normalise_name(option.text.substr(0, option.text.find('=')));
+        return std::none_of(given.begin(), given.end(), [&](const auto& entry) { return normalise_name(entry.first) == key; });
+    });
+    return options;
+}
+
+}  // namespace
+
+std::map<std::string, GivenParameter> given_parameters(const ModprobeConfig& config, const ModuleFile& module, const std::vector<std::string>& own) {
+    std::map<std::string, GivenParameter> given;
+    for (const auto& option : options_beside(config, module.name, own)) {
+        Diagnostics faults;
+        check_parameters(module, {option.text}, faults);
+        const bool ignored = std::any_of(faults.begin(), faults.end(), [](const Diagnostic& fault) { return fault.code == "unknown-parameter"; });
+        if (ignored) continue;
+        for (auto& [key, value] : parameter_map({option.text})) given.insert_or_assign(key, GivenParameter{value, option.where});
+    }
+    for (auto& [key, value] : parameter_map(own)) given.insert_or_assign(key, GivenParameter{value, ""});
+    return given;
+}
+
 std::string effective_parameters(const ModprobeConfig& config, const std::string& module, const std::vector<std::string>& own) {
     std::string text;
-    const auto given = parameter_map(own);
-    if (const auto it = config.options.find(module); it != config.options.end()) {
-        for (const auto& option : it->second) {
-            if (!given.contains(option.text.substr(0, option.text.find('=')))) text += (text.empty() ? "" : " ") + option.text;
-        }
-    }
+    for (const auto& option : options_beside(config, module, own)) text += (text.empty() ? "" : " ") + option.text;
     const std::string rest = parameter_text(own);
     return text + (text.empty() || rest.empty() ? "" : " ") + rest;
 }

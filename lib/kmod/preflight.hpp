@@ -2,6 +2,7 @@
 // Everything that can be known about loading a set of modules without loading them.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,6 +67,14 @@ struct Preflight {
 
 /// The parameter text for a module: the host's options for it that `own` does not override, then `own`.
 [[nodiscard]] std::string effective_parameters(const ModprobeConfig& config, const std::string& module, const std::vector<std::string>& own);
+
+/// A parameter that a module gets, and which line of the host's configuration gives it; "" for those of the load itself.
+struct GivenParameter {
+    std::string value, origin;
+};
+
+/// The parameters of that text which take effect: of one that is given twice the last, and of the host's those that the module has.
+[[nodiscard]] std::map<std::string, GivenParameter> given_parameters(const ModprobeConfig& config, const ModuleFile& module, const std::vector<std::string>& own);
 
 /// Throws the errors of `findings`, if any: exit checks_failed (10), code "check-failed", all findings attached.
 void require_passed(const Preflight& result, const std::string& module);

@@ -31,7 +31,8 @@ struct ModuleReport {
     std::string path;  ///< inside the image, or on the host for a dependency of the host
     std::string sha256, srcversion, build_id, version, vermagic, taint, signer;
     std::chrono::milliseconds took{0};  ///< the load or unload of this module
-    std::map<std::string, std::string> parameters;
+    std::map<std::string, std::string> parameters;         ///< that it is loaded with
+    std::map<std::string, std::string> parameter_origins;  ///< of those that the host adds: where, "/etc/modprobe.d/a.conf:3"
 };
 
 /// An in-tree module that did not come back, and why.

@@ -318,16 +318,49 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
     return action;
 }
 
-std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, std::vector<std::string>& warnings) {
+ModuleReport report_of(const IndexedModule& module, Action action) {
+    ModuleReport report;
+    report.name = module.file.name;
+    report.action = action;
+    report.path = module.image_path;
+    report.sha256 = module.sha256;
+    report.srcversion = module.file.srcversion();
+    report.build_id = module.file.build_id;
+    report.version = module.file.version();
+    report.vermagic = module.file.vermagic();
+    report.signer = module.file.signature().signer;
+    return report;
+}
+
+void add_parameters(ModuleReport& report, const ModprobeConfig& config, const ModuleFile& module, const std::vector<std::string>& own) {
+    for (auto& [key, given] : given_parameters(config, module, own)) {
+        report.parameters.insert_or_assign(key, given.value);
+        if (!given.origin.empty()) report.parameter_origins.insert_or_assign(key, given.origin);
+    }
+}
+
+HostLoad load_host_file(const Machine& machine, const ModprobeConfig& config, const std::string& path, Action shown, std::vector<std::string>& warnings) {
+    const auto start = machine.clock.monotonic();
+    std::string bytes = read_module_bytes(path);
+    std::string sum = sha256_hex(bytes);
+    bytes = plain_module(std::move(bytes), path);
+    const IndexedModule found{parse_module(bytes, path), path, path, std::move(sum)};
+    HostLoad done{report_of(found, shown), load_one(machine, {found.file, bytes, effective_parameters(config, found.file.name, {})}, warnings)};
+    if (const auto live = live_module(machine.host, done.report.name)) done.report.taint = live->taint;
+    if (done.outcome == Action::loaded) add_parameters(done.report, config, found.file, {});
+    done.report.took = machine.clock.monotonic() - start;
+    return done;
+}
+
+std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action, Report& report) {
     try {
         const auto need = find_host_module(host_module_directory(machine.host, node_facts(machine.host).kernel), name);
         if (!need) return fmt::format("module {} is not in the host's tree", name);
         const ModprobeConfig config = read_modprobe_config(machine.host);
         for (const auto& module : need->modules) {
             if (live_module(machine.host, module.name)) continue;
-            const std::string bytes = plain_module(read_module_bytes(module.path), module.path);
-            const ModuleFile file = parse_module(bytes, module.path);
-            (void)load_one(machine, {file, bytes, effective_parameters(config, module.name, {})}, warnings);
+            const Action shown = module.name == normalise_name(name) ? action : Action::dependency;
+            report.modules.push_back(load_host_file(machine, config, module.path, shown, report.warnings).report);
         }
         return std::nullopt;
     } catch (const Error& error) {

@@ -49,8 +49,22 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
 /// Returns loaded, or already_loaded when somebody else loaded the same build meanwhile.
 [[nodiscard]] Action load_one(const Machine& machine, const Candidate& candidate, std::vector<std::string>& warnings);
 
-/// Loads `name` and what it needs from the host's own tree, with the host's options. Returns why that does not work, nullopt if
-/// it does. Errors: hung (15), unhealthy (17).
-[[nodiscard]] std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, std::vector<std::string>& warnings);
+/// What its file says of a module.
+[[nodiscard]] ModuleReport report_of(const IndexedModule& module, Action action);
+/// Adds what a module is loaded with: the host's options for it, and `own`.
+void add_parameters(ModuleReport& report, const ModprobeConfig& config, const ModuleFile& module, const std::vector<std::string>& own);
+
+/// A module of the host's tree that was loaded: what is told of it, and whether this call did it (loaded or already_loaded).
+struct HostLoad {
+    ModuleReport report;
+    Action outcome;
+};
+
+/// Loads one module file of the host's tree, with the host's options. `shown` is the action of its report. Errors: those of load_one; io, data.
+[[nodiscard]] HostLoad load_host_file(const Machine& machine, const ModprobeConfig& config, const std::string& path, Action shown, std::vector<std::string>& warnings);
+
+/// Loads `name` and what it needs from the host's own tree, with the host's options. What was loaded is added to the modules of `report`,
+/// `name` with `action`. Returns why that does not work, nullopt if it does. Errors: hung (15), unhealthy (17).
+[[nodiscard]] std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action, Report& report);
 
 }  // namespace kmm::kmod

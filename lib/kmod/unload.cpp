@@ -70,13 +70,14 @@ void settle_in_tree(const UnloadWish& wish, const LoadRecord& record, const Mach
     if (wish.in_tree == InTree::restore) {
         const std::vector<std::string> wanted(missing.rbegin(), missing.rend());
         for (const auto& name : wanted) {
-            if (auto fault = load_from_host(machine, name, report.warnings)) {
+            const std::size_t before = report.modules.size();
+            if (auto fault = load_from_host(machine, name, Action::restored, report)) {
                 report.warnings.push_back("not-restored: " + *fault);
                 report.not_restored.push_back({name, std::move(*fault)});
                 continue;
             }
             std::erase(missing, name);
-            report.modules.push_back(report_of(name, Action::restored, live_module(machine.host, name)));
+            if (report.modules.size() == before) report.modules.push_back(report_of(name, Action::restored, live_module(machine.host, name)));
         }
     } else if (!missing.empty()) {
         report.warnings.push_back(fmt::format("in-tree-removed: {} stay unloaded; --restore-in-tree or modprobe bring them back", base::join(missing, ", ")));

@@ -50,6 +50,7 @@ value::Node report_node(const kmod::ModuleReport& report) {
     set_text(node, "version", report.version);
     set_text(node, "vermagic", report.vermagic);
     if (!report.parameters.empty()) node.set("parameters", parameters_node(report.parameters));
+    if (!report.parameter_origins.empty()) node.set("parameterOrigins", parameters_node(report.parameter_origins));
     set_text(node, "signer", report.signer);
     set_text(node, "taint", report.taint);
     const bool changed = report.action == kmod::Action::loaded || report.action == kmod::Action::unloaded || report.action == kmod::Action::removed_in_tree;
@@ -145,7 +146,9 @@ std::string with_first_findings(value::Node document, std::string text, const va
 
 void drop_parameters(value::Node& document) {
     if (value::Node* modules = document.find("modules")) {
-        for (auto& module : modules->items()) module.erase("parameters");
+        for (auto& module : modules->items()) {
+            for (const char* key : {"parameters", "parameterOrigins"}) module.erase(key);
+        }
     }
 }
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a load or unload tells of the modules that it touched, of their parameters, and of the kernel's health.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/error.hpp"
+#include "kmod/load_record.hpp"
+#include "kmod/procedure.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+using Words = std::vector<std::string>;
+using Texts = std::map<std::string, std::string>;
+
+/// An image with `demo`, and a host whose tree has further modules.
+struct ReportRig {
+    FakeHost host;
+    FakeClock clock;
+    FakeKernel kernel{host};
+    sys::TempDir out{"kmm-image-"};
+    KoSpec demo;
+    kmod::LoadWish wish{"demo", {}, {}, {}};
+
+    void add_to_host(const std::string& name, const std::string& srcversion, const std::string& depends = "") {
+        KoSpec spec;
+        spec.name = name;
+        spec.srcversion = srcversion;
+        spec.depends = depends;
+        spec.modinfo = {"intree=Y", "version=in-tree", "parmtype=depth:int"};
+        put(host.paths.lib_modules + "/" + k_release + "/kernel/" + name + ".ko", make_ko(spec));
+    }
+    kmod::ModuleIndex index() {
+        put(out.path() + "/opt/demo.ko", make_ko(demo));
+        return kmod::ModuleIndex::build(out.path() + "/opt", out.path());
+    }
+    kmod::Report load() {
+        const auto modules = index();
+        const auto checked = kmod::preflight(modules, wish, host.paths);
+        kmod::require_passed(checked, wish.module);
+        return kmod::load_modules(modules, checked, wish, {}, {host.paths, kernel, clock, {}});
+    }
+    kmod::Report unload(kmod::InTree in_tree = kmod::InTree::stay_unloaded) {
+        kmod::UnloadWish unload{{"demo"}};
+        unload.in_tree = in_tree;
+        return kmod::unload_modules(unload, {host.paths, kernel, clock, {}});
+    }
+};
+
+kmod::ModuleReport of(const kmod::Report& report, const std::string& name) {
+    const auto it = std::find_if(report.modules.begin(), report.modules.end(), [&](const auto& module) { return module.name == name; });
+    REQUIRE(it != report.modules.end());
+    return *it;
+}
+
+Words names_of(const kmod::Report& report) {
+    Words names;
+    for (const auto& module : report.modules) names.push_back(module.name);
+    return names;
+}
+
+}  // namespace
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("what the host adds to the parameters is among them, with its place") {
+    ReportRig rig;
+    rig.demo.modinfo = {"parmtype=answer:int", "parmtype=who:charp", "parmtype=level:int", "parmtype=some_size:int", "parmtype=on:bool"};
+    rig.demo.depends = "helper";
+    rig.add_to_host("helper", "H");
+    rig.wish.parameters = {"answer=7", "some_size=3"};
+    put(rig.host.paths.etc + "/modprobe.d/a.conf", "options demo answer=1 who=\"some body\" nonsuch=1\noptions demo some-size=2 on\noptions helper depth=4\n");
+    put(rig.host.paths.proc + "/cmdline", "quiet demo.level=5\n");
+    const auto modules = rig.index();
+    const auto foreseen = kmod::describe(modules, kmod::preflight(modules, rig.wish, rig.host.paths), rig.wish);
+    const auto report = rig.load();
+    CHECK(rig.kernel.calls == Words{"load helper depth=4", "load demo who=\"some body\" nonsuch=1 on level=5 answer=7 some_size=3"});
+    for (const auto* told : {&foreseen, &report}) {
+        const auto demo = of(*told, "demo");
+        CHECK(demo.parameters == Texts{{"answer", "7"}, {"level", "5"}, {"on", ""}, {"some_size", "3"}, {"who", "some body"}});
+        CHECK(demo.parameter_origins == Texts{{"level", "/proc/cmdline"}, {"on", "/etc/modprobe.d/a.conf:2"}, {"who", "/etc/modprobe.d/a.conf:1"}});
+    }
+    CHECK(of(report, "helper").parameters == Texts{{"depth", "4"}});
+    CHECK(of(rig.load(), "demo").parameters == Texts{{"answer", "7"}, {"some_size", "3"}});  // live already: nothing was given to it
+}
+
+TEST_CASE("modules of the host that follow a load are told as those of the image, with what they need") {
+    ReportRig rig;
+    rig.demo.modinfo = {"softdep=post: late"};
+    rig.add_to_host("late", "LATE", "later_base");
+    rig.add_to_host("later_base", "BASE");
+    const auto report = rig.load();
+    CHECK(names_of(report) == Words{"demo", "later_base", "late"});
+    const auto late = of(report, "late");
+    CHECK(late.action == kmod::Action::dependency);
+    CHECK(late.srcversion == "LATE");
+    CHECK(late.version == "in-tree");
+    CHECK(late.sha256.size() == 64);
+    CHECK(late.path.ends_with("/kernel/late.ko"));
+    CHECK(kmod::read_record(rig.host.paths, "demo")->dependencies == Words{"later_base", "late"});
+    rig.kernel.calls.clear();
+    (void)rig.unload();
+    CHECK(rig.kernel.calls == Words{"unload demo", "unload late", "unload later_base"});
+}
+
+TEST_CASE("an in-tree module that comes back is told with its identity, and what it needs") {
+    ReportRig rig;
+    rig.add_to_host("old", "OLD", "old_base");
+    rig.add_to_host("old_base", "BASE");
+    rig.host.make_live("old", "OLD", "");
+    rig.wish.in_tree_modules_to_remove = {"old"};
+    (void)rig.load();
+    const auto report = rig.unload(kmod::InTree::restore);
+    CHECK(names_of(report) == Words{"old_base", "old", "demo"});
+    CHECK(of(report, "old_base").action == kmod::Action::dependency);
+    const auto old = of(report, "old");
+    CHECK(old.action == kmod::Action::restored);
+    CHECK(old.srcversion == "OLD");
+    CHECK(old.sha256.size() == 64);
+    CHECK(old.path.ends_with("/kernel/old.ko"));
+}
+
+TEST_CASE("a second load does not forget which modules of the host came with the first") {
+    ReportRig rig;
+    rig.demo.depends = "helper";
+    rig.add_to_host("helper", "H", "helper_base");
+    rig.add_to_host("helper_base", "B");
+    (void)rig.load();
+    CHECK(of(rig.load(), "demo").action == kmod::Action::already_loaded);
+    CHECK(kmod::read_record(rig.host.paths, "demo")->dependencies == Words{"helper_base", "helper"});
+    (void)rig.unload();
+    CHECK_FALSE(rig.host.is_live("helper"));
+    CHECK_FALSE(rig.host.is_live("helper_base"));
+}
+
+}
