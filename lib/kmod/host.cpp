@@ -148,9 +148,9 @@ NodeFacts node_facts(const HostPaths& host) {
     return facts;
 }
 
-std::uint64_t taint_bits(const HostPaths& host) {
-    return base::parse_number<std::uint64_t>(text_or(host.proc + "/sys/kernel/tainted", "0")).value_or(0);
-}
+std::optional<std::uint64_t> known_taint(const HostPaths& host) { return base::parse_number<std::uint64_t>(text_or(host.proc + "/sys/kernel/tainted")); }
+
+std::uint64_t taint_bits(const HostPaths& host) { return known_taint(host).value_or(0); }
 
 std::string taint_letters(std::uint64_t bits) {
     std::string letters;

@@ -62,7 +62,9 @@ struct LiveModule {
 
 [[nodiscard]] NodeFacts node_facts(const HostPaths& host);
 [[nodiscard]] KernelState kernel_state(const HostPaths& host);
-/// /proc/sys/kernel/tainted, 0 when it cannot be read.
+/// /proc/sys/kernel/tainted; nullopt when it cannot be read.
+[[nodiscard]] std::optional<std::uint64_t> known_taint(const HostPaths& host);
+/// The same, 0 when it cannot be read.
 [[nodiscard]] std::uint64_t taint_bits(const HostPaths& host);
 /// "OE" for bits 12 and 13; ascending bits. Source: Documentation/admin-guide/tainted-kernels.rst.
 [[nodiscard]] std::string taint_letters(std::uint64_t bits);

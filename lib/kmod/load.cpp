@@ -48,6 +48,7 @@ public:
         leave_former_directories();
         load_soft_post();
         look_again(taint_before);
+        if (!loaded_.empty() || !removed_now_.empty()) warn_of_unwatched(machine_.host, taint_before, report_.warnings);
         warn_about_parameters();
         finish_report();
         report_.new_taint = taint_letters(taint_bits(machine_.host) & ~taint_before);

@@ -23,6 +23,7 @@ constexpr std::uint64_t k_bad_page = 1ULL << 5U;     // B
 constexpr std::uint64_t k_died = 1ULL << 7U;         // D: oops or BUG
 constexpr std::uint64_t k_warned = 1ULL << 9U;       // W
 constexpr std::uint64_t k_soft_lockup = 1ULL << 14U; // L
+constexpr std::uint64_t k_faults = k_died | k_soft_lockup | k_warned | k_bad_page;
 constexpr std::uint64_t k_expected = 1ULL << 0U | 1ULL << 10U | 1ULL << 12U | 1ULL << 13U;  // P, C, O, E: what the module is
 constexpr milliseconds k_poll{20};
 
@@ -149,9 +150,9 @@ std::optional<LiveModule> settled_module(const Machine& machine, const std::stri
 }
 
 void require_healthy(const Machine& machine, std::uint64_t taint_before, const Deed& deed, KernelLog& log) {
-    constexpr std::uint64_t faults = k_died | k_soft_lockup | k_warned | k_bad_page;
-    const std::uint64_t fresh = taint_bits(machine.host) & ~taint_before & faults;
-    if (fresh == 0 && (taint_before & faults) == 0) return;
+    const auto taint = known_taint(machine.host);
+    const std::uint64_t fresh = taint.value_or(0) & ~taint_before & k_faults;
+    if (fresh == 0 && taint && (taint_before & k_faults) == 0) return;
     const auto& lines = log.lines();
     const auto it = std::find_if(lines.begin(), lines.end(), [](const std::string& line) { return fault_of(line) != 0; });
     if (fresh == 0 && (it == lines.end() || !complains_of(lines, deed))) return;
@@ -159,10 +160,23 @@ void require_healthy(const Machine& machine, std::uint64_t taint_before, const D
     const char* how = (seen & k_died) != 0 ? "oopsed" : (seen & k_soft_lockup) != 0 ? "locked up" : (seen & k_bad_page) != 0 ? "found a bad page" : "warned";
     Error error(Exit::unhealthy, "node-unhealthy", fmt::format("the kernel {} while {}", how, deed.what));
     if (it != lines.end()) error.detail("kernel", base::escape(*it));
-    error.detail("taint", taint_letters(taint_bits(machine.host)));
+    if (taint) error.detail("taint", taint_letters(*taint));
     if (fresh != 0) error.detail("new-taint", taint_letters(fresh));
     error.hint("drain and reboot this node, and do not load this build anywhere else");
     throw error;
+}
+
+void warn_of_unwatched(const HostPaths& host, std::uint64_t taint_before, std::vector<std::string>& warnings) {
+    if (KernelLog(host.kmsg).available()) return;
+    const auto taint = known_taint(host);
+    const std::uint64_t hidden = taint_before & k_faults;
+    if (!taint) {
+        warnings.push_back(fmt::format("health-not-checked: neither {}/sys/kernel/tainted nor {} can be read: whether the kernel oopsed, locked up or warned meanwhile is not known",
+                                       base::escape(host.proc), base::escape(host.kmsg)));
+    } else if (hidden != 0) {
+        warnings.push_back(fmt::format("health-not-checked: the kernel had the taint {} before, and {} cannot be read: whether it happened again meanwhile is not known",
+                                       taint_letters(hidden), base::escape(host.kmsg)));
+    }
 }
 
 Error hung_error(const std::string& what, const LoaderAnswer& answer, const Machine& machine, const std::string& module) {

@@ -24,8 +24,11 @@ struct Deed {
 };
 
 /// Throws unhealthy (17) "node-unhealthy" if the kernel oopsed, locked up or warned since `taint_before` was read. A kernel that had
-/// done so before gets no new taint: then it is what it logged of the module or of the helper.
+/// done so before gets no new taint, and of one whose taint cannot be read none is seen: then it is what it logged of the module or of the helper.
 void require_healthy(const Machine& machine, std::uint64_t taint_before, const Deed& deed, KernelLog& log);
+
+/// Warns ("health-not-checked") if faults of the kernel could not have been seen since `taint_before` was read: for want of its taint and its log.
+void warn_of_unwatched(const HostPaths& host, std::uint64_t taint_before, std::vector<std::string>& warnings);
 
 [[nodiscard]] Error hung_error(const std::string& what, const LoaderAnswer& answer, const Machine& machine, const std::string& module);
 /// A module on its way into the kernel.

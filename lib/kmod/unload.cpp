@@ -250,6 +250,7 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
         settle_in_tree(wish, *other, machine, report);
     }
     report.modules.push_back(std::move(main_report));
+    if (!gone.empty()) warn_of_unwatched(machine.host, taint_before, report.warnings);
     report.new_taint = taint_letters(taint_bits(machine.host) & ~taint_before);
     return report;
 }

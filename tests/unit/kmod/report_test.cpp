@@ -45,6 +45,15 @@ struct ReportRig {
         kmod::require_passed(checked, wish.module);
         return kmod::load_modules(modules, checked, wish, {}, {host.paths, kernel, clock, {}});
     }
+    Error refused() {
+        try {
+            (void)load();
+        } catch (const Error& error) {
+            return error;
+        }
+        FAIL("no error");
+        throw bug("unreachable");
+    }
     kmod::Report unload(kmod::InTree in_tree = kmod::InTree::stay_unloaded) {
         kmod::UnloadWish unload{{"demo"}};
         unload.in_tree = in_tree;
@@ -62,6 +71,11 @@ Words names_of(const kmod::Report& report) {
     Words names;
     for (const auto& module : report.modules) names.push_back(module.name);
     return names;
+}
+
+std::string health_of(const kmod::Report& report) {
+    const auto it = std::find_if(report.warnings.begin(), report.warnings.end(), [](const auto& text) { return text.starts_with("health-not-checked: "); });
+    return it == report.warnings.end() ? "" : *it;
 }
 
 }  // namespace
@@ -136,6 +150,43 @@ TEST_CASE("a second load does not forget which modules of the host came with the
     (void)rig.unload();
     CHECK_FALSE(rig.host.is_live("helper"));
     CHECK_FALSE(rig.host.is_live("helper_base"));
+}
+
+TEST_CASE("a kernel whose health cannot be watched is not called healthy") {
+    ReportRig rig;
+    const std::string tainted = rig.host.paths.proc + "/sys/kernel/tainted";
+    const auto both = [&] {
+        const std::string of_load = health_of(rig.load());
+        return of_load + "|" + health_of(rig.unload());
+    };
+    CHECK(both() == "|");
+    SUBCASE("neither its taint nor its log") {
+        std::filesystem::remove(tainted);
+        std::filesystem::remove(rig.host.paths.kmsg);
+        const std::string text = "health-not-checked: neither " + tainted + " nor " + rig.host.paths.kmsg +
+                                 " can be read: whether the kernel oopsed, locked up or warned meanwhile is not known";
+        CHECK(both() == text + "|" + text);
+        (void)rig.load();
+        CHECK(health_of(rig.load()).empty());  // nothing was asked of the kernel
+    }
+    SUBCASE("its log alone tells") {
+        std::filesystem::remove(tainted);
+        CHECK(both() == "|");
+        rig.kernel.load_answers["demo"] = {0, false, false, 77, ""};
+        rig.kernel.on_refusal = [&] { rig.host.log("WARNING: CPU: 0 PID: 9 at demo.c:55 demo_init+0x40/0x1000 [demo]"); };
+        const Error error = rig.refused();
+        CHECK(error.code() == "node-unhealthy");
+        CHECK(detail(error, "taint").empty());
+    }
+    SUBCASE("its taint alone, which had a fault before") {
+        std::filesystem::remove(rig.host.paths.kmsg);
+        CHECK(both() == "|");
+        put(tainted, "512\n");
+        const std::string text = "health-not-checked: the kernel had the taint W before, and " + rig.host.paths.kmsg + " cannot be read: whether it happened again meanwhile is not known";
+        CHECK(both() == text + "|" + text);
+        put(tainted, "4096\n");
+        CHECK(both() == "|");
+    }
 }
 
 }
