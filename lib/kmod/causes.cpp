@@ -31,6 +31,7 @@ public:
         : number_(number), host_(host), state_(state), file_(suspect.file), parameters_(suspect.parameters) {}
 
     std::vector<Cause> run() {
+        if (is_signature_errno(number_)) keys();
         switch (number_) {
             case EPERM: permission(); break;
             case ENOENT: symbols(); break;
@@ -38,7 +39,6 @@ public:
             case ENOEXEC: format(); break;
             case EEXIST: exists(); break;
             case EBUSY: busy(); break;
-            case EKEYREJECTED: case ENOKEY: case EKEYEXPIRED: case EKEYREVOKED: case ENODATA: keys(); break;
             case EACCES: access(); break;
             case ENOMEM: case ENOSPC: memory(); break;
             case ENODEV: device(); break;

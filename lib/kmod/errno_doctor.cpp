@@ -89,6 +89,10 @@ bool all_excluded(const std::vector<Cause>& causes, int number) {
     return std::all_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::no || cause.evidence.empty(); });
 }
 
+bool is_signature_errno(int number) noexcept {
+    return number == ENOKEY || number == ENODATA || number == EKEYREJECTED || number == EKEYEXPIRED || number == EKEYREVOKED;
+}
+
 std::string likeliest_cause(const std::vector<Cause>& causes, int number) {
     const auto it = std::find_if(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
     if (it == causes.end()) return std::string(load_advice(number).cause);

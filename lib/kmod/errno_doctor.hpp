@@ -55,6 +55,9 @@ struct Suspect {
 /// module's own init function. Of most errnos nobody can tell.
 [[nodiscard]] bool all_excluded(const std::vector<Cause>& causes, int number);
 
+/// Whether the kernel answers with this errno for want of a signature that it trusts: of a module without any, too.
+[[nodiscard]] bool is_signature_errno(int number) noexcept;
+
 /// The first cause that applies, with its evidence; else the table's.
 [[nodiscard]] std::string likeliest_cause(const std::vector<Cause>& causes, int number);
 

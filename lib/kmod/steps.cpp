@@ -191,13 +191,15 @@ Error hung_error(const std::string& what, const LoaderAnswer& answer, const Mach
 
 Error refused_error(const Machine& machine, const Candidate& candidate, int error_number, const KernelState& state, KernelLog& log) {
     const std::string& name = candidate.file.name;
-    const auto causes = load_causes(error_number, machine.host, state, {&candidate.file, candidate.parameters});
+    auto causes = load_causes(error_number, machine.host, state, {&candidate.file, candidate.parameters});
     const std::string directory = host_module_directory(machine.host, node_facts(machine.host).kernel);
     Error error(Exit::refused, "module-refused",
                 fmt::format("the kernel refused module {}: {} ({})", name, errno_text(error_number), errno_name(error_number)));
     const auto about = lines_about(log.lines(), name);
     const bool unknown_symbol = std::any_of(about.begin(), about.end(), [](const std::string& line) { return line.find(k_unknown_symbol) != std::string::npos; });
-    const ErrnoAdvice advice = load_advice(all_excluded(causes, error_number) && !unknown_symbol ? 0 : error_number);
+    if (unknown_symbol) std::erase_if(causes, [](const Cause& cause) { return cause.applies == Applies::no; });  // the kernel knows better than a look at it from outside
+    ErrnoAdvice advice = load_advice(all_excluded(causes, error_number) && !unknown_symbol ? 0 : error_number);
+    if (is_signature_errno(error_number) && !candidate.file.is_signed) advice.hint = "sign the module with a key that this kernel trusts";
     const std::string parameter = refused_parameter(about);
     ToldCause told = told_cause(about, candidate.file, directory);
     if (!parameter.empty()) told = {fmt::format("the value of parameter {} does not fit", parameter), "correct it in the Module's parameters, or in the options that this host adds"};

@@ -189,4 +189,28 @@ TEST_CASE("a kernel whose health cannot be watched is not called healthy") {
     }
 }
 
+TEST_CASE("a module without a signature is to be signed, whatever the kernel says of keys") {
+    ReportRig rig;
+    for (const int number : {ENODATA, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED}) {
+        CAPTURE(errno_name(number));
+        rig.kernel.load_answers["demo"] = {number, false, false, 1, ""};
+        const Error error = rig.refused();
+        CHECK(detail(error, "cause").starts_with("the module is not signed: "));
+        CHECK(error.hint() == "sign the module with a key that this kernel trusts");
+    }
+}
+
+TEST_CASE("where the kernel names an unknown symbol, a look from outside does not say that there is none") {
+    ReportRig rig;
+    rig.demo.undefined = {"_printk"};
+    rig.demo.modinfo = {"license=Proprietary"};
+    rig.kernel.load_answers["demo"] = {ENOENT, false, false, 1, ""};
+    rig.kernel.on_refusal = [&] { rig.host.log("demo: Unknown symbol _printk (err -2)"); };
+    const Error error = rig.refused();
+    CHECK(detail(error, "symbols").starts_with("_printk "));
+    CHECK(detail(error, "cause") == "a symbol that the module needs is not exported");
+    CHECK(detail(error, "tested-1") == "a symbol is exported to GPL modules only? unknown: the license is 'Proprietary'");
+    CHECK(detail(error, "tested-2").empty());
+}
+
 }
