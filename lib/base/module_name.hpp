@@ -17,4 +17,8 @@ inline constexpr const char* k_module_name_hint =
 /// True for names the kernel can carry: 1 to 55 bytes of letters, digits, `_`, `-`, `.`, not starting with `.`. Cost: linear.
 [[nodiscard]] bool is_module_name(std::string_view name) noexcept;
 
+/// Why nothing can be known to the kernel by this name: "is no module name", or "is the name of a file, not of a module" ("demo.ko", "demo.ko.xz");
+/// "" if something can. Cost: linear.
+[[nodiscard]] std::string_view module_name_problem(std::string_view name) noexcept;
+
 }  // namespace kmm::base

@@ -152,10 +152,10 @@ private:
         for (std::size_t i = 0; i < words_.size(); ++i) {
             if (!many && i > 0) {
                 command_.parameters.push_back(words_[i]);
-            } else if (is_module_name(words_[i])) {
+            } else if (const auto problem = base::module_name_problem(words_[i]); problem.empty()) {
                 command_.modules.push_back(words_[i]);
             } else {
-                bad(fmt::format("'{}' is no module name", base::escape(words_[i])));
+                bad(fmt::format("'{}' {}", base::escape(words_[i]), problem));
             }
         }
     }

@@ -218,9 +218,7 @@ void check_raw_args(Findings& findings, const api::ModprobeSpec& modprobe) {
 
 /// Why nothing can be loaded by this name, "" if something can.
 std::string name_problem(const std::string& name) {
-    if (!base::is_module_name(name) || name.front() == '-') { return "is no module name"; }
-    const bool is_file = name.ends_with(".ko") || name.find(".ko.") != std::string::npos;
-    return is_file ? "is the name of a file, not of a module" : "";
+    return name.starts_with('-') ? "is no module name" : std::string(base::module_name_problem(name));
 }
 
 void check_module_name(Findings& findings, const api::ModprobeSpec& modprobe) {

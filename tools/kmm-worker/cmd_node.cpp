@@ -84,7 +84,8 @@ std::string verdict_on(const Expected& expected, const std::string& name, const 
 std::vector<std::string> status_names(const cli::Args& args, const kmod::HostPaths& host, const std::optional<Expected>& expected) {
     std::vector<std::string> names = args.positionals("MODULE");
     for (auto& name : names) {
-        if (!kmod::is_module_name(name)) throw Error(Exit::usage, "bad-value", fmt::format("'{}' is no module name", base::escape(name))).hint(base::k_module_name_hint);
+        const auto problem = base::module_name_problem(name);
+        if (!problem.empty()) throw Error(Exit::usage, "bad-value", fmt::format("'{}' {}", base::escape(name), problem)).hint(base::k_module_name_hint);
         name = kmod::normalise_name(name);
     }
     if (!names.empty()) return names;

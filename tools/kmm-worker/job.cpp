@@ -206,15 +206,16 @@ void check_config(const Job& job, const std::string& input, Needs needs) {
         return Error(Exit::data, "missing-field", fmt::format("{}: expected {}, found none", input, field)).hint(fmt::format("set {} or {}", field, flag));
     };
     if (modprobe.module_name.empty()) throw missing("modprobe.moduleName", "--module");
-    if (!kmod::is_module_name(modprobe.module_name)) {
-        throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(modprobe.module_name))).hint(base::k_module_name_hint);
+    if (const auto problem = base::module_name_problem(modprobe.module_name); !problem.empty()) {
+        throw Error(Exit::data, "bad-value", fmt::format("'{}' {}", base::escape(modprobe.module_name), problem)).hint(base::k_module_name_hint);
     }
     const std::vector<std::string> removals = in_tree_removals(job.config);
     const char* removal = job.config.in_tree_modules_to_remove.empty() ? "inTreeModuleToRemove" : "inTreeModulesToRemove";
     for (const auto& [field, names] : {std::pair("modprobe.modulesLoadingOrder", &modprobe.modules_loading_order), std::pair(removal, &removals)}) {
         for (const auto& name : *names) {
-            if (kmod::is_module_name(name)) continue;
-            throw Error(Exit::data, "bad-value", fmt::format("{}: {}: '{}' is no module name", input, field, base::escape(name))).hint(base::k_module_name_hint);
+            const auto problem = base::module_name_problem(name);
+            if (problem.empty()) continue;
+            throw Error(Exit::data, "bad-value", fmt::format("{}: {}: '{}' {}", input, field, base::escape(name), problem)).hint(base::k_module_name_hint);
         }
     }
     if (needs == Needs::image) check_order(modprobe, input);

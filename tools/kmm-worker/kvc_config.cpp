@@ -234,7 +234,8 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
             std::replace_if(names.begin(), names.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
             for (const auto name : base::split(names, ' ')) {
                 if (name.empty()) continue;
-                if (!kmod::is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("KMOD_NAMES: '{}' is no module name", base::escape(name))).at(place).hint(base::k_module_name_hint);
+                const auto problem = base::module_name_problem(name);
+                if (!problem.empty()) throw Error(Exit::data, "bad-value", fmt::format("KMOD_NAMES: '{}' {}", base::escape(name), problem)).at(place).hint(base::k_module_name_hint);
                 config.modules.emplace_back(name);
             }
         } else if (const auto near = base::nearest(key, keys)) {
