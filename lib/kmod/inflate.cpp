@@ -45,6 +45,22 @@ std::size_t grow_plain(std::string& out, const std::string& file) {
     return have;
 }
 
+/// How the data begins, "" for none of the three. A frame that zstd passes over (pzstd begins with one) is zstd's.
+std::string_view packing_of(std::string_view head) {
+    if (head.starts_with("\x1f\x8b")) return "gzip";
+    if (head.starts_with(std::string_view("\xfd" "7zXZ\0", 6))) return "xz";
+    const bool passed_over = !head.empty() && (static_cast<unsigned char>(head.front()) & 0xf0U) == 0x50U && head.substr(1).starts_with("\x2a\x4d\x18");
+    if (head.starts_with("\x28\xb5\x2f\xfd") || passed_over) return "zstd";
+    return {};
+}
+
+/// Whether another member, stream or frame follows one that has ended: all of them are the module, as for libkmod. Refuses other bytes.
+bool another_follows(std::string_view rest, std::string_view how, const std::string& file) {
+    if (rest.empty()) return false;
+    if (packing_of(rest) != how) damaged_module(file, std::string(how), fmt::format("{} bytes follow its end", rest.size()));
+    return true;
+}
+
 std::string plain_of_gzip(const std::string& bytes, const std::string& file) {
     const auto state = std::make_unique<inflate_state>();
     isal_inflate_init(state.get());
@@ -53,17 +69,20 @@ std::string plain_of_gzip(const std::string& bytes, const std::string& file) {
     state->next_in = input.data();
     state->avail_in = static_cast<std::uint32_t>(input.size());
     std::string out;
-    while (state->block_state != ISAL_BLOCK_FINISH) {
+    for (;;) {
+        if (state->block_state == ISAL_BLOCK_FINISH) {
+            if (!another_follows({reinterpret_cast<const char*>(state->next_in), state->avail_in}, "gzip", file)) break;
+            isal_inflate_reset(state.get());
+        }
         const std::size_t have = grow_plain(out, file);
         state->next_out = reinterpret_cast<std::uint8_t*>(out.data() + have);
         state->avail_out = static_cast<std::uint32_t>(out.size() - have);
         const int answer = isal_inflate(state.get());
         out.erase(out.size() - state->avail_out);
         if (answer == ISAL_INCORRECT_CHECKSUM) damaged_module(file, "gzip", "its checksum is wrong");
-        if (answer != ISAL_DECOMP_OK) damaged_module(file, "gzip", fmt::format("code {}", answer));
+        if (answer != ISAL_DECOMP_OK) damaged_module(file, "gzip", fmt::format("its bytes are not gzip's (code {})", answer));
         if (state->block_state != ISAL_BLOCK_FINISH && state->avail_in == 0 && state->avail_out != 0) damaged_module(file, "gzip", "it ends early");
     }
-    if (state->avail_in != 0) damaged_module(file, "gzip", fmt::format("{} bytes follow its end", state->avail_in));
     return out;
 }
 
@@ -72,7 +91,10 @@ std::string plain_of_xz(const std::string& bytes, const std::string& file) {
         lzma_stream raw{};
         ~Stream() { lzma_end(&raw); }
     } stream;
-    if (lzma_stream_decoder(&stream.raw, k_window_memory, 0) != LZMA_OK) throw bug("liblzma could not be set up");
+    const auto begin = [&] {
+        if (lzma_stream_decoder(&stream.raw, k_window_memory, 0) != LZMA_OK) throw bug("liblzma could not be set up");
+    };
+    begin();
     stream.raw.next_in = reinterpret_cast<const std::uint8_t*>(bytes.data());
     stream.raw.avail_in = bytes.size();
     std::string out;
@@ -82,12 +104,20 @@ std::string plain_of_xz(const std::string& bytes, const std::string& file) {
         stream.raw.avail_out = out.size() - have;
         const lzma_ret answer = lzma_code(&stream.raw, LZMA_FINISH);
         out.resize(out.size() - stream.raw.avail_out);
-        if (answer == LZMA_STREAM_END) break;
+        if (answer == LZMA_STREAM_END) {
+            constexpr std::size_t padding = 4;
+            while (stream.raw.avail_in >= padding && std::all_of(stream.raw.next_in, stream.raw.next_in + padding, [](std::uint8_t byte) { return byte == 0; })) {
+                stream.raw.next_in += padding;
+                stream.raw.avail_in -= padding;
+            }
+            if (!another_follows({reinterpret_cast<const char*>(stream.raw.next_in), stream.raw.avail_in}, "xz", file)) break;
+            begin();
+            continue;
+        }
         if (answer == LZMA_MEMLIMIT_ERROR) too_large_module(file, "decompressing the module takes more than 128 MiB of memory");
         if (answer == LZMA_BUF_ERROR) damaged_module(file, "xz", "it ends early");
-        if (answer != LZMA_OK) damaged_module(file, "xz", fmt::format("code {}", static_cast<int>(answer)));
+        if (answer != LZMA_OK) damaged_module(file, "xz", fmt::format("its bytes are not xz's (code {})", static_cast<int>(answer)));
     }
-    if (stream.raw.avail_in != 0) damaged_module(file, "xz", fmt::format("{} bytes follow its end", stream.raw.avail_in));
     return out;
 }
 
@@ -97,7 +127,7 @@ std::string plain_of_zstd(const std::string& bytes, const std::string& file) {
     ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};
     std::string out;
     std::size_t answer = 1;
-    while (answer != 0) {
+    while (answer != 0 || another_follows(std::string_view(bytes).substr(input.pos), "zstd", file)) {
         const std::size_t have = grow_plain(out, file);
         ZSTD_outBuffer output{out.data() + have, out.size() - have, 0};
         answer = ZSTD_decompressStream(stream.get(), &output, &input);
@@ -107,7 +137,6 @@ std::string plain_of_zstd(const std::string& bytes, const std::string& file) {
         out.resize(have + output.pos);
         if (starved) damaged_module(file, "zstd", "it ends early");
     }
-    if (input.pos != input.size) damaged_module(file, "zstd", fmt::format("{} bytes follow its end", input.size - input.pos));
     return out;
 }
 
@@ -161,11 +190,7 @@ std::string zstd_module(const std::string& plain) {
 }  // namespace
 
 std::string compression_name(const std::string& bytes) {
-    const std::string_view head(bytes);
-    if (head.starts_with("\x1f\x8b")) return "gzip";
-    if (head.starts_with(std::string_view("\xfd" "7zXZ\0", 6))) return "xz";
-    if (head.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
-    return {};
+    return std::string(packing_of(bytes));
 }
 
 std::string plain_module(std::string bytes, const std::string& file) {

@@ -43,6 +43,22 @@ TEST_CASE("the three kinds of compressed modules") {
     CHECK(kmod::compression_name("plain").empty());
 }
 
+TEST_CASE("several members, streams and frames are one module, as for libkmod") {
+    const std::string passed_over = unhex("502a4d1802000000") + "xx";
+    CHECK(kmod::plain_module(k_gzip + k_gzip, "a") == "hellohello");
+    CHECK(kmod::plain_module(k_xz + k_xz, "a") == "hellohello");
+    CHECK(kmod::plain_module(k_xz + std::string(8, '\0') + k_xz + std::string(4, '\0'), "a") == "hellohello");
+    CHECK(kmod::plain_module(k_zstd + passed_over + k_zstd + k_zstd, "a") == "hellohellohello");
+    CHECK(kmod::plain_module(passed_over + k_zstd, "a") == "hello");
+    for (const auto& whole : {k_gzip, k_xz, k_zstd}) {
+        CAPTURE(kmod::compression_name(whole));
+        for (std::size_t length = 1; length < whole.size(); ++length) CHECK(code_for(whole + whole.substr(0, length)) == "module-format");
+        CHECK(code_for(whole + whole + "garbage") == "module-format");
+    }
+    CHECK(code_for(k_xz + k_gzip) == "module-format");
+    CHECK(code_for(k_xz + std::string(5, '\0')) == "module-format");
+}
+
 TEST_CASE("damaged, cut off and trailing bytes") {
     for (const auto& whole : {k_gzip, k_xz, k_zstd}) {
         CAPTURE(kmod::compression_name(whole));
