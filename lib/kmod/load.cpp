@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <set>
 
@@ -190,12 +191,21 @@ private:
     /// The files first: where they cannot be written, a live module keeps the path to those that it has.
     void install_firmware() {
         if (!firmware_.from.empty()) {
-            for (const auto& file : kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_)) {
+            for (const auto& file : installed_firmware()) {
                 if (file.others.empty()) continue;
                 report_.warnings.push_back(fmt::format("firmware-replaced: {} was brought with other bytes by {}, which may ask for it again", base::escape(file.path), base::join(file.others, ", ")));
             }
         }
         if (!firmware_.search_path.empty() && record_.new_firmware_path) (void)set_firmware_search_path(machine_.host, firmware_target_);
+    }
+
+    std::vector<FirmwareFile> installed_firmware() {
+        try {
+            return kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_);
+        } catch (Error& error) {
+            if (error.errno_cause() == EROFS) error.hint(fmt::format("{} is read-only on this node: name another directory with --firmware-path, as /var/lib/firmware", base::escape(firmware_target_)));
+            throw;
+        }
     }
 
     /// The module has its firmware where it is wanted now; what is left where an earlier load put it goes.
