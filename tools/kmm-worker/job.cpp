@@ -90,13 +90,16 @@ void read_config(const std::string& name, const std::string& expected_size, Need
     }
     api::Objects objects;
     for (std::size_t i = 0; i < documents.size(); ++i) {
-        if (i == 0) {
+        if (i == 0 && documents[i].root.find("kind") != nullptr && documents[i].root.find("apiVersion") != nullptr) {
+            faults.push_back({Severity::error, "bad-value", fmt::format("expected a ModuleConfig, found a {}", base::escape(documents[i].root.get_string({"kind"}))),
+                              documents[i].position(documents[i].root.mark()), "it is the config of one entry of a NodeModulesConfig, or of kmm-plan show -o json", Exit::config});
+        } else if (i == 0) {
             job.config = api::decode_module_config(documents[i], faults);
         } else if (documents[i].root.is_mapping() && documents[i].root.find("modprobe") != nullptr) {
             faults.push_back({Severity::error, "bad-value", "expected one ModuleConfig, found another", documents[i].position(documents[i].root.mark()),
                               "only pull Secrets may follow it; each module needs a command of its own", Exit::config});
         } else {
-            api::decode(documents[i], objects, faults);
+            api::decode(documents[i], objects, faults, "default");  // the namespace of a Secret counts for nothing here
         }
     }
     api::finish(objects, faults);
