@@ -337,7 +337,11 @@ private:
     /// Best effort: the error that led here is what the user must see.
     void undo(Error& error) {
         const bool leave = error.exit() == Exit::hung || error.exit() == Exit::unhealthy;
-        if (leave) return;  // the kernel is not to be touched again
+        if (leave) {  // the kernel is not to be touched again
+            if (!loaded_.empty()) error.detail("stay-loaded", base::join(loaded_, ", "));
+            if (!removed_now_.empty()) error.detail("in-tree-removed", base::join(removed_now_, ", "));
+            return;
+        }
         std::string kept;
         for (auto it = loaded_.rbegin(); it != loaded_.rend(); ++it) {
             try {

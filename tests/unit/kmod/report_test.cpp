@@ -189,6 +189,23 @@ TEST_CASE("a kernel whose health cannot be watched is not called healthy") {
     }
 }
 
+TEST_CASE("what a load that hung or broke the kernel leaves is told") {
+    ReportRig rig;
+    rig.demo.depends = "helper";
+    rig.add_to_host("helper", "H");
+    rig.host.make_live("old", "OLD", "");
+    rig.wish.in_tree_modules_to_remove = {"old"};
+    SUBCASE("hung") { rig.kernel.load_answers["demo"] = {0, true, false, 77, ""}; }
+    SUBCASE("oops") {
+        rig.kernel.load_answers["demo"] = {EINTR, false, false, 77, ""};
+        rig.kernel.on_refusal = [&] { put(rig.host.paths.proc + "/sys/kernel/tainted", "128\n"); };
+    }
+    const Error error = rig.refused();
+    CHECK(detail(error, "stay-loaded") == "helper");
+    CHECK(detail(error, "in-tree-removed") == "old");
+    CHECK(rig.host.is_live("helper"));
+}
+
 TEST_CASE("a module without a signature is to be signed, whatever the kernel says of keys") {
     ReportRig rig;
     for (const int number : {ENODATA, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED}) {
