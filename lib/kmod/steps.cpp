@@ -272,13 +272,14 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
         }
         const auto now = live_module(machine.host, name);
         const bool held = now && !now->holders.empty();  // does not pass by waiting
-        if (held || machine.clock.monotonic() >= end) {
+        const milliseconds left = end - machine.clock.monotonic();
+        if (held || left <= milliseconds(0)) {
             if (answer.error != EBUSY) throw busy_error(machine, name);
             throw Error(Exit::busy, "module-in-use", fmt::format("module {} cannot be unloaded: it has no exit function, or is being loaded", name))
                 .detail("errno", "EBUSY")
                 .hint("a module without an exit function stays until the node is rebooted");
         }
-        if (!machine.clock.sleep_for(delay)) throw interrupted_error(fmt::format("users of module {} were waited for, which is still live", name));
+        if (!machine.clock.sleep_for(std::min(delay, left))) throw interrupted_error(fmt::format("users of module {} were waited for, which is still live", name));
         delay = std::min(delay * 2, milliseconds{1000});
     }
     const milliseconds gone_by = machine.clock.monotonic() + machine.patience.settle;

@@ -206,6 +206,17 @@ TEST_CASE("what a load that hung or broke the kernel leaves is told") {
     CHECK(rig.host.is_live("helper"));
 }
 
+TEST_CASE("users of a module are waited for to the end of the time, and not past it") {
+    ReportRig rig;
+    rig.host.make_live("demo", "A", "OE", "1");
+    rig.kernel.unload_answers["demo"] = std::vector<kmod::LoaderAnswer>(100, {EAGAIN, false, false, 1, ""});
+    const auto start = rig.clock.monotonic();
+    kmod::Patience patience;
+    patience.busy = std::chrono::milliseconds(3000);
+    CHECK_THROWS_AS((void)kmod::unload_modules({{"demo"}}, {rig.host.paths, rig.kernel, rig.clock, patience}), Error);
+    CHECK(rig.clock.monotonic() - start == std::chrono::milliseconds(3000));
+}
+
 TEST_CASE("a module without a signature is to be signed, whatever the kernel says of keys") {
     ReportRig rig;
     for (const int number : {ENODATA, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED}) {
