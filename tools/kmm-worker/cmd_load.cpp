@@ -71,8 +71,14 @@ void take(WorkerResult& result, kmod::Report report) {
     result.new_taint = report.new_taint;
 }
 
-/// What a refusal must say about where the module came from.
-void name_image(Error& error, const PulledImage& image) { error.detail("image", image.pulled.reference).detail("digest", image.pulled.digest); }
+/// What a refusal must say about where the module came from, and which links in its place lead nowhere.
+void name_image(Error& error, const PulledImage& image) {
+    constexpr std::string_view dangling = "dangling-link: ";
+    for (const auto& warning : image.pulled.warnings) {
+        if (error.code() == "module-not-in-image" && warning.starts_with(dangling) && warning.find(".ko ") != std::string::npos) error.detail("dangling-link", warning.substr(dangling.size()));
+    }
+    error.detail("image", image.pulled.reference).detail("digest", image.pulled.digest);
+}
 
 /// What the modules come from: the image, or the host's own tree for rawArgs without -d.
 struct Modules {
