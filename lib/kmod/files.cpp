@@ -38,7 +38,7 @@ int read_all(int fd, std::string& text, std::size_t bytes_max) {
 }  // namespace
 
 std::optional<std::string> read_raw(const std::string& path, std::size_t bytes_max) {
-    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe in its place must not hold anybody
     if (!fd) return std::nullopt;
     std::string text;
     if (read_all(fd.get(), text, bytes_max) != 0) return std::nullopt;
@@ -54,7 +54,7 @@ std::optional<std::string> read_text(const std::string& path, std::size_t bytes_
 }
 
 Reading for_each_line(const std::string& path, const std::function<Lines(std::string_view)>& body) {
-    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!fd) return Reading::failed;
     std::string text;
     for (bool ended = false; !ended;) {

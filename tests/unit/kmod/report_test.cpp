@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a load or unload tells of the modules that it touched, of their parameters, and of the kernel's health.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -215,6 +216,18 @@ TEST_CASE("users of a module are waited for to the end of the time, and not past
     patience.busy = std::chrono::milliseconds(3000);
     CHECK_THROWS_AS((void)kmod::unload_modules({{"demo"}}, {rig.host.paths, rig.kernel, rig.clock, patience}), Error);
     CHECK(rig.clock.monotonic() - start == std::chrono::milliseconds(3000));
+}
+
+TEST_CASE("a pipe in the place of a file of the host holds nobody") {
+    ReportRig rig;
+    (void)rig.load();
+    const std::string record = rig.host.paths.run + "/loaded/demo";
+    const std::string config = rig.host.paths.etc + "/modprobe.d/a.conf";
+    std::filesystem::remove(record);
+    std::filesystem::create_directories(rig.host.paths.etc + "/modprobe.d");
+    for (const auto& path : {record, config}) REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    CHECK(of(rig.load(), "demo").action == kmod::Action::already_loaded);
+    CHECK(of(rig.unload(), "demo").action == kmod::Action::unloaded);
 }
 
 TEST_CASE("a module without a signature is to be signed, whatever the kernel says of keys") {
