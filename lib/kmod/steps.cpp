@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -29,6 +30,13 @@ constexpr milliseconds k_poll{20};
 
 constexpr std::size_t k_log_lines = 8;
 constexpr std::string_view k_unknown_symbol = "Unknown symbol ";
+constexpr std::string_view k_found_and_refused = "(err -22)";
+
+/// Of the helper process, whose name is in it.
+bool is_of_lockdown(const std::string& line) { return line.find("Lockdown: kmm-worker: ") != std::string::npos && line.find(" is restricted") != std::string::npos; }
+
+/// What the kernel says of a module for want of a signature; it names none.
+bool is_of_signatures(const std::string& line) { return line.find("Loading of ") != std::string::npos && line.ends_with(" is rejected"); }
 
 constexpr std::pair<std::string_view, std::uint64_t> k_complaints[] = {{"WARNING:", k_warned}, {"lockup", k_soft_lockup}, {"Bad page", k_bad_page},
                                                                        {"BUG:", k_died}, {"Oops", k_died}, {"general protection", k_died}};
@@ -58,7 +66,7 @@ void add_unknown_symbols(Error& error, const std::vector<std::string>& lines, co
         const std::string rest = line.substr(at + k_unknown_symbol.size());
         const std::string symbol = rest.substr(0, rest.find(' '));
         const std::string exporter = host_exporter(directory, symbol);
-        const bool refused = rest.find("(err -22)") != std::string::npos;  // it was found, and did not fit
+        const bool refused = rest.find(k_found_and_refused) != std::string::npos;
         const std::string_view otherwise = refused ? "exported, and refused by the kernel" : "exported by nothing on this host";
         symbols.push_back(fmt::format("{} ({})", base::escape(symbol), exporter.empty() ? std::string(otherwise) : "exported by module " + exporter + " of this host"));
     }
@@ -83,7 +91,30 @@ struct ToldCause {
     std::string cause, hint;
 };
 
-/// "demo: disagrees about version of symbol S", "demo: module uses symbol (S) from namespace N, but does not import it."
+/// The same of lines that are not about a symbol: "demo: version magic 'A' should be 'B'", "Module demo is blacklisted", and of lockdown
+/// "Lockdown: kmm-worker: unsigned module loading is restricted; see man kernel_lockdown.7".
+ToldCause told_plainly(const std::string& line) {
+    constexpr std::string_view magic = "version magic '";
+    constexpr std::string_view wanted = "' should be '";
+    const auto at = line.find(magic);
+    const auto other = line.find(wanted);
+    if (at != std::string::npos && other != std::string::npos && other > at) {
+        std::string theirs = line.substr(other + wanted.size());
+        theirs = theirs.substr(0, theirs.rfind('\''));
+        const std::string ours = line.substr(at + magic.size(), other - at - magic.size());
+        return {fmt::format("the module was built for another kernel: vermagic '{}', this one wants '{}', differing: {}", base::escape(ours), base::escape(theirs),
+                            base::escape(base::join(vermagic_differences(ours, theirs), ", "))),
+                "rebuild it against the headers of the running kernel"};
+    }
+    if (line.starts_with("Module ") && line.ends_with(" is blacklisted")) {
+        return {"module_blacklist= on the kernel command line names it", "remove it there and reboot the node"};
+    }
+    if (is_of_lockdown(line)) return {"lockdown refuses modules without a valid signature", "sign the module with a key that this kernel trusts"};
+    return {};
+}
+
+/// "demo: disagrees about version of symbol S", "demo: module uses symbol (S) from namespace N, but does not import it."; of a symbol that was found
+/// and refused for a reason that no line tells, only that.
 ToldCause told_cause(const std::vector<std::string>& lines, const ModuleFile& file, const std::string& directory) {
     constexpr std::string_view version = "disagrees about version of symbol ";
     constexpr std::string_view use = "module uses symbol ";
@@ -99,6 +130,7 @@ ToldCause told_cause(const std::vector<std::string>& lines, const ModuleFile& fi
                                 crc ? fmt::format(", the module wants {:#010x}", *crc) : ""),
                     "rebuild the module, and what it needs, against the headers of the running kernel"};
         }
+        if (ToldCause told = told_plainly(line); !told.cause.empty()) return told;
         const auto at = line.find(use);
         const auto from = line.find(space);
         if (at == std::string::npos || from == std::string::npos) continue;
@@ -107,6 +139,12 @@ ToldCause told_cause(const std::vector<std::string>& lines, const ModuleFile& fi
         const std::string name = base::escape(word_at(line, from + space.size()));
         return {fmt::format("the module uses symbol {} of namespace {}, which it does not import", base::escape(symbol), name),
                 fmt::format("add MODULE_IMPORT_NS for {} to the module's sources, and rebuild it", name)};
+    }
+    for (const auto& line : lines) {
+        const auto at = line.find(k_unknown_symbol);
+        if (at == std::string::npos || line.find(k_found_and_refused) == std::string::npos) continue;
+        return {fmt::format("symbol {} is exported, and refused: its version (CRC) or its namespace does not fit", base::escape(word_at(line, at + k_unknown_symbol.size()))),
+                "rebuild the module, and what it needs, against the headers of the running kernel"};
     }
     return {};
 }
@@ -195,7 +233,8 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
     const std::string directory = host_module_directory(machine.host, node_facts(machine.host).kernel);
     Error error(Exit::refused, "module-refused",
                 fmt::format("the kernel refused module {}: {} ({})", name, errno_text(error_number), errno_name(error_number)));
-    const auto about = lines_about(log.lines(), name);
+    auto about = lines_about(log.lines(), name);
+    std::copy_if(log.lines().begin(), log.lines().end(), std::back_inserter(about), [](const std::string& line) { return is_of_lockdown(line) || is_of_signatures(line); });
     const bool unknown_symbol = std::any_of(about.begin(), about.end(), [](const std::string& line) { return line.find(k_unknown_symbol) != std::string::npos; });
     if (unknown_symbol) std::erase_if(causes, [](const Cause& cause) { return cause.applies == Applies::no; });  // the kernel knows better than a look at it from outside
     ErrnoAdvice advice = load_advice(all_excluded(causes, error_number) && !unknown_symbol ? 0 : error_number);

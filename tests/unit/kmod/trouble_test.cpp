@@ -121,6 +121,31 @@ TEST_CASE("an errno whose reasons are all excluded is the init function's own") 
     }
 }
 
+TEST_CASE("a cause that the kernel names stands for itself, whatever was tested from outside") {
+    TroubleRig rig;
+    const auto refusal = [&](int number, const std::string& line) {
+        rig.kernel.load_answers["other"].error = number;
+        rig.kernel.on_refusal = [&rig, line] { rig.host.log(line); };
+        return rig.refused("other");
+    };
+    const Error magic = refusal(ENOEXEC, "other: version magic '6.1.0-56-amd64 SMP ' should be '6.1.0-56-amd64 SMP preempt mod_unload '");
+    CHECK(detail(magic, "cause") == "the module was built for another kernel: vermagic '6.1.0-56-amd64 SMP ', this one wants '6.1.0-56-amd64 SMP preempt mod_unload ', "
+                                    "differing: missing preempt, missing mod_unload");
+    CHECK(detail(magic, "tested-1").empty());
+    const Error listed = refusal(EPERM, "Module other is blacklisted");
+    CHECK(detail(listed, "cause") == "module_blacklist= on the kernel command line names it");
+    CHECK(detail(listed, "tested-1").empty());
+    const Error locked = refusal(EPERM, "Lockdown: kmm-worker: unsigned module loading is restricted; see man kernel_lockdown.7");
+    CHECK(detail(locked, "cause") == "lockdown refuses modules without a valid signature");
+    CHECK(detail(locked, "kernel").starts_with("Lockdown: "));
+    const Error unsigned_one = refusal(EKEYREJECTED, "Loading of unsigned module is rejected");
+    CHECK(detail(unsigned_one, "kernel") == "Loading of unsigned module is rejected");
+    const Error symbol = refusal(EINVAL, "other: Unknown symbol _printk (err -22)");
+    CHECK(detail(symbol, "cause") == "symbol _printk is exported, and refused: its version (CRC) or its namespace does not fit");
+    CHECK(symbol.hint() == "rebuild the module, and what it needs, against the headers of the running kernel");
+    CHECK(detail(symbol, "tested-1").empty());
+}
+
 TEST_CASE("a load that has not come back is not called hopeless") {
     TroubleRig rig;
     rig.kernel.load_answers["other"] = {0, true, false, 77, "msleep"};
