@@ -402,13 +402,15 @@ private:
     void warn_about_parameters() {
         const auto live = live_module(machine_.host, main_);
         if (!live) return;
-        const auto declared = index_.find(main_)->file.parameters();
-        for (const auto& [key, value] : parameter_map(wish_.parameters)) {
+        const ModuleFile& file = index_.find(main_)->file;
+        const auto declared = file.parameters();
+        for (const auto& [key, given] : given_parameters(checked_.config, file, wish_.parameters)) {
             const auto it = live->parameters.find(normalise_name(key));
             if (it == live->parameters.end()) continue;
             const auto type = std::find_if(declared.begin(), declared.end(), [&](const Parameter& p) { return normalise_name(p.name) == it->first; });
-            if (shows_value(type == declared.end() ? std::string() : type->type, value, it->second)) continue;
-            report_.warnings.push_back(fmt::format("parameter-differs: {} is live with {}={}, wanted {}{}", main_, key, base::escape(it->second), base::escape(value),
+            if (shows_value(type == declared.end() ? std::string() : type->type, given.value, it->second)) continue;
+            const std::string origin = given.origin.empty() ? "" : fmt::format(" ({})", base::escape(given.origin));
+            report_.warnings.push_back(fmt::format("parameter-differs: {} is live with {}={}, wanted {}{}{}", main_, key, base::escape(it->second), base::escape(given.value), origin,
                                                    same_.contains(main_) ? "; unload it first to change that" : ""));
         }
     }

@@ -104,6 +104,24 @@ TEST_CASE("what the host adds to the parameters is among them, with its place") 
     CHECK(of(rig.load(), "demo").parameters == Texts{{"answer", "7"}, {"some_size", "3"}});  // live already: nothing was given to it
 }
 
+TEST_CASE("an option that the host has got since the load is told to count for nothing") {
+    ReportRig rig;
+    rig.demo.modinfo = {"parmtype=answer:int"};
+    put(rig.host.paths.etc + "/modprobe.d/a.conf", "options demo answer=010\n");
+    (void)rig.load();
+    put(rig.host.paths.sys + "/module/demo/parameters/answer", "8\n");
+    const auto differing = [&] {
+        const auto report = rig.load();
+        const auto it = std::find_if(report.warnings.begin(), report.warnings.end(), [](const auto& text) { return text.starts_with("parameter-differs"); });
+        return it == report.warnings.end() ? std::string() : *it;
+    };
+    CHECK(differing().empty());
+    put(rig.host.paths.etc + "/modprobe.d/a.conf", "options demo answer=9\n");
+    CHECK(differing() == "parameter-differs: demo is live with answer=8, wanted 9 (/etc/modprobe.d/a.conf:1); unload it first to change that");
+    rig.wish.parameters = {"answer=8"};
+    CHECK(differing().empty());
+}
+
 TEST_CASE("modules of the host that follow a load are told as those of the image, with what they need") {
     ReportRig rig;
     rig.demo.modinfo = {"softdep=post: late"};
