@@ -222,7 +222,7 @@ std::string Authenticator::refused() const {
 }
 
 bool Authenticator::answer(const net::Response& unauthorized, const Boundary& boundary,
-                           std::chrono::milliseconds remaining) {
+                           const TimeLeft& time_left) {
     std::vector<Challenge> challenges;
     for (const std::string& header : unauthorized.all_headers("www-authenticate")) {
         for (Challenge& challenge : parse_challenges(header)) {
@@ -253,7 +253,7 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
             }
         } else if (bearer != challenges.end()) {
             // May throw, for example because the token server is down: the credential is then still to be tried.
-            const auto token = fetch_token(*bearer, credential, boundary, remaining);
+            const auto token = fetch_token(*bearer, credential, boundary, time_left);
             ++next_;
             if (token) {
                 authorization_ = "Bearer " + *token;
@@ -271,7 +271,7 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
 }
 
 std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge, const Credential* credential,
-                                                      const Boundary& boundary, std::chrono::milliseconds remaining) {
+                                                      const Boundary& boundary, const TimeLeft& time_left) {
     const auto realm = challenge.params.find("realm");
     if (realm == challenge.params.end() || realm->second.empty()) {
         throw auth_error("the registry asks for a token and does not name a token server (realm)");
@@ -287,7 +287,6 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
     }
     net::Request request;
     request.tls = tls_;
-    request.timeout = std::min(request.timeout, remaining);
     request.headers.emplace_back("Accept", "application/json");
     if (credential != nullptr && !credential->identity_token.empty()) {
         request.method = "POST";
@@ -305,6 +304,7 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
     const net::Url first = url;
     for (int hop = 0;; ++hop) {
         request.url = url.to_string();
+        request.timeout = time_left();
         if (url.host != boundary.host) {
             request.tls.client_certificate.clear();
             request.tls.client_key.clear();

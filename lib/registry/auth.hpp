@@ -49,6 +49,9 @@ void check_redirect(const net::Url& from, const net::Url& to, const Boundary& bo
 /// registry's own host.
 [[nodiscard]] net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary);
 
+/// What a request may take, more than nothing; throws if there is no time left.
+using TimeLeft = std::function<std::chrono::milliseconds()>;
+
 /// Finds the Authorization header that the registry accepts, trying every matching credential once, then nobody.
 class Authenticator {
 public:
@@ -60,7 +63,7 @@ public:
     /// Digests a 401: true if authorization() has changed and the request is worth another try.
     /// Errors: no_permission "registry-auth" if no challenge can be answered or the token server misbehaves.
     [[nodiscard]] bool answer(const net::Response& unauthorized, const Boundary& boundary,
-                              std::chrono::milliseconds remaining);
+                              const TimeLeft& time_left);
     /// The Retry-After of the token server that had no token when answer() threw last; asking takes it away.
     [[nodiscard]] std::optional<std::string> take_retry_after() { return std::exchange(retry_after_, std::nullopt); }
     /// Notes that the registry accepted authorization(): a later 401 means that the token ran out.
@@ -75,7 +78,7 @@ public:
 private:
     [[nodiscard]] std::string refused() const;
     [[nodiscard]] std::optional<std::string> fetch_token(const Challenge& challenge, const Credential* credential,
-                                                         const Boundary& boundary, std::chrono::milliseconds remaining);
+                                                         const Boundary& boundary, const TimeLeft& time_left);
 
     net::HttpClient& http_;
     image::Reference reference_;

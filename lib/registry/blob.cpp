@@ -77,7 +77,7 @@ public:
                     throw;
                 }
                 if (have_ != wanted_.size) {
-                    session_.wait_before_retry(failures_);
+                    session_.wait_before_retry(failures_, error);
                     continue;
                 }
             }

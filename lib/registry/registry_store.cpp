@@ -116,7 +116,7 @@ private:
                 if (!error.is_retryable() || failures >= session.policy().attempts) {
                     throw;
                 }
-                session.wait_before_retry(failures);
+                session.wait_before_retry(failures, error);
             }
         }
     }

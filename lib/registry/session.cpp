@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -79,7 +80,15 @@ Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Referenc
 
 milliseconds Session::remaining() const { return deadline_ - clock_.monotonic(); }
 
-Error Session::timed_out() const {
+milliseconds Session::time_left() const {
+    const milliseconds left = remaining();
+    if (left <= milliseconds(0)) {
+        throw timed_out();
+    }
+    return left;
+}
+
+Error Session::deadline_over() const {
     if (access_ == Access::pull) {
         return pull_timeout(allowed_);
     }
@@ -87,19 +96,47 @@ Error Session::timed_out() const {
         .hint("--timeout allows more; what has arrived is not sent again");
 }
 
+Error Session::timed_out() const {
+    Error error = deadline_over();
+    if (failures_ != 0) {
+        error.detail("tries", std::to_string(failures_)).detail("last", last_failure_);
+    }
+    return error;
+}
+
+Error Session::timed_out(const Error& cut) {
+    failures_ += failures_ != 0 ? 1 : 0;
+    Error error = timed_out();
+    for (const auto& [key, value] : cut.details()) {
+        error.detail(key, value);
+    }
+    return error;
+}
+
+bool Session::is_late(const Error& error) const { return error.code() == "network-timeout" && remaining() <= milliseconds(0); }
+
 void Session::check_deadline() const {
     if (remaining() <= milliseconds(0)) {
-        throw timed_out();
+        throw deadline_over();
     }
 }
 
-void Session::wait_before_retry(int failures) {
+void Session::wait_before_retry(int failures, Error failure) {
     const double random = static_cast<double>(random_() - std::minstd_rand::min()) /
                           (static_cast<double>(std::minstd_rand::max()) + 1.0);
     const milliseconds wait = net::retry_delay(policy_, failures, retry_after_, random);
-    retry_after_.reset();
-    if (wait >= remaining()) {
-        throw;
+    const auto asked = std::exchange(retry_after_, std::nullopt);
+    failures_ = failures;
+    last_failure_ = failure.message();
+    if (const milliseconds left = time_left(); wait >= left) {
+        failure.detail("tries", std::to_string(failures));
+        if (asked >= wait) {
+            failure.detail("wait", fmt::format("asked to wait {}, {} are left", base::format_duration(*asked), base::format_duration(left)));
+        }
+        if (failure.hint().empty()) {
+            failure.hint("--timeout allows more; or run the same command again later");
+        }
+        throw failure;
     }
     if (!clock_.sleep_for(wait)) {
         throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the registry");
@@ -114,13 +151,16 @@ void Session::choose_scheme() {
     if (tls_.insecure) {
         net::Request request;
         request.tls = tls_;
-        request.timeout = std::min(request.timeout, remaining());
+        request.timeout = std::min(request.timeout, time_left());
         net::Url probe = origin_;
         probe.path = "/v2/";
         request.url = probe.to_string();
         try {
             static_cast<void>(http_.send(request, [](const net::Response&, std::string_view) { return false; }));
         } catch (const Error& error) {
+            if (is_late(error)) {
+                throw timed_out(error);
+            }
             if ((error.code() != "tls" && error.code() != "network") || !tls_.pinned_key.empty()) {
                 throw;  // a key that is pinned wants TLS
             }
@@ -142,14 +182,13 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
                               std::string& error_body, std::string& elsewhere) {
     net::Url url = start;
     for (int hop = 0;; ++hop) {
-        check_deadline();
         net::Request request;
         request.url = url.to_string();
         request.method = outgoing.method;
         request.headers = outgoing.headers;
         request.body = outgoing.body;
         request.tls = tls_;
-        request.timeout = remaining();
+        request.timeout = time_left();
         request.cancelled = cancelled_;
         request.scope_max = scope_max_for(url, boundary_);
         const bool left_origin = !url.same_origin(origin_);
@@ -174,8 +213,8 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
                 return error_body.size() < k_error_body_max;
             });
         } catch (Error& error) {
-            if (error.code() == "network-timeout" && remaining() <= milliseconds(0)) {
-                throw timed_out();
+            if (is_late(error)) {
+                throw timed_out(error);
             }
             if (error.code() == "network" && !no_tls_.empty()) {
                 error.detail("https", no_tls_);
@@ -315,16 +354,20 @@ net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& s
         net::Response response = follow(url, outgoing, sink, error_body, elsewhere);
         if (response.status == 401 && elsewhere.empty() && login < k_logins_max) {
             try {
-                if (authenticator_.answer(response, boundary_, remaining())) {
+                if (authenticator_.answer(response, boundary_, [this] { return time_left(); })) {
                     continue;
                 }
-            } catch (const Error&) {
+            } catch (const Error& error) {
+                if (is_late(error)) {
+                    throw timed_out(error);
+                }
                 note_retry_after(authenticator_.take_retry_after());
                 throw;
             }
         }
         if ((response.status >= 200 && response.status < 300) || response.status == 416) {
             authenticator_.accepted();
+            failures_ = 0;
             return response;
         }
         note_retry_after(response.header("retry-after"));

@@ -52,23 +52,32 @@ public:
     /// The URL that `location`, a header of an answer, means. Errors: unavailable "registry-error" if it is none.
     [[nodiscard]] std::string resolve_location(const std::string& location) const;
 
-    /// Waits before the next try after `failures` failures, as long as the last answer asked for. Rethrows the failure being
-    /// handled if the deadline would be over. Errors: interrupted when the clock's sleep was cut short.
-    void wait_before_retry(int failures);
+    /// Waits before the next try after `failures` failures, as long as the last answer asked for. Throws `failure`, the last of
+    /// them, with what was asked for, if the deadline would be over then. Errors: timeout "pull-timeout" if it is over now;
+    /// interrupted when the clock's sleep was cut short.
+    void wait_before_retry(int failures, Error failure);
 
-    /// Throws timeout "pull-timeout" if the deadline of the pull is over.
+    /// Throws timeout "pull-timeout" if the deadline of the pull is over. Any thread may ask.
     void check_deadline() const;
     [[nodiscard]] const net::RetryPolicy& policy() const noexcept { return policy_; }
 
 private:
     [[nodiscard]] std::chrono::milliseconds remaining() const;
+    /// What a request may take, more than nothing. Errors: timed_out().
+    [[nodiscard]] std::chrono::milliseconds time_left() const;
     void choose_scheme();
     /// What the next wait_before_retry() waits at least, if the header is there and can be read.
     void note_retry_after(const std::optional<std::string>& header);
     [[nodiscard]] net::Response converse(const Outgoing& outgoing, const net::BodySink& sink);
     [[nodiscard]] net::Response follow(const net::Url& start, const Outgoing& outgoing, const net::BodySink& sink,
                                        std::string& error_body, std::string& elsewhere);
+    [[nodiscard]] Error deadline_over() const;
+    /// The same, and what the tries of the request that is repeated have ended with.
     [[nodiscard]] Error timed_out() const;
+    /// True if `error` is a request that took all the time there was.
+    [[nodiscard]] bool is_late(const Error& error) const;
+    /// The same for the try that ended with `cut`, which is late.
+    [[nodiscard]] Error timed_out(const Error& cut);
     [[nodiscard]] Error answer_error(net::Response response, const std::string& body, const std::string& path,
                                      const std::string& elsewhere);
 
@@ -85,6 +94,8 @@ private:
     std::string no_tls_;  ///< why plain HTTP is spoken to an --insecure registry
     net::RetryPolicy policy_;
     std::optional<std::chrono::milliseconds> retry_after_;
+    int failures_ = 0;         ///< tries of the present request that have failed
+    std::string last_failure_;  ///< the message of the last of them
     std::chrono::milliseconds deadline_;      ///< on the clock's monotonic time
     std::chrono::milliseconds allowed_;
     std::minstd_rand random_;

@@ -82,7 +82,7 @@ public:
                 if (!is_lost || losses >= session_.policy().attempts) {
                     throw;
                 }
-                session_.wait_before_retry(losses);
+                session_.wait_before_retry(losses, error);
             }
             if (has(blob)) {
                 return;
@@ -150,13 +150,12 @@ private:
     std::invoke_result_t<Step> persist(const Step& step) {
         for (int failures = 1;; ++failures) {
             try {
-                session_.check_deadline();
                 return step();
             } catch (const Error& error) {
                 if (!error.is_retryable() || failures >= session_.policy().attempts) {
                     throw;
                 }
-                session_.wait_before_retry(failures);
+                session_.wait_before_retry(failures, error);
             }
         }
     }
