@@ -193,9 +193,9 @@ net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary) {
                                      : std::min(boundary.scope, net::AddressScope::loopback);
 }
 
-Authenticator::Authenticator(net::HttpClient& http, const image::Reference& reference, const PullRequest& request,
+Authenticator::Authenticator(const image::Reference& reference, const PullRequest& request,
                              std::vector<std::string> scopes)
-    : http_(http), reference_(reference), scopes_(std::move(scopes)), tls_(request.tls),
+    : reference_(reference), scopes_(std::move(scopes)), tls_(request.tls),
       candidates_(matching_credentials(request.credentials, reference)), skipped_(base::join(request.skipped_secrets, "; ")) {
     const auto first = std::find_if(candidates_.begin(), candidates_.end(), [](const Credential& one) { return !one.helper.empty(); });
     if (first != candidates_.end()) {
@@ -221,8 +221,7 @@ std::string Authenticator::refused() const {
                                                  reference_.registry);
 }
 
-bool Authenticator::answer(const net::Response& unauthorized, const Boundary& boundary,
-                           const TimeLeft& time_left) {
+bool Authenticator::answer(const net::Response& unauthorized, const Boundary& boundary, const Send& send) {
     std::vector<Challenge> challenges;
     for (const std::string& header : unauthorized.all_headers("www-authenticate")) {
         for (Challenge& challenge : parse_challenges(header)) {
@@ -253,7 +252,7 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
             }
         } else if (bearer != challenges.end()) {
             // May throw, for example because the token server is down: the credential is then still to be tried.
-            const auto token = fetch_token(*bearer, credential, boundary, time_left);
+            const auto token = fetch_token(*bearer, credential, boundary, send);
             ++next_;
             if (token) {
                 authorization_ = "Bearer " + *token;
@@ -271,7 +270,7 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
 }
 
 std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge, const Credential* credential,
-                                                      const Boundary& boundary, const TimeLeft& time_left) {
+                                                      const Boundary& boundary, const Send& send) {
     const auto realm = challenge.params.find("realm");
     if (realm == challenge.params.end() || realm->second.empty()) {
         throw auth_error("the registry asks for a token and does not name a token server (realm)");
@@ -304,7 +303,6 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
     const net::Url first = url;
     for (int hop = 0;; ++hop) {
         request.url = url.to_string();
-        request.timeout = time_left();
         if (url.host != boundary.host) {
             request.tls.client_certificate.clear();
             request.tls.client_key.clear();
@@ -313,7 +311,7 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
         }
         request.scope_max = scope_max_for(url, boundary);
         body.clear();
-        response = http_.send(request, [&](const net::Response&, std::string_view piece) {
+        response = send(request, [&](const net::Response&, std::string_view piece) {
             body += piece.substr(0, k_token_body_max + 1 - std::min(k_token_body_max + 1, body.size()));
             return body.size() <= k_token_body_max;
         });

@@ -49,21 +49,20 @@ void check_redirect(const net::Url& from, const net::Url& to, const Boundary& bo
 /// registry's own host.
 [[nodiscard]] net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary);
 
-/// What a request may take, more than nothing; throws if there is no time left.
-using TimeLeft = std::function<std::chrono::milliseconds()>;
+/// Sends a request, in the time that there is.
+using Send = std::function<net::Response(net::Request&, const net::BodySink&)>;
 
 /// Finds the Authorization header that the registry accepts, trying every matching credential once, then nobody.
 class Authenticator {
 public:
     /// `scopes` is what a token is asked for: "repository:NAME:pull,push".
-    Authenticator(net::HttpClient& http, const image::Reference& reference, const PullRequest& request, std::vector<std::string> scopes);
+    Authenticator(const image::Reference& reference, const PullRequest& request, std::vector<std::string> scopes);
 
     /// "" or the value of the Authorization header for requests to the registry itself.
     [[nodiscard]] const std::string& authorization() const noexcept { return authorization_; }
     /// Digests a 401: true if authorization() has changed and the request is worth another try.
-    /// Errors: no_permission "registry-auth" if no challenge can be answered or the token server misbehaves.
-    [[nodiscard]] bool answer(const net::Response& unauthorized, const Boundary& boundary,
-                              const TimeLeft& time_left);
+    /// Errors: no_permission "registry-auth" if no challenge can be answered or the token server misbehaves; those of `send`.
+    [[nodiscard]] bool answer(const net::Response& unauthorized, const Boundary& boundary, const Send& send);
     /// The Retry-After of the token server that had no token when answer() threw last; asking takes it away.
     [[nodiscard]] std::optional<std::string> take_retry_after() { return std::exchange(retry_after_, std::nullopt); }
     /// Notes that the registry accepted authorization(): a later 401 means that the token ran out.
@@ -78,9 +77,8 @@ public:
 private:
     [[nodiscard]] std::string refused() const;
     [[nodiscard]] std::optional<std::string> fetch_token(const Challenge& challenge, const Credential* credential,
-                                                         const Boundary& boundary, const TimeLeft& time_left);
+                                                         const Boundary& boundary, const Send& send);
 
-    net::HttpClient& http_;
     image::Reference reference_;
     std::vector<std::string> scopes_;
     net::TlsSettings tls_;

@@ -63,7 +63,7 @@ Error pull_timeout(milliseconds allowed) {
 Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference,
                  const PullRequest& request, Access access, const std::string& mount_from)
     : http_(http), clock_(clock), reference_(reference), access_(access), tls_(request.tls), cancelled_(request.cancelled),
-      authenticator_(http, reference, request, scopes_of(reference, access, mount_from)),
+      authenticator_(reference, request, scopes_of(reference, access, mount_from)),
       deadline_(clock.monotonic() + request.deadline), allowed_(request.deadline),
       random_(static_cast<std::minstd_rand::result_type>(clock.monotonic().count() + 1)) {
     policy_.attempts = std::max(1, request.attempts);
@@ -113,7 +113,25 @@ Error Session::timed_out(const Error& cut) {
     return error;
 }
 
-bool Session::is_late(const Error& error) const { return error.code() == "network-timeout" && remaining() <= milliseconds(0); }
+Error Session::interrupted() const {
+    if (access_ == Access::pull) {
+        return Error(Exit::interrupted, "interrupted", "interrupted while pulling; nothing was changed");
+    }
+    return Error(Exit::interrupted, "interrupted", "interrupted while pushing").hint("run the same command again; what has arrived is not sent again");
+}
+
+net::Response Session::exchange(net::Request& request, const net::BodySink& sink) {
+    request.timeout = time_left();
+    request.cancelled = cancelled_;
+    try {
+        return http_.send(request, sink);
+    } catch (const Error& error) {
+        if (error.code() == "network-timeout" && remaining() <= milliseconds(0)) {
+            throw timed_out(error);
+        }
+        throw error.exit() == Exit::interrupted && cancelled_ && cancelled_() ? interrupted() : error;
+    }
+}
 
 void Session::check_deadline() const {
     if (remaining() <= milliseconds(0)) {
@@ -139,7 +157,7 @@ void Session::wait_before_retry(int failures, Error failure) {
         throw failure;
     }
     if (!clock_.sleep_for(wait)) {
-        throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the registry");
+        throw interrupted();
     }
 }
 
@@ -151,16 +169,12 @@ void Session::choose_scheme() {
     if (tls_.insecure) {
         net::Request request;
         request.tls = tls_;
-        request.timeout = std::min(request.timeout, time_left());
         net::Url probe = origin_;
         probe.path = "/v2/";
         request.url = probe.to_string();
         try {
-            static_cast<void>(http_.send(request, [](const net::Response&, std::string_view) { return false; }));
+            static_cast<void>(exchange(request, [](const net::Response&, std::string_view) { return false; }));
         } catch (const Error& error) {
-            if (is_late(error)) {
-                throw timed_out(error);
-            }
             if ((error.code() != "tls" && error.code() != "network") || !tls_.pinned_key.empty()) {
                 throw;  // a key that is pinned wants TLS
             }
@@ -188,8 +202,6 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
         request.headers = outgoing.headers;
         request.body = outgoing.body;
         request.tls = tls_;
-        request.timeout = time_left();
-        request.cancelled = cancelled_;
         request.scope_max = scope_max_for(url, boundary_);
         const bool left_origin = !url.same_origin(origin_);
         elsewhere = left_origin ? url.host : std::string();
@@ -205,7 +217,7 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
         error_body.clear();
         net::Response response;
         try {
-            response = http_.send(request, [&](const net::Response& head, std::string_view piece) {
+            response = exchange(request, [&](const net::Response& head, std::string_view piece) {
                 if (head.status == 200 || head.status == 206) {
                     return sink(head, piece);
                 }
@@ -213,9 +225,6 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
                 return error_body.size() < k_error_body_max;
             });
         } catch (Error& error) {
-            if (is_late(error)) {
-                throw timed_out(error);
-            }
             if (error.code() == "network" && !no_tls_.empty()) {
                 error.detail("https", no_tls_);
             }
@@ -354,13 +363,10 @@ net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& s
         net::Response response = follow(url, outgoing, sink, error_body, elsewhere);
         if (response.status == 401 && elsewhere.empty() && login < k_logins_max) {
             try {
-                if (authenticator_.answer(response, boundary_, [this] { return time_left(); })) {
+                if (authenticator_.answer(response, boundary_, [this](net::Request& request, const net::BodySink& to) { return exchange(request, to); })) {
                     continue;
                 }
-            } catch (const Error& error) {
-                if (is_late(error)) {
-                    throw timed_out(error);
-                }
+            } catch (const Error&) {
                 note_retry_after(authenticator_.take_retry_after());
                 throw;
             }

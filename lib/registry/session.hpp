@@ -65,6 +65,9 @@ private:
     [[nodiscard]] std::chrono::milliseconds remaining() const;
     /// What a request may take, more than nothing. Errors: timed_out().
     [[nodiscard]] std::chrono::milliseconds time_left() const;
+    [[nodiscard]] Error interrupted() const;
+    /// One exchange, in the time that is left. Errors: those of HttpClient; timed_out(); interrupted().
+    [[nodiscard]] net::Response exchange(net::Request& request, const net::BodySink& sink);
     void choose_scheme();
     /// What the next wait_before_retry() waits at least, if the header is there and can be read.
     void note_retry_after(const std::optional<std::string>& header);
@@ -74,9 +77,7 @@ private:
     [[nodiscard]] Error deadline_over() const;
     /// The same, and what the tries of the request that is repeated have ended with.
     [[nodiscard]] Error timed_out() const;
-    /// True if `error` is a request that took all the time there was.
-    [[nodiscard]] bool is_late(const Error& error) const;
-    /// The same for the try that ended with `cut`, which is late.
+    /// The same for the try that ended with `cut`.
     [[nodiscard]] Error timed_out(const Error& cut);
     [[nodiscard]] Error answer_error(net::Response response, const std::string& body, const std::string& path,
                                      const std::string& elsewhere);

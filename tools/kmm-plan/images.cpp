@@ -94,6 +94,7 @@ private:
         made.credentials = module_credentials(*question.module, objects_);
         made.credentials.insert(made.credentials.end(), defaults_.begin(), defaults_.end());
         if (end_) made.deadline = std::max(std::chrono::milliseconds(1), *end_ - clock_.monotonic());
+        made.cancelled = [] { return sys::interrupt_requested(); };
         made.progress = [](std::uint64_t, std::uint64_t) {
             if (sys::interrupt_requested()) throw Error(Exit::interrupted, "interrupted", "interrupted while asking registries");
         };

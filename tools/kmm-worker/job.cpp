@@ -16,6 +16,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/signals.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::tool_worker {
@@ -432,6 +433,7 @@ registry::PullRequest pull_request(const cli::Args& args, const std::string& ref
     }
     for (const auto& limit : args.all("limit")) apply_limit(limit, request.limits);
     if (deadline.count() > 0) request.deadline = deadline;
+    request.cancelled = [] { return sys::interrupt_requested(); };
     if (const auto platform = args.get("platform")) {
         const auto parts = base::split(*platform, '/');
         if (parts.size() < 2 || parts.size() > 3 || parts[0].empty() || parts[1].empty()) {

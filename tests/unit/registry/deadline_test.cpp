@@ -25,6 +25,9 @@ public:
     explicit ScriptedClient(Answer answer) : answer_(std::move(answer)) {}
     [[nodiscard]] net::Response send(const net::Request& request, const net::BodySink& sink) override {
         timeouts.push_back(request.timeout);
+        if (request.cancelled && request.cancelled()) {
+            throw Error(Exit::interrupted, "interrupted", "the request was interrupted").detail("url", request.url);
+        }
         net::Response response = answer_(request, tries++);
         if (response.status == 200) {
             static_cast<void>(sink(response, body));
@@ -51,12 +54,15 @@ net::Response reply(int status, const std::string& name = {}, const std::string&
 Error refused() { return Error(Exit::unavailable, "network", "connection refused").detail("url", "https://reg.test/v2/").retryable(); }
 
 /// What a pull within `allowed` ends with.
-Outcome pull_within(milliseconds allowed, ScriptedClient& http, TestClock& clock) {
+Outcome pull_within(milliseconds allowed, ScriptedClient& http, TestClock& clock, const std::function<void(registry::PullRequest&)>& tweak = nullptr) {
     const sys::TempDir out("kmm-test-");
     registry::PullRequest request;
     request.reference = "reg.test/team/driver:v1";
     request.kernels = {k_kernel};
     request.deadline = allowed;
+    if (tweak) {
+        tweak(request);
+    }
     Outcome outcome;
     try {
         outcome.result = registry::pull(request, out.path(), http, clock);
@@ -156,6 +162,24 @@ TEST_CASE("no request is allowed more time than the pull has, nor any when that 
         for (const milliseconds timeout : http.timeouts) {
             CHECK(timeout.count() > 0);
         }
+    }
+}
+
+TEST_CASE("whatever a pull waits for, it can be interrupted") {
+    for (const int at : {1, 2, 3}) {
+        TestClock clock;
+        ScriptedClient http([&](const net::Request& request, int) {
+            return request.url.ends_with("/v2/") ? reply(404) : reply(401, "www-authenticate", R"(Bearer realm="https://reg.test/token")");
+        });
+        const Outcome outcome = pull_within(seconds(10), http, clock, [&](auto& request) {
+            request.tls.insecure = true;
+            request.cancelled = [&] { return static_cast<int>(http.timeouts.size()) == at; };  // the first looks for TLS, the third for a token
+        });
+        CAPTURE(at);
+        CHECK(outcome.code() == "interrupted");
+        CHECK(outcome.exit() == Exit::interrupted);
+        CHECK(outcome.message() == "interrupted while pulling; nothing was changed");
+        CHECK(static_cast<int>(http.timeouts.size()) == at);
     }
 }
 
