@@ -1,12 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/platform.hpp"
 
+#include "base/text.hpp"
+
 namespace kmm::image {
 
 namespace {
 
-std::string effective_variant(const Platform& platform) {
-    return platform.architecture == "arm64" && platform.variant == "v8" ? std::string() : platform.variant;
+/// As container runtimes read it (containerd's platforms.Normalize), but that an "arm" without a variant says none.
+Platform normal(const Platform& platform) {
+    Platform result{base::to_lower(platform.os), base::to_lower(platform.architecture), base::to_lower(platform.variant)};
+    std::string& name = result.architecture;
+    std::string& variant = result.variant;
+    if (name == "x86_64" || name == "x86-64" || name == "amd64") {
+        name = "amd64";
+        variant = variant == "v1" ? "" : variant;
+    } else if (name == "aarch64" || name == "arm64") {
+        name = "arm64";
+        variant = variant == "8" || variant == "v8" ? "" : variant;
+    } else if (name == "i386") {
+        name = "386";
+        variant.clear();
+    } else if (name == "armhf" || name == "armel") {
+        variant = name == "armhf" ? "v7" : "v6";
+        name = "arm";
+    } else if (name == "arm" && variant.size() == 1) {
+        variant.insert(0, 1, 'v');
+    }
+    return result;
 }
 
 }  // namespace
@@ -20,12 +41,9 @@ std::string Platform::to_string() const {
 }
 
 bool matches(const Platform& offered, const Platform& wanted) {
-    if (offered.os != wanted.os || offered.architecture != wanted.architecture) {
-        return false;
-    }
-    const std::string left = effective_variant(offered);
-    const std::string right = effective_variant(wanted);
-    return left.empty() || right.empty() || left == right;
+    const Platform left = normal(offered);
+    const Platform right = normal(wanted);
+    return left.os == right.os && left.architecture == right.architecture && (left.variant.empty() || right.variant.empty() || left.variant == right.variant);
 }
 
 }  // namespace kmm::image

@@ -80,6 +80,31 @@ TEST_CASE("a configuration is decoded") {
     CHECK(fault(R"({"rootfs":{"type":"layers","diff_ids":["x"]}})").starts_with("rootfs.diff_ids[0]: expected sha256:"));
 }
 
+TEST_CASE("platforms match however their architecture is spelt") {
+    const auto match = [](const image::Platform& offered, const image::Platform& wanted) {
+        CHECK(image::matches(offered, wanted) == image::matches(wanted, offered));
+        return image::matches(offered, wanted);
+    };
+    const image::Platform amd{"linux", "amd64", ""};
+    for (const char* name : {"amd64", "x86_64", "x86-64", "X86_64"}) {
+        CHECK(match({"linux", name, ""}, amd));
+        CHECK(match({"Linux", name, "v1"}, {"linux", "amd64", "v1"}));
+        CHECK_FALSE(match({"linux", name, ""}, {"linux", "arm64", ""}));
+    }
+    CHECK(match({"linux", "x86_64", "v1"}, {"linux", "amd64", "v2"}));  // v1 says nothing
+    CHECK_FALSE(match({"linux", "amd64", "v3"}, {"linux", "amd64", "v2"}));
+    for (const char* variant : {"", "v8", "8", "V8"}) {
+        CHECK(match({"linux", "aarch64", variant}, {"linux", "arm64", "v8"}));
+    }
+    CHECK(match({"linux", "i386", ""}, {"linux", "386", ""}));
+    CHECK(match({"linux", "armhf", ""}, {"linux", "arm", "v7"}));
+    CHECK(match({"linux", "arm", "7"}, {"linux", "arm", "v7"}));
+    CHECK_FALSE(match({"linux", "armhf", ""}, {"linux", "arm", "v6"}));
+    CHECK(match({"linux", "armel", ""}, {"linux", "arm", "v6"}));
+    CHECK_FALSE(match({"windows", "x86_64", ""}, amd));
+    CHECK_FALSE(match({"linux", "x86", ""}, amd));
+}
+
 TEST_CASE("what a document is, by header and members") {
     const auto kind = [](const std::string& text, std::string_view header) {
         return image::document_kind(json(text), header);
