@@ -19,6 +19,8 @@ constexpr std::size_t k_token_body_max = 64U << 10U;
 constexpr std::size_t k_realm_max = 4096;
 constexpr int k_hops_max = 10;
 
+constexpr const char* k_whose_realm = "the registry itself names that address (realm): correct it in the registry's settings";
+
 Error auth_error(std::string message) { return Error(Exit::no_permission, "registry-auth", std::move(message)); }
 
 bool is_token_char(char c) {
@@ -156,7 +158,8 @@ net::Url check_realm(const std::string& realm, const Boundary& boundary) {
     const auto url = realm.size() <= k_realm_max ? net::parse_url(realm) : std::nullopt;
     const std::string shown = net::redact_url(std::string_view(realm).substr(0, 200));
     if (!url || !url->user_info.empty()) {
-        throw auth_error(fmt::format("expected an https URL as the token server, found \"{}\"", shown));
+        throw auth_error(fmt::format("expected an https URL as the token server, found \"{}\"", shown))
+            .hint(std::string(k_whose_realm) + (url ? "" : ", with https:// and its host"));
     }
     if (url->scheme != "https" && !boundary.insecure) {
         throw auth_error(fmt::format("expected the token server on https, found \"{}\"", shown))
@@ -166,7 +169,8 @@ net::Url check_realm(const std::string& realm, const Boundary& boundary) {
     if (scope && *scope != net::AddressScope::global && url->host != boundary.host) {
         throw auth_error(fmt::format("expected a public token server or one on the registry's host {}, found the {} "
                                      "address \"{}\"",
-                                     boundary.host, net::to_string(*scope), shown));
+                                     boundary.host, net::to_string(*scope), shown))
+            .hint(k_whose_realm);
     }
     return *url;
 }

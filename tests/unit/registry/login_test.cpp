@@ -2,6 +2,7 @@
 // Servers that are not what they are taken for: no token server, and TLS that is too old.
 #include <doctest/doctest.h>
 
+#include "registry/auth.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;
@@ -58,6 +59,23 @@ TEST_CASE("a token server that is none has refused no credentials") {
         CHECK_MESSAGE(refused.message().find("2 credentials for") != std::string::npos, refused.message());
     }
     CHECK(with_token_answers({404, 200}).code() == "ok");
+}
+
+TEST_CASE("an address of a token server that cannot be used says whose setting it is") {
+    const registry::Boundary boundary{"reg.example.com", net::AddressScope::global, false};
+    const std::string setting = "the registry itself names that address (realm): correct it in the registry's settings";
+    for (const auto& [realm, hint] : std::vector<std::pair<std::string, std::string>>{
+             {"/token", setting + ", with https:// and its host"}, {"auth.example.com/token", setting + ", with https:// and its host"},
+             {"https://jane@auth.example.com/", setting}, {"https://10.0.0.1/token", setting}}) {
+        CAPTURE(realm);
+        try {
+            static_cast<void>(registry::check_realm(realm, boundary));
+            FAIL("no error");
+        } catch (const Error& error) {
+            CHECK(error.code() == "registry-auth");
+            CHECK(error.hint() == hint);
+        }
+    }
 }
 
 TEST_CASE("a token server that refuses the way of asking costs that credential, no more") {
