@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <string>
@@ -176,7 +177,19 @@ Index decode_index(const Node& root) {
 
 std::string artifact_type(const Node& root) {
     const std::string type = root.get_string({"config", "mediaType"});
-    return type == k_oci_config || type == k_docker_config ? std::string() : type;
+    if (type != k_oci_config && type != k_docker_config) {
+        return type;
+    }
+    const Node* layers = root.find("layers");
+    if (layers == nullptr || layers->items().empty()) {
+        return {};
+    }
+    const auto type_of = [](const Node& layer) { return layer.get_string({"mediaType"}); };
+    const auto is_layer = [&](const Node& layer) {
+        return type_of(layer).starts_with("application/vnd.oci.image.layer.") || type_of(layer).starts_with("application/vnd.docker.image.rootfs.");
+    };
+    const auto& items = layers->items();
+    return std::any_of(items.begin(), items.end(), is_layer) ? std::string() : type_of(items.front());
 }
 
 Manifest decode_manifest(const Node& root) {

@@ -63,7 +63,8 @@ enum class Compression { none, gzip, zstd };
 
 /// Decode one document. Errors: data "bad-manifest" naming the member; data "unsupported-image" where said below.
 [[nodiscard]] Index decode_index(const value::Node& root);
-/// The media type of the configuration of a manifest that is no container image (a signature, a Helm chart); "" for an image, and for what says none.
+/// The media type of what a manifest that is no container image holds (a signature, a Helm chart): of its configuration, or, where that calls
+/// itself an image's, of its content, none of which is a layer. "" for an image, and for what says none.
 [[nodiscard]] std::string artifact_type(const value::Node& root);
 /// Also "unsupported-image" if the configuration is not an image configuration (Helm charts and other artifacts).
 [[nodiscard]] Manifest decode_manifest(const value::Node& root);

@@ -76,7 +76,7 @@ public:
                 std::function<void()> check_deadline)
         : files_(std::move(files)), check_deadline_(std::move(check_deadline)) {
         const Offer offer = read_offer(*files_, limits);
-        choose(offer, reference);
+        choose(offer, reference, limits);
     }
 
     std::string first_name() const override { return first_ ? first_->to_string() : "index"; }
@@ -115,34 +115,61 @@ private:
         return fmt::format("blobs/{}/{}", image::to_string(digest.algorithm), digest.hex);
     }
 
-    void choose(const Offer& offer, const LocalReference& reference) {
-        std::set<std::string> tags;
+    void choose(const Offer& offer, const LocalReference& reference, const Limits& limits) {
+        if (reference.digest) {
+            first_ = reference.digest;  // also one that only an index below mentions
+        }
         const bool exact = std::find(offer.tags.begin(), offer.tags.end(), reference.tag) != offer.tags.end();
         for (std::size_t i = 0; i < offer.descriptors.size(); ++i) {
             const std::string& name = offer.tags[i];
-            if (!name.empty()) {
-                tags.insert(base::escape(name));
-            }
             const bool meant = reference.digest ? offer.descriptors[i].digest == *reference.digest
                                                 : reference.tag.empty() || name == reference.tag || (!exact && is_tag(name, reference.tag));
             if (meant && !holds_already(offer.descriptors[i])) {
                 several_.push_back(offer.descriptors[i]);
             }
         }
-        const std::vector<std::string> names(tags.begin(), tags.end());
-        const std::string known = names.empty() ? "none with a name" : base::join(names, ", ");
-        if (reference.digest) {
-            first_ = reference.digest;  // also one that only an index below mentions
-        } else if (several_.empty()) {
+        if (first_) {
+            return;
+        }
+        if (several_.empty()) {
             throw Error(Exit::not_found, "image-not-found",
                         reference.tag.empty() ? "the layout holds no image"
-                                              : fmt::format("expected the tag {} in the layout, found {}", base::escape(reference.tag), known));
-        } else if (several_.size() == 1) {
+                                              : fmt::format("expected the tag {} in the layout, found {}", base::escape(reference.tag), tags_of(offer, offer.descriptors)));
+        }
+        if (several_.size() > 1 && are_rivals()) {
+            leave_out_artifacts(offer, limits);
+        }
+        if (several_.size() == 1) {
             first_ = several_.front().digest;
         } else if (are_rivals()) {
-            throw Error(Exit::data, "ambiguous-image", fmt::format("expected one image, found {} in the layout: {}", several_.size(), known))
+            throw Error(Exit::data, "ambiguous-image", fmt::format("expected one image, found {} in the layout: {}", several_.size(), tags_of(offer, several_)))
                 .hint(reference.transport == Transport::oci ? "name one: oci:DIR:TAG or oci:DIR@sha256:..." : "name one: oci-archive:FILE:TAG or oci-archive:FILE@sha256:...");
         }
+    }
+
+    /// The tags under which `these` stand, sorted, for messages.
+    static std::string tags_of(const Offer& offer, const std::vector<image::Descriptor>& these) {
+        std::set<std::string> tags;
+        for (std::size_t i = 0; i < offer.descriptors.size(); ++i) {
+            const bool is_one = std::any_of(these.begin(), these.end(), [&](const auto& d) { return d.digest == offer.descriptors[i].digest; });
+            if (is_one && !offer.tags[i].empty()) {
+                tags.insert(base::escape(offer.tags[i]));
+            }
+        }
+        return tags.empty() ? "none with a name" : base::join(std::vector<std::string>(tags.begin(), tags.end()), ", ");
+    }
+
+    /// Signatures and the like that stand beside an image are not what is meant.
+    void leave_out_artifacts(const Offer& offer, const Limits& limits) {
+        std::vector<image::Descriptor> images = several_;
+        std::erase_if(images, [&](const image::Descriptor& one) {
+            const ManifestText text = manifest(one.digest.to_string(), one.digest, limits.manifest_bytes);
+            return !image::artifact_type(read_image_document(text.body, "manifest", "bad-manifest")).empty();
+        });
+        if (images.empty()) {
+            throw Error(Exit::not_found, "image-not-found", "the layout holds no image, only other artifacts: " + tags_of(offer, several_));
+        }
+        several_ = std::move(images);
     }
 
     /// An image may stand there under several names.

@@ -185,6 +185,32 @@ TEST_CASE("a layout with two images for one platform, under one name or without 
     CHECK(pull_local("oci:" + top.path() + "/twice").files.at(k_modules + "/a.ko") == "old");
 }
 
+TEST_CASE("what stands beside an image in a layout and is none is not mistaken for another image") {
+    const sys::TempDir top("kmm-test-");
+    Layout layout;
+    const auto add_artifact = [&](const std::string& config_type, const std::string& layer_type, const std::string& more) {
+        const std::string text = R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":)" + descriptor(config_type, "{}") +
+                                 R"(,"layers":[)" + descriptor(layer_type, "signature") + "]}";
+        layout.entries += (layout.entries.empty() ? "" : ",") + descriptor("application/vnd.oci.image.manifest.v1+json", text, more);
+        layout.files["index.json"] = R"({"schemaVersion":2,"manifests":[)" + layout.entries + "]}";
+        layout.add_blob(text);
+    };
+    add_artifact("application/vnd.oci.empty.v1+json", "application/spdx+json", "");
+    add_artifact("application/vnd.oci.image.config.v1+json", "application/vnd.dev.cosign.simplesigning.v1+json", tag_of("sha256-12.sig"));
+    layout.write(top.path() + "/artifacts");
+    const std::string image = layout.add_image({one_module("m")}, tag_of("v1"));
+    layout.write(top.path() + "/one");
+    const Outcome one = pull_local("oci:" + top.path() + "/one");
+    CHECK(one.code() == "ok");
+    CHECK(one.result.digest == image);
+    layout.add_image({one_module("other")}, tag_of("v2"));
+    layout.write(top.path() + "/two");
+    CHECK(pull_local("oci:" + top.path() + "/two").message() == "expected one image, found 2 in the layout: v1, v2");
+    const Outcome none = pull_local("oci:" + top.path() + "/artifacts");
+    CHECK(none.code() == "image-not-found");
+    CHECK(none.message() == "the layout holds no image, only other artifacts: sha256-12.sig");
+}
+
 TEST_CASE("layouts that are none, or hold other bytes than they say") {
     const sys::TempDir top("kmm-test-");
     const TestLayer layer = one_module("x");
