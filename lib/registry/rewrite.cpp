@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -52,6 +53,21 @@ void set_content(value::Node& descriptor, const image::Digest& digest, std::uint
     descriptor.set("digest", digest.to_string());
     descriptor.set("size", size);
     descriptor.erase("data");  // the content itself, which is another now
+}
+
+/// Where `path` of the finished view, in which no link leads round, leads by its links.
+std::string end_of_link(const LayerView& view, std::string path) {
+    for (std::size_t end = path.find('/'); true; end = path.find('/', end + 1)) {
+        const std::string begin = path.substr(0, end);
+        const auto node = view.nodes().find(begin);
+        if (node != view.nodes().end() && node->second.kind == EntryKind::symlink) {
+            const std::string target = fmt::format("{}/{}{}", parent_of(begin), view.target(node->second), path.substr(begin.size()));
+            path = std::filesystem::path(target).lexically_normal().native();
+            end = 0;
+        } else if (end == std::string::npos) {
+            return path;
+        }
+    }
 }
 
 class Rewrite {
@@ -296,6 +312,18 @@ private:
         return found;
     }
 
+    /// The files that links to be changed lead to: under a link's name it is the file that is loaded.
+    std::set<std::string> files_behind_links(const LayerView& view) {
+        std::set<std::string> files;
+        for (const auto& [below, node] : view.nodes()) {
+            const auto file = node.kind == EntryKind::symlink ? view.nodes().find(end_of_link(view, below)) : view.nodes().end();
+            if (file != view.nodes().end() && file->second.kind == EntryKind::file && is_wanted("/" + below, view.wanted())) {
+                files.insert(file->first);
+            }
+        }
+        return files;
+    }
+
     std::string subdirectory() {
         const std::string path = fmt::format("{}/{}", work_dir_, ++directories_);
         if (::mkdir(path.c_str(), 0700) != 0) {
@@ -324,12 +352,14 @@ private:
         kernels_.insert(kernels.begin(), kernels.end());
         warnings_.insert(view.warnings().begin(), view.warnings().end());
         staging.publish(view);
+        const std::set<std::string> linked = files_behind_links(view);
         std::vector<LayerFile> changed;
         std::set<std::string> seen;  // where files lie in the image: below a link in its place they would hide all that it leads to
         for (const auto& [below, node] : view.nodes()) {
             const std::string asked = "/" + below;
             const std::string path = view.real_path(below);
-            if (node.kind != EntryKind::file || !is_wanted(asked, view.wanted()) || !seen.insert(path).second) {
+            const bool wanted = node.kind == EntryKind::file && (is_wanted(asked, view.wanted()) || linked.count(below) != 0);
+            if (!wanted || !seen.insert(path).second) {
                 continue;
             }
             check_deadline();

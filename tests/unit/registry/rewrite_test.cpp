@@ -179,6 +179,32 @@ TEST_CASE("rewrite: patterns of files") {
     CHECK(with({"a.ko"}).code() == "bad-path");
 }
 
+TEST_CASE("rewrite: a link to a file stands for the file, which is what is loaded under its name") {
+    test::FakeRegistry source;
+    const std::string file = "/" + test::k_modules + "/extra/b.ko";
+    (void)source.add_image("v1", {test::gzip_layer(test::TarBuilder()
+                                                       .file(test::k_modules + "/a.ko", "a")
+                                                       .file(test::k_modules + "/extra/b.ko", "b")
+                                                       .file(test::k_modules + "/extra/plain", "c")
+                                                       .symlink(test::k_modules + "/b.ko", "second.ko")
+                                                       .symlink(test::k_modules + "/second.ko", "more/../more/b.ko")
+                                                       .symlink(test::k_modules + "/more", "extra")
+                                                       .symlink(test::k_modules + "/c.ko", "extra/plain")
+                                                       .finish())});
+    const auto changed = [&](std::vector<std::string> patterns) {
+        Destination to;
+        const auto done = rewrite(source.reference(), to.registry.reference(), [&](auto& request) { request.files = std::move(patterns); });
+        std::vector<std::string> paths{done.code()};
+        for (const auto& one : done.result.files) paths.push_back(one.path);
+        return paths;
+    };
+    using Paths = std::vector<std::string>;
+    CHECK(changed({"/" + test::k_modules + "/b.ko"}) == Paths{"ok", file});
+    CHECK(changed({"/" + test::k_modules + "/?.ko"}) == Paths{"ok", k_module, file, "/" + test::k_modules + "/extra/plain"});
+    CHECK(changed({}) == Paths{"ok", k_module, file, "/" + test::k_modules + "/extra/plain"});
+    CHECK(changed({"/" + test::k_modules + "/more"}) == Paths{"file-not-in-image"});
+}
+
 TEST_CASE("rewrite: an image without modules, a kernel that is not there, a directory") {
     test::FakeRegistry source;
     (void)source.add_image("v1", {test::gzip_layer(test::TarBuilder().file(test::k_modules + "/readme", "r").finish())});
