@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -29,14 +32,26 @@ std::string wanted_option(const cli::Args& args, const char* name, const char* v
     throw Error(Exit::usage, "missing-option", fmt::format("--{} {} is missing", name, value_name)).hint("kmm-worker sign IMAGE --to IMAGE --key FILE --cert FILE");
 }
 
+/// What `name` names: a file, or "-" for standard input.
+std::string read_input(std::string& name) {
+    if (name != "-") return sys::read_file(name, k_key_bytes);
+    name = "standard input";
+    return sys::read_fd(STDIN_FILENO, name, k_key_bytes);
+}
+
 kmod::ModuleSigner read_signer(const cli::Args& args) {
     kmod::ModuleSigner::Material material;
     material.key_name = wanted_option(args, "key", "FILE");
     material.certificate_name = wanted_option(args, "cert", "FILE");
-    material.key = sys::read_file(material.key_name, k_key_bytes);
-    material.certificate = sys::read_file(material.certificate_name, k_key_bytes);
-    if (const auto file = args.get("passphrase-file")) {
-        std::string text = sys::read_file(*file, k_key_bytes);
+    auto file = args.get("passphrase-file");
+    const std::string inputs[] = {material.key_name, material.certificate_name, file.value_or("")};
+    if (std::count(std::begin(inputs), std::end(inputs), "-") > 1) {
+        throw Error(Exit::usage, "bad-value", "expected one of --key, --cert and --passphrase-file from standard input, found several").hint("name files for the others");
+    }
+    material.key = read_input(material.key_name);
+    material.certificate = read_input(material.certificate_name);
+    if (file) {
+        std::string text = read_input(*file);
         if (text.ends_with('\n')) text.pop_back();
         if (text.ends_with('\r')) text.pop_back();
         material.passphrase = std::move(text);
@@ -161,7 +176,7 @@ cli::Verb verb_sign() {
     cli::Option already = sign_option("signed", "WHAT", "what happens to modules that have a signature (default replace)");
     already.choices = {"replace", "keep", "refuse"};
     verb.options = {sign_option("to", "IMAGE", "where the signed image goes: REGISTRY/REPOSITORY:TAG, oci:DIR[:TAG] or oci-archive:FILE[:TAG]"),
-                    sign_option("key", "FILE", "private key, RSA or EC, PEM"),
+                    sign_option("key", "FILE", "private key, RSA or EC, PEM; - is standard input, as for the next two"),
                     sign_option("cert", "FILE", "its X.509 certificate, PEM or DER"),
                     sign_option("passphrase-file", "FILE", "passphrase of an encrypted key"),
                     files, kernel, hash, already};
