@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <utility>
 
@@ -12,11 +13,26 @@
 
 namespace kmm::registry {
 
-std::vector<image::MirrorRule> read_mirror_files(const std::vector<std::string>& files) {
+namespace {
+
+std::string text_of(const std::string& file) {
     constexpr std::size_t k_mirror_config_bytes = 4U << 20U;
+    try {
+        return sys::read_file(file, k_mirror_config_bytes);
+    } catch (Error& error) {
+        if (error.errno_cause() == EISDIR) {
+            error.hint("--mirror-config takes files: name each one of the directory by itself");
+        }
+        throw;
+    }
+}
+
+}  // namespace
+
+std::vector<image::MirrorRule> read_mirror_files(const std::vector<std::string>& files) {
     std::vector<image::MirrorRule> rules;
     for (const auto& file : files) {
-        for (auto& rule : image::read_mirrors(sys::read_file(file, k_mirror_config_bytes), file)) {
+        for (auto& rule : image::read_mirrors(text_of(file), file)) {
             const std::string prefix = rule.prefix;
             if (!image::join_rule(rules, std::move(rule))) {
                 throw Error(Exit::data, "bad-value", fmt::format("{}: expected the location of {} that the files before it give, found another", base::escape(file), prefix))

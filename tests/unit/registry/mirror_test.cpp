@@ -67,6 +67,13 @@ TEST_CASE("mirror files are taken together: tags and digests of one source in tw
     const std::string other = put("b.conf", "[[registry]]\nprefix = 'q.io'\nlocation = 'b.io'\n");
     CHECK(registry::read_mirror_files({one, one}).size() == 1);
     CHECK_THROWS_AS(static_cast<void>(registry::read_mirror_files({one, other})), Error);
+    try {
+        static_cast<void>(registry::read_mirror_files({top.path()}));
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.message() == "cannot read " + top.path() + ": Is a directory (EISDIR)");
+        CHECK(error.hint() == "--mirror-config takes files: name each one of the directory by itself");
+    }
 }
 
 TEST_CASE("M62 a mirror that has the image is asked alone; one that has it not is passed over") {
