@@ -16,8 +16,8 @@ case "$1 $2" in
 "build -t")
 	for context in "$@"; do :; done
 	mkdir -p /run/kvc/images && cp -r "$context" "$(store "$3")" ;;
-"run --rm") shift 3; image=$(store "$1"); shift; test "$1" = modprobe && insmod "$image/$2.ko" ;;
-"run -i") shift 4; image=$(store "$1"); shift; tool=$1; shift; exec sh "$image/$tool" "$@" ;;
+"run --rm") shift 4; image=$(store "$1"); shift; test "$1" = modprobe && insmod "$image/$2.ko" ;;
+"run -i") shift 5; image=$(store "$1"); shift; tool=$1; shift; exec sh "$image/$tool" "$@" ;;
 *) echo "no such command: $*" >&2; exit 1 ;;
 esac
 """
@@ -65,7 +65,7 @@ class Run(SingleCase):
         calls = self.fleet.shell(NODE, "cat /run/kvc/calls").splitlines()
         self.assertIn(f"build -t {image} --label name=simple-kmod --build-arg KVER={self.lab.kernel} "
                       "--build-arg KMODVER=dd1a7d4 -f Dockerfile.rhel /run/kvc/context", calls)
-        self.assertIn(f"run --rm --privileged {image} modprobe simple_kmod", calls)
+        self.assertIn(f"run --rm --pull=never --privileged {image} modprobe simple_kmod", calls)
 
     def test_a_load_that_the_runtime_cannot_do(self):
         error = self.worker(NODE, "run simple-kmod load", expect=1)

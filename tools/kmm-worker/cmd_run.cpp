@@ -24,6 +24,10 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+/// The image is the one that was built here: a name without registry means another in each that the runtime would ask, and is run as root.
+constexpr const char* k_local_only = "--pull=never";
+constexpr int k_exit_runtime = 125;  ///< of docker run and podman run: they failed themselves, as without the image
+
 constexpr const char* k_run_actions[] = {"build", "load", "unload", "reload", "wrapper"};
 
 /// One action on one instance.
@@ -126,7 +130,7 @@ public:
         if (!config_.image.empty()) {
             throw Error(Exit::data, "unsupported", "wrapper needs a container runtime, and KMOD_CONTAINER_IMAGE goes without one").hint("set KMOD_CONTAINER_BUILD_CONTEXT instead");
         }
-        Words words{config_.runtime, "run", "-i", "--rm", "--privileged", image_};
+        Words words{config_.runtime, "run", "-i", "--rm", k_local_only, "--privileged", image_};
         const auto arguments = args_.positionals("ARG");
         if (arguments.empty()) throw Error(Exit::usage, "missing-argument", "wrapper: expected the tool and its arguments, found none").hint("kmm-worker run NAME wrapper -- TOOL ARG...");
         words.insert(words.end(), arguments.begin(), arguments.end());
@@ -181,12 +185,23 @@ private:
         return line.size() <= longest ? base::escape(line) : base::escape(line.substr(0, longest)) + "...";
     }
 
+    /// The last line of what a program said, but for Docker's word about its help.
+    static std::string_view last_word(std::string_view text) {
+        const auto last_line = [&] {
+            text = base::trim(text);
+            return text.substr(text.rfind('\n') + 1);
+        };
+        if (const auto line = last_line(); line.find(" --help'") != std::string_view::npos && line.size() < text.size()) text.remove_suffix(line.size());
+        return last_line();
+    }
+
     void require_success(const sys::ProcessResult& done, const std::string& what) const {
         if (done.signal == 0 && done.exit_code == 0) return;
-        const std::string_view text = base::trim(done.err);
+        const std::string_view text = last_word(done.err);
         Error error(Exit::other, "command-failed", done.signal != 0 ? fmt::format("the {} with {} ended by signal {}", what, config_.runtime, done.signal)
                                                                     : fmt::format("the {} with {} failed (exit {})", what, config_.runtime, done.exit_code));
-        if (!text.empty()) error.detail("said", said_line(text.substr(text.rfind('\n') + 1)));
+        if (!text.empty()) error.detail("said", said_line(text));
+        if (done.exit_code == k_exit_runtime) error.hint(fmt::format("kmm-worker run {} build makes the image if it is not there: it is never pulled", config_.name));
         throw error;
     }
 
@@ -242,7 +257,7 @@ private:
         if (!settled(module)) {
             report.action = kmod::Action::loaded;
             try {
-                require_success(runtime({"run", "--rm", "--privileged", image_, "modprobe", module}), "load of module " + module);
+                require_success(runtime({"run", "--rm", k_local_only, "--privileged", image_, "modprobe", module}), "load of module " + module);
             } catch (const Error&) {
                 if (kmod::live_module(host_, module)) result.modules.push_back(std::move(report));  // it went so far, whatever came then
                 throw;
