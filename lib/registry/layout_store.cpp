@@ -163,8 +163,11 @@ private:
     void leave_out_artifacts(const Offer& offer, const Limits& limits) {
         std::vector<image::Descriptor> images = several_;
         std::erase_if(images, [&](const image::Descriptor& one) {
-            const ManifestText text = manifest(one.digest.to_string(), one.digest, limits.manifest_bytes);
-            return !image::artifact_type(read_image_document(text.body, "manifest", "bad-manifest")).empty();
+            const auto text = read_named(*files_, path_of(one.digest), limits.manifest_bytes);
+            if (text) {
+                static_cast<void>(verified_manifest(*text, one.digest));
+            }
+            return text && !image::artifact_type(read_image_document(*text, "manifest", "bad-manifest")).empty();
         });
         if (images.empty()) {
             throw Error(Exit::not_found, "image-not-found", "the layout holds no image, only other artifacts: " + tags_of(offer, several_));
