@@ -25,21 +25,20 @@ public:
     void warning(std::string_view path, std::string code, std::string message, std::string hint) {
         add(Severity::warning, place(path), std::move(code), std::move(message), std::move(hint));
     }
-    /// An error at a node of the Module's own document.
+    /// The same at a node of the Module's own document.
     void error_at(const value::Node& node, std::string code, std::string message, std::string hint) {
-        const value::Mark mark = node.mark();
-        add(Severity::error, Position{module_.meta.origin.file, mark.line, mark.column}, std::move(code),
-            std::move(message), std::move(hint));
+        add(Severity::error, position_of(node), std::move(code), std::move(message), std::move(hint));
     }
     void warning_at(const value::Node& node, std::string code, std::string message, std::string hint) {
-        const value::Mark mark = node.mark();
-        add(Severity::warning, Position{module_.meta.origin.file, mark.line, mark.column}, std::move(code),
-            std::move(message), std::move(hint));
+        add(Severity::warning, position_of(node), std::move(code), std::move(message), std::move(hint));
     }
     void add(Diagnostic diagnostic) { diagnostics_.push_back(std::move(diagnostic)); }
 
     /// Where `path` stands, or its nearest ancestor that is in the document.
     [[nodiscard]] std::optional<Position> place(std::string_view path) const;
+    [[nodiscard]] Position position_of(const value::Node& node) const {
+        return {module_.meta.origin.file, node.mark().line, node.mark().column};
+    }
     [[nodiscard]] bool present(std::string_view path) const { return module_.places.count(path) != 0; }
     /// Whether the value at `path`, what it stands in, or an entry of it is of a wrong type: that was said by the decoder, and
     /// nothing can be said about what the value would be.
