@@ -108,7 +108,7 @@ void add_entries(const value::Node& auths, const std::string& file, std::vector<
             if (skipped == nullptr) {
                 throw;
             }
-            skipped->push_back("pull-secret-skipped: " + base::escape(file) + ": " + error.message());
+            skipped->push_back(base::escape(file) + ": " + error.message());
         }
     }
 }
@@ -176,16 +176,16 @@ void add_file(const std::string& file, std::vector<Credential>& result, std::vec
     }
 }
 
-void add_mounted(const std::string& directory, int depth, std::vector<Credential>& result, std::vector<std::string>& warnings) {
+void add_mounted(const std::string& directory, int depth, MountedCredentials& result, std::vector<std::string>& warnings) {
     for (const sys::DirectoryEntry& entry : sys::list_directory(directory)) {
         const std::string path = directory + "/" + entry.name;
         if (entry.type == sys::EntryType::directory && !entry.name.starts_with("..") && depth < k_mount_depth_max) {
             add_mounted(path, depth + 1, result, warnings);
         } else if (entry.type != sys::EntryType::directory && (entry.name == ".dockerconfigjson" || entry.name == ".dockercfg")) {
             try {
-                add_file(path, result, warnings, &warnings);  // the kubelet makes these names links into the directory ..data
+                add_file(path, result.credentials, warnings, &result.skipped);  // the kubelet makes these names links into the directory ..data
             } catch (const Error& error) {
-                warnings.push_back("pull-secret-skipped: " + base::escape(path) + ": " + error.message());
+                result.skipped.push_back(base::escape(path) + ": " + error.message());
             }
         }
     }
@@ -207,9 +207,12 @@ std::vector<Credential> secret_credentials(const std::map<std::string, std::stri
     return found;
 }
 
-std::vector<Credential> mounted_credentials(const std::string& directory, std::vector<std::string>& warnings) {
-    std::vector<Credential> result;
+MountedCredentials mounted_credentials(const std::string& directory, std::vector<std::string>& warnings) {
+    MountedCredentials result;
     add_mounted(directory, 0, result, warnings);
+    for (const std::string& skipped : result.skipped) {
+        warnings.push_back("pull-secret-skipped: " + skipped);
+    }
     return result;
 }
 

@@ -140,9 +140,13 @@ pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& ht
 /// Credentials of `authfile`, or, if it is "", of the usual places in order of precedence (facts: reliability-ux 2.6). `warnings`
 /// names files that rely on credential helpers: those are programs, and none is run. Errors: as parse_credentials; io.
 [[nodiscard]] std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings);
+struct MountedCredentials {
+    std::vector<Credential> credentials;
+    std::vector<std::string> skipped;  ///< as PullRequest::skipped_secrets
+};
 /// Credentials of every .dockerconfigjson and .dockercfg below `directory`, as the kubelet mounts Secrets and as KMM's worker read
-/// them; other names are passed over. A file that cannot be read or understood, and an entry that cannot, is named in `warnings` and passed over.
-/// Errors: from_errno if there is no such directory.
-[[nodiscard]] std::vector<Credential> mounted_credentials(const std::string& directory, std::vector<std::string>& warnings);
+/// them; other names are passed over. A file that cannot be read or understood, and an entry that cannot, is passed over and named, also in
+/// `warnings`. Errors: from_errno if there is no such directory.
+[[nodiscard]] MountedCredentials mounted_credentials(const std::string& directory, std::vector<std::string>& warnings);
 
 }  // namespace kmm::registry

@@ -46,14 +46,17 @@ namespace {
 
 constexpr const char* k_pull_secrets = "/var/run/kmm/pull-secrets";
 
-void add_credentials(const cli::Args& args, const std::vector<registry::Credential>& input, std::vector<registry::Credential>& credentials,
-                     std::vector<std::string>& warnings) {
-    const auto add = [&](const std::vector<registry::Credential>& more) { credentials.insert(credentials.end(), more.begin(), more.end()); };
+void add_credentials(const cli::Args& args, const std::vector<registry::Credential>& input, registry::PullRequest& request, std::vector<std::string>& warnings) {
+    const auto add = [&](const std::vector<registry::Credential>& more) { request.credentials.insert(request.credentials.end(), more.begin(), more.end()); };
     const std::string authfile = args.get("authfile").value_or("");
     if (!authfile.empty()) add(registry::default_credentials(authfile, warnings));
     add(input);
     const auto secrets = args.get("pull-secrets");
-    if (secrets || ::access(k_pull_secrets, R_OK | X_OK) == 0) add(registry::mounted_credentials(secrets.value_or(k_pull_secrets), warnings));
+    if (secrets || ::access(k_pull_secrets, R_OK | X_OK) == 0) {
+        auto mounted = registry::mounted_credentials(secrets.value_or(k_pull_secrets), warnings);
+        add(mounted.credentials);
+        request.skipped_secrets = std::move(mounted.skipped);
+    }
     if (authfile.empty()) add(registry::default_credentials("", warnings));
 }
 
@@ -62,11 +65,7 @@ void add_credentials(const cli::Args& args, const std::vector<registry::Credenti
 registry::PullRequest prepare_request(const cli::Args& args, const std::string& reference, std::chrono::milliseconds deadline, const kmod::HostPaths& host,
                                       const std::vector<registry::Credential>& input, std::vector<std::string>& warnings) {
     registry::PullRequest request = pull_request(args, reference, deadline);
-    add_credentials(args, input, request.credentials, warnings);
-    static constexpr std::string_view k_skipped = "pull-secret-skipped: ";
-    for (const auto& warning : warnings) {
-        if (warning.starts_with(k_skipped)) request.skipped_secrets.push_back(warning.substr(k_skipped.size()));
-    }
+    add_credentials(args, input, request, warnings);
     request.mirrors = registry::read_mirror_files(args.all("mirror-config"));
     request.cache_bytes = cache_size(args);
     const std::string place = cache_place(args);

@@ -483,14 +483,14 @@ TEST_CASE("M63 pull secrets in a directory, as the kubelet mounts them") {
     secret("d", "tls.crt", "not credentials");
     secret("e", ".dockerconfigjson", R"({"credsStore":"desktop"})");
     std::vector<std::string> warnings;
-    const auto found = registry::mounted_credentials(top.path(), warnings);
-    REQUIRE(found.size() == 2);
+    const auto [found, skipped] = registry::mounted_credentials(top.path(), warnings);
+    REQUIRE((found.size() == 2 && warnings.size() == 2 && skipped.size() == 1));
     CHECK(found[0].user == "u");
     CHECK(found[1].key == "r.example.com/team");
-    REQUIRE(warnings.size() == 2);
-    CHECK(warnings[0].starts_with("pull-secret-skipped: " + top.path() + "/c/.dockerconfigjson: expected one JSON"));
-    CHECK(warnings[0].find("canary") == std::string::npos);
-    CHECK(warnings[1].starts_with("credential-helper-ignored: " + top.path() + "/e/.dockerconfigjson"));
+    CHECK(warnings[0].starts_with("credential-helper-ignored: " + top.path() + "/e/.dockerconfigjson"));
+    CHECK(warnings[1].find("canary") == std::string::npos);
+    CHECK(warnings[1] == "pull-secret-skipped: " + skipped[0]);
+    CHECK(skipped[0].starts_with(top.path() + "/c/.dockerconfigjson: expected one JSON"));
     const auto matching = registry::matching_credentials(found, image::parse_reference("r.example.com/team/driver:v1"));
     REQUIRE(matching.size() == 2);
     CHECK(matching[0].user == "v");  // the longest key first, then the others

@@ -61,7 +61,7 @@ TEST_CASE("M63 one entry of a mounted pull secret that cannot be understood cost
     std::ofstream(top.path() + "/.dockerconfigjson")
         << R"({"auths":{"a.io":{"auth":"canary!!"},"b.io":{"auth":"dTpw"},"c.io":5,"d.io":{"username":7},"e.io":{"username":"v","password":"q"}}})";
     std::vector<std::string> warnings;
-    const auto found = registry::mounted_credentials(top.path(), warnings);
+    const auto found = registry::mounted_credentials(top.path(), warnings).credentials;
     REQUIRE(found.size() == 2);
     CHECK(found[0].key == "b.io");
     CHECK(found[1].key == "e.io");
