@@ -417,6 +417,7 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         set(handle, CURLOPT_SSLCERT, request.tls.client_certificate.c_str());
         set(handle, CURLOPT_SSLKEY, request.tls.client_key.c_str());
     }
+    set(handle, CURLOPT_KEYPASSWD, "");  // without one OpenSSL asks on the terminal for that of an encrypted key
     set_tls_texts(handle, request.tls);
     if (!request.tls.pinned_key.empty()) {
         set(handle, CURLOPT_PINNEDPUBLICKEY, request.tls.pinned_key.c_str());

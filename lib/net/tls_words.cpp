@@ -12,7 +12,7 @@ bool refuses_certificate(std::string_view reason) {
 }
 
 bool answers_in_tls(std::string_view reason) {
-    constexpr std::string_view words[] = {" alert ", "unsupported protocol", "key too small", "legacy renegotiation", "wrong signature type", "client certificate"};
+    constexpr std::string_view words[] = {" alert ", "unsupported protocol", "key too small", "legacy renegotiation", "wrong signature type", "client certificate", "private key"};
     return std::any_of(std::begin(words), std::end(words), [&](std::string_view text) { return reason.find(text) != std::string_view::npos; });
 }
 
@@ -26,6 +26,9 @@ std::string tls_hint(std::string_view reason) {
     }
     if (refuses_certificate(reason)) {
         return "the server wants a certificate of ours that it knows: *.cert and *.key below certs.d/HOST";
+    }
+    if (says("client certificate") || says("private key")) {
+        return "our own certificate and its key: expected PEM that belongs together, the key without a passphrase";
     }
     if (says("has expired") || says("not yet valid")) {
         return "renew the server's certificate, or correct this machine's clock; --ca-file does not help here";

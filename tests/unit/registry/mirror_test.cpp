@@ -255,6 +255,38 @@ TEST_CASE("M61 TLS before 1.2 is refused") {
     CHECK(registry.server().requests().empty());
 }
 
+TEST_CASE("M61 what is wrong with our own certificate is said of that, and nobody is asked for a passphrase") {
+    const sys::TempDir top("kmm-test-");
+    const std::string encrypted = R"(-----BEGIN ENCRYPTED PRIVATE KEY-----
+MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAiYrSqhb+STXwICCAAw
+DAYIKoZIhvcNAgkFADAdBglghkgBZQMEAQIEEKKQfHcfNPFcgjV2dT7DDCAEgZB4
+YiRaCzAilApZ0H+jix+6jqTLxoUX/aDSL9ZcsiE4aztHK1DAb7LxYESAUwARuSMy
+y7nyuNtwMFXX6guS+ZWimihj51AzV5Sq+x6X2G2RT+W7Luxf0Y3iDzLn52bV1Xpj
+itqFY1OWPIlLY2PZMq3gMCXWnF4JN0B/OMnSEuhIJZkGbUlx04JyboculZVoXNA=
+-----END ENCRYPTED PRIVATE KEY-----
+)";
+    const Identity server = make_identity();
+    const Identity other = make_identity();
+    std::ofstream(top.path() + "/ca.pem") << server.certificate_pem;
+    for (const bool insecure : {false, true}) {
+        for (const auto& [certificate, key] : {std::pair(server.certificate_pem, other.key_pem), std::pair(server.certificate_pem, encrypted),
+                                               std::pair(std::string("none"), other.key_pem), std::pair(server.certificate_pem, std::string("none"))}) {
+            std::ofstream(top.path() + "/client.cert") << certificate;
+            std::ofstream(top.path() + "/client.key") << key;
+            FakeRegistry registry(server);
+            const Outcome outcome = pull_from(registry, [&](auto& request) {
+                request.tls.insecure = insecure;
+                request.tls.ca_file = top.path() + "/ca.pem";
+                request.tls.client_certificate = top.path() + "/client.cert";
+                request.tls.client_key = top.path() + "/client.key";
+            });
+            CHECK(outcome.code() == "tls");
+            CHECK(outcome.message().find("client.") != std::string::npos);
+            CHECK(outcome.error->hint() == "our own certificate and its key: expected PEM that belongs together, the key without a passphrase");
+        }
+    }
+}
+
 TEST_CASE("M61 the hint is about what is wrong with the certificate") {
     const sys::TempDir top("kmm-test-");
     const auto pull_with = [&](Identity identity, const std::string& authority, bool insecure = false) {
