@@ -277,6 +277,13 @@ std::optional<Error> tunnel_refusal(const Exchange& exchange, const std::string&
     return error;
 }
 
+/// True if the TLS that failed was spoken to the proxy: no connection through it was made yet.
+bool is_tls_of_proxy(const Exchange& exchange) {
+    long status = 0;
+    curl().easy_getinfo(exchange.handle, CURLINFO_HTTP_CONNECTCODE, &status);
+    return status == 0 && base::to_lower(exchange.proxy).starts_with("https://");
+}
+
 Error classify(CURLcode code, const std::string& text, const Exchange& exchange) {
     const Request& request = exchange.request;
     const std::string url = redact_url(request.url);
@@ -285,8 +292,7 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
         return address_refused(exchange.refused_address, request.url);
     }
     if (quotes_proxy(reason)) {
-        return Error(Exit::unavailable, "network", "the proxy's address cannot be used: " + reason.substr(0, reason.find('\'')) + "(not shown)")
-            .detail("url", url).hint("http_proxy, https_proxy or all_proxy: expected http://HOST:PORT");
+        return bad_proxy_address(reason.substr(0, reason.find('\'')) + "(not shown)").detail("url", url);
     }
     if (auto refusal = tunnel_refusal(exchange, url)) {
         return std::move(*refusal);
@@ -302,9 +308,10 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
             .hint("the server has another key than --pinned-key names: if it was changed on purpose, name the new one");
     }
     if (is_tls_fault(code) || refuses_certificate(reason)) {
-        Error error(Exit::integrity, "tls", "TLS: " + reason);
+        const bool by_proxy = is_tls_of_proxy(exchange);
+        Error error(Exit::integrity, "tls", by_proxy ? fmt::format("TLS with the proxy {}: {}", proxy_name(exchange.proxy), reason) : "TLS: " + reason);
         error.detail("url", url);
-        return std::move(error).hint(tls_hint(reason));
+        return std::move(error).hint(by_proxy && !speaks_tls(reason) ? "the proxy speaks no TLS on this port: http://HOST:PORT as its address" : tls_hint(reason));
     }
     double seconds = 0;
     curl().easy_getinfo(exchange.handle, CURLINFO_TOTAL_TIME, &seconds);
@@ -356,6 +363,9 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         exchange.proxy = proxy_of(*url);
     }
     const bool is_proxied = !exchange.proxy.empty();
+    if (hides_host(exchange.proxy)) {
+        throw bad_proxy_address("a character of user or password ends it early (not shown)").detail("url", redact_url(request.url));
+    }
     if (is_proxied && url->scheme == "http" && is_http_proxy(exchange.proxy)) {
         exchange.answerer = proxy_name(exchange.proxy);
     }

@@ -124,6 +124,18 @@ std::string proxy_name(std::string_view address) {
     return is_plain && !address.empty() ? std::string(address) : "(not shown)";
 }
 
+bool hides_host(std::string_view address) {
+    const std::size_t scheme = address.find("://");
+    address.remove_prefix(scheme == std::string_view::npos ? 0 : scheme + 3);
+    const std::size_t end = address.find_first_of("/?#");
+    return end != std::string_view::npos && address.find('@', end) != std::string_view::npos;
+}
+
+Error bad_proxy_address(const std::string& what) {
+    return Error(Exit::unavailable, "network", "the proxy's address cannot be used: " + what)
+        .hint("http_proxy, https_proxy or all_proxy: expected http://HOST:PORT; in USER:PASSWORD@ before it / is written %2F, ? %3F, # %23 and @ %40");
+}
+
 bool is_http_proxy(std::string_view address) { return !base::to_lower(address.substr(0, 5)).starts_with("socks"); }
 
 Error proxy_refusal(const std::string& name, int status, const std::string& target) {

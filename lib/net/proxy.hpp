@@ -17,6 +17,12 @@ namespace kmm::net {
 /// A proxy's address for messages: HOST:PORT as it is written, never user or password; "(not shown)" where that cannot be told apart.
 [[nodiscard]] std::string proxy_name(std::string_view address);
 
+/// True if a "/", "?" or "#" of a user or password ends the host of `address` where that begins: what it would name is a part of them.
+[[nodiscard]] bool hides_host(std::string_view address);
+
+/// An unavailable (69) "network" for a proxy's address, of which `what` says what is wrong and nothing else.
+[[nodiscard]] Error bad_proxy_address(const std::string& what);
+
 /// True if the proxy at `address` speaks HTTP, so that it may answer a request for an http URL itself; false for SOCKS.
 [[nodiscard]] bool is_http_proxy(std::string_view address);
 

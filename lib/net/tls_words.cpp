@@ -16,9 +16,13 @@ bool answers_in_tls(std::string_view reason) {
     return std::any_of(std::begin(words), std::end(words), [&](std::string_view text) { return reason.find(text) != std::string_view::npos; });
 }
 
+bool speaks_tls(std::string_view reason) {
+    return reason.find("wrong version number") == std::string_view::npos && reason.find("packet length too long") == std::string_view::npos;
+}
+
 std::string tls_hint(std::string_view reason) {
     const auto says = [&](std::string_view text) { return reason.find(text) != std::string_view::npos; };
-    if (says("wrong version number") || says("packet length too long")) {
+    if (!speaks_tls(reason)) {
         return "the server does not speak TLS on this port; --insecure allows plain HTTP";
     }
     if (says("alert protocol version") || says("unsupported protocol")) {

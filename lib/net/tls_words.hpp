@@ -13,6 +13,9 @@ namespace kmm::net {
 /// True if only a server that speaks TLS, though not as we do, can be the reason: plain HTTP is no way to talk to it.
 [[nodiscard]] bool answers_in_tls(std::string_view reason);
 
+/// False if what the other end answered is no TLS at all.
+[[nodiscard]] bool speaks_tls(std::string_view reason);
+
 /// What to do about a fault of TLS; never empty.
 [[nodiscard]] std::string tls_hint(std::string_view reason);
 

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "net/http.hpp"
+#include "net/tls_words.hpp"
 #include "support/fake_server.hpp"
 
 using namespace kmm;
@@ -192,7 +193,8 @@ TEST_CASE("the proxies of the environment, and the hosts that are exempt") {
 }
 
 TEST_CASE("the address of a proxy is never shown: it may hold a password") {
-    for (const char* proxy : {"http://user:s3cret@host:99999", "http://user:s3c ret@host", "foo://user:s3cret@host:1", "http://user:s3cret@[::"}) {
+    for (const char* proxy : {"http://user:s3cret@host:99999", "http://user:s3c ret@host", "foo://user:s3cret@host:1", "http://user:s3cret@[::",
+                              "http://user:1/s3cret@host:1", "http://user:1@s3c/ret@host:1", "http://s3c?ret@host:1", "s3c#ret@host:1"}) {
         ::setenv("http_proxy", proxy, 1);
         net::CurlHttpClient http;
         net::Request request;
@@ -202,12 +204,39 @@ TEST_CASE("the address of a proxy is never shown: it may hold a password") {
             FAIL("expected an error");
         } catch (const Error& error) {
             CHECK(error.code() == "network");
+            CHECK_FALSE(error.is_retryable());
             CHECK(error.message().find("proxy") != std::string::npos);
             CHECK(error.message().find("s3c") == std::string::npos);
             CHECK_FALSE(error.hint().empty());
         }
         ::unsetenv("http_proxy");
     }
+}
+
+TEST_CASE("what is wrong with the TLS of a proxy is not told of the server behind it") {
+    for (const bool speaks_tls : {false, true}) {
+        FakeServer proxy([](const FakeRequest&) { return FakeReply{}; }, speaks_tls ? std::optional(make_identity()) : std::nullopt);
+        const std::string name = "127.0.0.1:" + std::to_string(proxy.port());
+        ::setenv("https_proxy", ("https://user:s3cret@" + name).c_str(), 1);
+        net::CurlHttpClient http;
+        net::Request request;
+        request.url = "https://registry.invalid/v2/";
+        request.tls.insecure = true;  // the registry, not the proxy
+        try {
+            static_cast<void>(http.send(request, nullptr));
+            FAIL("expected an error");
+        } catch (const Error& error) {
+            CHECK(error.code() == "tls");
+            CHECK(error.message().starts_with("TLS with the proxy " + name + ": "));
+            CHECK(error.hint().find("--insecure") == std::string::npos);
+        }
+        ::unsetenv("https_proxy");
+    }
+}
+
+TEST_CASE("an answer that is no TLS is known") {
+    CHECK_FALSE(net::speaks_tls("OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number"));
+    CHECK(net::speaks_tls("SSL certificate problem: certificate has expired"));
 }
 
 TEST_CASE("what a proxy refuses is told as its answer") {
