@@ -126,7 +126,7 @@ ManifestText CachedStore::manifest(const std::string& name, const std::optional<
     if (expected) {
         if (auto bytes = cache_.read(*expected, cap)) {
             keep(*expected, *bytes);
-            return {std::move(*bytes), {}, {}};
+            return {std::move(*bytes), {}, {}, true};
         }
     }
     if (request_.policy == PullPolicy::never) {

@@ -97,7 +97,7 @@ public:
         }
         static_cast<void>(verified_manifest(*text, expected));
         const auto said = std::find_if(several_.begin(), several_.end(), [&](const auto& d) { return d.digest == *digest; });
-        return {std::move(*text), said == several_.end() ? std::string() : said->media_type, {}};
+        return {std::move(*text), said == several_.end() ? std::string() : said->media_type, {}, true};
     }
 
     void blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& /*warnings*/,

@@ -166,8 +166,12 @@ FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const
                                        base::escape(announced.substr(0, 80)), result.digest.to_string()));
     }
     result.root = read_image_document(text.body, "manifest", "bad-manifest");
-    if (said != nullptr && text.content_type.empty() && result.root.get_string({"mediaType"}).empty()) {
-        text.content_type = said->media_type;  // files have no headers, and OCI manifests need not say what they are
+    if (text.content_type.empty() && result.root.get_string({"mediaType"}).empty()) {
+        if (said != nullptr) {
+            text.content_type = said->media_type;
+        } else if (text.of_file) {
+            text.content_type = result.root.find("manifests") != nullptr ? image::k_oci_index : image::k_oci_manifest;
+        }
     }
     result.kind = image::document_kind(result.root, text.content_type);
     if (said != nullptr && is_index_type(said->media_type) != (result.kind == image::DocumentKind::index)) {

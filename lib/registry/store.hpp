@@ -26,6 +26,7 @@ struct ManifestText {
     std::string body;
     std::string content_type;      ///< "" if nothing was said
     std::string announced_digest;  ///< the registry's Docker-Content-Digest header, "" without one
+    bool of_file = false;          ///< no answer of a server: OCI manifests need not say themselves what they are
 };
 
 using ByteCount = std::function<void(std::uint64_t)>;

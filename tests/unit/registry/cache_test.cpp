@@ -71,6 +71,35 @@ TEST_CASE("a cached image costs one request, or none") {
     CHECK(scene.requests() == 0);
 }
 
+TEST_CASE("manifests that do not say what they are, as OCI allows, are known again in the cache") {
+    const auto bare = [](std::string text) {
+        const std::size_t at = text.find("\"mediaType\"");
+        REQUIRE(at < text.find("\"config\""));  // its own, not that of a part
+        return text.erase(at, text.find(',', at) + 1 - at);
+    };
+    for (const bool index : {false, true}) {
+        CacheScene scene;
+        const std::string manifest = bare(scene.registry.image_manifest({cached_layer("one"), cached_layer("two")}));
+        std::string digest = scene.registry.add_manifest("v1", "application/vnd.oci.image.manifest.v1+json", manifest);
+        if (index) {
+            digest = scene.registry.add_manifest("v1", "application/vnd.oci.image.index.v1+json",
+                                                 R"({"schemaVersion":2,"manifests":[)" +
+                                                     descriptor("application/vnd.oci.image.manifest.v1+json", manifest, R"(,"platform":{"os":"linux","architecture":"amd64"})") + "]}");
+        }
+        const std::string pinned = scene.registry.reference("@" + digest);
+        for (int i = 0; i < 2; ++i) {
+            const Outcome outcome = scene.pull(registry::PullPolicy::always, [&](auto& request) { request.reference = pinned; });
+            CHECK_MESSAGE(outcome.code() == "ok", outcome.message());
+            CHECK(scene.requests() == (i == 0 ? 4 + std::size_t{index} : 0));
+        }
+        CHECK(scene.pull().code() == "ok");
+        for (const auto policy : {registry::PullPolicy::if_not_present, registry::PullPolicy::never}) {
+            CHECK(scene.pull(policy).code() == "ok");
+            CHECK(scene.requests() == 0);
+        }
+    }
+}
+
 TEST_CASE("a moved tag is seen with Always, not with IfNotPresent; Never needs the image") {
     CacheScene scene;
     const Outcome never = scene.pull(registry::PullPolicy::never);

@@ -114,6 +114,7 @@ TEST_CASE("manifests of a layout that say no media type, as skopeo writes them: 
     for (const char* name : {"manifest", "index"}) {
         CAPTURE(name);
         CHECK(pull_local("oci:" + top.path() + "/" + name).code() == "ok");
+        CHECK(pull_local("oci:" + top.path() + "/" + name + "@" + manifest).code() == "ok");
     }
 }
 
