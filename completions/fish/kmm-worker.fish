@@ -182,7 +182,7 @@ complete -c kmm-worker -n '__kmm_worker_verb pull' -l no-input -d 'never ask; fa
 complete -c kmm-worker -n '__kmm_worker_verb pull' -l help -s h -d 'show this help'
 complete -c kmm-worker -n '__kmm_worker_verb pull' -l version -d 'show the version'
 complete -c kmm-worker -n '__kmm_worker_verb sign' -l to -x -d 'where the signed image goes: REGISTRY/REPOSITORY:TAG, oci:DIR[:TAG] or oci-archive:FILE[:TAG]'
-complete -c kmm-worker -n '__kmm_worker_verb sign' -l key -r -F -d 'private key, RSA or EC, PEM'
+complete -c kmm-worker -n '__kmm_worker_verb sign' -l key -r -F -d 'private key, RSA or EC, PEM; - is standard input, as for the next two'
 complete -c kmm-worker -n '__kmm_worker_verb sign' -l cert -r -F -d 'its X.509 certificate, PEM or DER'
 complete -c kmm-worker -n '__kmm_worker_verb sign' -l passphrase-file -r -F -d 'passphrase of an encrypted key'
 complete -c kmm-worker -n '__kmm_worker_verb sign' -l files -r -F -d 'file to sign, absolute inside the image; may be a shell pattern (KMM\'s filesToSign)'
