@@ -155,7 +155,9 @@ private:
                 throw;
             }
             if (request_.policy == PullPolicy::never) {
-                error.hint(fmt::format("remove {}, or name another cache: --cache-dir DIR", base::escape(request_.cache_dir)));
+                const bool forbidden = error.exit() == Exit::no_permission;
+                error.hint(forbidden ? "run as the user whose cache it is, on a node root, or name another one: --cache-dir DIR"
+                                     : fmt::format("remove {}, or name another cache: --cache-dir DIR", base::escape(request_.cache_dir)));
                 throw;
             }
             notes_.push_back("cache-not-used: " + error.message());

@@ -243,6 +243,22 @@ TEST_CASE("where there can be no cache a pull does without, unless it may ask no
     }
 }
 
+TEST_CASE("nobody is told to remove a cache of somebody else") {
+    CacheScene scene;
+    REQUIRE(scene.pull().code() == "ok");
+    const uid_t user = ::geteuid();
+    fs::permissions(scene.top.path(), fs::perms::none);
+    if (user == 0) {
+        REQUIRE(::seteuid(65534) == 0);
+    }
+    const Outcome never = scene.pull(registry::PullPolicy::never);
+    REQUIRE(::seteuid(user) == 0);
+    fs::permissions(scene.top.path(), fs::perms::owner_all);
+    REQUIRE(never.error);
+    CHECK(never.exit() == Exit::no_permission);
+    CHECK(never.error->hint() == "run as the user whose cache it is, on a node root, or name another one: --cache-dir DIR");
+}
+
 TEST_CASE("a link in the place of a part of the cache leads nobody elsewhere") {
     CacheScene scene;
     const std::string outside = scene.directory + "-outside";
