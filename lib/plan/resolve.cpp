@@ -72,11 +72,7 @@ std::variant<std::string, MappingFault> expand_text(const std::string& text, con
     }
     for (const auto& use : expansion.uses) {
         if (use.value || use.has_default) { continue; }
-        MappingFault unknown{unknown_variable(use, text, place)};
-        if (use.name.starts_with("MOD_") && !variables.contains("MOD_NAME")) {
-            unknown.diagnostic.hint = "MOD_NAME and MOD_NAMESPACE are known in containerImage only";
-        }
-        return unknown;
+        return MappingFault{unknown_variable(use, what, text, variables, place)};
     }
     return expansion.text;
 }
@@ -115,13 +111,17 @@ std::optional<MappingFault> expand_sign(api::Sign& sign, const api::Module& modu
 
 }  // namespace
 
-Diagnostic unknown_variable(const VariableUse& use, std::string_view text, std::optional<Position> place) {
-    const auto near = base::nearest(use.name, template_variable_names());
+Diagnostic unknown_variable(const VariableUse& use, std::string_view what, std::string_view text, const Variables& variables,
+                            std::optional<Position> place) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : variables) { names.push_back(name); }
+    const auto near = base::nearest(use.name, names);
+    const bool is_of_images = use.name.starts_with("MOD_") && !variables.contains("MOD_NAME");
     return fault("unknown-template-variable",
-                 fmt::format("image template \"{}\": there is no variable {}", base::escape(text), use.name),
-                 std::move(place),
-                 near ? fmt::format("did you mean {}?", *near)
-                      : "known: " + base::join(template_variable_names(), ", "));
+                 fmt::format("{} \"{}\": there is no variable {}", what, base::escape(text), use.name), std::move(place),
+                 is_of_images ? "MOD_NAME and MOD_NAMESPACE are known in containerImage only"
+                 : near       ? fmt::format("did you mean {}?", *near)
+                              : "known: " + base::join(names, ", "));
 }
 
 Resolver::Resolver(const api::Module& module) : module_(module), compiled_(std::make_unique<Compiled>()) {

@@ -154,12 +154,6 @@ std::optional<Variables> template_variables(std::string_view kernel, std::string
                      {"MOD_NAMESPACE", std::string(ns)}};
 }
 
-const std::vector<std::string>& template_variable_names() {
-    static const std::vector<std::string> names{"KERNEL_FULL_VERSION", "KERNEL_VERSION", "KERNEL_X", "KERNEL_XYZ",
-                                                "KERNEL_Y",            "KERNEL_Z",       "MOD_NAME", "MOD_NAMESPACE"};
-    return names;
-}
-
 Expansion expand(std::string_view text, const Variables& variables) { return Expander(text, variables).run(); }
 
 }  // namespace kmm::plan

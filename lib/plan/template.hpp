@@ -28,8 +28,6 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 /// and MOD_NAMESPACE. nullopt if the kernel has fewer than three pieces between '.', ',' and '-'.
 [[nodiscard]] std::optional<Variables> template_variables(std::string_view kernel, std::string_view name,
                                                           std::string_view ns);
-/// The names of all of them, sorted.
-[[nodiscard]] const std::vector<std::string>& template_variable_names();
 
 /// One use of a variable in a template.
 struct VariableUse {
@@ -52,7 +50,9 @@ struct Expansion {
 /// not know, "${" without a name, a default that mixes $VAR and text).
 [[nodiscard]] Expansion expand(std::string_view text, const Variables& variables);
 
-/// The error "unknown-template-variable" for a use without value and default; `text` is the template.
-[[nodiscard]] Diagnostic unknown_variable(const VariableUse& use, std::string_view text, std::optional<Position> place);
+/// The error "unknown-template-variable" for a use without value and default. `text` is the template, `what` names its field for the
+/// message ("image template"), `variables` are those that it could have used.
+[[nodiscard]] Diagnostic unknown_variable(const VariableUse& use, std::string_view what, std::string_view text, const Variables& variables,
+                                          std::optional<Position> place);
 
 }  // namespace kmm::plan

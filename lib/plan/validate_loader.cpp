@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules about spec.moduleLoader. Source: KMM webhook module.go; facts: KMM 10.1 rules 12 to 24.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -43,26 +44,31 @@ void check_reference(Findings& findings, const std::string& path, const std::str
     if (const auto fault = image_name_fault(text)) findings.warning(path, "bad-reference", fault->message, fault->hint);
 }
 
-void check_template(Findings& findings, const std::string& path, const std::string& text) {
-    // A kernel and names as they could be: a ManagedClusterModule does not know those of its Modules.
+/// A kernel and names as they could be: a ManagedClusterModule does not know those of its Modules.
+Variables some_variables(const Findings& findings) {
     const auto or_some = [](const std::string& name) { return name.empty() ? std::string("some") : name; };
-    const auto variables = template_variables("6.1.0", or_some(findings.module().meta.name), or_some(findings.module().meta.namespace_));
-    const Expansion expansion = expand(text, *variables);
+    return *template_variables("6.1.0", or_some(findings.module().meta.name), or_some(findings.module().meta.namespace_));
+}
+
+/// The text that a template stands for on some kernel, nullopt if it has a fault. `what` names it for messages.
+std::optional<std::string> check_template(Findings& findings, const std::string& path, const std::string& text, const char* what,
+                                          const Variables& variables) {
+    const Expansion expansion = expand(text, variables);
     if (!expansion.error.empty()) {
         findings.error(path, "bad-template",
-                       fmt::format("image template \"{}\": {} (at character {})", base::escape(text), expansion.error,
+                       fmt::format("{} \"{}\": {} (at character {})", what, base::escape(text), expansion.error,
                                    expansion.error_offset + 1),
                        "a variable is $NAME, ${NAME} or ${NAME:-default}; $$ is a dollar sign");
     }
     bool is_whole = expansion.error.empty();
     for (const auto& use : expansion.uses) {
         if (use.value || use.has_default) { continue; }
-        Diagnostic diagnostic = unknown_variable(use, text, findings.place(path));
+        Diagnostic diagnostic = unknown_variable(use, what, text, variables, findings.place(path));
         diagnostic.message = fmt::format("{}: {}", findings.subject(), diagnostic.message);
         findings.add(std::move(diagnostic));
         is_whole = false;
     }
-    if (is_whole) { check_reference(findings, path, expansion.text); }
+    return is_whole ? std::optional(expansion.text) : std::nullopt;
 }
 
 void check_image(Findings& findings, const std::string& path, const std::string& text) {
@@ -72,7 +78,9 @@ void check_image(Findings& findings, const std::string& path, const std::string&
                        fmt::format("image \"{}\" has neither tag nor digest", base::escape(text)),
                        "add :TAG or @sha256:DIGEST");
     }
-    check_template(findings, path, text);
+    if (const auto image = check_template(findings, path, text, "image template", some_variables(findings))) {
+        check_reference(findings, path, *image);
+    }
 }
 
 /// Tells that both in-tree fields are used. `plural` is the place of the list.
@@ -261,7 +269,22 @@ void check_loading_order(Findings& findings, const api::ModprobeSpec& modprobe) 
     }
 }
 
+/// KMM knows neither MOD_NAME nor MOD_NAMESPACE there.
+void check_sign_templates(Findings& findings, const api::Sign& sign, const std::string& path) {
+    Variables variables = some_variables(findings);
+    variables.erase("MOD_NAME");
+    variables.erase("MOD_NAMESPACE");
+    const std::string unsigned_path = path + ".unsignedImage";
+    if (const auto image = check_template(findings, unsigned_path, sign.unsigned_image, "unsignedImage template", variables); image && !image->empty()) {
+        check_reference(findings, unsigned_path, *image);
+    }
+    for (std::size_t i = 0; i < sign.files_to_sign.size(); ++i) {
+        check_template(findings, fmt::format("{}.filesToSign[{}]", path, i), sign.files_to_sign[i], "filesToSign template", variables);
+    }
+}
+
 void check_sign(Findings& findings, const api::Sign& sign, const std::string& path, const std::string& dir_name) {
+    check_sign_templates(findings, sign, path);
     if (findings.misread(path + ".filesToSign") || findings.misread(container_path("modprobe.dirName"))) { return; }
     if (sign.files_to_sign.empty()) {
         findings.error(path + ".filesToSign", "sign-files", "filesToSign: expected at least one file, found none",
