@@ -335,6 +335,7 @@ void validate_loader(Findings& findings) {
         const auto& sign = container.kernel_mappings[i].sign;
         if (sign) { check_sign(findings, *sign, mapping_path(i, "sign"), dir_name); }
     }
+    validate_pod_secrets(findings);
 }
 
 }  // namespace kmm::plan

@@ -103,19 +103,9 @@ std::string builder_image(Scene& scene, const WantedImage& wanted) {
 }
 
 /// KMM's name of a Secret's volume; where that is none, a name that is.
-std::string secret_volume_name(Scene& scene, const WantedImage& wanted, const std::string& secret) {
-    std::string name = "secret-" + secret;
-    if (api::is_dns1123_label(name)) { return name; }
-    scene.warn(wanted.module, "spec.imageRepoSecret", "volume-name",
-               fmt::format("KMM names a volume \"{}\" after its Secret, which is no volume name", base::escape(name)),
-               "here it got another name; with KMM's operator use a Secret name of at most 56 characters without dots");
-    return "secret-" + short_hash(secret);
-}
-
-void warn_same_volume(Scene& scene, const WantedImage& wanted, const std::string& secret) {
-    scene.warn(wanted.module, "spec.moduleLoader.container", "volume-name",
-               fmt::format("Secret {} is used twice in one Pod, for which KMM makes two volumes of one name", secret),
-               "here they have two names; with KMM's operator use two Secrets");
+std::string secret_volume_name(const std::string& secret) {
+    const std::string name = "secret-" + secret;
+    return api::is_dns1123_label(name) ? name : "secret-" + short_hash(secret);
 }
 
 /// A Pod of kaniko. Volumes and mounts are appended as they are needed.
@@ -127,20 +117,17 @@ struct BuilderPod {
         mounts.push_back(mount(volume.get_string({"name"}), path, Access::read_only));
         volumes.push_back(std::move(volume));
     }
+    [[nodiscard]] bool has_volume(std::string_view name) const {
+        return std::any_of(volumes.items().begin(), volumes.items().end(), [&](const Node& volume) { return volume.get_string({"name"}) == name; });
+    }
 };
 
 /// kaniko's own credentials. A Secret may be mounted a second time, under a name of its own.
-void add_push_secret(Scene& scene, const WantedImage& wanted, BuilderPod& pod) {
+void add_push_secret(const WantedImage& wanted, BuilderPod& pod) {
     const std::string& secret = wanted.module->image_repo_secret;
     if (secret.empty()) { return; }
-    std::string name = secret_volume_name(scene, wanted, secret);
-    for (const auto& volume : pod.volumes.items()) {
-        if (volume.get_string({"name"}) == name) {
-            name = "registry-" + short_hash(secret);
-            warn_same_volume(scene, wanted, secret);
-            break;
-        }
-    }
+    std::string name = secret_volume_name(secret);
+    if (pod.has_volume(name)) { name = "registry-" + short_hash(secret); }
     pod.add(secret_volume(name, secret, ".dockerconfigjson", "config.json"), "/kaniko/.docker");
 }
 
@@ -197,9 +184,10 @@ Node build_pod(Scene& scene, const WantedImage& wanted) {
     pod.add(Node::mapping({{"configMap", map}, {"name", "dockerfile"}}), "/workspace");
     pod.add(host_path("lib-modules", "/lib/modules", "Directory"), "/host/lib/modules");
     for (const auto& secret : build.secrets) {
-        pod.add(secret_volume(secret_volume_name(scene, wanted, secret), secret), fmt::format("/run/secrets/{}", secret));
+        const std::string name = secret_volume_name(secret);
+        if (!pod.has_volume(name)) { pod.add(secret_volume(name, secret), fmt::format("/run/secrets/{}", secret)); }
     }
-    add_push_secret(scene, wanted, pod);
+    add_push_secret(wanted, pod);
     Node result = builder_pod(scene, wanted, std::move(pod), args, "BuildImage", Node::mapping());
     Node* annotations = result.find("metadata")->find("annotations");
     const std::string text = dockerfile_of(scene, wanted);
@@ -251,15 +239,12 @@ std::optional<Node> sign_pod(Scene& scene, const WantedImage& wanted) {
     }
     BuilderPod pod;
     pod.add(annotation_volume("dockerfile", k_dockerfile_annotation, "Dockerfile"), "/workspace");
-    pod.add(secret_volume(secret_volume_name(scene, wanted, sign.key_secret), sign.key_secret, "key", "key.pem"),
+    pod.add(secret_volume(secret_volume_name(sign.key_secret), sign.key_secret, "key", "key.pem"),
             "/run/secrets/key");
-    std::string cert_name = secret_volume_name(scene, wanted, sign.cert_secret);
-    if (sign.cert_secret == sign.key_secret) {
-        cert_name = "cert-" + short_hash(sign.cert_secret);
-        warn_same_volume(scene, wanted, sign.cert_secret);
-    }
+    const bool is_shared = sign.cert_secret == sign.key_secret;
+    const std::string cert_name = is_shared ? "cert-" + short_hash(sign.cert_secret) : secret_volume_name(sign.cert_secret);
     pod.add(secret_volume(cert_name, sign.cert_secret, "cert", "cert.pem"), "/run/secrets/cert");
-    add_push_secret(scene, wanted, pod);
+    add_push_secret(wanted, pod);
     const Node annotations =
         Node::mapping({{std::string(k_dockerfile_annotation), sign_dockerfile(scene, wanted, source)}});
     return builder_pod(scene, wanted, std::move(pod), kaniko_arguments(wanted, sign.unsigned_image_registry_tls), "SignImage",

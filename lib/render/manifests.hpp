@@ -58,7 +58,7 @@ struct Rendered {
 /// eligible nodes' kernels ask for.
 /// Errors: usage "firmware-host-path-missing" if a Module has firmwarePath and the operator's configuration no directory for
 /// it; data "bad-reference" or "bad-path" for a sign Pod whose Dockerfile could not be written safely.
-/// Finding codes: unsafe-path, name-too-long, kaniko-tag, volume-name, device-class-conflict, same-name,
+/// Finding codes: unsafe-path, name-too-long, kaniko-tag, device-class-conflict, same-name,
 /// no-unsigned-image, kernel-plus.
 [[nodiscard]] Rendered render(const api::Objects& objects, const Options& options, std::span<const What> what);
 
