@@ -107,9 +107,10 @@ constexpr std::array k_finding_texts{
     CodeText{"firmware-path", "finding", "firmwarePath is not absolute", "It names a directory inside the image, from its root.", "begin it with '/'"},
     CodeText{"pull-policy", "finding", "imagePullPolicy is none of Kubernetes' words", "KMM takes any word; Pods with it are refused, so nothing is ever "
              "loaded.", "write Always, IfNotPresent or Never"},
-    CodeText{"plugin-refused", "finding", "no API server takes the DaemonSet of a device plugin or DRA driver", "KMM admits the Module and fails to make "
-             "the DaemonSet: names of volumes, variables and resources, mounts, requests above limits. Nothing but the operator's log tells it.",
-             "correct what the message names"},
+    CodeText{"plugin-refused", "finding", "a device plugin or DRA driver breaks a rule of Kubernetes for Pods", "KMM admits the Module, and asks for a DaemonSet "
+             "that an API server with these rules does not take: names of volumes, variables and resources, mounts, paths, requests and limits. Nothing but the "
+             "operator's log tells it. The rules were read in Kubernetes' source, not tried on a server, and other versions may have others.",
+             "correct what the message names; kmm-plan render device-plugin (or dra) gives the DaemonSet, and kubectl apply --dry-run=server -f - asks a server"},
     CodeText{"literal-impossible", "finding", "a literal that no kernel version can be equal to", "A literal is compared byte by byte: patterns, blanks and "
              "versions with fewer than three parts match nothing.", "write it as uname -r prints it, or write a regexp"},
     CodeText{"literal-plus", "finding", "a literal that ends with '+' never matches", "KMM drops one trailing '+' of the kernel version before it compares.",

@@ -64,7 +64,7 @@ void validate_pod_fields(Findings& findings, const ValidateOptions& options);  /
 void validate_loader(Findings& findings);      ///< spec.moduleLoader, which must be present
 /// Secrets that a build or sign Pod cannot have as KMM makes it; spec.moduleLoader must be present.
 void validate_pod_secrets(Findings& findings);
-/// What no API server takes of the DaemonSet that is made of `plugin`, which is spec.devicePlugin or spec.dra as `key` says.
+/// Rules of Kubernetes for Pods about `plugin`, which is spec.devicePlugin or spec.dra as `key` says.
 void validate_plugin(Findings& findings, const value::Node& plugin, std::string_view key);
 
 }  // namespace kmm::plan

@@ -132,9 +132,17 @@ void check_volumes(Findings& findings, const value::Node& plugin) {
     if (volumes == nullptr) { return; }
     for (const auto& volume : volumes->items()) {
         const value::Node* path = volume.find_path({"hostPath", "path"});
-        if (path == nullptr || is_allowed_host_path(path->text())) { continue; }
-        findings.error_at(*path, "host-path", fmt::format("hostPath {} is not allowed", base::escape(path->text())),
-                          "KMM allows /dev, /sys, /var, /opt, /run and what is below them");
+        if (path == nullptr) { continue; }
+        if (!is_allowed_host_path(path->text())) {
+            findings.error_at(*path, "host-path", fmt::format("hostPath {} is not allowed", base::escape(path->text())),
+                              "KMM allows /dev, /sys, /var, /opt, /run and what is below them");
+            continue;
+        }
+        const auto pieces = base::split(path->text(), '/');
+        if (std::find(pieces.begin(), pieces.end(), "..") != pieces.end()) {  // KMM takes the path that it stands for, Kubernetes does not
+            findings.warning_at(*path, "plugin-refused", fmt::format("hostPath {} has a \"..\"", base::escape(path->text())),
+                                fmt::format("write {}", clean_path(path->text())));
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a device plugin or a DRA driver an API server refuses in a Pod. KMM admits it, and fails to make the DaemonSet. Warnings: the
-// module itself is loaded all the same. The rules are those of Pods as they are known; they were not compared with a server.
+// What of a device plugin or a DRA driver breaks a rule of Kubernetes for Pods. KMM admits it, and an API server with these rules refuses the
+// DaemonSet. Warnings: the module itself is loaded all the same. Source: Kubernetes pkg/apis/core/validation/validation.go
+// (read; the rules were not tried on a server).
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -156,9 +157,51 @@ bool is_container_resource(const std::string& name) {
     return name == "cpu" || name == "memory" || name == "ephemeral-storage" || (name.starts_with("hugepages-") && api::is_quantity(name.substr(10)));
 }
 
+bool is_huge_page(std::string_view name) { return name.starts_with("hugepages-"); }
+
+bool is_extended_resource(std::string_view name) {
+    return name.find('/') != std::string_view::npos && name.find("kubernetes.io/") == std::string_view::npos;
+}
+
+/// A request against its limit, which those of devices and huge pages must be equal to.
+void check_request(Findings& findings, const value::Member& request, double wanted, const value::Node* limits) {
+    const bool is_fixed = is_extended_resource(request.key) || is_huge_page(request.key);
+    const value::Node* limit = limits != nullptr && limits->is_mapping() ? limits->find(request.key) : nullptr;
+    const std::string name = base::escape(request.key);
+    if (limit == nullptr) {
+        if (is_fixed) { findings.warning_at(request.value, k_refused, fmt::format("{} is requested without a limit", name), "write the same under limits"); }
+        return;
+    }
+    const auto most = quantity(*limit);
+    if (!most) { return; }
+    constexpr double k_rounding = 1e-12;
+    if (wanted > *most * (1 + k_rounding)) {
+        findings.warning_at(request.value, k_refused, fmt::format("the request of {} is larger than its limit", name), "raise the limit, or lower the request");
+    } else if (is_fixed && wanted < *most * (1 - k_rounding)) {
+        findings.warning_at(request.value, k_refused, fmt::format("the request of {} is smaller than its limit", name), "write the same amount twice, or the limit alone");
+    }
+}
+
+/// Huge pages alone make no container.
+void check_huge_pages(Findings& findings, const value::Node& resources) {
+    bool has_huge_pages = false, has_others = false;
+    for (const char* part : {"limits", "requests"}) {
+        const value::Node* quantities = resources.find(part);
+        if (quantities == nullptr || !quantities->is_mapping()) { continue; }
+        for (const auto& member : quantities->members()) {
+            has_huge_pages = has_huge_pages || is_huge_page(member.key);
+            has_others = has_others || member.key == "cpu" || member.key == "memory";
+        }
+    }
+    if (has_huge_pages && !has_others) {
+        findings.warning_at(resources, k_refused, "huge pages are asked for, and neither cpu nor memory", "add a limit or request of memory");
+    }
+}
+
 void check_plugin_resources(Findings& findings, const value::Node& container) {
     const value::Node* resources = container.find("resources");
     if (resources == nullptr || !resources->is_mapping()) { return; }
+    check_huge_pages(findings, *resources);
     const value::Node* limits = resources->find("limits");
     for (const char* part : {"limits", "requests"}) {
         const value::Node* quantities = resources->find(part);
@@ -176,11 +219,11 @@ void check_plugin_resources(Findings& findings, const value::Node& container) {
                 findings.warning_at(member.value, k_refused, fmt::format("{} of {} is below zero", part, base::escape(member.key)), "write 0 or more");
                 continue;
             }
-            const value::Node* limit = std::string_view(part) == "requests" && limits != nullptr && limits->is_mapping() ? limits->find(member.key) : nullptr;
-            const auto most = limit == nullptr ? std::nullopt : quantity(*limit);
-            if (most && *wanted > *most * (1 + 1e-12)) {
-                findings.warning_at(member.value, k_refused, fmt::format("the request of {} is larger than its limit", base::escape(member.key)),
-                                  "raise the limit, or lower the request");
+            if (is_extended_resource(member.key) && std::floor(*wanted) != *wanted) {
+                findings.warning_at(member.value, k_refused, fmt::format("{} of {}: expected a whole number", part, base::escape(member.key)),
+                                  "parts of a device are not given out");
+            } else if (std::string_view(part) == "requests") {
+                check_request(findings, member, *wanted, limits);
             }
         }
     }

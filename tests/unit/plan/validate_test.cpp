@@ -113,7 +113,7 @@ TEST_SUITE("plan::unit") {
         CHECK(findings(with_spec("  devicePlugin:\n" + volume + "/dev}\n")).empty());
     }
 
-    TEST_CASE("what no API server takes of a plugin's DaemonSet, each with its place") {
+    TEST_CASE("what of a plugin breaks a rule of Kubernetes for Pods, each with its place") {
         const auto container = [](const std::string& more) { return with_spec("  devicePlugin:\n    container:\n      image: i:t\n" + more); };
         const auto volumes = [](const std::string& more) { return with_spec("  devicePlugin:\n    container: {image: 'i:t'}\n    volumes:\n" + more); };
         const std::string mounts = "      volumeMounts:\n", limits = "      resources:\n        limits: {cpu: 100m}\n";
@@ -136,13 +136,22 @@ TEST_SUITE("plan::unit") {
                  refused(container(limits + "        requests: {memry: 1Gi}\n"), 11, 27),
                  refused(container("      resources: {limits: {memory: -1}}\n"), 9, 36),
                  refused(container("    serviceAccountName: a_b\n"), 9, 25),
+                 refused(volumes("    - {name: v, hostPath: {path: /var/lib/../../dev}}\n"), 9, 34),
+                 refused(container("      resources: {requests: {vendor.example/gpu: 1}}\n"), 9, 50),
+                 refused(container("      resources: {limits: {vendor.example/gpu: 2}, requests: {vendor.example/gpu: 1}}\n"), 9, 83),
+                 refused(container("      resources: {limits: {vendor.example/gpu: 500m}}\n"), 9, 48),
+                 refused(container("      resources: {requests: {hugepages-2Mi: 4Mi, cpu: 1}}\n"), 9, 45),
+                 refused(container("      resources: {limits: {hugepages-2Mi: 4Mi}}\n"), 9, 18),
                  Row{0, "bad-reference", with_spec("  devicePlugin:\n    container: {image: 'I/a:t'}\n"), 7, 24, Severity::warning},
              }) {
             check(row);
         }
         CHECK(findings(volumes("    - {name: v}\n")).empty());  // an empty directory
         CHECK(findings(container(mounts + "      - {name: kubelet-device-plugins, mountPath: /a}\n      env:\n      - {name: a.b-c, value: ''}\n" + limits +
-                                 "        requests: {cpu: 0.1, memory: 1Gi, hugepages-2Mi: 4Mi, vendor.example/gpu: 1}\n"))
+                                 "        requests: {cpu: 0.1, memory: 1Gi}\n"))
+                  .empty());
+        CHECK(findings(container("      resources:\n        limits: {hugepages-2Mi: 4Mi, vendor.example/gpu: 1, vendor.example/vf: 2}\n"
+                                 "        requests: {cpu: 1, hugepages-2Mi: 4096Ki, vendor.example/gpu: 1}\n"))
                   .empty());
     }
 
