@@ -88,7 +88,7 @@ private:
 
     void matcher(std::size_t index) {
         const std::string& text = container_.kernel_mappings[index].regexp;
-        if (text.empty() || !Regexp(text).error().empty()) { return; }
+        if (text.empty() || takes_everything(text) || !Regexp(text).error().empty()) { return; }
         const std::string field = fmt::format("kernelMappings[{}].regexp", index);
         if (open_at_start(text)) {
             report(Severity::warning, field, "regexp-unanchored",

@@ -54,7 +54,7 @@ TEST_SUITE("plan::unit") {
         const Codes dot{"regexp-bare-dot"};
         const Codes& open_end = open;
         for (const Row& row : {
-                 Row{"^.+$", {}}, Row{"^6\\.1\\.", {}}, Row{"^6\\.1\\.0-5$", {}}, Row{".*el8.*", {}}, Row{"(?i)^RT", {}},
+                 Row{"^.+$", {}}, Row{".", {}}, Row{"(.*)", {}}, Row{"^6\\.1\\.", {}}, Row{"^6\\.1\\.0-5$", {}}, Row{".*el8.*", {}}, Row{"(?i)^RT", {}},
                  Row{"(^6|^5)\\.", {}}, Row{"[0-9].[0-9]", open}, Row{"^[6.1]+-", {}}, Row{"\\A6\\.", {}},
                  Row{"6\\.1\\.", open}, Row{"el8", open}, Row{"^6\\.1\\.0-5", open}, Row{"(?:6\\.)", open},
                  Row{"^6.1\\.", dot}, Row{"^\\Q6.1.0-56\\E-", {}}, Row{"^\\Q6.1", open_end}, Row{"^\\Q6.1\\E[.]0.1-", dot}, Row{"6.1", {"regexp-bare-dot", "regexp-unanchored"}},
