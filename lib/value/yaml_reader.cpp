@@ -342,8 +342,8 @@ std::string syntax_hint(std::string_view message) {
         {"illegal map value", "check the indentation, and quote a value that contains ': '"},
         {"end of map not found", "check the indentation of this line and the one before"},
         {"end of sequence not found", "check the indentation of the list items"},
-        {"end of map flow", "a '{' is not closed"},
-        {"end of sequence flow", "a '[' is not closed"},
+        {"end of map flow", "a '{' is not closed; a text in it that has { } [ ] or a comma needs quotes"},
+        {"end of sequence flow", "a '[' is not closed; a text in it that has { } [ ] or a comma needs quotes"},
         {"tab", "indent with spaces"},
         {"unknown token", "quote a value that starts with @, ` or %, and indent with spaces, not tabs"},
     }};
