@@ -20,6 +20,7 @@
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "cluster/config_list.hpp"
+#include "cluster/documents.hpp"
 #include "cluster/guarded_write.hpp"
 #include "sys/directory.hpp"
 #include "sys/random.hpp"
@@ -111,6 +112,7 @@ private:
 bool is_list(const value::Node& root) { return root.get_string({"kind"}).ends_with("List"); }
 
 void decode_file(const std::string& path, std::string_view bytes, api::Objects& objects, Diagnostics& diagnostics) {
+    const std::size_t before = diagnostics.size();
     const auto documents =
         path.ends_with(".json") ? value::read_json(bytes, path, diagnostics) : value::read_any(bytes, path, diagnostics);
     for (const auto& document : documents) {
@@ -121,6 +123,7 @@ void decode_file(const std::string& path, std::string_view bytes, api::Objects& 
         }
         api::decode(document, objects, diagnostics);
     }
+    hint_at_template(bytes, std::span(diagnostics).subspan(before));
 }
 
 /// Removes .NAME.PID-N.kmm-tmp files of processes that are gone.

@@ -45,15 +45,6 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, int nu
     report_unreadable(diagnostics, file, from_errno(number, "cannot read"));
 }
 
-/// A template is no YAML before its tool has filled it.
-void hint_at_template(Diagnostics& faults) {
-    for (auto& fault : faults) {
-        if (fault.code != "yaml-syntax" && fault.code != "bad-key") { continue; }
-        fault.hint = "this looks like a template of a Helm chart: helm template DIR | kmm-plan validate -f -";
-        return;
-    }
-}
-
 class DocumentReader {
 public:
     DocumentReader(api::Objects& objects, Diagnostics& diagnostics, const std::string& given_namespace)
@@ -61,7 +52,7 @@ public:
 
     void read_named(const std::string& name) {
         if (name == "-") {
-            read_text(name);
+            read_text(name, Empty::fault);
             return;
         }
         struct stat info {};
@@ -70,7 +61,7 @@ public:
         } else if (S_ISDIR(info.st_mode)) {
             read_directory(name);
         } else {
-            read_text(name);
+            read_text(name, S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode) ? Empty::fault : Empty::fine);
         }
     }
 
@@ -84,16 +75,23 @@ private:
             report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
                    "no *.yaml, *.yml or *.json file in this directory");
         }
-        for (const auto& file : found) { read_text(file); }
+        for (const auto& file : found) { read_text(file, Empty::fine); }
     }
 
-    void read_text(const std::string& file) {
+    /// What it means if there is not a byte. Where a command was to write something it has failed: kubectl get > FILE leaves such a file,
+    /// and a plan without nodes would be taken for an answer.
+    enum class Empty { fine, fault };
+
+    void read_text(const std::string& file, Empty empty) {
         if (!seen_.insert(file).second) { return; }
         try {
             TextSource source(file);
-            if (file == "-" && source.front().empty()) {
-                report(diagnostics_, Severity::error, "no-documents", Exit::data, file, "standard input is empty, expected documents");
-                diagnostics_.back().hint = "look how the command before the pipe ended; in a shell, set -o pipefail";
+            if (empty == Empty::fault && source.front().empty()) {
+                const bool is_input = file == "-";
+                report(diagnostics_, Severity::error, "no-documents", Exit::data, file,
+                       fmt::format("{} is empty, expected documents", is_input ? "standard input" : "the file"));
+                diagnostics_.back().hint = is_input ? "look how the command before the pipe ended; in a shell, set -o pipefail"
+                                                    : "look how the command that wrote it ended, or leave the file out";
                 return;
             }
             const auto doubt = stream(source, file);
@@ -126,7 +124,7 @@ private:
         }
         Diagnostics faults;
         for (const auto& document : value::read_any(*text, file, faults)) { api::decode(document, objects_, faults, given_namespace_); }
-        if (text->find("{{") != std::string::npos && text->find("}}") != std::string::npos) { hint_at_template(faults); }
+        hint_at_template(*text, faults);
         constexpr std::string_view k_limit = "document-limit";
         constexpr std::size_t k_large = std::size_t{16} << 20U;
         // A dump that is too large for a tree has a first doubt that says more.
@@ -163,6 +161,16 @@ void overlay_kind(std::vector<T>& base, std::vector<T>&& over) {
 }
 
 }  // namespace
+
+void hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
+    // A template is no YAML before its tool has filled it.
+    if (text.find("{{") == std::string_view::npos || text.find("}}") == std::string_view::npos) { return; }
+    for (auto& fault : faults) {
+        if (fault.code != "yaml-syntax" && fault.code != "bad-key") { continue; }
+        fault.hint = "this looks like a template of a Helm chart: helm template DIR | kmm-plan validate -f -";
+        return;
+    }
+}
 
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects, Diagnostics& diagnostics,
                                         const std::string& given_namespace) {

@@ -2,7 +2,9 @@
 // Read-only documents: files, directories and standard input, as -f names them.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/types.hpp"
@@ -14,10 +16,13 @@ namespace kmm::cluster {
 /// the objects; a directory stands for all its *.yaml, *.yml and *.json files, at any depth, names with a leading dot left
 /// out; "-" is standard input. Nothing throws for bad input: all faults of all files are in `diagnostics`, with the
 /// codes of the readers and decoders and file-not-found (exit 66), unreadable-file, no-documents (a directory
-/// without any document file; warning). Call api::finish afterwards. Returns the files that were read, in order.
+/// without any document file: a warning; standard input or a named file without a byte). Call api::finish afterwards. Returns the files that were read, in order.
 /// Objects that say no namespace are in `given_namespace`; with "" that is a fault.
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects, Diagnostics& diagnostics,
                                         const std::string& given_namespace = {});
+
+/// Gives the first fault of syntax in `text` the hint that it is a template of a Helm chart, if it looks like one.
+void hint_at_template(std::string_view text, std::span<Diagnostic> faults);
 
 /// Puts `over` on top of `base`: objects of the same kind, namespace and name are replaced, others added. Both must be
 /// finished; the result is sorted.

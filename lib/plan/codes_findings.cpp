@@ -28,9 +28,9 @@ constexpr std::array k_finding_texts{
     CodeText{"json-syntax", "finding", "the text is no JSON", "The reader is strict: no comments, no trailing commas.", "correct it at that place"},
     CodeText{"missing-field", "finding", "a required field is missing",
              "The CRD, or Kubernetes' own schema, requires it: the API server refuses the object.", "add the field"},
-    CodeText{"no-documents", "finding", "the directory, or standard input, has no documents",
-             "Of a directory only *.yaml, *.yml and *.json are read. Standard input that is empty is an error: mostly the command before the pipe has failed.",
-             "name another directory; look how the command before the pipe ended"},
+    CodeText{"no-documents", "finding", "the directory, a named file or standard input has no documents",
+             "Of a directory only *.yaml, *.yml and *.json are read. A named file or standard input that is empty is an error: mostly the command that was to fill it "
+             "has failed.", "name another directory; look how that command ended"},
     CodeText{"no-objects", "finding", "nothing that was read can be validated",
              "Comments alone, an empty directory, or only kinds that KMM has nothing to do with: that nothing is wrong with them says nothing.",
              "name the files with the Modules; look whether the command before a pipe made any"},

@@ -128,11 +128,12 @@ TEST_SUITE("cluster::lists") {
             const auto expected = read_whole(text);
             const auto file = read_file(text);
             CHECK(file.names == expected.names);
-            CHECK(file.faults == expected.faults);
+            // Nothing is a command that failed.
+            const auto faults = text.empty() ? "no-documents 0:0 " : expected.faults;
+            CHECK(file.faults == faults);
             const auto pipe = read_pipe(text);
             CHECK(pipe.names == expected.names);
-            // Nothing from a pipe is a command before it that failed.
-            CHECK(pipe.faults == (text.empty() ? "no-documents 0:0 " : expected.faults));
+            CHECK(pipe.faults == faults);
         }
     }
 }
