@@ -96,20 +96,31 @@ std::string hint_of_no_object(std::string_view file, const value::Node& root) {
     return fmt::format("this {} of a Helm chart: helm template DIR | kmm-plan validate -f -", is_chart ? "is the description" : "looks like a file of values");
 }
 
-/// Of many warnings of one kind that is not read the first stays, with their number.
-void fold_unknown_kinds(Diagnostics& diagnostics) {
-    const auto is_warning = [](const Diagnostic& one) { return one.code == "unknown-kind" && one.severity == Severity::warning; };
+/// Of many findings about one kind that is not read, or one field of served objects, the first stays, with their number.
+void fold_unread(Diagnostics& diagnostics) {
+    const auto folds = [](const Diagnostic& one) {
+        return (one.code == "unknown-kind" && one.severity == Severity::warning) || (one.code == "unknown-field" && one.severity == Severity::note);
+    };
     const auto key_of = [](const Diagnostic& one) { return std::pair(one.position ? one.position->file : std::string(), one.message); };
     std::map<std::pair<std::string, std::string>, std::size_t> counts;
     for (const auto& one : diagnostics) {
-        if (is_warning(one)) { ++counts[key_of(one)]; }
+        if (folds(one)) { ++counts[key_of(one)]; }
     }
     std::set<std::pair<std::string, std::string>> told;
-    std::erase_if(diagnostics, [&](const Diagnostic& one) { return is_warning(one) && !told.insert(key_of(one)).second; });
+    std::erase_if(diagnostics, [&](const Diagnostic& one) { return folds(one) && !told.insert(key_of(one)).second; });
     for (auto& one : diagnostics) {
-        if (!is_warning(one)) { continue; }
+        if (!folds(one)) { continue; }
         const std::size_t count = counts[key_of(one)];
         if (count > 1) { one.message += fmt::format(": {} of them in this file", count); }
+    }
+}
+
+/// A server drops fields that it does not know: a Node that it gave out has them since it is of a later Kubernetes. What looks like a slip
+/// of an edited dump stays a fault.
+void soften_served(const value::Node& root, std::string_view kind, Diagnostics& diagnostics, std::size_t begin) {
+    if (kind != "Node" || root.get_string({"metadata", "uid"}).empty()) { return; }
+    for (std::size_t i = begin; i < diagnostics.size(); ++i) {
+        if (diagnostics[i].code == "unknown-field" && diagnostics[i].hint.empty()) { diagnostics[i].severity = Severity::note; }
     }
 }
 
@@ -203,7 +214,9 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
                                        : fmt::format("the object was not read; write apiVersion: {}", known->api_version));
         return;
     }
+    const std::size_t before = scope.diagnostics.size();
     known->read(scope, root, objects);
+    soften_served(root, kind, scope.diagnostics, before);
 }
 
 auto sort_key(const ObjectMeta& meta) { return std::tie(meta.namespace_, meta.name, meta.origin); }
@@ -317,7 +330,7 @@ void append(Objects& to, const Objects& from) {
 }
 
 void finish(Objects& objects, Diagnostics& diagnostics) {
-    fold_unknown_kinds(diagnostics);
+    fold_unread(diagnostics);
     sort_and_check(objects.nodes, "Node", diagnostics);
     sort_and_check(objects.modules, "Module", diagnostics);
     sort_and_check(objects.node_modules_configs, "NodeModulesConfig", diagnostics);

@@ -40,7 +40,8 @@ constexpr std::array k_finding_texts{
     CodeText{"symlink-loop", "finding", "a link leads back into the directory", "", "remove the link"},
     CodeText{"unknown-api-version", "finding", "the kind does not exist in that version", "The object was not read.", "write the version that the message names"},
     CodeText{"unknown-field", "finding", "the kind has no such field",
-             "The API server drops unknown fields with a warning at most, so a typing error has no effect and no error.",
+             "The API server drops unknown fields with a warning at most, so a typing error has no effect and no error. Of Nodes that a server gave out (they have a uid) "
+             "it is a note: they are of a later Kubernetes.",
              "correct the name; the hint has the nearest one"},
     CodeText{"unknown-kind", "finding", "a document of a kind that is not read", "It has no influence on the plan.", "nothing, unless the kind is misspelt"},
     CodeText{"unreadable-file", "finding", "a file could not be read", "", "look at its permissions"},

@@ -231,6 +231,21 @@ TEST_SUITE("api::unit") {
         CHECK(node.taints[0].effect == "NoSchedule");
     }
 
+    TEST_CASE("a field that only a later Kubernetes has is a note where a server gave the object out") {
+        const std::string field = R"("status":{"brandNew":1,"nodeInfo":{"kernelVersion":"6.1.0"}}})";
+        const std::string start = R"({"apiVersion":"v1","kind":"Node","metadata":{"name":")";
+        const Read served = read(start + R"(a","uid":"u"},)" + field + start + R"(b","uid":"v"},)" + field, "nodes.json");
+        REQUIRE(served.diagnostics.size() == 1);
+        CHECK(served.diagnostics[0].severity == Severity::note);
+        CHECK(served.diagnostics[0].message == "unknown field status.brandNew: 2 of them in this file");
+        const Read written = read(start + R"(a"},)" + field, "node.json");
+        REQUIRE(written.diagnostics.size() == 1);
+        CHECK(written.diagnostics[0].severity == Severity::error);
+        const Read misspelt = read(start + R"(a","uid":"u"},"status":{"nodInfo":{}}})", "node.json");
+        REQUIRE(misspelt.diagnostics.size() == 1);
+        CHECK(misspelt.diagnostics[0].severity == Severity::error);
+    }
+
     TEST_CASE("items of a typed list inherit its kind") {
         const Read result = read("apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: b}\n- metadata: {name: a}\n");
         CHECK(only(result) == "0 diagnostics");
