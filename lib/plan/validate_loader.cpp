@@ -299,6 +299,14 @@ void check_sign(Findings& findings, const api::Sign& sign, const std::string& pa
     }
 }
 
+/// Every worker Pod has it, and no API server takes a Pod with such a name. Source: Kubernetes pkg/apis/core/validation/validation.go.
+void check_service_account(Findings& findings, const std::string& name) {
+    if (name.empty() || api::is_dns1123_subdomain(name)) { return; }
+    findings.error("spec.moduleLoader.serviceAccountName", "bad-value",
+                   fmt::format("serviceAccountName \"{}\" is no name of a ServiceAccount", base::escape(name)),
+                   "lower-case letters, digits, '-' and '.', a letter or digit at both ends, at most 253");
+}
+
 void check_modprobe(Findings& findings, const api::ModprobeSpec& modprobe) {
     // A modprobe that is not there is reported by the decoder.
     if (findings.module().places.empty() || findings.present(container_path("modprobe"))) { check_raw_args(findings, modprobe); }
@@ -322,6 +330,7 @@ void validate_loader(Findings& findings) {
     const api::ModuleLoaderContainer& container = findings.module().module_loader->container;
     const std::string dir_name = container.modprobe.dir_name.empty() ? "/opt" : container.modprobe.dir_name;
     check_version(findings, container);
+    check_service_account(findings, findings.module().module_loader->service_account_name);
     if (container.in_tree_modules_to_remove && !container.in_tree_module_to_remove.empty()) {
         report_in_tree(findings, container_path("inTreeModulesToRemove"), "in the container");
     }
