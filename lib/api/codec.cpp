@@ -133,8 +133,9 @@ void warn_unknown_kind(const Scope& scope, const value::Node& root, const std::s
     // What no server serves is no document to leave aside: the Module in it would be planned for nothing.
     const auto meant = std::find_if(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& row) { return near && row.kind == *near; });
     const bool same_group = group_of(api_version) == (meant == k_kinds.end() ? std::string_view() : group_of(meant->api_version));
-    const bool is_kmm = group_of(api_version) == group_of(k_group_version) &&
-                        std::find(k_kmm_kinds.begin(), k_kmm_kinds.end(), kind) == k_kmm_kinds.end();
+    const bool is_of_kmm = group_of(api_version) == group_of(k_group_version);
+    const bool exists = is_of_kmm && std::find(k_kmm_kinds.begin(), k_kmm_kinds.end(), kind) != k_kmm_kinds.end();
+    const bool is_kmm = is_of_kmm && !exists;
     const bool misspelt = near && *near != kind && same_group && (is_kmm || base::to_lower(*near) == base::to_lower(kind));
     const value::Node* place = root.find("kind");
     Diagnostic diagnostic;
@@ -143,7 +144,7 @@ void warn_unknown_kind(const Scope& scope, const value::Node& root, const std::s
     diagnostic.message = fmt::format("kind {} ({}) {}", base::escape(kind), api_version.empty() ? "no apiVersion" : base::escape(api_version),
                                      misspelt ? "does not exist" : "is not read");
     diagnostic.position = scope.document.position(place != nullptr ? place->mark() : root.mark());
-    if (near && *near != kind) { diagnostic.hint = fmt::format("did you mean {}?", *near); }
+    if (near && *near != kind && !exists) { diagnostic.hint = fmt::format("did you mean {}?", *near); }
     if (kind == "Kustomization") { diagnostic.hint = k_kustomize_hint; }
     scope.diagnostics.push_back(std::move(diagnostic));
 }

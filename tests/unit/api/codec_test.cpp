@@ -322,6 +322,16 @@ status:
         CHECK(result.diagnostics[1].message == "kind Bar (x/v1) is not read");
     }
 
+    TEST_CASE("a kind that KMM has and that says nothing for a plan is not taken for a misspelt one") {
+        for (const char* kind : {"PreflightValidationOCP", "ModuleImagesConfig", "ModuleBuildSignConfig", "BootModuleConfig"}) {
+            CAPTURE(kind);
+            const Read result = read(std::string("apiVersion: kmm.sigs.x-k8s.io/v1beta2\nkind: ") + kind + "\nmetadata: {name: a}\n");
+            REQUIRE(result.diagnostics.size() == 1);
+            CHECK(result.diagnostics[0].severity == Severity::warning);
+            CHECK(result.diagnostics[0].hint == "");
+        }
+    }
+
     TEST_CASE("the worker's file is strict and requires nothing") {
         Diagnostics diagnostics;
         const auto documents = value::read_yaml("ContainerImage: i:t\nmodprobe: {modulNames: m}\nkernel: x\n", "c", diagnostics);
