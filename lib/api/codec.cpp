@@ -96,6 +96,12 @@ std::string hint_of_no_object(std::string_view file, const value::Node& root) {
     return fmt::format("this {} of a Helm chart: helm template DIR | kmm-plan validate -f -", is_chart ? "is the description" : "looks like a file of values");
 }
 
+/// What a document is that is no mapping, if people have reason to give it; else "".
+std::string hint_of_no_mapping(const value::Node& root) {
+    if (root.is_sequence()) { return "write several objects as documents with --- between them, or as items of a List"; }
+    return root.is_string() && root.text().starts_with("NAME ") ? "this looks like a table: kubectl get -o json writes the objects" : "";
+}
+
 /// Of many findings about one kind that is not read, or one field of served objects, the first stays, with their number.
 void fold_unread(Diagnostics& diagnostics) {
     const auto folds = [](const Diagnostic& one) {
@@ -178,6 +184,7 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     Fields fields(scope, root, "");
     if (!root.is_mapping()) {
         if (root.is_null()) { fields.wrong_type(root, "", "mapping"); }
+        if (!scope.diagnostics.empty()) { scope.diagnostics.back().hint = hint_of_no_mapping(root); }
         return;
     }
     const Need need = inherited.kind.empty() ? Need::required : Need::optional;

@@ -193,7 +193,10 @@ TEST_SUITE("api::unit") {
                      "2:7 unknown-kind: kind NameSpace (example.com/v1) is not read | did you mean Namespace?"},
                  Row{"apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: ModuleImagesConfig\nmetadata: {}\n",
                      "2:7 unknown-kind: kind ModuleImagesConfig (kmm.sigs.x-k8s.io/v1beta1) is not read"},
-                 Row{"- a\n", "1:1 wrong-type: document: expected mapping, found list"},
+                 Row{"- a\n", "1:1 wrong-type: document: expected mapping, found list | write several objects as documents with --- between them, or as items of a List"},
+                 Row{"NAME STATUS\na Ready\n", "1:1 wrong-type: document: expected mapping, found string \"NAME STATUS a Ready\" | this looks like a table: kubectl get -o "
+                                               "json writes the objects"},
+                 Row{"a b\n", "1:1 wrong-type: document: expected mapping, found string \"a b\""},
              }) {
             CAPTURE(row.text);
             CHECK(only(read(row.text)) == row.expected);
