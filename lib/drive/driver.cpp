@@ -284,11 +284,18 @@ std::optional<upgrade::NodeStep> Driver::choose_step(const upgrade::Run& run, co
 void Driver::refuse_step(const upgrade::Run& run, const upgrade::Decision& decision, const std::string& node) {
     const auto* wanted = run.find(node);
     const auto next = decision.steps.empty() ? std::string() : decision.steps.front().node;
-    throw Error(Exit::paused, "step-not-allowed",
-                wanted == nullptr ? std::string("no step can be taken now")
-                                  : fmt::format("node {} is {} while {} of {} nodes may be in flight", node, wanted->state,
-                                                upgrade::busy_nodes(run).size(), run.options.max_unavailable))
-        .hint(next.empty() ? "kmm-upgrade show" : "kmm-upgrade step --node " + next);
+    auto hint = next.empty() ? std::string("kmm-upgrade show") : "kmm-upgrade step --node " + next;
+    std::string message = "no step can be taken now";
+    if (wanted != nullptr && upgrade::is_final_node_state(wanted->state)) {
+        message = fmt::format("node {} is {}, no step of it is left", node, wanted->state);
+    } else if (wanted != nullptr && upgrade::is_failed_node_state(wanted->state)) {
+        message = fmt::format("node {} is {}, a failed node is not stepped", node, wanted->state);
+        hint = fmt::format("kmm-upgrade retry {}", node);
+    } else if (wanted != nullptr) {
+        message = fmt::format("node {} is {} while {} of {} nodes may be in flight", node, wanted->state, upgrade::busy_nodes(run).size(),
+                              run.options.max_unavailable);
+    }
+    throw Error(Exit::paused, "step-not-allowed", message).hint(hint);
 }
 
 Ended Driver::step(const std::string& node) {
@@ -298,7 +305,7 @@ Ended Driver::step(const std::string& node) {
     const auto first = upgrade::next_steps(going_on, {});
     if (first.next == Next::steps && !choose_step(going_on, first, node)) refuse_step(going_on, first, node);
     if (recorder_.run().paused) record_run(EventKind::resumed, "", "");
-    bool stepped = false;
+    std::string stepped;  // the node of the step that was done
     for (;;) {
         const auto run = recorder_.run();
         const auto decision = upgrade::next_steps(run, {});
@@ -312,8 +319,11 @@ Ended Driver::step(const std::string& node) {
             make_move(decision.event);
             continue;
         }
-        if (stepped) {
-            pause("manual", "one step was asked for");
+        if (!stepped.empty()) {
+            // With a failure budget, or others in flight, the run would go on after a failure.
+            const auto& node_then = *run.find(stepped);
+            if (upgrade::is_failed_node_state(node_then.state)) pause("node-failed", fmt::format("{}: {}", stepped, node_then.reason));
+            else pause("manual", "one step was asked for");
             return Ended::paused;
         }
         if (interrupted_()) return Ended::interrupted;
@@ -324,7 +334,7 @@ Ended Driver::step(const std::string& node) {
         }
         const auto end = steps_->run(*chosen);
         if (end == StepEnd::left) return Ended::interrupted;
-        stepped = end != StepEnd::again;
+        if (end != StepEnd::again) stepped = chosen->node;
     }
 }
 

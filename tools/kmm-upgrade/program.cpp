@@ -275,7 +275,7 @@ cli::Program program() {
                                  {{"kmm-upgrade nodes -o wide", "uncut messages"}}, {}, run_nodes)));
     program.verbs.push_back(about_run(verb("step", "exactly one step",
                                  "Does the next step of one node and stops. With --node, the next step of that node, if no more "
-                                 "than --max-unavailable nodes are then in flight.",
+                                 "than --max-unavailable nodes are then in flight. Exit 0 if the step was done, 11 if it failed.",
                                  {{"kmm-upgrade step", "the next step"}, {"kmm-upgrade step --node node-b", "of node-b"}},
                                  {option("node", "NODE", "the node to step")}, run_step)));
     auto rollback = option("rollback", "WHICH", "nodes to bring back to their previous version");
