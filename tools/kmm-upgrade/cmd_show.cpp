@@ -15,9 +15,14 @@
 namespace kmm::tool_upgrade {
 namespace {
 
+/// Nothing follows of itself: the run has ended, and no apply is at work that goes on with its next Module.
+bool is_over(Session& session, const upgrade::Run& run) {
+    return upgrade::is_final_run_state(run.state) && !(run.is_to_be_followed() && session.directory().holder());
+}
+
 std::string show_text(Session& session, const upgrade::Run& run, std::size_t width) {
     std::optional<record::Owner> owner;
-    if (!upgrade::is_final_run_state(run.state)) owner = session.directory().holder();
+    if (!upgrade::is_final_run_state(run.state) || run.is_to_be_followed()) owner = session.directory().holder();
     return properties(run, owner) + "\n" + node_table(run, width);
 }
 
@@ -45,7 +50,7 @@ Exit watch_documents(Session& session) {
         const auto now = document(*run);
         auto text = value::to_json(now);
         if (text != last) static_cast<void>(print_document(context, now));
-        if (upgrade::is_final_run_state(run->state) || context.console.out_is_gone()) return Exit::ok;
+        if (is_over(session, *run) || context.console.out_is_gone()) return Exit::ok;
         if (session.stopped()) return session.stop_exit();
         last = std::move(text);
         session.clock().sleep_for(std::chrono::seconds(1));
@@ -63,7 +68,7 @@ Exit watch(Session& session) {
             area.clear();
             return show_idle(session);
         }
-        const bool ended = upgrade::is_final_run_state(run->state);
+        const bool ended = is_over(session, *run);
         const auto text = show_text(session, *run, table_width(context));
         if (ended || session.stopped()) {
             area.clear();

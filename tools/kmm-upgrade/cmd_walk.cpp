@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verbs that go on with a recorded run.
+#include <functional>
+
 #include <fmt/format.h>
 
 #include "kmm-upgrade/launch.hpp"
@@ -36,25 +38,36 @@ void require_running(Session& session, const std::string& verb) {
     if (upgrade::is_final_run_state(run.state)) refuse_ended(run, verb);
 }
 
+/// Goes on with the Modules of an apply that follow `run`, which ended with `before`.
+Exit follow(Session& session, const upgrade::Run& run, Exit before) {
+    const auto exit = go_on_applying(session, run);
+    return exit == Exit::ok ? before : exit;
+}
+
+/// Walks the recorded run as far as it goes after what `begin` records, and of an apply the Modules that follow.
+Exit walk_on(Session& session, const std::string& operation, const std::function<void(Walk&)>& begin) {
+    auto ended = drive::Ended::paused;
+    upgrade::Run run;
+    {
+        Walk walk(session, operation);
+        require_readable(walk);
+        begin(walk);
+        ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.walk(); });
+        walk.progress.stop();
+        run = walk.recorder.run();
+    }
+    if (!run.is_to_be_followed()) return session.finish(ended, run);
+    return follow(session, run, session.finish_one(ended, run));
+}
+
 }  // namespace
 
 Exit run_resume(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
-    auto run = session.must_load();
-    auto exit_before = run.is_partial() ? Exit::partial : Exit::ok;  // of a run that is only to be followed
-    if (!run.is_to_be_followed()) {
-        if (const auto exit = already_ended(session)) return *exit;
-        Walk walk(session, "resume");
-        require_readable(walk);
-        walk.driver.resume();
-        const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.walk(); });
-        walk.progress.stop();
-        run = walk.recorder.run();
-        if (!run.is_to_be_followed()) return session.finish(ended, run);
-        exit_before = session.finish_one(ended, run);
-    }
-    const auto exit = go_on_applying(session, run);
-    return exit == Exit::ok ? exit_before : exit;
+    const auto before = session.must_load();
+    if (before.is_to_be_followed()) return follow(session, before, before.is_partial() ? Exit::partial : Exit::ok);
+    if (const auto exit = already_ended(session)) return *exit;
+    return walk_on(session, "resume", [](Walk& walk) { walk.driver.resume(); });
 }
 
 Exit run_step(const cli::Args& args, cli::Context& context) {
@@ -99,12 +112,8 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
 Exit run_retry(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
     require_running(session, "retry");
-    Walk walk(session, "retry " + args.positional("NODE"));
-    require_readable(walk);
-    walk.driver.retry(args.positional("NODE"));
-    const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.walk(); });
-    walk.progress.stop();
-    return session.finish(ended, walk.recorder.run());
+    const auto node = args.positional("NODE");
+    return walk_on(session, "retry " + node, [&](Walk& walk) { walk.driver.retry(node); });
 }
 
 Exit run_skip(const cli::Args& args, cli::Context& context) {

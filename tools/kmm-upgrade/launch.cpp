@@ -333,6 +333,8 @@ Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store
     run.cluster_identity = store.identity(true);
     // Not archived first: a run of `apply` says what is left to do after it until the next one does.
     const auto old = session.load();
+    if (old && old->is_to_be_followed() && !run.is_apply() && context.verbosity >= 0)
+        context.console.err(fmt::format("note: the apply before this left out {}: kmm-upgrade apply\n", base::escape(old->rest.modules)));
     record::with_space_explained(session.directory().path(), "the same command again", [&] {
         if (old) session.directory().succeed(old->module_name + "-" + old->to_text(), upgrade::encode(run));
         else session.directory().begin(upgrade::encode(run));

@@ -266,7 +266,9 @@ cli::Program program() {
                                  "ended changes nothing and exits 0.",
                                  {{"kmm-upgrade resume", "go on"}}, {}, run_resume)));
     program.verbs.push_back(about_record(verb("show", "the record and what to do next",
-                                 "Reads the record only: takes no lock, writes nothing, needs no cluster. Times are UTC.",
+                                 "Reads the record only: takes no lock, writes nothing, needs no cluster. Times are UTC.\n\n"
+                                 "The exit code is 0 in whatever state the upgrade is, also if it was aborted or has left nodes out: state and summary "
+                                 "of -o json tell a script how it stands.",
                                  {{"kmm-upgrade show", "the state of the upgrade"},
                                   {"kmm-upgrade show --watch", "keep it on the screen until the upgrade ends"}},
                                  {option("watch", "", "show it until the upgrade ends")}, run_show)));

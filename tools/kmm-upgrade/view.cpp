@@ -24,6 +24,10 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
     std::vector<Line> lines;
     lines.push_back({"module", run.module(), versions(run)});
     lines.push_back({"state", run.state, counts_text(run)});
+    if (!run.rest.modules.empty() && !run.rollback) {
+        const auto names = base::split(run.rest.modules, ' ');
+        lines.push_back({"follows", base::join(std::vector<std::string>(names.begin(), names.end()), ", "), ""});
+    }
     for (const auto name : base::split(run.created_definitions, ','))
         if (!name.empty()) lines.push_back({"created", fmt::format("CustomResourceDefinition {}", name), ""});
     for (const auto& node : run.nodes) {
