@@ -43,10 +43,15 @@ Error node_not_found(const std::string& node, const std::string& place) {
     return Error(Exit::not_found, "node-not-found", fmt::format("expected a Node {} in {}, found none", base::escape(node), place));
 }
 
-/// Errors: no_permission "forbidden" with all rights that are missing.
-void require_allowed(kube::Client& client, KubeStore::Writes writes, const std::vector<kube::Rule>& more = {}) {
-    auto rules = kube_store_rules(writes);
-    rules.insert(rules.end(), more.begin(), more.end());
+/// Appends those of `more` that are not in `rules` yet.
+void add_rules(std::vector<kube::Rule>& rules, const std::vector<kube::Rule>& more) {
+    for (const auto& rule : more) {
+        if (std::find(rules.begin(), rules.end(), rule) == rules.end()) { rules.push_back(rule); }
+    }
+}
+
+/// Errors: no_permission "forbidden" with all of `rules` that are missing.
+void require_allowed(kube::Client& client, const std::vector<kube::Rule>& rules) {
     const auto missing = kube::missing_rules(client, rules);
     if (!missing.empty()) { throw kube::missing_error(client, missing, "kmm-upgrade"); }
 }
@@ -101,6 +106,12 @@ struct KubeStore::Cache {
     std::atomic<bool> is_allowed{false};  ///< the rights were asked for
     std::atomic<bool> stopping{false};
     Writes writes = Writes::all;
+    std::vector<kube::Rule> expected;
+    [[nodiscard]] std::vector<kube::Rule> rights() const {
+        auto rules = kube_store_rules(writes);
+        add_rules(rules, expected);
+        return rules;
+    }
     std::map<std::string, api::Objects> secrets;  ///< by NAMESPACE/NAME
 };
 
@@ -208,7 +219,7 @@ void KubeStore::Cache::keep_up() {
         wait_listed();
     } catch (const Error& error) {
         if (error.code() != "forbidden") { throw; }
-        require_allowed(*client, writes);  // tells all that is missing, not just the first
+        require_allowed(*client, rights());  // tells all that is missing, not just the first
         throw;
     }
 }
@@ -412,7 +423,7 @@ void KubeStore::put_node_info(const std::string& /*node*/, const std::string& /*
                               const std::string& /*architecture*/) {}
 
 std::string KubeStore::identity(bool create) {
-    if (create && !cache_->is_allowed) { require_allowed(*cache_->client, cache_->writes); }
+    if (create && !cache_->is_allowed) { require_allowed(*cache_->client, rights()); }
     const Node object = cache_->client->get(kube::resources::k_namespaces, {"", "kube-system"});
     return object.get_string({"metadata", "uid"});
 }
@@ -438,8 +449,14 @@ void KubeStore::require_kinds() {
     if (!lacking.empty()) { throw lacking_error(describe(), lacking.front()); }
 }
 
+void KubeStore::expect_rights(const std::vector<kube::Rule>& more) { add_rules(cache_->expected, more); }
+
+std::vector<kube::Rule> KubeStore::rights() const { return cache_->rights(); }
+
 void KubeStore::require_rights(const std::vector<kube::Rule>& more) {
-    require_allowed(*cache_->client, cache_->writes, more);
+    auto rules = rights();
+    add_rules(rules, more);
+    require_allowed(*cache_->client, rules);
     cache_->is_allowed = true;
 }
 

@@ -53,7 +53,12 @@ public:
     void limit_writes(Writes writes) noexcept;
     /// Errors: not_found "kmm-not-installed" when the server has not the kinds that an upgrade reads and writes.
     void require_kinds();
-    /// The rights of the store and `more`. Errors: no_permission "forbidden" with all that are missing.
+    /// Rights that will be needed besides the store's own. Whenever rights turn out to be missing, these are asked for as well, so that all are
+    /// told at once. Sends nothing.
+    void expect_rights(const std::vector<kube::Rule>& more);
+    /// The rights of the store, and those that are expected.
+    [[nodiscard]] std::vector<kube::Rule> rights() const;
+    /// Asks for rights() and `more`. Errors: no_permission "forbidden" with all that are missing.
     void require_rights(const std::vector<kube::Rule>& more);
 
     /// Changes one Node as kube::Client::change does; the next read knows it. Errors: as patch_node_labels.

@@ -59,10 +59,10 @@ class KubeWorkloads final : public Workloads {
 public:
     KubeWorkloads(KubeStore& store, std::optional<kube::OwnPod> own) : store_(store), own_(std::move(own)) {}
 
-    void require_rights(Leaving leaving) override {
+    void expect_rights(Leaving leaving) override {
         auto rules = drain_rules();
         if (leaving == Leaving::users) rules.push_back({"list", "resource.k8s.io", "resourceclaims", "", "", ""});
-        store_.require_rights(rules);
+        store_.expect_rights(rules);
     }
 
     Cordon cordon(const std::string& node, const std::string& owner) override {
@@ -172,7 +172,7 @@ class DirectoryWorkloads final : public Workloads {
 public:
     explicit DirectoryWorkloads(DirectoryStore& store) : store_(store) {}
 
-    void require_rights(Leaving /*leaving*/) override {}
+    void expect_rights(Leaving /*leaving*/) override {}
 
     Cordon cordon(const std::string& node, const std::string& owner) override {
         return change(node, [&](const Cordon& found) { return cordoned(found, owner); });

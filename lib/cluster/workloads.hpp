@@ -34,8 +34,8 @@ public:
     virtual ~Workloads() = default;
     /// `users`: only Pods that use a device are evicted, which needs one right more.
     enum class Leaving { all, users };
-    /// Errors: no_permission "forbidden" with all rights that a drain needs and we do not have, as RBAC manifests.
-    virtual void require_rights(Leaving leaving) = 0;
+    /// The rights that a drain needs are asked for with those of the store, as KubeStore::expect_rights. Sends nothing.
+    virtual void expect_rights(Leaving leaving) = 0;
     /// Sets spec.unschedulable and the annotation, in one write, unless the node is unschedulable already. Returns what is
     /// there now: with another owner than `owner` it is somebody else's cordon, and nothing was written.
     /// Errors: not_found "node-not-found"; conflict; those of the store.

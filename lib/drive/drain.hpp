@@ -37,7 +37,7 @@ bool put_last(upgrade::Run& run, const std::string& own_node);
 class DryWorkloads final : public cluster::Workloads {
 public:
     DryWorkloads(cluster::Workloads& inner, ActionSink sink) : inner_(inner), sink_(std::move(sink)) {}
-    void require_rights(Leaving) override {}
+    void expect_rights(Leaving) override {}
     cluster::Cordon cordon(const std::string& node, const std::string& owner) override;
     cluster::Cordon uncordon(const std::string& node, const std::string& owner) override;
     [[nodiscard]] std::vector<api::WorkloadPod> pods(const std::string& node) override;

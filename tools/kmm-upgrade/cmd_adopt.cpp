@@ -125,8 +125,7 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
     }
     auto adopted = drive::adopt(snapshot, session.clock(), request);
     const auto workloads = Session::workloads_on(*store);
-    if (adopted.run.options.drain)
-        workloads->require_rights(adopted.run.options.evict_users ? cluster::Workloads::Leaving::users : cluster::Workloads::Leaving::all);
+    Session::expect_drain(adopted.run.options, *workloads);
     auto named = request.start;
     named.ns = adopted.run.module_namespace;
     named.name = adopted.run.module_name;

@@ -180,10 +180,11 @@ void Apply::open() {
     require_free(session_.load());
     store_ = session_.open_cluster(place_);
     if (before_) drive::require_cluster_of(*before_, *store_);
+    workloads_ = Session::workloads_on(*store_);
+    Session::expect_drain(request_.options, *workloads_);
+    Session::expect_work(request_.options, *store_, ns_);
     definitions_ = Session::kinds_to_create(request_.options, *store_, Session::Definitions::all);
     if (dry_) say_definitions(rehearsal_, definitions_);
-    workloads_ = Session::workloads_on(*store_);
-    Session::require_drain(request_.options, *workloads_);
     if (dry_) dry_store_.emplace(*store_, rehearsal_.sink());
 }
 

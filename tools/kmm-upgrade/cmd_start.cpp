@@ -66,10 +66,11 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     }
     const auto store = session.open_cluster(place);
     if (!dry) session.lock_directory(*store, "start module " + args.positional("MODULE"));
-    const auto definitions = Session::kinds_to_create(request.options, *store, Session::Definitions::of_nodes);
     Session::limit_writes(request.options, *store);
     const auto workloads = Session::workloads_on(*store);
-    Session::require_drain(request.options, *workloads);
+    Session::expect_drain(request.options, *workloads);
+    Session::expect_work(request.options, *store, request.ns);
+    const auto definitions = Session::kinds_to_create(request.options, *store, Session::Definitions::of_nodes);
     const auto snapshot = store->read();
     const auto errand = errand_of(snapshot, request);
     session.secure(request.options, *store, errand, dry ? Session::Purpose::look : Session::Purpose::change);

@@ -231,11 +231,6 @@ std::unique_ptr<cluster::Workloads> Session::workloads_on(cluster::ClusterStore&
     return cluster::workloads_of(store, kube::own_pod(kube::request_from_environment(), sys::host_name()));
 }
 
-void Session::require_drain(const upgrade::Options& options, cluster::Workloads& workloads) {
-    using Leaving = cluster::Workloads::Leaving;
-    if (options.drain) workloads.require_rights(options.evict_users ? Leaving::users : Leaving::all);
-}
-
 void Session::choose_runner(upgrade::Options& options, const std::string& place, Age age) const {
     const bool is_live = place.starts_with(k_context_place);
     const auto via = args_.get("via");
@@ -286,7 +281,7 @@ std::string Session::kinds_to_create(const upgrade::Options& options, cluster::C
     if (options.runner != "self") throw cluster::lacking_error(place, kinds.front());
     if (wanted == Definitions::of_nodes && kinds.front().kind == kube::resources::k_modules.kind)
         throw cluster::lacking_error(place, kinds.front()).hint("kubectl apply -k manifests/crd, or kmm-upgrade apply, which creates it; then the Module");
-    cluster::require_creatable(client, place, kinds, cluster::kube_store_rules());
+    cluster::require_creatable(client, place, kinds, server->rights());
     const auto signs = options.operator_said.empty() ? cluster::look_for_operator(client) : cluster::OperatorSigns{};
     if (!signs.pods.empty())
         throw Error(Exit::checks_failed, "operator-present",
@@ -359,10 +354,7 @@ std::unique_ptr<cluster::NodeRunner> runner_of(Session& session, upgrade::Run& r
     if (reach != Reach::record && run.options.runner == "self")
         for (const auto& module : store.read().objects.modules)
             if (module.meta.namespace_ == errand.ns && module.meta.name == errand.module) errand.rights = cluster::plugin_rules(module);
-    if (reach == Reach::onward && upgrade::drains_ahead(run)) {
-        Session::limit_writes(run.options, store);
-        Session::require_drain(run.options, workloads);
-    }
+    if (reach == Reach::onward && upgrade::drains_ahead(run)) Session::expect_drain(run.options, workloads);
     if (reach != Reach::record) {
         session.secure(run.options, store, errand, Session::Purpose::change);
         session.create_kinds(run.created_definitions, store);

@@ -52,8 +52,10 @@ public:
     [[nodiscard]] std::unique_ptr<cluster::ClusterStore> open_cluster(const std::string& place);
     /// What else runs on the nodes of `store`; knows the Pod that this process runs in.
     [[nodiscard]] static std::unique_ptr<cluster::Workloads> workloads_on(cluster::ClusterStore& store);
-    /// Asks for the rights that draining needs. Errors: those of Workloads::require_rights.
-    static void require_drain(const upgrade::Options& options, cluster::Workloads& workloads);
+    /// With --drain: the rights for it are asked for by whatever asks for rights first.
+    static void expect_drain(const upgrade::Options& options, cluster::Workloads& workloads);
+    /// The same for those of Lease and worker Pods, where the Module's namespace `ns` is known already, which may be "".
+    static void expect_work(const upgrade::Options& options, cluster::ClusterStore& store, const std::string& ns);
     /// What nodes are reached for.
     struct Errand {
         std::string ns, module, service_account, lineage;

@@ -36,12 +36,27 @@ std::pair<std::string, std::string> origin_of(const std::string& holder) {
     return {holder.substr(at == std::string::npos ? 0 : at + 1, end - (at == std::string::npos ? 0 : at + 1)), holder.substr(lineage + 1)};
 }
 
+std::string lease_namespace(const upgrade::Options& options, const std::string& ns) {
+    return options.lease_namespace.empty() ? ns : options.lease_namespace;
+}
+
 kube::LeaseOptions lease_options(const upgrade::Options& options, const std::string& ns, const std::string& module, const std::string& lineage) {
     kube::LeaseOptions lease;
-    lease.namespace_ = options.lease_namespace.empty() ? ns : options.lease_namespace;
+    lease.namespace_ = lease_namespace(options, ns);
     lease.name = lease_name(ns, module);
     lease.holder = lease_holder(lineage);
     return lease;
+}
+
+/// Of the Lease, and of worker Pods where they are made.
+std::vector<kube::Rule> work_rules(const upgrade::Options& options, const std::string& ns) {
+    std::vector<kube::Rule> rules;
+    for (const char* verb : {"get", "create", "update", "delete"})
+        rules.push_back({verb, "coordination.k8s.io", "leases", "", lease_namespace(options, ns), ""});
+    if (options.runner != "self") return rules;
+    const auto pods = cluster::worker_pod_rules(ns);
+    rules.insert(rules.end(), pods.begin(), pods.end());
+    return rules;
 }
 
 /// Beside an operator nobody asks a node.
@@ -71,6 +86,16 @@ private:
 
 }  // namespace
 
+void Session::expect_drain(const upgrade::Options& options, cluster::Workloads& workloads) {
+    using Leaving = cluster::Workloads::Leaving;
+    if (options.drain) workloads.expect_rights(options.evict_users ? Leaving::users : Leaving::all);
+}
+
+void Session::expect_work(const upgrade::Options& options, cluster::ClusterStore& store, const std::string& ns) {
+    auto* server = dynamic_cast<cluster::KubeStore*>(&store);
+    if (server != nullptr && !ns.empty()) server->expect_rights(work_rules(options, ns));
+}
+
 void Session::secure(const upgrade::Options& options, cluster::ClusterStore& store, const Errand& errand, Purpose purpose) {
     auto* server = dynamic_cast<cluster::KubeStore*>(&store);
     if (server == nullptr) {
@@ -78,13 +103,7 @@ void Session::secure(const upgrade::Options& options, cluster::ClusterStore& sto
         return;
     }
     const auto lease = lease_options(options, errand.ns, errand.module, errand.lineage);
-    std::vector<kube::Rule> rules;
-    for (const char* verb : {"get", "create", "update", "delete"})
-        rules.push_back({verb, "coordination.k8s.io", "leases", "", lease.namespace_, ""});
-    if (options.runner == "self") {
-        const auto pods = cluster::worker_pod_rules(errand.ns);
-        rules.insert(rules.end(), pods.begin(), pods.end());
-    }
+    auto rules = work_rules(options, errand.ns);
     rules.insert(rules.end(), errand.rights.begin(), errand.rights.end());
     const auto& images = kube::resources::k_module_images_configs;
     if (options.runner == upgrade::k_runner_operator && server->client().serves(images))

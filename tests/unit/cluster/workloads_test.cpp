@@ -37,6 +37,7 @@ public:
         node_ = tree(text);
     }
     [[nodiscard]] std::size_t count(const std::string& text) const { return server_.count(text); }
+    void require_rights() { store_->require_rights({}); }
 
     std::unique_ptr<cluster::Workloads> workloads;
     std::function<FakeReply()> on_evict;
@@ -207,21 +208,25 @@ TEST_CASE("workloads of a server: every answer to an eviction") {
     }
 }
 
-TEST_CASE("workloads of a server: missing rights are told with manifests") {
-    DrainedCluster cluster;
+TEST_CASE("workloads of a server: the rights of a drain are asked for with those of the store") {
     using Leaving = cluster::Workloads::Leaving;
-    CHECK_NOTHROW(cluster.workloads->require_rights(Leaving::users));
-    cluster.denied = "resourceclaims";
-    CHECK_NOTHROW(cluster.workloads->require_rights(Leaving::all));
-    CHECK_THROWS_AS(cluster.workloads->require_rights(Leaving::users), Error);
-    cluster.denied = "poddisruptionbudgets";
-    try {
-        cluster.workloads->require_rights(Leaving::all);
-        FAIL("expected an error");
-    } catch (const Error& error) {
-        CHECK(error.exit() == Exit::no_permission);
-        CHECK(error.hint().find("poddisruptionbudgets") != std::string::npos);
-    }
+    const auto missing = [](const std::string& denied, std::optional<Leaving> leaving) -> std::string {
+        DrainedCluster cluster;
+        if (leaving) cluster.workloads->expect_rights(*leaving);
+        cluster.denied = denied;
+        try {
+            cluster.require_rights();
+        } catch (const Error& error) {
+            CHECK(error.exit() == Exit::no_permission);
+            return error.hint();
+        }
+        return "";
+    };
+    CHECK(missing("none", Leaving::users).empty());
+    CHECK(missing("resourceclaims", Leaving::all).empty());
+    CHECK(missing("poddisruptionbudgets", std::nullopt).empty());
+    CHECK(missing("resourceclaims", Leaving::users).find("resourceclaims") != std::string::npos);
+    CHECK(missing("poddisruptionbudgets", Leaving::all).find("poddisruptionbudgets") != std::string::npos);
 }
 
 TEST_CASE("workloads of a directory: the Node's file says who cordoned it; nothing is left of it") {
@@ -231,7 +236,6 @@ TEST_CASE("workloads of a directory: the Node's file says who cordoned it; nothi
     sys::LinuxFileOps ops;
     cluster::DirectoryStore store(tree.path(), ops);
     const auto workloads = cluster::workloads_of(store);
-    CHECK_NOTHROW(workloads->require_rights(cluster::Workloads::Leaving::users));
     CHECK(workloads->cordon("node-a", "me") == Cordon{true, "me"});
     const auto text = tree.get("nodes/a.yaml");
     CHECK(text.find("unschedulable: true") != std::string::npos);

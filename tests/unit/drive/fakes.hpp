@@ -138,7 +138,7 @@ public:
     /// May answer an eviction itself.
     std::function<std::optional<cluster::PodEviction>(const api::WorkloadPod&)> on_evict;
 
-    void require_rights(Leaving) override {}
+    void expect_rights(Leaving) override {}
     cluster::Cordon cordon(const std::string& node, const std::string& owner) override {
         auto& there = cordons[node];
         if (there.unschedulable) return there;
