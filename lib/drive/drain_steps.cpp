@@ -21,6 +21,7 @@ constexpr milliseconds k_ask_again{5000};
 constexpr milliseconds k_look_again{2000};
 /// How long something stands in the way before it is named, and until it is named again.
 constexpr milliseconds k_first_word{5000}, k_next_word{30'000};
+constexpr std::size_t k_named = 3;  ///< Pods, of those in the way
 
 std::string owner_text(const std::string& owner) { return owner.empty() ? "somebody else" : owner; }
 
@@ -64,8 +65,8 @@ public:
     [[nodiscard]] std::string blocked_text() const {
         std::vector<std::string> texts;
         for (const auto& [uid, block] : blocked_) {
-            if (texts.size() == 3) {
-                texts.push_back(fmt::format("and {} more", blocked_.size() - 3));
+            if (texts.size() == k_named) {
+                texts.push_back(fmt::format("and {} more", blocked_.size() - k_named));
                 break;
             }
             texts.push_back(fmt::format("Pod {} is kept by a PodDisruptionBudget: {}", block.name, block.reason));
@@ -94,9 +95,16 @@ private:
     std::size_t evicted_ = 0;
 };
 
+/// The names of the first three.
 std::string names_of(const std::vector<api::WorkloadPod>& pods) {
     std::vector<std::string> names;
-    for (const auto& pod : pods) names.push_back(pod.full_name());
+    for (const auto& pod : pods) {
+        if (names.size() == k_named) {
+            names.push_back(fmt::format("and {} more", pods.size() - k_named));
+            break;
+        }
+        names.push_back(pod.full_name());
+    }
     return base::join(names, ", ");
 }
 
@@ -124,7 +132,8 @@ NodeSteps::Facts NodeSteps::drain(const std::string& name, const Deadline& deadl
         grace = static_cast<int>(options.grace_seconds);
     }
     Evictions evictions(tools_.workloads, tools_.clock, grace);
-    auto next_word = k_first_word;
+    auto granted_since = tools_.clock.monotonic();  // since when no budget keeps anybody
+    auto next_word_of_budget = k_first_word, next_word_of_ending = k_first_word;
     for (milliseconds pause{1000};; pause = k_look_again) {
         const auto left = plan::plan_drain(tools_.workloads.pods(name), rules);
         if (!left.refusals.empty())
@@ -141,11 +150,17 @@ NodeSteps::Facts NodeSteps::drain(const std::string& name, const Deadline& deadl
                 .hint(blocked.empty() ? fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", name)
                                       : fmt::format("kubectl get pdb -n {}", evictions.blocked_namespace()));
         }
-        if (evictions.blocked_for() >= next_word) {
+        if (!blocked.empty()) {
+            granted_since = tools_.clock.monotonic();
+            next_word_of_ending = k_first_word;
+        }
+        const auto waited = blocked.empty() ? tools_.clock.monotonic() - granted_since : evictions.blocked_for();
+        auto& next_word = blocked.empty() ? next_word_of_ending : next_word_of_budget;
+        if (waited >= next_word) {
             auto word = event(upgrade::EventKind::observed, name, "", tools_.recorder.node(name).state);
-            word.message = blocked;
+            word.message = blocked.empty() ? fmt::format("waits for {} to end: {}", pods_text(left.evict.size()), names_of(left.evict)) : blocked;
             tools_.recorder.record(word);
-            next_word = evictions.blocked_for() + k_next_word;
+            next_word = waited + k_next_word;
         }
         if (tools_.interrupted() || !tools_.clock.sleep_for(std::min(pause, deadline.left())) || tools_.interrupted())
             throw Leave{StepEnd::left};

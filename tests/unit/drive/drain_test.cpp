@@ -120,6 +120,25 @@ TEST_CASE("a budget that gives way is waited for, and named after five seconds, 
                            "currently");
 }
 
+TEST_CASE("Pods that take long to end are named as often, the first three of them") {
+    World world(1);
+    auto& pods = world.workloads.pods_of["node-a"];
+    for (const auto* name : {"web-1", "web-2", "web-3", "web-4"}) pods.push_back(make_pod("shop", name));
+    pods.back().is_ending = true;  // it was before anybody drained
+    world.workloads.on_evict = [](const api::WorkloadPod&) { return PodEviction{}; };
+    const auto start = world.clock.monotonic();
+    world.clock.on_sleep = [&] {
+        if (world.clock.monotonic() - start >= std::chrono::seconds(70)) pods.clear();
+    };
+    Drive drive(world, world.prepare(draining()));
+    CHECK(drive.driver.walk() == Ended::complete);
+    std::vector<std::string> words;
+    for (const auto& entry : drive.journal.entries)
+        if (entry.get_string({"event"}) == "observed") words.push_back(entry.get_string({"message"}));
+    REQUIRE(words.size() == 3);
+    CHECK(words.front() == "waits for 4 Pods to end: shop/web-1, shop/web-2, shop/web-3, and 1 more");
+}
+
 TEST_CASE("a drain that does not end fails the node, names who is in the way and gives the node back") {
     World world(1);
     world.workloads.pods_of["node-a"] = {make_pod("shop", "web-1")};
