@@ -160,8 +160,8 @@ ParsedJournal parse_journal(std::string_view text, const std::string& file) {
 Error damaged(const std::string& file, std::size_t line, const std::string& why) {
     return Error(Exit::io, "state-damaged", "the upgrade record is damaged: " + why)
         .at(Position{file, line, 0})
-        .hint("nothing was changed; keep a copy of the directory, then restore it from a backup, or move it away and start "
-              "again: what the nodes run is read from them");
+        .hint("nothing was changed; keep a copy of the directory, then restore it from a backup, or move it away: "
+              "kmm-upgrade adopt makes a record of what the cluster says");
 }
 
 void check_format_version(const value::Node& document, const std::string& file) {

@@ -94,6 +94,12 @@ std::vector<sys::DirectoryEntry> entries_or_none(const std::string& directory) {
     }
 }
 
+/// Makes the directories below `dir` that are not there.
+void make_parts(const std::string& dir) {
+    sys::make_directories(backup_dir(dir), 0700);
+    sys::make_directories(history_dir(dir), 0700);
+}
+
 /// All of backup/, newest first.
 std::vector<std::string> all_backups(const std::string& dir) {
     std::vector<std::uint64_t> serials;
@@ -266,8 +272,7 @@ void StateDir::open(bool create) {
                 sys::make_directories(path_, 0700);
             }
             check_own_directory(path_);  // nothing is put into a directory that others may change
-            sys::make_directories(backup_dir(path_), 0700);
-            sys::make_directories(history_dir(path_), 0700);
+            make_parts(path_);
             if (is_new) {
                 ops_.sync_dir(sys::parent_of(path_));
             }
@@ -420,6 +425,7 @@ void StateDir::archive(const std::string& id_hint) {
     if (tail_->seq == 0) {
         throw bug("there is no run to archive");
     }
+    make_parts(path_);  // old runs may have been moved away, directory and all
     const HistoryPlace place = history_place(path_, id_hint);
     put_snapshot_away();
     ops_.rename(journal_path(path_), place.path);

@@ -77,6 +77,16 @@ TEST_SUITE("record::unit") {
         CHECK(second.history()[0].id == "00002-run");
     }
 
+    TEST_CASE("a run is archived also when the earlier ones were moved away") {
+        Fixture f;
+        f.run_of(3);
+        fs::remove_all(f.file("history"));
+        fs::remove_all(f.file("backup"));
+        CHECK_NOTHROW(f.another().archive("one"));
+        REQUIRE(f.another().history().size() == 1);
+        CHECK(f.another().history()[0].id == "00001-one");
+    }
+
     TEST_CASE("another process goes on where the first one stopped") {
         Fixture f;
         f.run_of(2);
