@@ -55,7 +55,10 @@ std::string server_url(const EntryReader& cluster, bool has_tls) {
     if (server.find("://") == std::string::npos) { server = (has_tls ? "https://" : "http://") + server; }
     while (server.ends_with('/')) { server.pop_back(); }
     const auto url = net::parse_url(server);
-    if (!url || !url->user_info.empty() || !url->query.empty()) {
+    if (url && !url->user_info.empty()) {
+        throw cluster.fault("server", "expected a URL without a login, found \"" + base::escape(net::redact_url(server)) + "\" with one");
+    }
+    if (!url || !url->query.empty()) {
         throw cluster.fault("server", "expected an http or https URL, found \"" + base::escape(net::redact_url(server)) + "\"");
     }
     return server;

@@ -49,8 +49,8 @@ void parse_page(const std::string& body, const std::string& name, const Action& 
     const auto doubt = value::stream_json(more, name, sink);
     if (doubt || !sink.is_list) {
         throw Error(Exit::unavailable, "bad-answer",
-                    fmt::format("{}: expected a list as JSON, found {}", to_string(action),
-                                doubt ? doubt->message : "something else"))
+                    doubt ? fmt::format("{}: the answer is no list in JSON: {}", to_string(action), doubt->message)
+                          : fmt::format("{}: expected a list, found something else", to_string(action)))
             .retryable();
     }
 }

@@ -192,6 +192,7 @@ TEST_CASE("kubeconfig: faults, each with its place and what was expected") {
     const std::vector<Row> rows{
         {config(""), "bad-kubeconfig", ":6:12", "server: expected the URL of an API server, found none"},
         {config("server: 'ftp://a'"), "bad-kubeconfig", ":6:21", "server: expected an http or https URL, found \"ftp://a\""},
+        {config("server: 'https://u:hunter2@a'"), "bad-kubeconfig", ":6:21", "server: expected a URL without a login, found \"https://a\" with one"},
         {config("server: [7]"), "bad-kubeconfig", ":6:21", "server: expected a string, found list"},
         {config(broken_ca), "bad-kubeconfig", ":6:62", "certificate-authority-data: expected base64, found other characters"},
         {config(k_server + ", certificate-authority: absent"), "io", ":6:64", "cannot open "},

@@ -464,6 +464,10 @@ TEST_CASE("strange failures are told in one clean line") {
     CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).message() == "get nodes node-a: no explanation");
     CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).message() == R"(get nodes node-a: <html>\\x1b[31m)");
     CHECK_FALSE(scripted.client->find(resources::k_nodes, k_node).has_value());
+    Scripted portal({reply(200, "<html>login</html>"), reply(200, "{}")});
+    CHECK(error_of([&] { return portal.client->list_all(resources::k_nodes, {}); }).message() ==
+          "list nodes: the answer is no list in JSON: expected '{', found '<'");
+    CHECK(error_of([&] { return portal.client->list_all(resources::k_nodes, {}); }).message() == "list nodes: expected a list, found something else");
 }
 
 }
