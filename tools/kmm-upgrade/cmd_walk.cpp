@@ -65,7 +65,10 @@ Exit walk_on(Session& session, const std::string& operation, const std::function
 Exit run_resume(const cli::Args& args, cli::Context& context) {
     Session session(args, context);
     const auto before = session.must_load();
-    if (before.is_to_be_followed()) return follow(session, before, before.is_partial() ? Exit::partial : Exit::ok);
+    if (before.is_to_be_followed()) {
+        session.free_ended_lease(before);
+        return follow(session, before, before.is_partial() ? Exit::partial : Exit::ok);
+    }
     if (const auto exit = already_ended(session)) return *exit;
     return walk_on(session, "resume", [](Walk& walk) { walk.driver.resume(); });
 }
