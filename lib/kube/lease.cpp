@@ -69,7 +69,7 @@ std::optional<LeaseState> Lease::look() {
 }
 
 void Lease::take(const LeaseState& state) {
-    const milliseconds before = client_.clock().monotonic();  // our time starts no later than the server's
+    const milliseconds before = client_.clock().with_suspend();  // our time starts no later than the server's
     const value::Node object = object_of(state);
     const value::Node stored = state.resource_version.empty() ? client_.create(resources::k_leases, object)
                                                               : client_.replace(resources::k_leases, object);
@@ -145,7 +145,7 @@ void Lease::renew() {
 }
 
 bool Lease::is_safe() const {
-    return mine_ && client_.clock().monotonic() - renewed_ <= std::chrono::milliseconds(options_.duration) / 2;
+    return mine_ && client_.clock().with_suspend() - renewed_ <= std::chrono::milliseconds(options_.duration) / 2;
 }
 
 void Lease::release() noexcept {

@@ -42,7 +42,7 @@ void LeaseKeeper::acquire(const std::function<bool(const std::string&)>& is_dead
     std::optional<LeaseState> first;
     const milliseconds start = clock.monotonic();
     for (;;) {
-        const milliseconds before = clock.monotonic();
+        const milliseconds before = clock.with_suspend();
         const auto other = lease_.try_acquire();
         if (!other) {
             safe_until_ = (before + milliseconds(options_.duration) / 2).count();
@@ -70,7 +70,7 @@ void LeaseKeeper::acquire(const std::function<bool(const std::string&)>& is_dead
 }
 
 void LeaseKeeper::renew_once() {
-    const milliseconds before = client_->clock().monotonic();
+    const milliseconds before = client_->clock().with_suspend();
     lease_.renew();
     safe_until_ = (before + milliseconds(options_.duration) / 2).count();
 }
@@ -111,7 +111,7 @@ void LeaseKeeper::require(milliseconds patience, const std::function<bool()>& is
             Error error = *lost_;
             throw std::move(error).hint("nothing more was done; when the other has ended: kmm-upgrade resume");
         }
-        if (clock.monotonic().count() <= safe_until_) { return; }
+        if (clock.with_suspend().count() <= safe_until_) { return; }
         if (refused_) { throw *refused_; }
         if (is_interrupted && is_interrupted()) {
             throw stopped_waiting("the API server");

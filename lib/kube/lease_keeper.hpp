@@ -55,7 +55,7 @@ private:
     std::chrono::milliseconds patience_;  ///< of the client as it was given
     Lease lease_;  ///< after acquire the thread's alone
     bool hurried_ = false;
-    std::atomic<std::int64_t> safe_until_{0};  ///< monotonic, milliseconds
+    std::atomic<std::int64_t> safe_until_{0};  ///< by Clock::with_suspend, milliseconds
     std::mutex mutex_;
     std::condition_variable changed_;
     bool stopping_ = false;

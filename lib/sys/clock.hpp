@@ -14,6 +14,8 @@ public:
     [[nodiscard]] virtual std::int64_t now_unix() const = 0;
     /// Monotonic time since an arbitrary start.
     [[nodiscard]] virtual std::chrono::milliseconds monotonic() const = 0;
+    /// As monotonic, but the time in which this machine was suspended counts.
+    [[nodiscard]] virtual std::chrono::milliseconds with_suspend() const { return monotonic(); }
     /// Sleeps; returns early (false) when an interrupt was requested (see signals.hpp).
     virtual bool sleep_for(std::chrono::milliseconds duration) = 0;
 };
@@ -23,6 +25,7 @@ class LinuxClock final : public Clock {
 public:
     [[nodiscard]] std::int64_t now_unix() const override;
     [[nodiscard]] std::chrono::milliseconds monotonic() const override;
+    [[nodiscard]] std::chrono::milliseconds with_suspend() const override;
     bool sleep_for(std::chrono::milliseconds duration) override;
 };
 

@@ -28,6 +28,7 @@ class SleepyClock final : public sys::Clock {
 public:
     [[nodiscard]] std::int64_t now_unix() const override { return start_unix + elapsed.count() / 1000; }
     [[nodiscard]] milliseconds monotonic() const override { return elapsed; }
+    [[nodiscard]] milliseconds with_suspend() const override { return elapsed + suspended; }
     bool sleep_for(milliseconds duration) override {
         sleeps.push_back(duration);
         elapsed += duration;
@@ -35,7 +36,7 @@ public:
         return !interrupted;
     }
     std::int64_t start_unix = 1'800'000'000;
-    milliseconds elapsed{};
+    milliseconds elapsed{}, suspended{};
     std::vector<milliseconds> sleeps;
     std::function<void()> on_sleep;
     bool interrupted = false;

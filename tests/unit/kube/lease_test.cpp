@@ -253,6 +253,15 @@ TEST_CASE("LeaseKeeper: held and renewed while it lives, deleted at its end") {
     CHECK(server.holder() == "none");
 }
 
+TEST_CASE("LeaseKeeper: a machine that was suspended asks for its Lease before it changes anything") {
+    LeaseServer server;
+    const auto keeper = server.keeper("me");
+    keeper->acquire(k_nobody_dead, k_silent);
+    server.set("other", "2026-01-01T00:00:00.000000Z");
+    server.clock().suspended += std::chrono::hours(1);
+    CHECK(error_of([&] { keeper->require(); }).code() == "lease-lost");
+}
+
 TEST_CASE("LeaseKeeper: a server that is away when the Lease is taken, or when it is given up, is waited for") {
     LeaseServer server;
     {
