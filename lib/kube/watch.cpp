@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::size_t k_line_max = std::size_t{64} << 20U;
-constexpr seconds k_dead_after{30};
+constexpr seconds k_dead_after{10};
 
 std::optional<EventType> event_type(const std::string& text) {
     if (text == "ADDED") { return EventType::added; }
@@ -92,6 +92,8 @@ WatchEnd watch_once(Client& client, const Resource& resource, const ListQuery& q
     if (!query.label_selector.empty()) { call.query.emplace_back("labelSelector", query.label_selector); }
     if (!query.field_selector.empty()) { call.query.emplace_back("fieldSelector", query.field_selector); }
     call.timeout = time + k_dead_after;
+    constexpr seconds k_nearly{1};
+    const milliseconds start = client.clock().monotonic();
     bool stopped = false;
     bool has_begun = false;
     call.cancelled = [&] {
@@ -113,12 +115,14 @@ WatchEnd watch_once(Client& client, const Resource& resource, const ListQuery& q
         if (error.code() == "interrupted" && stopped) { return WatchEnd::stopped; }
         if (!is_broken_watch(error)) { throw; }
     }
-    return stream.end;
+    const bool is_silent = stream.end == WatchEnd::closed && !has_begun && client.clock().monotonic() - start >= time - k_nearly;
+    return is_silent ? WatchEnd::silent : stream.end;
 }
 
 void follow(Client& client, const Resource& resource, const ListQuery& query, WatchReceiver& receiver) {
-    constexpr seconds k_short{240};
-    constexpr double k_spread = 60.0;
+    // Silence is believed for that long: a dead connection, or a proxy that keeps what it should pass on, looks as if nothing happened.
+    constexpr seconds k_short{20};
+    constexpr double k_spread = 10.0;
     constexpr milliseconds k_too_quick{1000};
     const net::RetryPolicy& policy = client.options().retry;
     std::string version;
@@ -142,7 +146,7 @@ void follow(Client& client, const Resource& resource, const ListQuery& query, Wa
             },
             [&] { return receiver.finished(); });
         if (end == WatchEnd::stopped) { return; }
-        if (end == WatchEnd::expired) { version.clear(); }
+        if (end == WatchEnd::expired || end == WatchEnd::silent) { version.clear(); }
         const bool is_quick = !has_event && client.clock().monotonic() - start < k_too_quick;
         quick = is_quick ? quick + 1 : 0;
         if (quick > 0 && !client.clock().sleep_for(net::retry_delay(policy, quick, std::nullopt, client.chance()))) {

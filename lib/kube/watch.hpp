@@ -21,12 +21,13 @@ struct WatchEvent {
 };
 
 /// Why one watch request ended. `expired`: its resourceVersion is too old (410 as HTTP status or as ERROR event): list again.
-/// `closed`: by the server, the network or its own time. `stopped`: the receiver wanted no more.
-enum class WatchEnd { closed, expired, stopped };
+/// `closed`: by the server, the network or its own time. `silent`: it was open all of its time and said nothing, not even the bookmark that a
+/// server sends before the end: something on the way holds it back. `stopped`: the receiver wanted no more.
+enum class WatchEnd { closed, silent, expired, stopped };
 
 /// One watch request from `resource_version` on, with bookmarks. `resource_version` follows what was seen, so that the next
 /// request goes on from there; it is opaque and never compared. `receive` gets every event but bookmarks and says whether to go
-/// on. `time` is how long the server is to keep it open; a connection that is dead for 30 s more is given up.
+/// on. `time` is how long the server is to keep it open; a connection that is dead for 10 s more is given up.
 /// Errors: those of Client for failures that are no 410; an ERROR event that is no 410 ends it as `closed`.
 [[nodiscard]] WatchEnd watch_once(Client& client, const Resource& resource, const ListQuery& query,
                                   std::string& resource_version, std::chrono::seconds time,
