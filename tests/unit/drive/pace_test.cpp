@@ -233,4 +233,31 @@ TEST_CASE("the order by zones") {
     for (const auto& node : run.nodes) names.push_back(node.name + " " + node.zone);
     CHECK(names == std::vector<std::string>{"node-b east", "node-d east", "node-a west", "node-c "});
 }
+
+TEST_CASE("a step that fails is no stop that was asked for, even where the run could go on with other nodes") {
+    for (const bool has_budget : {true, false}) {
+        CAPTURE(has_budget);
+        World world;
+        auto run = world.prepare();
+        if (has_budget) run.options.failure_budget = 1;
+        else run.options.max_unavailable = 2;
+        Drive drive(world, std::move(run));
+        drive.driver.pause("manual", "");
+        world.nodes.fault = [](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
+            if (call.node != "node-a" || call.args.front() != "check") return std::nullopt;
+            return FakeNodes::error(66, "image-not-found", "image not found");
+        };
+        if (!has_budget) CHECK(drive.driver.step("node-b") == Ended::paused);
+        CHECK(drive.recorder.run().pause_reason == "manual");
+        CHECK(drive.driver.step("node-a") == Ended::paused);
+        CHECK(drive.state("node-a") == "checking-failed");
+        CHECK(drive.recorder.run().pause_reason == "node-failed");
+        try {
+            static_cast<void>(drive.driver.step("node-a"));
+            FAIL("not refused");
+        } catch (const Error& error) {
+            CHECK(error.hint() == "kmm-upgrade retry node-a");
+        }
+    }
+}
 }

@@ -448,33 +448,6 @@ TEST_CASE("step does one step; step --node only where the table allows it") {
     CHECK(drive.driver.walk() == Ended::complete);
 }
 
-TEST_CASE("a step that fails is no stop that was asked for, even where the run could go on with other nodes") {
-    for (const bool has_budget : {true, false}) {
-        CAPTURE(has_budget);
-        World world;
-        auto run = world.prepare();
-        if (has_budget) run.options.failure_budget = 1;
-        else run.options.max_unavailable = 2;
-        Drive drive(world, std::move(run));
-        drive.driver.pause("manual", "");
-        world.nodes.fault = [](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
-            if (call.node != "node-a" || call.args.front() != "check") return std::nullopt;
-            return FakeNodes::error(66, "image-not-found", "image not found");
-        };
-        if (!has_budget) CHECK(drive.driver.step("node-b") == Ended::paused);
-        CHECK(drive.recorder.run().pause_reason == "manual");
-        CHECK(drive.driver.step("node-a") == Ended::paused);
-        CHECK(drive.state("node-a") == "checking-failed");
-        CHECK(drive.recorder.run().pause_reason == "node-failed");
-        try {
-            static_cast<void>(drive.driver.step("node-a"));
-            FAIL("not refused");
-        } catch (const Error& error) {
-            CHECK(error.hint() == "kmm-upgrade retry node-a");
-        }
-    }
-}
-
 TEST_CASE("another cluster is refused") {
     World world;
     Drive drive(world, world.prepare());
