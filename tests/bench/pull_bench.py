@@ -4,7 +4,8 @@
 
 Usage: pull_bench.py BIN_DIR [MEBIBYTES]     needs igzip and openssl; prints a table for docs/performance.md
 
-Peers that are installed are measured too: skopeo with umoci, and curl with sha256sum and tar.
+Peers that are installed are measured too: skopeo with umoci, and curl with sha256sum and tar. umoci has two ways to unpack: "unpack" makes a
+runtime's bundle, with a list of all files and their digests, and "raw unpack" the files alone.
 
 The layer holds ten kernels' directories of module-like files (MEBIBYTES in all, default 391), gzip-compressed about 3.5:1. Every
 row is the best of three runs; files are written to a tmpfs, so that the disk is not measured.
@@ -88,7 +89,9 @@ def main():
             rows.append(("curl \\| tee >(sha256sum) \\| tar xz", best(tar, clean)))
         if shutil.which("skopeo") and shutil.which("umoci"):
             copy = f"rm -rf {top}/oci; skopeo copy -q --src-tls-verify=false docker://{repository}:v1 oci:{top}/oci:v1"
-            rows.append(("skopeo copy and umoci unpack", best(f"{copy} && umoci raw unpack --rootless --image {top}/oci:v1 {out}", clean)))
+            owner = "" if os.geteuid() == 0 else "--rootless"
+            rows += [(f"skopeo copy and umoci {unpack}", best(f"{copy} && umoci {unpack} {owner} --image {top}/oci:v1 {out}", clean))
+                     for unpack in ("unpack", "raw unpack")]
             shutil.rmtree(f"{top}/oci", ignore_errors=True)
         clean()
         # A fresh interpreter: the size of this one would count as that of its children.
