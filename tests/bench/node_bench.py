@@ -32,8 +32,9 @@ def variants(original, directory, count):
     directory.mkdir()
     for number in range(count):
         changed = b"m%0*d" % (len(name) - 1, number)
-        # The name stands in .modinfo and in .gnu.linkonce.this_module; what it is needed for elsewhere stays.
+        # The name stands in .modinfo and, between zeros, in .gnu.linkonce.this_module; what it is needed for elsewhere stays.
         body = data.replace(b"\0name=" + name + b"\0", b"\0name=" + changed + b"\0")
+        body = body.replace(bytes(16) + name + bytes(16), bytes(16) + changed + bytes(16))
         (directory / (changed.decode() + ".ko")).write_bytes(body)
     return release, re.search(rb"\0vermagic=([^\0]+)", data).group(1).decode(), "m" + "0" * (len(name) - 1)
 
