@@ -179,6 +179,9 @@ def build_initrd(lab, worker=None, ca_file=None):
         archive.link(f"usr/{name}", "../bin")
     archive.link("sbin", "bin")
     program(lab, archive, need("dropbear"), "opt/lab/dropbear")
+    program(lab, archive, need("kmod"), "opt/lab/kmod")
+    for name in ("modprobe", "depmod"):
+        archive.link(f"opt/lab/{name}", "kmod")
     if worker:
         program(lab, archive, worker, "bin/kmm-worker", loaded_later())
     boot = kernel_modules(lab, archive)

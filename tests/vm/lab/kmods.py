@@ -14,7 +14,7 @@ BUILDS = {
     "v2-unknown": {"kmm_hello": ("kmm_hello_unknown.c", {})},
     "simple": {"simple_kmod": ("simple_kmod.c", {}), "simple_procfs_kmod": ("simple_procfs_kmod.c", {})},
     "misc": {"kmm_dep": ("kmm_dep.c", {}), "kmm_user": ("kmm_user.c", {}), "kmm_busy": ("kmm_busy.c", {}),
-             "kmm_odd": ("kmm_odd.c", {})},
+             "kmm_odd": ("kmm_odd.c", {}), "kmm_soft": ("kmm_soft.c", {})},
 }
 
 
