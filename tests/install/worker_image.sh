@@ -12,6 +12,7 @@ first=$("$source/manifests/worker-image/build.sh" "$work/1.tar" "$binary")
 second=$(umask 077 && "$source/manifests/worker-image/build.sh" "$work/2.tar" "$binary")  # who builds it, and how, makes no difference
 [ "$first" = "$second" ] || fail "two builds differ: $first, $second"
 cmp "$work/1.tar" "$work/2.tar"
+! grep -qaF "$source/" "$binary" || fail "the program has the path in it where it was built, so that another clone makes another image"
 bytes=$(stat -c %s "$work/1.tar")
 [ "$bytes" -le 30000000 ] || fail "the image has $bytes bytes, at most 30000000 were expected"
 skopeo inspect "oci-archive:$work/1.tar" >/dev/null
