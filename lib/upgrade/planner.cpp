@@ -154,7 +154,7 @@ Decision next_of_stage(const Run& run, const std::set<std::string>& in_flight, c
         return decision;
     }
     if (!in_flight.empty()) return simple(Next::wait);
-    if (failed != nullptr) return move(run, EventKind::failed, stage.step, stage.failed, failed->name + ": " + failed->reason);
+    if (failed != nullptr) return move(run, EventKind::failed, stage.step, stage.failed, failed_note(*failed));
     if (std::all_of(run.nodes.begin(), end, [](const NodeRecord& node) { return is_final_node_state(node.state); }))
         return move(run, EventKind::done, stage.step, stage.done);
     const auto nodes = run.options.pause_after == 1 ? std::string("1 node") : fmt::format("{} nodes", run.options.pause_after);
@@ -236,7 +236,7 @@ Decision next_steps(const Run& run, const std::set<std::string>& in_flight) {
             return is_active(node) && !is_failed_node_state(node.state);
         });
         if (failed != run.nodes.end() && !retried)
-            return pause("node-failed", failed->name + ": " + failed->reason + cordon_note(run));
+            return pause("node-failed", failed_note(*failed) + cordon_note(run));
         const bool canary = run.state == "upgrading-canary-failed";
         return move(run, EventKind::intent, canary ? "canary" : "nodes", canary ? "upgrading-canary" : "upgrading-nodes");
     }
@@ -275,6 +275,8 @@ std::string cordon_note(const Run& run) {
     const auto names = cordoned_nodes(run);
     return names.empty() ? "" : "; still cordoned: " + base::join(names, ", ");
 }
+
+std::string failed_note(const NodeRecord& node) { return node.name + ": " + node.reason; }
 
 std::vector<std::string> next_commands(const Run& run) {
     if (run.is_to_be_followed()) return {"kmm-upgrade resume", "kmm-upgrade delete"};

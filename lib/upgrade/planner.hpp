@@ -65,6 +65,9 @@ struct Counts {
 /// "; still cordoned: node-a, node-b" of those nodes, "" without any: what every pause ends with.
 [[nodiscard]] std::string cordon_note(const Run& run);
 
+/// "NODE: REASON" of a failed node, which the pause "node-failed" says.
+[[nodiscard]] std::string failed_note(const NodeRecord& node);
+
 /// The command that goes on from here and, if there is another sensible one, that as well; never empty.
 [[nodiscard]] std::vector<std::string> next_commands(const Run& run);
 

@@ -74,6 +74,13 @@ void apply_run(Run& run, const Event& event, const std::string& time) {
     run.since = time;
 }
 
+/// The pause was for a failed node that is skipped now: another one, or none, is what the run stands at.
+void renew_pause(Run& run, const std::string& skipped) {
+    if (!run.paused || run.pause_reason != "node-failed") return;
+    const auto failed = std::find_if(run.nodes.begin(), run.nodes.end(), [](const NodeRecord& node) { return is_failed_node_state(node.state); });
+    run.pause_message = failed != run.nodes.end() ? failed_note(*failed) : skipped + " is skipped, no failed node is left";
+}
+
 void apply_node(Run& run, const Event& event, const std::string& time) {
     auto* node = run.find(event.node);
     if (node == nullptr) damaged(fmt::format("node {} is not in the record", event.node));
@@ -133,6 +140,7 @@ void apply_node(Run& run, const Event& event, const std::string& time) {
     next.state = event.to;
     merge(next, event.facts);
     *node = std::move(next);
+    if (event.kind == EventKind::skip) renew_pause(run, event.node);
 }
 
 }  // namespace

@@ -79,6 +79,19 @@ TEST_CASE("never more nodes in flight than max-unavailable") {
     }
 }
 
+TEST_CASE("a run that is paused by two failed nodes names the other one once the first is skipped") {
+    Options options;
+    options.max_unavailable = 2;
+    Journal journal(make_run(2, options));
+    journal.walk([](const NodeStep& step) { return step.step == "load"; });
+    REQUIRE(journal.run.paused);
+    const auto failed = journal.run.find("node-b")->reason;
+    journal.node(EventKind::skip, "node-a", "", "skipped");
+    CHECK(journal.run.pause_message == "node-b: " + failed);
+    journal.node(EventKind::skip, "node-b", "", "skipped");
+    CHECK(journal.run.pause_message == "node-b is skipped, no failed node is left");
+}
+
 TEST_CASE("a failed node stops new ones; those in flight go on to their end") {
     Options options;
     options.max_unavailable = 2;
@@ -102,6 +115,7 @@ TEST_CASE("a failed node stops new ones; those in flight go on to their end") {
     }
     SUBCASE("skip leaves it out") {
         journal.node(EventKind::skip, "node-a", "", "skipped");
+        CHECK(journal.run.pause_message == "node-a is skipped, no failed node is left");
         journal.decision(EventKind::resumed);
         journal.walk();
         CHECK(journal.run.state == "upgrade-complete");
