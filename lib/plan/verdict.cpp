@@ -2,6 +2,8 @@
 #include "plan/verdict.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -364,20 +366,38 @@ Verdict judge(const NodeView& view, const Resolver& resolver, const Options& opt
     return Judgement(view, resolver, options).run();
 }
 
-std::vector<Verdict> judge_all(const api::Objects& objects, const Options& options) {
+void judge_nodes(const api::Objects& objects, const Options& options,
+                 const std::function<void(const NodeView&, std::vector<Verdict>&)>& visit) {
     const Options full = complete(options, objects);
-    std::vector<Resolver> resolvers;
-    resolvers.reserve(objects.modules.size());
-    for (const auto& module : objects.modules) { resolvers.emplace_back(module); }
-    std::vector<Verdict> result;
-    result.reserve(objects.nodes.size() * resolvers.size());
-    for (const auto& view : views(objects)) {
-        for (const auto& resolver : resolvers) { result.push_back(judge(view, resolver, full)); }
-    }
-    std::stable_sort(result.begin(), result.end(), [](const Verdict& a, const Verdict& b) {
-        return std::tie(a.entry.node, a.entry.namespace_, a.entry.module) <
-               std::tie(b.entry.node, b.entry.namespace_, b.entry.module);
+    std::vector<const api::Module*> modules;
+    for (const auto& module : objects.modules) { modules.push_back(&module); }
+    std::stable_sort(modules.begin(), modules.end(), [](const api::Module* a, const api::Module* b) {
+        return std::tie(a->meta.namespace_, a->meta.name) < std::tie(b->meta.namespace_, b->meta.name);
     });
+    std::vector<Resolver> resolvers;
+    resolvers.reserve(modules.size());
+    for (const auto* module : modules) { resolvers.emplace_back(*module); }
+    std::vector<Verdict> verdicts;
+    for (const auto& view : views(objects)) {
+        verdicts.clear();
+        verdicts.reserve(resolvers.size());
+        for (const auto& resolver : resolvers) { verdicts.push_back(judge(view, resolver, full)); }
+        visit(view, verdicts);
+    }
+}
+
+std::vector<Verdict> judge_all(const api::Objects& objects, const Options& options) {
+    std::vector<std::pair<std::string_view, std::vector<Verdict>>> nodes;
+    judge_nodes(objects, options, [&](const NodeView& view, std::vector<Verdict>& verdicts) {
+        nodes.emplace_back(view.node->meta.name, std::move(verdicts));
+    });
+    std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Verdict> result;
+    result.reserve(objects.nodes.size() * objects.modules.size());
+    for (auto& [name, verdicts] : nodes) {
+        std::move(verdicts.begin(), verdicts.end(), std::back_inserter(result));
+        verdicts = {};
+    }
     return result;
 }
 

@@ -3,6 +3,7 @@
 // renderers build on.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,6 +58,10 @@ struct Verdict {
 
 /// All nodes with their NodeModulesConfigs and Pods, in the order of objects.nodes.
 [[nodiscard]] std::vector<NodeView> views(const api::Objects& objects);
+
+/// Calls `visit` for each node, in the order of objects.nodes, with its verdicts sorted by namespace and module, which are `visit`'s to keep.
+void judge_nodes(const api::Objects& objects, const Options& options,
+                 const std::function<void(const NodeView&, std::vector<Verdict>&)>& visit);
 
 /// All pairs of a node and a Module, sorted by node, namespace and module. Entries for Modules that are not among the
 /// objects are not in here.

@@ -65,16 +65,18 @@ std::vector<std::string> files_in_use(const api::Objects& objects, const plan::O
     std::set<std::string> result;
     const Options none;
     const Scene scene{objects, none};
-    for (const auto& verdict : plan::judge_all(objects, settled)) {
-        const std::string& version = verdict.labels_after.labels.schedule;
-        const api::Module* module = scene.find_module(verdict.entry.namespace_, verdict.entry.module);
-        if (version.empty() || module == nullptr || !module->module_loader) { continue; }
-        if (version == module->module_loader->container.version) { continue; }
-        for (const std::string_view role : {"device-plugin", "dra"}) {
-            if (!(role == "dra" ? module->dra : module->device_plugin)) { continue; }
-            result.insert(file_name("DaemonSet", module->meta.namespace_, daemon_set_name(*module, role, version), ""));
+    plan::judge_nodes(objects, settled, [&](const plan::NodeView&, const std::vector<plan::Verdict>& verdicts) {
+        for (const auto& verdict : verdicts) {
+            const std::string& version = verdict.labels_after.labels.schedule;
+            const api::Module* module = scene.find_module(verdict.entry.namespace_, verdict.entry.module);
+            if (version.empty() || module == nullptr || !module->module_loader) { continue; }
+            if (version == module->module_loader->container.version) { continue; }
+            for (const std::string_view role : {"device-plugin", "dra"}) {
+                if (!(role == "dra" ? module->dra : module->device_plugin)) { continue; }
+                result.insert(file_name("DaemonSet", module->meta.namespace_, daemon_set_name(*module, role, version), ""));
+            }
         }
-    }
+    });
     return {result.begin(), result.end()};
 }
 

@@ -105,24 +105,18 @@ void keep_unknown_entries(const plan::NodeView& view, const api::Objects& object
 std::vector<value::Node> node_modules_configs(const api::Objects& objects, const plan::Options& options) {
     plan::Options settled_options = options;
     settled_options.next = false;
-    std::map<std::string, Settled> nodes;
-    std::map<std::string_view, const api::Node*> by_name;
-    for (const auto& view : plan::views(objects)) {
-        by_name[view.node->meta.name] = view.node;
-        keep_unknown_entries(view, objects, nodes[view.node->meta.name]);
-    }
     std::map<std::pair<std::string_view, std::string_view>, const api::Module*> modules;
     for (const auto& module : objects.modules) { modules[{module.meta.namespace_, module.meta.name}] = &module; }
-    for (const auto& verdict : plan::judge_all(objects, settled_options)) {
-        Settled& settled = nodes[verdict.entry.node];
-        if (verdict.wanted) { settled.config.spec.push_back(*verdict.wanted); }
-        const api::Module* module = modules.at({verdict.entry.namespace_, verdict.entry.module});
-        add_node_labels(verdict, *module, *by_name.at(verdict.entry.node), settled.node_labels);
-    }
     std::vector<value::Node> result;
-    for (const auto& view : plan::views(objects)) {
+    plan::judge_nodes(objects, settled_options, [&](const plan::NodeView& view, std::vector<plan::Verdict>& verdicts) {
+        Settled settled;
+        auto& [config, node_labels] = settled;
+        keep_unknown_entries(view, objects, settled);
+        for (auto& verdict : verdicts) {
+            add_node_labels(verdict, *modules.at({verdict.entry.namespace_, verdict.entry.module}), *view.node, node_labels);
+            if (verdict.wanted) { config.spec.push_back(std::move(*verdict.wanted)); }
+        }
         const std::string& name = view.node->meta.name;
-        auto& [config, node_labels] = nodes[name];
         if (view.config != nullptr || !config.spec.empty()) {
             config.meta.name = name;
             std::sort(config.spec.begin(), config.spec.end(), [](const api::NodeModule& a, const api::NodeModule& b) {
@@ -136,10 +130,11 @@ std::vector<value::Node> node_modules_configs(const api::Objects& objects, const
             if (!view.node->meta.uid.empty()) {
                 set_owner(*tree.find("metadata"), owner_reference("v1", "Node", name, view.node->meta.uid));
             }
-            result.push_back(in_key_order(tree));
+            sort_keys(tree);
+            result.push_back(std::move(tree));
         }
         if (!node_labels.empty()) { result.push_back(node_with_labels(name, node_labels)); }
-    }
+    });
     return result;
 }
 

@@ -61,13 +61,17 @@ std::vector<std::string> Scene::finalizers(std::vector<std::string> names) const
     return names;
 }
 
-Node in_key_order(const Node& node) {
-    Node result = node;
-    for (auto& item : result.items()) { item = in_key_order(item); }
-    auto& members = result.members();
-    for (auto& member : members) { member.value = in_key_order(member.value); }
-    std::sort(members.begin(), members.end(), [](const value::Member& a, const value::Member& b) { return a.key < b.key; });
-    return result;
+void sort_keys(Node& node) {
+    for (auto& item : node.items()) { sort_keys(item); }
+    auto& members = node.members();
+    for (auto& member : members) { sort_keys(member.value); }
+    const auto before = [](const value::Member& a, const value::Member& b) { return a.key < b.key; };
+    if (!std::is_sorted(members.begin(), members.end(), before)) { std::sort(members.begin(), members.end(), before); }
+}
+
+Node in_key_order(Node node) {
+    sort_keys(node);
+    return node;
 }
 
 std::string tree_hash(const Node& node) { return std::to_string(fnv1a(value::to_json(in_key_order(node)))); }

@@ -21,7 +21,7 @@ struct Scene {
     const api::Objects& objects;
     const Options& options;
     api::ScheduleKey schedule_key = api::ScheduleKey::schedule_pod;
-    std::vector<plan::Verdict> verdicts{};  ///< of options.plan
+    std::vector<plan::Verdict> verdicts{};  ///< of options.plan; empty where nothing that is rendered looks at them
     Diagnostics findings{};
 
     /// Appends a warning about `module` at the place of `field` (a path like "spec.imageRepoSecret"), if it is known.
@@ -32,8 +32,10 @@ struct Scene {
     [[nodiscard]] std::vector<std::string> finalizers(std::vector<std::string> names) const;
 };
 
+/// Puts the keys of every mapping of the tree in alphabetical order.
+void sort_keys(value::Node& node);
 /// The same tree with the keys of every mapping in alphabetical order.
-[[nodiscard]] value::Node in_key_order(const value::Node& node);
+[[nodiscard]] value::Node in_key_order(value::Node node);
 /// FNV-1a, 64 bit, of the compact JSON text, as decimal digits.
 [[nodiscard]] std::string tree_hash(const value::Node& node);
 /// Five characters that differ for different texts (in all likelihood), of the alphabet of Kubernetes' generated names.

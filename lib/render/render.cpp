@@ -26,10 +26,15 @@ constexpr std::array k_whats{
     WhatName{What::worker_pods, "worker-pods", "Pods that load and unload modules"},
 };
 
-Scene make_scene(const api::Objects& objects, const Options& options) {
+/// What looks at Scene::verdicts.
+bool needs_verdicts(What what) {
+    return what == What::pull_check || what == What::build || what == What::sign || what == What::worker_pods;
+}
+
+Scene make_scene(const api::Objects& objects, const Options& options, std::span<const What> what) {
     Scene scene{objects, options};
     scene.schedule_key = plan::complete(options.plan, objects).schedule_key.value_or(scene.schedule_key);
-    scene.verdicts = plan::judge_all(objects, options.plan);
+    if (std::any_of(what.begin(), what.end(), needs_verdicts)) { scene.verdicts = plan::judge_all(objects, options.plan); }
     return scene;
 }
 
@@ -69,14 +74,14 @@ void report_same_names(Scene& scene, const std::vector<value::Node>& objects) {
 }
 
 Rendered render_groups(const api::Objects& objects, const Options& options, std::span<const What> what, Images images) {
-    Scene scene = make_scene(objects, options);
+    Scene scene = make_scene(objects, options, what);
     Rendered rendered;
     for (const auto& known : k_whats) {
         if (std::find(what.begin(), what.end(), known.what) == what.end()) { continue; }
         add_group(scene, known.what, images, rendered.objects);
     }
     report_same_names(scene, rendered.objects);
-    for (auto& object : rendered.objects) { object = in_key_order(object); }
+    for (auto& object : rendered.objects) { sort_keys(object); }
     sort_and_merge(scene.findings);
     rendered.findings = std::move(scene.findings);
     return rendered;

@@ -25,10 +25,10 @@ namespace {
 
 using value::Node;
 
+/// An object that differs.
 struct Difference {
-    const Pair* pair;
-    report::Change change;
-    Diagnostic finding;
+    Pair pair;  ///< without the trees, which are as large as the cluster: {} where there was one
+    std::vector<report::Change> changes;
 };
 
 bool is_kmm_label(std::string_view key) {
@@ -110,9 +110,12 @@ void keep_namespace(Node& object, const std::string& ns) {
     if (modules->items().empty() && labels->members().empty()) { object = Node(); }
 }
 
-std::vector<Pair> pairs_of(const api::Objects& objects, const std::vector<Node>& settled, const std::set<std::string>& nodes) {
+std::vector<Pair> pairs_of(const api::Objects& objects, std::vector<Node> settled, const std::set<std::string>& nodes) {
     std::map<std::pair<std::string, std::string>, Node> rendered;
-    for (const auto& node : settled) { rendered[{node.get_string({"metadata", "name"}), node.get_string({"kind"})}] = node; }
+    for (auto& node : settled) {
+        std::pair key{node.get_string({"metadata", "name"}), node.get_string({"kind"})};
+        rendered[std::move(key)] = std::move(node);
+    }
     std::map<std::string, const api::NodeModulesConfig*> configs;
     for (const auto& config : objects.node_modules_configs) { configs[config.meta.name] = &config; }
     const std::set<std::string> read = modules_read(objects);
@@ -120,10 +123,10 @@ std::vector<Pair> pairs_of(const api::Objects& objects, const std::vector<Node>&
     for (const auto& node : objects.nodes) {
         const std::string& name = node.meta.name;
         if (nodes.count(name) == 0) { continue; }
-        const Node& labels = rendered[{name, "Node"}];
+        Node labels = std::move(rendered[{name, "Node"}]);
         pairs.push_back({"Node", "", name, compared(without_unread(comparable_labels(node.meta.labels, labels), read), nullptr), rendered_side(labels), node.meta.origin});
         const auto config = configs.find(name);
-        const Node& wanted = rendered[{name, "NodeModulesConfig"}];
+        Node wanted = std::move(rendered[{name, "NodeModulesConfig"}]);
         if (config == configs.end() && wanted.is_null()) { continue; }
         Pair pair{"NodeModulesConfig", "", name, Node(), wanted.is_null() ? Node() : rendered_side(wanted), node.meta.origin};
         if (config != configs.end()) {
@@ -166,43 +169,40 @@ Diagnostic finding_of(const Pair& pair, const report::Change& change) {
     return finding;
 }
 
-std::vector<Difference> differences_of(const std::vector<Pair>& pairs, Reporting& reporting) {
+/// Takes the pairs apart. What the baseline does not know goes to `findings`.
+std::vector<Difference> differences_of(std::vector<Pair> pairs, Reporting& reporting, Diagnostics& findings) {
     std::vector<Difference> result;
-    for (const auto& pair : pairs) {
+    for (auto& pair : pairs) {
+        std::vector<report::Change> changes;
         for (auto& change : report::tree_changes(pair.observed, pair.wanted)) {
             Diagnostics finding{finding_of(pair, change)};
             reporting.forget_known(finding);
-            if (!finding.empty()) { result.push_back({&pair, std::move(change), std::move(finding.front())}); }
+            if (finding.empty()) { continue; }
+            findings.push_back(std::move(finding.front()));
+            changes.push_back(std::move(change));
         }
+        for (Node* side : {&pair.observed, &pair.wanted}) {
+            if (!side->is_null()) { *side = Node::mapping(); }
+        }
+        if (!changes.empty()) { result.push_back({std::move(pair), std::move(changes)}); }
     }
     return result;
 }
 
-/// Calls `visit` for each object with its changes.
-template <typename Visit>
-void for_each_object(const std::vector<Difference>& differences, Visit&& visit) {
-    for (std::size_t i = 0; i < differences.size();) {
-        const Pair& pair = *differences[i].pair;
-        std::vector<report::Change> changes;
-        for (; i < differences.size() && differences[i].pair == &pair; ++i) { changes.push_back(differences[i].change); }
-        visit(pair, changes);
-    }
-}
-
 std::string unified_text(const std::vector<Difference>& differences) {
     std::string text;
-    for_each_object(differences, [&](const Pair& pair, const std::vector<report::Change>& changes) {
+    for (const auto& [pair, changes] : differences) {
         const std::string name = fmt::format("{}/{}", pair.kind, pair.full_name());
         text += report::unified(pair.observed.is_null() ? "/dev/null" : "observed/" + name,
                                 pair.wanted.is_null() ? "/dev/null" : "settled/" + name, changes);
-    });
+    }
     return text;
 }
 
 Node diff_node(const Source& source, const std::vector<Difference>& differences, const Diagnostics& findings) {
     Node node = Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Diff"}, {"source", source.description}});
     Node objects = Node::sequence();
-    for_each_object(differences, [&](const Pair& pair, const std::vector<report::Change>& changes) {
+    for (const auto& [pair, changes] : differences) {
         Node list = Node::sequence();
         for (const auto& change : changes) {
             Node item = Node::mapping({{"path", change.path()}});
@@ -217,7 +217,7 @@ Node diff_node(const Source& source, const std::vector<Difference>& differences,
         object.set("state", state);
         object.set("changes", std::move(list));
         objects.push_back(std::move(object));
-    });
+    }
     node.set("objects", std::move(objects));
     node.set("diagnostics", diagnostics_node(findings));
     return node;
@@ -239,8 +239,13 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
     render::Options options;
     options.plan = plan_options(args, source);
     options.finalizers = args.flag("no-finalizers") ? render::Finalizers::none : render::Finalizers::as_operator;
-    const auto settled = render::node_modules_configs(source.objects, options.plan);
-    auto pairs = pairs_of(source.objects, settled, nodes);
+    auto settled = render::node_modules_configs(source.objects, options.plan);
+    // DaemonSets belong to no node that was named. What a server adds to them is known without asking it.
+    std::vector<Pair> plugins;
+    if (args.positionals("NODE").empty() && !args.get("selector")) {
+        plugins = plugin_pairs(source.objects, options, settled, args.get("namespace").value_or(""));
+    }
+    auto pairs = pairs_of(source.objects, std::move(settled), nodes);
     if (const auto ns = args.get("namespace")) {
         for (auto& pair : pairs) {
             keep_namespace(pair.observed, *ns);
@@ -250,25 +255,20 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
     Diagnostics findings;
     if (source.live) { findings = ask_server(*source.live, pairs, modules_read(source.objects)); }
     reporting.forget_known(findings);
-    // DaemonSets belong to no node that was named. What a server adds to them is known without asking it.
-    if (args.positionals("NODE").empty() && !args.get("selector")) {
-        auto plugins = plugin_pairs(source.objects, options, settled, args.get("namespace").value_or(""));
-        pairs.insert(pairs.end(), std::make_move_iterator(plugins.begin()), std::make_move_iterator(plugins.end()));
-    }
+    pairs.insert(pairs.end(), std::make_move_iterator(plugins.begin()), std::make_move_iterator(plugins.end()));
     if (source.objects.nodes.empty() && context.verbosity >= 0) { context.console.err("note: no Nodes were read, so nothing of nodes is compared\n"); }
     if (context.verbosity >= 0 || has_errors(findings)) {
         for (const auto& finding : findings) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
     }
-    const auto differences = differences_of(pairs, reporting);
-    for (const auto& difference : differences) { findings.push_back(difference.finding); }
+    const auto differences = differences_of(std::move(pairs), reporting, findings);
     sort_and_merge(findings);
     reporting.publish("diff", read_files(source), findings, context);
     if (cli::document_form(context)) {
         print_document(context, diff_node(source, differences, findings));
     } else if (context.output == "name") {
-        for_each_object(differences, [&](const Pair& pair, const auto&) {
+        for (const auto& [pair, changes] : differences) {
             context.console.out(fmt::format("{}/{}\n", base::to_lower(pair.kind), pair.full_name()));
-        });
+        }
     } else {
         context.console.out(unified_text(differences));
     }
