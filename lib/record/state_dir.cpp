@@ -100,6 +100,19 @@ void make_parts(const std::string& dir) {
     sys::make_directories(history_dir(dir), 0700);
 }
 
+/// Says what to do where a directory cannot be made, unless it is for want of space.
+template <typename Body>
+void with_place_explained(const Body& body) {
+    try {
+        body();
+    } catch (const Error& error) {
+        if (!error.hint().empty() || !sys::space_remedy(error.errno_cause().value_or(0)).empty()) {
+            throw;
+        }
+        throw Error(error).hint("name a directory that this user may make and write with --state-dir DIR");
+    }
+}
+
 /// All of backup/, newest first.
 std::vector<std::string> all_backups(const std::string& dir) {
     std::vector<std::uint64_t> serials;
@@ -269,10 +282,10 @@ void StateDir::open(bool create) {
         if (create) {
             const bool is_new = !stamp_of(path_).inode;
             if (is_new) {
-                sys::make_directories(path_, 0700);
+                with_place_explained([&] { sys::make_directories(path_, 0700); });
             }
             check_own_directory(path_);  // nothing is put into a directory that others may change
-            make_parts(path_);
+            with_place_explained([&] { make_parts(path_); });
             if (is_new) {
                 ops_.sync_dir(sys::parent_of(path_));
             }
