@@ -264,6 +264,11 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
             if (cluster::has_plugins(module)) examine_daemon_sets(*client, module, found);
         }
     }
+    if (goes_on) {
+        for (auto& repair : found)
+            if (repair.module == run->module())
+                repair.diagnostic.hint = "the recorded upgrade sets them: kmm-upgrade resume; if they are still there once it has ended: " + repair.diagnostic.hint;
+    }
     if (!ns.empty()) std::erase_if(found, [&](const Repair& repair) { return !repair.ns.empty() && repair.ns != ns; });
     if (choice) require_cordons(*choice, found);
     return report(session, found, choice, store->describe());
