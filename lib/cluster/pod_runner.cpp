@@ -41,16 +41,6 @@ void delete_pod(kube::Client& client, const Key& key, const std::string& uid) {
     static_cast<void>(client.remove(kube::resources::k_pods, key, options));
 }
 
-/// Deletes a Pod that is not needed any more. False if that was not possible: the next call of this node, or a resume, finds it.
-bool take_away_pod(kube::Client& client, const Key& key, const std::string& uid) {
-    try {
-        delete_pod(client, key, uid);
-        return true;
-    } catch (const Error&) {
-        return false;
-    }
-}
-
 /// An error of the server that is its last word on the request.
 bool is_refusal(const Error& error) {
     return error.code() == "forbidden" || error.code() == "rejected" || error.code() == "object-not-found";
@@ -137,6 +127,17 @@ render::WorkerTask PodRunner::task_of(const WorkerCall& call) const {
         task.args.insert(task.args.end(), {"--firmware-path", k_firmware_directory});
     }
     return task;
+}
+
+bool PodRunner::take_away(const Key& key, const std::string& uid) {
+    try {
+        delete_pod(client_, key, uid);
+        return true;
+    } catch (const Error& error) {
+        if (options_.warn && error.code() != "interrupted")
+            options_.warn(fmt::format("worker Pod {} is left behind, it could not be deleted: {}", key.to_string(), error.message()));
+        return false;
+    }
 }
 
 bool PodRunner::is_clear(const std::string& node) {
@@ -279,7 +280,7 @@ WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, millise
     } catch (const Error& error) {
         if (error.code() != "interrupted") { throw; }
         const bool goes_on = changes_the_node(*last) && !is_pod_unstarted(*last);
-        if (!goes_on) { take_away_pod(client_, key, uid); }
+        if (!goes_on) { static_cast<void>(take_away(key, uid)); }
         throw Error(error.exit(), "interrupted",
                     goes_on ? fmt::format("interrupted; worker Pod {} goes on, and is looked for before anything else is done there", key.to_string())
                             : error.message());
@@ -300,7 +301,7 @@ WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, millise
         if (!unstarted && changes_the_node(*last)) { return *reply; }  // it may be in the middle of the kernel: the next call waits for it
     }
     // What is left of it is its kubelet's work, and in nobody's way but that of a Pod of the same name.
-    if (take_away_pod(client_, key, uid) && is_pod_over(*last)) { set_clear(call.node, true); }
+    if (take_away(key, uid) && is_pod_over(*last)) { set_clear(call.node, true); }
     return *reply;
 }
 

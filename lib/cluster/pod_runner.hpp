@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -22,6 +23,7 @@ struct PodRunnerOptions {
     std::string image;            ///< of kmm-worker
     std::string service_account;  ///< of the Module's worker Pods, "" for the default one
     std::string run;              ///< lineage of the upgrade; a label value
+    std::function<void(const std::string&)> warn = {};  ///< gets what is left behind, if set; called by whoever calls run()
 };
 
 /// Each call is one Pod of one container, whose termination message is the result. The Pod is deleted when its result was read.
@@ -62,6 +64,8 @@ private:
     [[nodiscard]] std::string node_trouble(const std::string& node);
     /// What a Pod that did not start in time says about itself and its node.
     [[nodiscard]] std::string why_unstarted(const std::string& node, const std::optional<value::Node>& pod);
+    /// Deletes a Pod that is not needed any more. False, with a warning, if that was not possible: the next call of this node, or a resume, finds it.
+    [[nodiscard]] bool take_away(const kube::Key& key, const std::string& uid);
     [[nodiscard]] bool is_clear(const std::string& node);
     void set_clear(const std::string& node, bool clear);
 

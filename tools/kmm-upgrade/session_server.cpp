@@ -229,7 +229,8 @@ std::unique_ptr<cluster::NodeRunner> Session::make_runner(const upgrade::Options
         if (server == nullptr) throw bug("worker Pods without an API server");
         return std::make_unique<cluster::PodRunner>(
             server->client(),
-            cluster::PodRunnerOptions{errand.ns, errand.module, options.worker_image, errand.service_account, errand.lineage});
+            cluster::PodRunnerOptions{errand.ns, errand.module, options.worker_image, errand.service_account, errand.lineage,
+                                      [this](const std::string& line) { context_.console.err(fmt::format("warning: {}\n", line)); }});
     }
     cluster::SshOptions ssh;
     ssh.config_file = options.ssh_config;

@@ -39,7 +39,7 @@ public:
     }
 
     [[nodiscard]] PodRunner runner() {
-        return PodRunner(*client_, {"drivers", "hello", "registry.example/worker:v1", "loader", "run-1"});
+        return PodRunner(*client_, {"drivers", "hello", "registry.example/worker:v1", "loader", "run-1", [this](const std::string& line) { warnings.push_back(line); }});
     }
     /// As an earlier process left it.
     void leave(const std::string& name, const std::string& run, const std::string& verb, const std::vector<std::string>& script) {
@@ -66,6 +66,8 @@ public:
     std::string node_ready = "Unknown";  ///< the node's condition
     std::atomic<int> looks_left{-1};     ///< at a Pod, before somebody wants to stop; below zero: for ever
     FakeReply refusal;  ///< answer to POST if its status is not 200
+    FakeReply removal;  ///< answer to DELETE if its status is not 200
+    std::vector<std::string> warnings;  ///< of the runner
     std::string squatter;  ///< metadata of a Pod that has every name
 
 private:
@@ -108,6 +110,7 @@ private:
         Node& pod = is_earlier ? earlier_ : created_;
         if (pod.is_null() || !path.ends_with("/" + pod.get_string({"metadata", "name"}))) { return status_reply(404, "NotFound", "no such Pod"); }
         if (request.method == "DELETE") {
+            if (removal.status != 200) { return removal; }
             const Node there = std::exchange(pod, Node());
             return reply(200, value::to_json(there));
         }
@@ -367,6 +370,15 @@ TEST_CASE("worker Pods: what the server refuses is a result") {
     CHECK(server.runner().run(status_call()).document.get_string({"code"}) == "worker-refused");
     server.refusal = status_reply(500, "", "no");
     CHECK(server.runner().run(status_call()).end == CallEnd::unknown);
+}
+
+TEST_CASE("worker Pods: one that cannot be deleted is told, and no fault of the call") {
+    PodServer server({k_done});
+    server.removal = status_reply(403, "Forbidden", "pods is forbidden: no");
+    CHECK(server.runner().run(status_call()).end == CallEnd::completed);
+    REQUIRE(server.warnings.size() == 1);
+    CHECK(server.warnings.front().starts_with("worker Pod drivers/"));
+    CHECK(server.warnings.front().find("is left behind, it could not be deleted: ") != std::string::npos);
 }
 
 TEST_CASE("worker Pods: a name that somebody else's Pod has is no unreachable node") {
