@@ -134,7 +134,8 @@ bool PodRunner::take_away(const Key& key, const std::string& uid) {
         delete_pod(client_, key, uid);
         return true;
     } catch (const Error& error) {
-        if (options_.warn && error.code() != "interrupted")
+        // Whoever lost the Lease, or wants to stop, says so; whoever resumes takes the Pod away.
+        if (options_.warn && error.code() != "interrupted" && error.code() != "lease-lost")
             options_.warn(fmt::format("worker Pod {} is left behind, it could not be deleted: {}", key.to_string(), error.message()));
         return false;
     }

@@ -41,6 +41,7 @@ inline constexpr std::string_view k_runner_operator = "operator";
 /// What `start` was asked to do.
 struct Options {
     std::string order = "name";          ///< "name", "zone", or the file the order was read from
+    bool all_nodes = false;              ///< of an ordered upgrade: no node was left out by name or label
     std::int64_t canary = 0;             ///< nodes before the first stop, 0: none
     std::int64_t pause_after = 0;        ///< nodes between stops, 0: never
     std::int64_t max_unavailable = 1;    ///< nodes in flight at once, at least 1

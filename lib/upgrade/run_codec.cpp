@@ -151,6 +151,7 @@ void visit_progress(const Visitor& visit, Record& it) {
 template <typename Visitor, typename Record>
 void visit_options(const Visitor& visit, Record& it) {
     visit.text("order", it.order);
+    visit.flag("allNodes", it.all_nodes, false);
     visit.number("canary", it.canary);
     visit.number("pauseAfter", it.pause_after);
     visit.number("maxUnavailable", it.max_unavailable);

@@ -19,6 +19,7 @@ drive::StartRequest request_of(const cli::Args& args) {
         throw Error(Exit::usage, "missing-option", "--to VERSION is missing").hint("name the version to upgrade to, as --to v2");
     request.to_version = *version;
     take_walk_options(args, request);
+    request.options.all_nodes = request.nodes.empty() && !args.get("selector");
     return request;
 }
 

@@ -55,6 +55,7 @@ Exit walk_on(Session& session, const std::string& operation, const std::function
         ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.walk(); });
         walk.progress.stop();
         run = walk.recorder.run();
+        if (ended == drive::Ended::complete) tell_newcomers(session, run, *walk.store);
     }
     if (!run.is_to_be_followed()) return session.finish(ended, run);
     return follow(session, run, session.finish_one(ended, run));
@@ -83,6 +84,7 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     require_readable(walk);
     const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.step(args.get("node").value_or("")); });
     walk.progress.stop();
+    if (ended == drive::Ended::complete) tell_newcomers(session, walk.recorder.run(), *walk.store);
     const auto exit = session.finish(ended, walk.recorder.run());
     // A step that was asked for and done is no stop by a failure.
     return ended == drive::Ended::paused && walk.recorder.run().pause_reason == "manual" ? Exit::ok : exit;

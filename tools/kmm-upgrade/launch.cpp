@@ -323,6 +323,28 @@ drive::Ended dry_walk(Session& session, Rehearsal& rehearsal, const upgrade::Run
     return driver.walk();
 }
 
+void tell_newcomers(Session& session, const upgrade::Run& run, cluster::ClusterStore& store) {
+    auto& context = session.context();
+    if (!run.options.all_nodes || context.verbosity < 0) return;
+    std::vector<std::string> names;
+    try {
+        const auto objects = store.read().objects;
+        for (const auto& module : objects.modules) {
+            if (module.full_name() != run.module()) continue;
+            const auto tolerations = plan::loader_tolerations(module);
+            for (const auto& node : objects.nodes)
+                if (run.find(node.meta.name) == nullptr && plan::selects(module.selector, node.meta.labels) && plan::tolerates(tolerations, node.taints))
+                    names.push_back(node.meta.name);
+        }
+    } catch (const Error&) {
+        return;  // the run has ended well, whatever can be told besides
+    }
+    if (names.empty()) return;
+    context.console.err(fmt::format("note: {} {} selected by the Module and came after the start: kmm-upgrade start module {} --to {}\n",
+                                    names.size() == 1 ? "node " + names.front() : fmt::format("nodes {}", base::join(names, ", ")),
+                                    names.size() == 1 ? "is" : "are", run.module(), run.to_version));
+}
+
 Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner) {
     auto& context = session.context();
     if (auto* directory = dynamic_cast<cluster::DirectoryStore*>(&store)) {
@@ -355,6 +377,7 @@ Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store
     if (run.options.manual) driver.pause("manual", "as --manual asks; go on with step");
     else ended = recording_loss(driver, recorder, [&] { return driver.walk(); });
     progress.stop();
+    if (ended == drive::Ended::complete) tell_newcomers(session, recorder.run(), store);
     return {ended, recorder.run()};
 }
 

@@ -68,6 +68,9 @@ void say_definitions(Rehearsal& rehearsal, const std::string& names);
 [[nodiscard]] drive::Ended dry_walk(Session& session, Rehearsal& rehearsal, const upgrade::Run& prepared, drive::DryStore& store,
                                     cluster::Workloads& workloads, cluster::NodeRunner& runner);
 
+/// Tells of nodes that `run`, which has walked all nodes of its Module to the end, does not have because they came later. Reads the whole cluster.
+void tell_newcomers(Session& session, const upgrade::Run& run, cluster::ClusterStore& store);
+
 struct Launched {
     drive::Ended ended = drive::Ended::paused;
     upgrade::Run run;  ///< as it is then
