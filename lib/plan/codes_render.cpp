@@ -43,9 +43,10 @@ constexpr std::array k_render_texts{
              "name one of them"},
     CodeText{"unsafe-path", "finding", "a path with characters that a shell takes for something else", "KMM puts dirName, firmwarePath and filesToSign "
              "into shell commands without quotes: the Pod breaks, or runs what the path says. render quotes them.", "use plain characters"},
-    CodeText{"volume-name", "finding", "a Secret whose name KMM cannot name a volume after", "KMM calls the volume secret-NAME: names with dots or more "
-             "than 56 characters, and one Secret used twice in a Pod, give a Pod that the API server refuses. render names it otherwise.",
-             "use other Secrets"},
+    CodeText{"volume-name", "finding", "a Secret or ConfigMap that KMM cannot make a volume of", "KMM calls the volume secret-NAME: names with dots or more "
+             "than 56 characters, and one Secret used twice in a Pod, give a Pod that the API server refuses. render names it otherwise. One without "
+             "a name (dockerfileConfigMap: {}) is refused, too.",
+             "use other Secrets, name the one that is meant"},
 };
 
 }  // namespace

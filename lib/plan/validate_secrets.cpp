@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Secrets of build and sign Pods: KMM names a volume after each, "secret-NAME", and an API server refuses a Pod with a name that no volume
-// can have, or with two volumes of one name. Source: KMM internal/buildsign/pod/volumes.go; Kubernetes pkg/apis/core/validation.
+// can have, with two volumes of one name, or with a volume of a Secret or ConfigMap without a name (`{}` passes the schema of Modules).
+// Source: KMM internal/buildsign/pod/volumes.go; Kubernetes pkg/apis/core/validation (validateSecretVolumeSource, validateConfigMapVolumeSource).
 #include <set>
 #include <vector>
 
@@ -19,11 +20,17 @@ struct NamedSecret {
     std::string name, path;
 };
 
+void report_nameless(Findings& findings, const std::string& path, const char* kind, const char* pod) {
+    findings.warning(path, "volume-name", fmt::format("no {} is named, and an API server refuses a {} Pod without", kind, pod), fmt::format("name the {}", kind));
+}
+
 void check_volumes_of(Findings& findings, const std::vector<NamedSecret>& secrets, const char* pod) {
     std::set<std::string> seen;
     for (const auto& [name, path] : secrets) {
         const std::string volume = "secret-" + name;
-        if (!api::is_dns1123_label(volume)) {
+        if (name.empty()) {
+            report_nameless(findings, path.substr(0, path.rfind('.')), "Secret", pod);
+        } else if (!api::is_dns1123_label(volume)) {
             findings.warning(path, "volume-name",
                              fmt::format("KMM names a volume \"{}\" after its Secret, which is no volume name", base::escape(volume)),
                              "use a Secret name of at most 56 characters without dots; kmm-plan render gives the volume another name");
@@ -46,7 +53,9 @@ void validate_pod_secrets(Findings& findings) {
     for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) {
         const auto& mapping = container.kernel_mappings[i];
         const std::string mapping_path = fmt::format("{}.kernelMappings[{}]", k_container_path, i);
-        if (container.build || mapping.build) {
+        if (const auto build = merge_build(container.build, mapping.build)) {
+            if (build->dockerfile_config_map.empty())
+                report_nameless(findings, (mapping.build ? mapping_path : container_path) + ".build.dockerfileConfigMap", "ConfigMap", "build");
             std::vector<NamedSecret> secrets = common;
             const auto add = [&](const std::optional<api::Build>& part, const std::string& path) {
                 for (std::size_t k = 0; part && k < part->secrets.size(); ++k) {
@@ -60,8 +69,8 @@ void validate_pod_secrets(Findings& findings) {
         if (const auto sign = merge_sign(container.sign, mapping.sign)) {
             std::vector<NamedSecret> secrets = common;
             const auto place = [&](const char* field, bool is_own) { return fmt::format("{}.sign.{}.name", is_own ? mapping_path : container_path, field); };
-            secrets.push_back({sign->key_secret, place("keySecret", mapping.sign && !mapping.sign->key_secret.empty())});
-            secrets.push_back({sign->cert_secret, place("certSecret", mapping.sign && !mapping.sign->cert_secret.empty())});
+            secrets.push_back({sign->key_secret, place("keySecret", !container.sign || (mapping.sign && !mapping.sign->key_secret.empty()))});
+            secrets.push_back({sign->cert_secret, place("certSecret", !container.sign || (mapping.sign && !mapping.sign->cert_secret.empty()))});
             check_volumes_of(findings, secrets, "sign");
         }
     }
