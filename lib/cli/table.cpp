@@ -113,6 +113,20 @@ void print_table(const std::vector<std::string>& headers, const std::function<vo
     out(text);
 }
 
+bool fits(std::string_view text, std::size_t width) {
+    const auto lines = base::split(text, '\n');
+    return std::all_of(lines.begin(), lines.end(), [&](std::string_view line) { return display_width(line) <= width; });
+}
+
+std::string interleaved(std::string_view table, const std::vector<std::string>& below) {
+    std::string text;
+    std::size_t index = 0;
+    for (const auto line : base::split(table, '\n')) {
+        if (index < below.size()) text.append(line).append("\n").append(below[index++]);
+    }
+    return text;
+}
+
 std::string format_properties(const std::vector<std::pair<std::string, std::string>>& rows) {
     std::size_t key_width = 0;
     for (const auto& row : rows) key_width = std::max(key_width, display_width(row.first));

@@ -24,6 +24,11 @@ format_table(const std::vector<std::string>& headers, const std::vector<std::vec
 void print_table(const std::vector<std::string>& headers, const std::function<void(const std::function<void(const std::vector<std::string>&)>&)>& rows,
                  std::size_t width, const std::function<void(std::string_view)>& out);
 
+/// Whether no line of `text` is wider than `width`.
+[[nodiscard]] bool fits(std::string_view text, std::size_t width);
+/// A table, its headers included, with `below[i]`, whole lines or "", after its line i.
+[[nodiscard]] std::string interleaved(std::string_view table, const std::vector<std::string>& below);
+
 /// "key   value" lines, keys padded to one column.
 [[nodiscard]] std::string format_properties(const std::vector<std::pair<std::string, std::string>>& rows);
 

@@ -239,11 +239,6 @@ std::string losing_names(const std::vector<Verdict>& verdicts) {
     return text;
 }
 
-bool fits(const std::string& text, std::size_t width) {
-    const auto lines = base::split(text, '\n');
-    return std::all_of(lines.begin(), lines.end(), [&](std::string_view line) { return cli::display_width(line) <= width; });
-}
-
 /// For narrow terminals: what was checked and the reason, the last two columns, stand below each line. Nothing is cut.
 std::string folded(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows) {
     std::vector<std::string> details{""};  // of the header
@@ -252,13 +247,7 @@ std::string folded(std::vector<std::string> headers, std::vector<std::vector<std
         row.resize(row.size() - 2);
     }
     headers.resize(headers.size() - 2);
-    const std::string plain = cli::format_table(headers, rows, 0);
-    std::string text;
-    std::size_t index = 0;
-    for (const auto line : base::split(plain, '\n')) {
-        if (index < details.size()) text.append(line).append("\n").append(details[index++]);
-    }
-    return text;
+    return cli::interleaved(cli::format_table(headers, rows, 0), details);
 }
 
 std::string table(const std::vector<Verdict>& verdicts, const cli::Context& context) {
@@ -279,7 +268,7 @@ std::string table(const std::vector<Verdict>& verdicts, const cli::Context& cont
         rows.push_back(std::move(row));
     }
     const std::string text = cli::format_table(headers, rows, 0);
-    return wide || !context.console.out_is_terminal() || fits(text, context.console.width()) ? text : folded(std::move(headers), std::move(rows));
+    return wide || !context.console.out_is_terminal() || cli::fits(text, context.console.width()) ? text : folded(std::move(headers), std::move(rows));
 }
 
 /// Who signed which file: each file of each image once.

@@ -151,6 +151,17 @@ std::vector<std::vector<std::string>> table_rows(const Source& source, const pla
     return rows;
 }
 
+/// Where the table is too wide, the reason stands below its line: a code that is cut says nothing.
+std::string with_reasons_below(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows, std::size_t width) {
+    headers.pop_back();
+    std::vector<std::string> reasons{""};  // below the headers
+    for (auto& row : rows) {
+        reasons.push_back(fmt::format("  {}\n", row.back()));
+        row.pop_back();
+    }
+    return cli::interleaved(cli::format_table(headers, rows, width), reasons);
+}
+
 std::string table_text(std::vector<Planned>& all, const cli::Context& context) {
     const bool several = all.size() > 1;
     std::vector<std::string> headers{"NODE", "KERNEL", "MODULE", "VERSION", "IMAGE", "ACTION", "REASON"};
@@ -162,8 +173,10 @@ std::string table_text(std::vector<Planned>& all, const cli::Context& context) {
         std::move(planned.rows.begin(), planned.rows.end(), std::back_inserter(rows));
     }
     if (!context.console.out_is_terminal() || context.output == "wide") { return cli::format_table(headers, rows, 0); }
-    shorten_images(rows, context.console.width(), several ? 5 : 4);
-    return cli::format_table(headers, rows, context.console.width());
+    const std::size_t width = context.console.width();
+    shorten_images(rows, width, several ? 5 : 4);
+    const std::string whole = cli::format_table(headers, rows, 0);
+    return cli::fits(whole, width) ? whole : with_reasons_below(std::move(headers), std::move(rows), width);
 }
 
 value::Node machine_node(std::vector<Planned>& all) {
