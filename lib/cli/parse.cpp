@@ -121,6 +121,8 @@ Error unknown_verb(const Program& program, const std::vector<std::string>& words
     }
     const std::string name = below.empty() ? words.front() : words[0] + " " + words[1];
     auto error = usage_error("unknown-verb", fmt::format("unknown verb '{}'", name));
+    // A verb of kubectl and kubeadm.
+    if (name == "version") return std::move(error).hint(fmt::format("{} --version", program.name));
     auto candidates = below.empty() ? visible_verbs(program) : below;
     auto near = base::nearest(name, candidates);
     if (!near && below.empty() && words.size() > 1) near = base::nearest(words[0] + " " + words[1], candidates);

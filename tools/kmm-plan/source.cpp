@@ -104,7 +104,7 @@ Place place_of(const cli::Args& args, bool has_documents) {
         .detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file")
         .detail("api server", "--kubeconfig FILE, --context NAME, KUBECONFIG or ~/.kube/config")
         .detail("documents", "-f FILE|DIR|-: YAML, JSON, output of kubectl get -o json")
-        .hint("kmm-plan show --cluster DIR");
+        .hint("add --cluster DIR or -f FILE to the command");
 }
 
 Source read_directory(const std::string& directory) {

@@ -108,6 +108,7 @@ TEST_SUITE("cli::unit") {
             {{}, "missing-argument", "no verb given", "kmm-plan --help"},
             {{"shw"}, "unknown-verb", "unknown verb 'shw'", "did you mean 'show'?"},
             {{"frobnicate"}, "unknown-verb", "unknown verb 'frobnicate'", "kmm-plan --help"},
+            {{"version"}, "unknown-verb", "unknown verb 'version'", "kmm-plan --version"},
             {{"help", "wyh"}, "unknown-verb", "unknown verb 'wyh'", "did you mean 'why'?"},
             {{"show", "--clustr", "x"}, "unknown-option", "unknown option --clustr", "did you mean --cluster?"},
             {{"--clustr=x"}, "unknown-option", "unknown option --clustr", "kmm-plan --help lists the options"},
