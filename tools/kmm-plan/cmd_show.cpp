@@ -93,7 +93,7 @@ std::string or_dash(const std::string& text) { return text.empty() ? "-" : text;
 /// Action and reason matter more than a registry's name: on a narrow terminal images lose their beginning, the tag stays.
 void shorten_images(std::vector<std::vector<std::string>>& rows, std::size_t width, std::size_t image) {
     constexpr std::size_t k_image_min = 8;
-    std::vector<std::size_t> widths(image + 3, 7);  // about the width of a header
+    std::vector<std::size_t> widths(rows.empty() ? image + 1 : rows.front().size(), 7);  // about the width of a header
     for (const auto& row : rows) {
         for (std::size_t i = 0; i < widths.size(); ++i) { widths[i] = std::max(widths[i], row[i].size()); }
     }
@@ -152,13 +152,14 @@ std::vector<std::vector<std::string>> table_rows(const Source& source, const pla
 }
 
 /// Where the table is too wide, the reason stands below its line: a code that is cut says nothing.
-std::string with_reasons_below(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows, std::size_t width) {
+std::string with_reasons_below(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows, std::size_t width, std::size_t image) {
     headers.pop_back();
     std::vector<std::string> reasons{""};  // below the headers
     for (auto& row : rows) {
         reasons.push_back(fmt::format("  {}\n", row.back()));
         row.pop_back();
     }
+    shorten_images(rows, width, image);
     return cli::interleaved(cli::format_table(headers, rows, width), reasons);
 }
 
@@ -174,9 +175,11 @@ std::string table_text(std::vector<Planned>& all, const cli::Context& context) {
     }
     if (!context.console.out_is_terminal() || context.output == "wide") { return cli::format_table(headers, rows, 0); }
     const std::size_t width = context.console.width();
-    shorten_images(rows, width, several ? 5 : 4);
-    const std::string whole = cli::format_table(headers, rows, 0);
-    return cli::fits(whole, width) ? whole : with_reasons_below(std::move(headers), std::move(rows), width);
+    const std::size_t image = several ? 5 : 4;
+    auto shortened = rows;
+    shorten_images(shortened, width, image);
+    const std::string whole = cli::format_table(headers, shortened, 0);
+    return cli::fits(whole, width) ? whole : with_reasons_below(std::move(headers), std::move(rows), width, image);
 }
 
 value::Node machine_node(std::vector<Planned>& all) {
