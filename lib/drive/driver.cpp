@@ -123,7 +123,8 @@ void require_cluster_of(const upgrade::Run& run, cluster::ClusterStore& store) {
                 fmt::format("{} is not the cluster this upgrade was started on", store.describe()))
         .detail("started on", run.cluster_place)
         .detail("identity", fmt::format("{}, expected {}", found.empty() ? "none" : found, run.cluster_identity))
-        .hint("name the right cluster with --cluster");
+        .hint(found.empty() ? "name the right cluster with --cluster; if it is this one and its .kmm-cluster-id was lost, write that identity into it again"
+                            : "name the right cluster with --cluster");
 }
 
 void Driver::record_run(EventKind kind, const std::string& step, const std::string& to, value::Node facts) {

@@ -13,6 +13,7 @@
 
 #include "record/owner_text.hpp"
 #include "record/safe_file.hpp"
+#include "record/space.hpp"
 #include "record/state_dir.hpp"
 
 namespace kmm::record {
@@ -133,7 +134,7 @@ Lock Lock::take(int opened, const std::string& path, const std::string& place, c
 
 Lock StateDir::lock(const Owner& owner) {
     const std::string path = path_ + "/lock";
-    const sys::Fd opened = open_own_file(path, O_RDWR | O_CREAT);
+    const sys::Fd opened = with_place_explained("the state directory must be writable for this user", [&] { return open_own_file(path, O_RDWR | O_CREAT); });
     // Whatever the umask was when it was made: its owner must be able to open it again.
     if (::fchmod(opened.get(), 0600) != 0) {
         const int saved = errno;

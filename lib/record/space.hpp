@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do when the disk of the state directory, or a quota, is full.
+// What to do when the disk of the state directory, or a quota, is full, or the directory cannot be written.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "sys/file_ops.hpp"
 
 namespace kmm::record {
 
@@ -20,6 +21,19 @@ auto with_space_explained(const std::string& directory, std::string_view then, c
         return body();
     } catch (const Error& error) {
         throw explain_space(error, directory, then);
+    }
+}
+
+/// Runs `body`; an error of the system that says nothing yet of what to do gets `hint`, unless it is for want of space.
+template <typename Body>
+auto with_place_explained(const char* hint, const Body& body) {
+    try {
+        return body();
+    } catch (const Error& error) {
+        if (!error.errno_cause() || !error.hint().empty() || !sys::space_remedy(*error.errno_cause()).empty()) {
+            throw;
+        }
+        throw Error(error).hint(hint);
     }
 }
 

@@ -18,6 +18,7 @@
 #include "record/safe_file.hpp"
 #include "record/sha256.hpp"
 #include "record/snapshot.hpp"
+#include "record/space.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
 
@@ -100,18 +101,7 @@ void make_parts(const std::string& dir) {
     sys::make_directories(history_dir(dir), 0700);
 }
 
-/// Says what to do where a directory cannot be made, unless it is for want of space.
-template <typename Body>
-void with_place_explained(const Body& body) {
-    try {
-        body();
-    } catch (const Error& error) {
-        if (!error.hint().empty() || !sys::space_remedy(error.errno_cause().value_or(0)).empty()) {
-            throw;
-        }
-        throw Error(error).hint("name a directory that this user may make and write with --state-dir DIR");
-    }
-}
+constexpr const char* k_place_hint = "name a directory that this user may make and write with --state-dir DIR";
 
 /// All of backup/, newest first.
 std::vector<std::string> all_backups(const std::string& dir) {
@@ -282,10 +272,10 @@ void StateDir::open(bool create) {
         if (create) {
             const bool is_new = !stamp_of(path_).inode;
             if (is_new) {
-                with_place_explained([&] { sys::make_directories(path_, 0700); });
+                with_place_explained(k_place_hint, [&] { sys::make_directories(path_, 0700); });
             }
             check_own_directory(path_);  // nothing is put into a directory that others may change
-            with_place_explained([&] { make_parts(path_); });
+            with_place_explained(k_place_hint, [&] { make_parts(path_); });
             if (is_new) {
                 ops_.sync_dir(sys::parent_of(path_));
             }

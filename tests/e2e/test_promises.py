@@ -380,8 +380,13 @@ class Directory(E2eCase):
         done = self.fleet.run(*START, prefix=prefix)
         self.assertIn(done.returncode, (74, 77), done.stdout)
         self.assertIn("EROFS", done.stdout)
+        self.assertIn("hint:", done.stdout)
         self.assertIn(str(self.fleet.state), done.stdout)
         self.assertEqual(self.fleet.calls(), [])
+        self.assertEqual(self.fleet.start("--manual").returncode, 11)
+        done = self.fleet.run("resume", prefix=prefix)
+        self.assertEqual(done.returncode, 74, done.stdout)
+        self.assertIn("the state directory must be writable", done.stdout)
 
     def test_missing_directory_is_not_made_by_reading(self):
         for verb in ("show", "nodes", "history"):

@@ -459,6 +459,14 @@ TEST_CASE("another cluster is refused") {
     } catch (const Error& error) {
         CHECK(error.exit() == Exit::config);
         CHECK(error.code() == "other-cluster");
+        CHECK(error.hint() == "name the right cluster with --cluster");
+    }
+    world.store.id = "";
+    try {
+        drive.driver.require_same_cluster();
+        FAIL("not refused");
+    } catch (const Error& error) {
+        CHECK(error.hint().find("its .kmm-cluster-id was lost") != std::string::npos);
     }
 }
 
