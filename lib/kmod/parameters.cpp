@@ -244,7 +244,9 @@ bool shows_value(const std::string& type, const std::string& wanted, const std::
     const auto left = base::split(wanted, ',');
     const auto right = base::split(shown, ',');
     if (left.size() > right.size()) return false;
+    const bool truths = type.starts_with(k_array) && is_bool(type.substr(k_array.size()));
     for (std::size_t i = 0; i < left.size(); ++i) {
+        if (truths && truth_of(std::string(left[i])) == truth_of(std::string(right[i]))) continue;
         const auto a = read_integer(left[i]);
         const auto b = read_integer(right[i]);
         if (left[i] != right[i] && (!a || !b || !(*a == *b))) return false;

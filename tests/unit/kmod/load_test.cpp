@@ -416,7 +416,7 @@ TEST_CASE("values that sysfs shows in another form are the same") {
                         {"int", "010", "8", true}, {"int", "7", "42", false},     {"charp", "a", "b", false},     {"array of int", "1,0x2", "1,2,0", true},
                         {"uint", "+5", "5", true}, {"array of int", "1", "2", false}, {"bool", "", "Y", true},
                         {"bool", "10", "Y", true},  {"bool", "none", "N", true},   {"own_type", "yes", "Y", true}, {"charp", "nvidia", "N", false}, {"string", "1x", "Y", false},
-                        {"own_type", "", "own", true}, {"charp", "", "x", false}, {"charp", "end ", "end", true}};
+                        {"own_type", "", "own", true}, {"charp", "", "x", false}, {"charp", "end ", "end", true}, {"array of bool", "y,off", "Y,N,N", true}, {"array of bool", "y,y", "Y,N", false}};
     for (const auto& row : rows) {
         CAPTURE(row.wanted);
         CAPTURE(row.shown);
