@@ -47,10 +47,9 @@ void take_line(const std::vector<std::string>& words, const std::string& where, 
         if (words.size() > 2) config.aliases.push_back({words[1], normalise_name(words[2]), where});
     } else if (words[0] == "options") {
         for (std::size_t i = 2; i < words.size(); ++i) config.options[name].push_back({words[i], where});
-    } else if (words[0] == "install") {
-        config.install.push_back({words[1], rest_of(words, 2), where});
-    } else if (words[0] == "remove") {
-        config.remove.push_back({words[1], rest_of(words, 2), where});
+    } else if (words[0] == "install" || words[0] == "remove") {
+        auto& commands = words[0] == "install" ? config.install : config.remove;
+        if (words.size() > 2) commands.push_back({words[1], rest_of(words, 2), where});  // without a command it is no line for modprobe
     } else if (words[0] == "softdep") {
         std::map<std::string, std::vector<std::string>>* list = nullptr;
         for (std::size_t i = 2; i < words.size(); ++i) {
@@ -132,7 +131,9 @@ void take_command_line(const HostPaths& host, ModprobeConfig& config) {
                 config.blacklist.emplace(name, HostOption{name, "/proc/cmdline"});
             });
         } else if (const std::string plain = as_kernel(word); plain.starts_with(of_kernel)) {
-            if (!for_init) take_names(std::string_view(plain).substr(of_kernel.size()), [&](std::string_view name) { config.kernel_blacklist.emplace(name); });
+            if (for_init) continue;
+            config.kernel_blacklist.clear();  // given twice, the kernel keeps the last one
+            take_names(std::string_view(plain).substr(of_kernel.size()), [&](std::string_view name) { config.kernel_blacklist.emplace(name); });
         } else {
             take_parameter(word, config);
         }
@@ -160,11 +161,12 @@ ModprobeConfig read_modprobe_config(const HostPaths& host) {
     const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
     std::map<std::string, std::pair<std::string, std::string>> files;  // name -> path, shown
     for (const std::string below : {"/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"}) {
-        const std::string directory = (below == "/etc" ? host.etc : root + below) + "/modprobe.d";
+        const std::string own = (below == "/etc" ? host.etc : root + below) + "/modprobe.d";
+        const std::string directory = host.root.empty() ? own : here_of(host, below + "/modprobe.d");
         std::error_code error;
         for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
             const std::string name = it->path().filename().native();
-            if (name.size() > 5 && (name.ends_with(".conf") || name.ends_with(".alias")) && name.front() != '.') files.emplace(name, std::pair(it->path().native(), below + "/modprobe.d/" + name));
+            if (name.size() > 5 && (name.ends_with(".conf") || name.ends_with(".alias")) && name.front() != '.') files.emplace(name, std::pair(host.root.empty() ? it->path().native() : here_of(host, it->path().native().substr(host.root.size())), below + "/modprobe.d/" + name));
         }
     }
     ModprobeConfig config;

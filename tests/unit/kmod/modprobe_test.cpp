@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "base/error.hpp"
 #include "kmod/modprobe_args.hpp"
 #include "kmod/modprobe_config.hpp"
@@ -53,8 +55,15 @@ TEST_CASE("the kernel's command line is read as libkmod reads it, and module_bla
         }
         CHECK(found == row.options);
     }
-    put(host.paths.proc + "/cmdline", "module_blacklist=a-b,c_d \"module_blacklist=e\" module_blacklist=\"f,g\" -- module_blacklist=h\n");
-    CHECK(kmod::read_modprobe_config(host.paths).kernel_blacklist == std::set<std::string>{"a-b", "c_d", "e", "f", "g"});
+    const auto blacklisted = [&](const char* line) {
+        put(host.paths.proc + "/cmdline", std::string(line) + "\n");
+        return kmod::read_modprobe_config(host.paths).kernel_blacklist;
+    };
+    using Names = std::set<std::string>;
+    CHECK(blacklisted("module_blacklist=a-b,c_d -- module_blacklist=h") == Names{"a-b", "c_d"});
+    CHECK(blacklisted("\"module_blacklist=e\"") == Names{"e"});
+    CHECK(blacklisted("module_blacklist=\"f,g\"") == Names{"f", "g"});
+    CHECK(blacklisted("module_blacklist=a,b quiet module_blacklist=c") == Names{"c"});  // the kernel keeps the last one
 }
 
 TEST_CASE("whole modprobe commands") {
@@ -152,6 +161,35 @@ TEST_CASE("lines and files of modprobe.d as modprobe reads them") {  // compared
     CHECK(texts("last") == Words{"h=1 x.conf:9"});
     CHECK(texts("other") == Words{"i=1 y.alias:1"});
     CHECK(texts("no").empty());
+}
+
+TEST_CASE("a line of modprobe.d without its command is passed over") {  // as modprobe of kmod 30: "ignoring bad line starting with 'install'"
+    FakeHost host;
+    put(host.paths.etc + "/modprobe.d/x.conf", "install demo\ninstall other \t\nremove demo\noptions demo\nalias demo\nblacklist\n");
+    const auto config = kmod::read_modprobe_config(host.paths);
+    CHECK(config.install.empty());
+    CHECK(config.remove.empty());
+    CHECK(config.options.empty());
+    CHECK(config.aliases.empty());
+    CHECK(config.blacklist.empty());
+}
+
+TEST_CASE("links of modprobe.d lead where they lead on the host") {  // as /etc/modprobe.d/nvidia.conf -> /etc/alternatives/glx--nvidia-modprobe.conf
+    FakeHost host;
+    host.paths.root = host.directory.path();
+    put(host.paths.etc + "/alternatives/driver.conf", "options demo answer=7\n");
+    put(host.directory.path() + "/usr/share/site/b.conf", "blacklist rival\n");
+    std::filesystem::create_directories(host.paths.etc + "/modprobe.d");
+    std::filesystem::create_symlink("/etc/alternatives/driver.conf", host.paths.etc + "/modprobe.d/driver.conf");
+    std::filesystem::create_directories(host.directory.path() + "/run");
+    std::filesystem::create_directory_symlink("/usr/share/site", host.directory.path() + "/run/modprobe.d");
+    put(host.directory.path() + "/usr/lib/modprobe.d/masked.conf", "install demo /bin/false\n");
+    std::filesystem::create_symlink("/dev/null", host.paths.etc + "/modprobe.d/masked.conf");
+    const auto config = kmod::read_modprobe_config(host.paths);
+    REQUIRE(config.options.contains("demo"));
+    CHECK(config.options.at("demo").front().where == "/etc/modprobe.d/driver.conf:1");
+    CHECK(config.blacklist.contains("rival"));
+    CHECK(config.install.empty());
 }
 
 }
