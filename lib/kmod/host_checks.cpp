@@ -85,8 +85,8 @@ std::vector<std::string> firmware_directories(const HostPaths& host, const std::
     return directories;
 }
 
-/// Values of the host's options that the kernel would refuse the module for. What the module does not know is ignored by the kernel, and
-/// texts with quotes inside are left to it.
+/// Values of the host's options that the kernel would refuse the module for, and options that it ignores as the module does not know them.
+/// Texts with quotes inside are left to it.
 void check_host_options(const CheckInput& input, const std::string& name, const std::vector<HostOption>& options, Diagnostics& findings) {
     const IndexedModule* module = input.index.find(name);
     if (module == nullptr) return;
@@ -99,8 +99,12 @@ void check_host_options(const CheckInput& input, const std::string& name, const 
         Diagnostics faults;
         check_parameters(module->file, {option.text}, faults);
         for (auto& fault : faults) {
-            if (fault.code == "unknown-parameter") continue;
             fault.message = fmt::format("{}: {}", base::escape(option.where), fault.message);
+            if (fault.code == "unknown-parameter") {
+                fault.severity = Severity::warning;
+                fault.message += ": the kernel ignores it";
+                if (!fault.hint.starts_with("did you")) fault.hint.clear();
+            }
             fault.hint = fmt::format("correct that line on the node{}{}", fault.hint.empty() ? "" : ": ", fault.hint);
             findings.push_back(std::move(fault));
         }

@@ -195,6 +195,7 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
     const auto find = [&](std::string code, std::string message, std::string hint, Severity severity = Severity::error) {
         findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
     };
+    std::map<std::string, std::string> given;  // key -> the entry that had it last
     for (const auto& text : wanted) {
         const Entry entry = unquoted_entry(text);
         if (entry.key.empty() || entry.key == "--" || (entry.key + entry.value).find('"') != std::string::npos ||
@@ -203,8 +204,19 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
             find("bad-parameter", fmt::format("parameter '{}' is malformed, expected KEY=VALUE without control characters and quotes inside", base::escape(text)), {});
             continue;
         }
-        if (entry.key == "async_probe" || entry.key == "dyndbg") continue;  // the kernel's own, known to every module
+        if (entry.key == "async_probe" || entry.key == "dyndbg") {
+            find("odd-parameter", fmt::format("parameter {} is the kernel's own and none of module {}: {}", entry.key, module.name,
+                                              entry.key == "dyndbg" ? "it switches debug messages on" : "devices are probed after the load, which does not tell how that ends"),
+                 "leave it out if that is not meant", Severity::warning);
+            continue;
+        }
         const std::string key = normalise_name(entry.key);
+        const auto [before, first] = given.try_emplace(key, text);
+        if (!first && before->second != text) {
+            find("odd-parameter", fmt::format("parameter {} of module {} is given twice: the kernel sets {}, then {}", entry.key, module.name, base::escape(before->second), base::escape(text)),
+                 "give it once", Severity::warning);
+            before->second = text;
+        }
         const auto it = std::find_if(declared.begin(), declared.end(), [&](const Parameter& p) { return normalise_name(p.name) == key; });
         if (it == declared.end()) {
             const auto near = base::nearest(entry.key, names);

@@ -48,8 +48,9 @@ constexpr std::array k_image_texts{
     CodeText{"no-platform", "finding", "the image is not there for the nodes' architecture", "", "build it for that platform"},
     CodeText{"no-symvers", "error", "there is no Module.symvers in the kernel headers", "", "name linux-headers-RELEASE or kernel-devel"},
     CodeText{"not-locked", "finding", "an image is not in the lock file", "", "remove the lock file to write it anew"},
-    CodeText{"odd-parameter", "finding", "a kernel may read a boolean parameter otherwise than it is meant", "Of a bool it looks at the beginning only: 10 is y, none is n. Before Linux 5.19 it "
-             "does not know true and false.", "write y or n"},
+    CodeText{"odd-parameter", "finding", "the kernel takes a parameter, perhaps otherwise than it is meant", "Of a bool it looks at the beginning only: 10 is y, none is n. Before Linux 5.19 it "
+             "does not know true and false. Of a parameter that is given twice the last value stays. async_probe and dyndbg are the kernel's own.",
+             "write y or n for a boolean, and each parameter once"},
     CodeText{"preflight-bad-reference", "finding", "the image for a kernel has a name that no registry can have", "No worker Pod could start with it, on any node of that kernel.",
              "correct containerImage of the kernel mapping"},
     CodeText{"regexp-match", "reason", "a regexp of the kernel mappings is found in the kernel's version", "", ""},

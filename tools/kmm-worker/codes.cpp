@@ -123,7 +123,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"not-empty", Exit::io, "the output directory has files already", "name an empty or absent one"},
     {"not-found", Exit::not_found, "there is no such thing", "see the message for what was looked for"},
     {"not-restored", Exit::partial, "the module is unloaded, but an in-tree module did not come back", "see the reason; the same command again tries once more"},
-    {"odd-parameter", std::nullopt, "a kernel may read a boolean parameter otherwise than it is meant", "write y or n"},
+    {"odd-parameter", std::nullopt, "the kernel takes a parameter, perhaps otherwise than it is meant", "write y or n for a boolean, and each parameter once"},
     {"other-build-live", std::nullopt, "another build of the module is live", "unload it first"},
     {"out-dir", Exit::io, "the output directory cannot be used", "name another one"},
     {"parameter-differs", std::nullopt, "a parameter shows another value than was asked for", "the driver may have adjusted it"},

@@ -63,8 +63,18 @@ TEST_CASE("blacklists, install commands and options of the host") {
     }
     SUBCASE("options are shown") {
         put(file, "options demo answer=1\n");
-        CHECK(rig.found() == Found{"warning host-options"});
+        CHECK(rig.found() == Found{"warning host-options", "warning unknown-parameter"});
         CHECK(rig.messages.find("answer=1 (/etc/modprobe.d/x.conf:1)") != std::string::npos);
+    }
+    SUBCASE("options that the module does not know are told, and ignored as by the kernel") {
+        KoSpec spec;
+        spec.name = "other";
+        spec.modinfo = {"parmtype=answer:int"};
+        rig.add(spec);
+        rig.wish.module = "other";
+        put(file, "options other answr=1 answer=2\n");
+        CHECK(rig.found() == Found{"warning host-options", "warning unknown-parameter"});
+        CHECK(rig.messages.find("/etc/modprobe.d/x.conf:1: module other has no parameter 'answr', found answer: the kernel ignores it\n") != std::string::npos);
     }
 }
 

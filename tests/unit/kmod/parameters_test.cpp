@@ -44,7 +44,7 @@ TEST_CASE("parameters against their declaration") {
         {"many=1,2,3", ""},          {"many=1,x", "bad-parameter"},
         {"odd=anything", ""},        {"big=18446744073709551615", ""}, {"big=18446744073709551616", "bad-parameter"},
         {"anwser=1", "unknown-parameter"}, {"", "bad-parameter"}, {"=1", "bad-parameter"},     {"--", "bad-parameter"},
-        {"async_probe", ""},
+        {"async_probe", "odd-parameter"}, {"dyndbg=+p", "odd-parameter"}, {"async-probe", "unknown-parameter"},
         {"tri", ""},                 {"tri=", "bad-parameter"},  {"off", "bad-parameter"},     {"who", "bad-parameter"},     {"many", "bad-parameter"},
         {"odd", ""},                 {"bare=anything", ""},      {"bare", ""},                 {"bar=1", "unknown-parameter"},
     };
@@ -74,6 +74,23 @@ TEST_CASE("a boolean is what the kernel of the module makes of it") {
     CHECK(found("6.1.0", "on=disable").starts_with("error: "));
     CHECK(found("6.15.2", "on=disable") == "");
     CHECK(found("odd", "on=true") == "");
+}
+
+TEST_CASE("a parameter that is given again is told") {
+    const auto module = module_with_parameters();
+    const auto messages = [&](const std::vector<std::string>& wanted) {
+        Diagnostics findings;
+        kmod::check_parameters(module, wanted, findings);
+        std::string text;
+        for (const auto& finding : findings) {
+            CHECK(finding.severity == Severity::warning);
+            text += finding.code + ": " + finding.message + "\n";
+        }
+        return text;
+    };
+    CHECK(messages({"answer=1", "level=2", "answer=3"}) == "odd-parameter: parameter answer of module demo is given twice: the kernel sets answer=1, then answer=3\n");
+    CHECK(messages({"answer=1", "on", "on=n"}) == "odd-parameter: parameter on of module demo is given twice: the kernel sets on, then on=n\n");
+    CHECK(messages({"answer=1", "answer=1"}).empty());
 }
 
 TEST_CASE("a number that is refused for its notation is told which it is") {
