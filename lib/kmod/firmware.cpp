@@ -204,6 +204,7 @@ void check_firmware_path(const std::string& path) {
         refuse(fmt::format("'{}' has control characters", base::escape(path)));
     }
     if (path.front() != '/') refuse(fmt::format("'{}' is relative, expected an absolute one", base::escape(path)));
+    if (fs::path(path).lexically_normal() == "/") refuse(fmt::format("'{}' is the root of the file system, where firmware of an image could replace any file", base::escape(path)));
 }
 
 bool set_firmware_search_path(const HostPaths& host, const std::string& path) {
