@@ -81,7 +81,9 @@ private:
     void look_again(std::uint64_t taint_before) {
         if (machine_.patience.second_look.count() <= 0 || loaded_.empty()) return;
         KernelLog log(machine_.host.kmsg);
-        (void)machine_.clock.sleep_for(machine_.patience.second_look);
+        if (!machine_.clock.sleep_for(machine_.patience.second_look)) {
+            report_.warnings.push_back(fmt::format("second-look-early: a signal came, and module {} was looked at again before {} had passed", main_, base::format_duration(machine_.patience.second_look)));
+        }
         require_healthy(machine_, taint_before, {fmt::format("module {} was settling", main_), main_}, log);
         for (const auto& name : loaded_) {
             const IndexedModule* module = index_.find(name);

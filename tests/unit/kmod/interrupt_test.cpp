@@ -73,6 +73,19 @@ TEST_CASE("interrupted: waiting for users ends at once") {
     CHECK(rig.kernel.calls.size() == 1);
 }
 
+TEST_CASE("interrupted: a second look that comes early says so") {
+    SignalledRig rig;
+    rig.machine.patience.second_look = std::chrono::seconds(2);
+    const sys::TempDir out{"kmm-image-"};
+    put(out.path() + "/demo.ko", make_ko({}));
+    const auto index = kmod::ModuleIndex::build(out.path(), out.path());
+    const kmod::LoadWish wish{"demo", {}, {}, {}};
+    const auto report = kmod::load_modules(index, kmod::preflight(index, wish, rig.host.paths), wish, {}, rig.machine);
+    CHECK(report.modules.back().action == kmod::Action::loaded);
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(report.warnings.front() == "second-look-early: a signal came, and module demo was looked at again before 2.0s had passed");
+}
+
 TEST_CASE("interrupted: what the kernel has been told is looked at to its end") {
     SignalledRig rig;
     const std::string bytes = make_ko({});
