@@ -222,6 +222,26 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
     check_aliases(input, findings);
 }
 
+void check_marks(const CheckInput& input, const HostModule* reference, Diagnostics& findings) {
+    for (const auto& name : input.found.order.names) {
+        const IndexedModule& module = *input.index.find(name);
+        if (!module.file.gpl_compatible()) {
+            const std::string license = module.file.info("license");
+            add_finding(findings, Severity::warning, "license-taint",
+                        fmt::format("module {} has {}: it taints the kernel with P (proprietary)", name, license.empty() ? "no license" : fmt::format("the license '{}'", base::escape(license))));
+        }
+        if (reference != nullptr && reference->retpoline && module.file.info("retpoline").empty()) {
+            add_finding(findings, Severity::warning, "no-retpoline", fmt::format("module {} was built without retpolines, with which this kernel was: it opens the node to Spectre v2", name),
+                        "rebuild it with the compiler and configuration of the kernel");
+        }
+        const bool of_host = !input.directory.empty() && module.path.starts_with(input.directory + "/");
+        if (module.file.in_tree() && !of_host) {
+            add_finding(findings, Severity::warning, "intree-flag", fmt::format("module {} says of itself that it is of the kernel's own tree (intree=Y): the kernel does not mark it with O", name),
+                        "build it outside of the kernel's tree");
+        }
+    }
+}
+
 void check_live(const CheckInput& input, Diagnostics& findings) {
     std::vector<std::string> leaving;
     for (const auto& listed : input.wish.in_tree_modules_to_remove) {

@@ -71,6 +71,7 @@ HostModule facts_of(const kmod_module* module) {
         kmod_list_foreach(entry, list) {
             const std::string_view key = kmod_module_info_get_key(entry);
             if (key == "vermagic") facts.vermagic = std::string(base::trim(kmod_module_info_get_value(entry)));
+            if (key == "retpoline") facts.retpoline = true;
             if (key == "signer") facts.signer = kmod_module_info_get_value(entry);
         }
         kmod_module_info_free_list(list);

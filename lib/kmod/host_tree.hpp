@@ -24,6 +24,7 @@ struct HostModule {
     std::vector<std::string> exported;          ///< symbols, sorted
     std::map<std::string, std::uint32_t> crcs;  ///< symbol -> CRC the running kernel must have for it
     std::map<std::string, std::uint32_t> exported_crcs = {};  ///< of `exported`, those that have one
+    bool retpoline = false;                     ///< built against Spectre v2, as modules of a kernel that is are
 };
 
 /// Answer to "what has to be loaded for NAME from the host's tree".

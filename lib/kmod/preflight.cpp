@@ -68,6 +68,7 @@ private:
         check_firmware_files(input, found);
         check_signatures(input, found);
         check_conflicts(input, found);
+        check_marks(input, reference_ ? &*reference_ : nullptr, found);
         out_.findings.insert(out_.findings.end(), found.begin(), found.end());
         if (wish_.force.any()) pardon();
     }

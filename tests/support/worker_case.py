@@ -64,7 +64,10 @@ def plain_ko(spec):
     if "bytes" in spec:
         return spec["bytes"].encode()
     entries = [f"srcversion={spec.get('srcversion', 'AAAA0000AAAA0000AAAA000')}", f"depends={spec.get('depends', '')}"]
-    entries += spec.get("modinfo", []) + [f"name={spec['name']}", f"vermagic={spec.get('vermagic', VERMAGIC)}"]
+    entries += spec.get("modinfo", [])
+    if not any(entry.startswith("license=") for entry in entries):
+        entries.append("license=GPL")
+    entries += [f"name={spec['name']}", f"vermagic={spec.get('vermagic', VERMAGIC)}"]
     modinfo = b"".join(entry.encode() + b"\0" for entry in entries)
     strings, symbols = b"\0", b"\0" * 24
     absolute = 0xfff1

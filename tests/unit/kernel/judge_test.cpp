@@ -59,7 +59,7 @@ TEST_CASE("what a kernel would refuse, and only that") {
         {"a kernel without versions", [](KoSpec&, Interface& kernel, Wish&) { for (auto& [name, entry] : kernel.exports) entry.crc = 0; }, ""},
         {"nobody exports it", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("nobody"); }, "unknown-symbol"},
         {"nobody exports it, but it is weak", [](KoSpec& ko, Interface&, Wish&) { ko.weak.emplace_back("nobody"); }, ""},
-        {"proprietary", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("gpl_call"); }, "gpl-only"},
+        {"proprietary", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("gpl_call"); ko.modinfo = {"license=Proprietary"}; }, "gpl-only"},
         {"free", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("gpl_call"); ko.modinfo = {"license=Dual MIT/GPL"}; }, ""},
         {"namespace", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("map"); }, "namespace-missing"},
         {"namespace imported", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("map"); ko.modinfo = {"import_ns=BUF"}; }, ""},

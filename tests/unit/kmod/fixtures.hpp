@@ -54,7 +54,12 @@ inline std::string make_ko(const KoSpec& spec) {
     info("depends=" + spec.depends);
     info("name=" + spec.name);
     if (!spec.vermagic.empty()) info("vermagic=" + spec.vermagic);
-    for (const auto& entry : spec.modinfo) info(entry);
+    bool licensed = false;
+    for (const auto& entry : spec.modinfo) {
+        licensed = licensed || entry.starts_with("license=");
+        info(entry);
+    }
+    if (!licensed) info("license=GPL");
 
     const auto pod = [](const auto& value) { return std::string(reinterpret_cast<const char*>(&value), sizeof value); };
     std::string strings(1, '\0');

@@ -88,7 +88,7 @@ TEST_CASE("exports: licenses and namespaces") {
     SUBCASE("neither license nor import") {
         spec.modinfo = {"license=Proprietary"};
         rig.add(spec);
-        CHECK(rig.found() == Found{"error gpl-only", "error namespace-missing"});
+        CHECK(rig.found() == Found{"error gpl-only", "error namespace-missing", "warning license-taint"});
         CHECK(rig.messages.find("has the license 'Proprietary' and needs symbols that are exported to GPL modules only: core_call") != std::string::npos);
     }
     SUBCASE("both") {
@@ -101,6 +101,40 @@ TEST_CASE("exports: licenses and namespaces") {
         spec.modinfo = {"license=GPL"};
         rig.add(spec);
         CHECK(rig.found() == Found{"warning namespace-missing"});
+    }
+}
+
+TEST_CASE("what a module says of itself and the kernel takes amiss") {
+    CheckRig rig;
+    KoSpec spec;
+    SUBCASE("another license") {
+        spec.modinfo = {"license=Proprietary"};
+        rig.add(spec);
+        CHECK(rig.found() == Found{"warning license-taint"});
+        CHECK(rig.messages == "module demo has the license 'Proprietary': it taints the kernel with P (proprietary)\n");
+    }
+    SUBCASE("no license") {
+        spec.modinfo = {"license="};
+        rig.add(spec);
+        CHECK(rig.found() == Found{"warning license-taint"});
+    }
+    SUBCASE("intree") {
+        spec.modinfo = {"intree=Y"};
+        rig.add(spec);
+        CHECK(rig.found() == Found{"warning intree-flag"});
+    }
+    SUBCASE("retpolines") {
+        KoSpec reference;
+        reference.name = "reference";
+        reference.modinfo = {"intree=Y", "retpoline=Y"};
+        put(rig.host.paths.lib_modules + "/" + k_release + "/kernel/reference.ko", make_ko(reference));
+        rig.add(spec);
+        CHECK(rig.found() == Found{"warning no-retpoline"});
+        spec.name = "other";
+        spec.modinfo = {"retpoline=Y"};
+        rig.add(spec);
+        rig.wish.module = "other";
+        CHECK(rig.found().empty());
     }
 }
 
