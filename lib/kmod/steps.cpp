@@ -282,6 +282,28 @@ Error busy_error(const Machine& machine, const std::string& name) {
     return error;
 }
 
+namespace {
+
+Error unload_refused(const Machine& machine, const std::string& name, int number, std::string cause, KernelLog& log) {
+    const ErrnoAdvice advice = unload_advice(number);
+    Error error(Exit::refused, "module-refused", fmt::format("the kernel refused to unload module {}: {} ({})", name, errno_text(number), errno_name(number)));
+    error.detail("errno", errno_name(number)).detail("cause", cause.empty() ? std::string(advice.cause) : std::move(cause));
+    add_kernel_lines(error, lines_about(log.lines(), name), host_module_directory(machine.host, node_facts(machine.host).kernel));
+    return std::move(error).hint(std::string(advice.hint)).cause_errno(number);
+}
+
+/// False if the module is still shown as live when time is up.
+bool wait_gone(const Machine& machine, const std::string& name) {
+    const milliseconds gone_by = machine.clock.monotonic() + machine.patience.settle;
+    while (live_module(machine.host, name)) {
+        if (machine.clock.monotonic() >= gone_by) return false;
+        look_again_later(machine);
+    }
+    return true;
+}
+
+}  // namespace
+
 bool unload_one(const Machine& machine, const std::string& name, const Force& force) {
     const auto live = settled_module(machine, name);
     if (!live) return false;
@@ -293,43 +315,37 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
     const milliseconds end = machine.clock.monotonic() + machine.patience.busy;
     milliseconds delay{50};
     bool lost = false;  // an answer: the module may be gone because of it
+    int busy_though_live = 0;
     for (;;) {
         const LoaderAnswer answer = machine.loader.unload(name, force, machine.patience.loader);
         require_healthy(machine, state.tainted, {fmt::format("module {} was unloaded", name), name, answer.pid}, log);
         if (answer.hung) throw hung_error(fmt::format("the unload of module {}", name), answer, machine, name);
         lost = lost || answer.lost;
-        if (answer.error == ENOENT) return lost;
+        if (answer.error == ENOENT) {
+            if (wait_gone(machine, name)) return lost;
+            throw unload_refused(machine, name, ENOENT, "the kernel has no such module, and sysfs here shows it live", log).hint("look at the same node with --host-root as the kernel that runs this");
+        }
         if (answer.error == 0) break;
         const bool transient = answer.error == EAGAIN || answer.error == EINTR || answer.error == EBUSY;
-        if (!transient) {
-            Error error(Exit::refused, "module-refused",
-                        fmt::format("the kernel refused to unload module {}: {} ({})", name, errno_text(answer.error), errno_name(answer.error)));
-            const ErrnoAdvice advice = unload_advice(answer.error);
-            error.detail("errno", errno_name(answer.error)).detail("cause", std::string(advice.cause));
-            add_kernel_lines(error, lines_about(log.lines(), name), host_module_directory(machine.host, node_facts(machine.host).kernel));
-            throw std::move(error).hint(std::string(advice.hint)).cause_errno(answer.error);
-        }
+        if (!transient) throw unload_refused(machine, name, answer.error, {}, log);
         const auto now = live_module(machine.host, name);
+        if (answer.error == EBUSY && now && now->state == "live") ++busy_though_live;  // once, its load or another unload may just have ended
+        const bool permanent = busy_though_live > 1;
         const bool held = now && !now->holders.empty();  // does not pass by waiting
         const milliseconds left = end - machine.clock.monotonic();
-        if (held || left <= milliseconds(0)) {
+        if (held || permanent || left <= milliseconds(0)) {
+            if (answer.error == EINTR && !held) throw unload_refused(machine, name, EINTR, {}, log);
             if (answer.error != EBUSY) throw busy_error(machine, name);
-            throw Error(Exit::busy, "module-in-use", fmt::format("module {} cannot be unloaded: it has no exit function, or is being loaded", name))
+            throw Error(Exit::busy, "module-in-use", fmt::format("module {} cannot be unloaded: it has no exit function{}", name, permanent ? "" : ", or is being loaded"))
                 .detail("errno", "EBUSY")
                 .hint("a module without an exit function stays until the node is rebooted");
         }
         if (!machine.clock.sleep_for(std::min(delay, left))) throw interrupted_error(fmt::format("users of module {} were waited for, which is still live", name));
         delay = std::min(delay * 2, milliseconds{1000});
     }
-    const milliseconds gone_by = machine.clock.monotonic() + machine.patience.settle;
-    while (live_module(machine.host, name)) {
-        if (machine.clock.monotonic() >= gone_by) {
-            throw Error(Exit::refused, "module-refused", fmt::format("module {} was unloaded but is live again", name))
-                .hint("something reloads it, e.g. udev by an alias: blacklist it on the node");
-        }
-        look_again_later(machine);
-    }
-    return true;
+    if (wait_gone(machine, name)) return true;
+    throw Error(Exit::refused, "module-refused", fmt::format("module {} was unloaded but is live again", name))
+        .hint("something reloads it, e.g. udev by an alias: blacklist it on the node");
 }
 
 Action load_one(const Machine& machine, const Candidate& candidate, std::vector<std::string>& warnings) {

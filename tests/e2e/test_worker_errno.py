@@ -43,7 +43,7 @@ LOAD = {
 # errno of delete_module: exit code and what the message must contain
 UNLOAD = {
     "EPERM": (13, "CAP_SYS_MODULE"), "EACCES": (13, "security module"), "EBUSY": (14, "no exit function"),
-    "EAGAIN": (14, "refcount"), "EFAULT": (13, "name"), "EINTR": (14, "in use"),
+    "EAGAIN": (14, "refcount"), "EFAULT": (13, "name"), "EINTR": (13, "interrupted"),
 }
 
 

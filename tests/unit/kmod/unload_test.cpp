@@ -13,6 +13,7 @@ using namespace kmm::test;
 namespace {
 
 using Calls = std::vector<std::string>;
+using Answers = std::vector<kmod::LoaderAnswer>;
 
 struct UnloadRig {
     FakeHost host;
@@ -44,6 +45,31 @@ TEST_CASE("a module is unloaded by name, whatever image it came from") {
     CHECK(report.modules.front().action == kmod::Action::unloaded);
     CHECK(report.modules.front().srcversion == "AAAA");
     CHECK(report.modules.front().role == kmod::Role::main);
+}
+
+TEST_CASE("an answer that sysfs denies is no success, and an interruption no user") {
+    UnloadRig rig;
+    rig.host.make_live("demo", "AAAA");
+    rig.kernel.unload_answers["demo"] = {{ENOENT, false, false, 1, ""}};
+    const Error denied = rig.refused({"demo"});
+    CHECK(denied.code() == "module-refused");
+    CHECK(denied.exit() == Exit::refused);
+    CHECK(denied.message() == "the kernel refused to unload module demo: No such file or directory (ENOENT)");
+    CHECK(detail(denied, "cause") == "the kernel has no such module, and sysfs here shows it live");
+    rig.kernel.unload_answers["demo"] = Answers(100, kmod::LoaderAnswer{EINTR, false, false, 1, ""});
+    const Error interrupted = rig.refused({"demo"});
+    CHECK(interrupted.code() == "module-refused");
+    CHECK(interrupted.message() == "the kernel refused to unload module demo: Interrupted system call (EINTR)");
+}
+
+TEST_CASE("a live module that is busy twice has no exit function, for which nobody waits") {
+    UnloadRig rig;
+    rig.host.make_live("demo", "AAAA");
+    rig.kernel.unload_answers["demo"] = Answers(100, kmod::LoaderAnswer{EBUSY, false, false, 1, ""});
+    const Error error = rig.refused({"demo"});
+    CHECK(error.code() == "module-in-use");
+    CHECK(error.message() == "module demo cannot be unloaded: it has no exit function");
+    CHECK(rig.kernel.calls.size() == 2);
 }
 
 TEST_CASE("what is not live is no error") {
