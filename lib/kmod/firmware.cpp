@@ -39,6 +39,16 @@ bool is_own_name(const std::string& name) {
     return name == k_manifest || name.ends_with(k_saved) || name.ends_with(k_unfinished) || (kept != name && kept.ends_with(std::string(k_saved) + "."));
 }
 
+/// `path` with `ending`, for a file that is kept beside it. A name that would be too long for that is cut, and told from others by its digest.
+std::string beside(const std::string& path, std::string_view ending) {
+    constexpr std::size_t longest = 240;  // of the 255 bytes of a name; a number may follow
+    constexpr std::size_t digits = 16;
+    const auto slash = path.rfind('/') + 1;
+    const std::string name = path.substr(slash);
+    if (name.size() + ending.size() <= longest) return path + std::string(ending);
+    return fmt::format("{}{}-{}{}", path.substr(0, slash), name.substr(0, longest - ending.size() - digits - 1), sha256_hex(name).substr(0, digits), ending);
+}
+
 /// Where a file below the firmware directory came from.
 enum class Origin { created, replaced, found };
 
@@ -97,7 +107,7 @@ void write_manifest(const std::string& directory, const Manifest& manifest) {
 }
 
 void place_firmware(const std::string& bytes, const std::string& path) {
-    const std::string temporary = path + k_unfinished;
+    const std::string temporary = beside(path, k_unfinished);
     (void)::unlink(temporary.c_str());
     const sys::Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
     if (!fd) throw from_errno(errno, fmt::format("cannot create {}", base::escape(temporary)));
@@ -120,7 +130,7 @@ std::string sum_of_file(const std::string& path) {
 /// Makes the name free under which the file at `target` will be kept. What is there is of an earlier load whose list is gone, so
 /// nobody can tell which of the two is the host's own: it gets a number, unless it has the same bytes.
 void make_room_to_keep(const std::string& target) {
-    const std::string saved = target + k_saved;
+    const std::string saved = beside(target, k_saved);
     std::error_code error;
     if (!fs::exists(fs::symlink_status(saved, error))) return;
     if (const auto sum = sum_of_file(saved); !sum.empty() && sum == sum_of_file(target)) return;  // whichever is put back
@@ -250,7 +260,7 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
             const std::string relative = file.path.substr(to.size() + 1);
             sys::make_directories(sys::parent_of(file.path), 0755);
             std::error_code error;
-            const std::string saved = file.path + k_saved;
+            const std::string saved = beside(file.path, k_saved);
             if (manifest[relative].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error)) && ::rename(file.path.c_str(), saved.c_str()) != 0) {
                 throw from_errno(errno, fmt::format("cannot keep {}", base::escape(file.path)));
             }
@@ -287,8 +297,8 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
             continue;
         }
         const std::string path = to + "/" + it->first;
-        const std::string saved = path + k_saved;
-        (void)::unlink((path + k_unfinished).c_str());
+        const std::string saved = beside(path, k_saved);
+        (void)::unlink(beside(path, k_unfinished).c_str());
         const std::string there = sum_of_file(path);
         std::error_code error;
         int fault = 0;

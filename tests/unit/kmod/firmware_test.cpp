@@ -157,4 +157,19 @@ TEST_CASE("firmware is copied, owned and put back as it was") {
     }
 }
 
+TEST_CASE("firmware with the longest name that a file can have is replaced and put back") {
+    const sys::TempDir directory{"kmm-firmware-"};
+    const std::string from = directory.path() + "/from", to = directory.path() + "/to";
+    const std::vector<std::string> names{std::string(255, 'n'), std::string(254, 'n') + "m", std::string(245, 'n')};
+    for (const auto& name : names) {
+        put(from + "/" + name, "new " + name);
+        put(to + "/" + name, "old " + name);
+    }
+    CHECK(kmod::install_firmware(from, to, "demo").size() == names.size());
+    for (const auto& name : names) CHECK(kmod::read_raw(to + "/" + name) == "new " + name);
+    CHECK(kmod::remove_firmware(to, "demo").empty());
+    for (const auto& name : names) CHECK(kmod::read_raw(to + "/" + name) == "old " + name);
+    CHECK(std::distance(std::filesystem::directory_iterator(to), std::filesystem::directory_iterator()) == static_cast<std::ptrdiff_t>(names.size()));
+}
+
 }
