@@ -149,6 +149,23 @@ ToldCause told_cause(const std::vector<std::string>& lines, const ModuleFile& fi
     return {};
 }
 
+/// "demo 0000:00:01.0: Direct firmware load for a.bin failed with error -2", with Debian's kernels "firmware: failed to load a.bin (-2)". Drivers
+/// try one name after the other: the last one counts.
+ToldCause told_firmware(const std::vector<std::string>& lines) {
+    constexpr std::pair<std::string_view, std::string_view> forms[] = {{"Direct firmware load for ", " failed with error -2"}, {"firmware: failed to load ", " (-2)"}};
+    ToldCause told;
+    for (const auto& line : lines) {
+        for (const auto& [before, after] : forms) {
+            const auto at = line.find(before);
+            const auto end = line.find(after);
+            if (at == std::string::npos || end == std::string::npos || end < at + before.size()) continue;
+            told = {fmt::format("firmware {} was not found where the kernel looks for it", base::escape(line.substr(at + before.size(), end - at - before.size()))),
+                    "put it into the image and set modprobe.firmwarePath, and name its place on this host with --firmware-path"};
+        }
+    }
+    return told;
+}
+
 /// What the kernel logged about a module, as details of an error: the line that tells most, and the others.
 void add_kernel_lines(Error& error, const std::vector<std::string>& about, const std::string& directory) {
     add_unknown_symbols(error, about, directory);
@@ -241,6 +258,7 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
     if (is_signature_errno(error_number) && !candidate.file.is_signed) advice.hint = "sign the module with a key that this kernel trusts";
     const std::string parameter = refused_parameter(about);
     ToldCause told = told_cause(about, candidate.file, directory);
+    if (told.cause.empty() && error_number == ENOENT && !unknown_symbol) told = told_firmware(about);
     if (!parameter.empty()) told = {fmt::format("the value of parameter {} does not fit", parameter), "correct it in the Module's parameters, or in the options that this host adds"};
     error.detail("errno", errno_name(error_number));
     if (!told.cause.empty()) {

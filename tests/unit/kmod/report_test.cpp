@@ -259,6 +259,18 @@ TEST_CASE("a module without a signature is to be signed, whatever the kernel say
     }
 }
 
+TEST_CASE("firmware that the kernel did not find is the cause it names") {
+    ReportRig rig;
+    rig.kernel.load_answers["demo"] = {ENOENT, false, false, 1, ""};
+    for (const char* line : {"demo 0000:00:01.0: Direct firmware load for vendor/a.bin failed with error -2", "platform demo: firmware: failed to load vendor/a.bin (-2)"}) {
+        CAPTURE(line);
+        rig.kernel.on_refusal = [&] { rig.host.log(line); };
+        const Error error = rig.refused();
+        CHECK(detail(error, "cause") == "firmware vendor/a.bin was not found where the kernel looks for it");
+        CHECK(error.hint() == "put it into the image and set modprobe.firmwarePath, and name its place on this host with --firmware-path");
+    }
+}
+
 TEST_CASE("where the kernel names an unknown symbol, a look from outside does not say that there is none") {
     ReportRig rig;
     rig.demo.undefined = {"_printk"};
