@@ -255,13 +255,24 @@ std::optional<HostModule> reference_module(const std::string& directory) {
     return found;
 }
 
+std::string header_directory(const std::string& directory) {
+    constexpr std::string_view modules = "/lib/modules/";
+    const std::string link = directory + "/build";
+    const auto at = directory.rfind(modules);
+    std::error_code error;
+    if (at == std::string::npos || at == 0 || fs::exists(link, error)) return link;
+    HostPaths host;
+    host.root = directory.substr(0, at);
+    return here_of(host, link.substr(at));
+}
+
 namespace {
 
 /// The list of what the kernel exports: Module.symvers of its headers, else the copy that kernel packages of Red Hat and its kin put
 /// beside the modules.
 std::optional<std::string> exports_text(const std::string& directory) {
     if (directory.empty()) return std::nullopt;
-    if (auto text = read_text(directory + "/build/Module.symvers")) return text;
+    if (auto text = read_text(header_directory(directory) + "/Module.symvers")) return text;
     for (const char* name : {"/symvers.gz", "/symvers.xz"}) {
         const std::string path = directory + name;
         auto packed = read_raw(path);

@@ -56,10 +56,14 @@ void each_host_module(const std::string& directory, const std::vector<std::strin
 /// The module of the host's tree that exports `symbol`, from its modules.symbols; "" if none is known.
 [[nodiscard]] std::string host_exporter(const std::string& directory, const std::string& symbol);
 
+/// Where the headers of the kernel with the modules in `directory` are: its link `build`, which is absolute and leads where it leads on the host
+/// that has `directory` as its /lib/modules/RELEASE. The link itself where it leads somewhere here.
+[[nodiscard]] std::string header_directory(const std::string& directory);
+
 /// GPL-only marks and namespaces of the same file; symbols with neither are left out.
 [[nodiscard]] std::map<std::string, Export> header_exports(const std::string& directory);
 
-/// CRCs of <directory>/build/Module.symvers (kernel headers); empty when they are not installed.
+/// CRCs of Module.symvers in the kernel's headers; empty when they are not installed.
 [[nodiscard]] std::map<std::string, std::uint32_t> header_crcs(const std::string& directory);
 
 }  // namespace kmm::kmod

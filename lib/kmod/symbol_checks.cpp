@@ -15,7 +15,7 @@ namespace {
 /// CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS=y in the kernel's configuration, where that can be read.
 bool namespaces_are_optional(const CheckInput& input) {
     const std::string root = input.host.etc.ends_with("/etc") ? input.host.etc.substr(0, input.host.etc.size() - 4) : std::string();
-    for (const std::string& path : {input.directory + "/build/.config", input.directory + "/config", root + "/boot/config-" + input.facts.kernel}) {
+    for (const std::string& path : {header_directory(input.directory) + "/.config", input.directory + "/config", root + "/boot/config-" + input.facts.kernel}) {
         const auto text = read_text(path, 4U << 20U);
         if (text) return text->find("\nCONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS=y") != std::string::npos;
     }

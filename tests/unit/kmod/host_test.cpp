@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "unit/kmod/fixtures.hpp"
 #include "kmod/kernel_log.hpp"
 
@@ -78,6 +80,18 @@ TEST_CASE("a directory without a state is built into the kernel; one that is loa
     put(host.paths.proc + "/modules", "slow 16384 0 - Loading 0x0\nold 1 0 - Unloading 0x0\n");
     CHECK(kmod::live_module(host.paths, "slow")->state == "coming");
     CHECK(kmod::live_module(host.paths, "old")->state == "going");
+}
+
+TEST_CASE("the kernel's headers are found where the link to them leads on the host") {
+    FakeHost host;
+    const std::string directory = host.paths.lib_modules + "/" + k_release;
+    put(host.directory.path() + "/usr/src/headers/Module.symvers", "0x00000005\tcore_call\tvmlinux\tEXPORT_SYMBOL_GPL\t\n");
+    std::filesystem::create_directories(directory);
+    std::filesystem::create_directory_symlink("/usr/src/headers", directory + "/build");
+    CHECK(kmod::header_crcs(directory) == std::map<std::string, std::uint32_t>{{"core_call", 5}});
+    CHECK(kmod::header_exports(directory).at("core_call").gpl_only);
+    std::filesystem::remove(directory + "/build");
+    CHECK(kmod::header_crcs(directory).empty());
 }
 
 TEST_CASE("exports of the kernel") {
