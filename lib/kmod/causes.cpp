@@ -42,7 +42,7 @@ public:
             case EACCES: access(); break;
             case ENOMEM: case ENOSPC: memory(); break;
             case ENODEV: device(); break;
-            case ENOSYS: add("this kernel was built without loadable modules", yes_if(!state_.modules_supported), host_.proc + "/modules"); break;
+            case ENOSYS: missing_call(); break;
             case EBADMSG: case ELIBBAD: case ENOPKG: damaged(); break;
             default: break;
         }
@@ -238,6 +238,11 @@ private:
         }
         add("the module loaded correctly, but found no device on this node", aliases.empty() ? Applies::unknown : yes_if(fitting.empty()),
             aliases.empty() ? "it names no devices" : fitting.empty() ? fmt::format("none of its {} aliases fits a device", aliases.size()) : "fitting devices: " + first_of(fitting));
+    }
+
+    void missing_call() {
+        add("this kernel was built without loadable modules", yes_if(!state_.modules_supported), fmt::format("{}/modules is {}there", host_.proc, state_.modules_supported ? "" : "not "));
+        add("a filter of the container refuses the call, or the module's own init function returned it", Applies::unknown, "");
     }
 
     void damaged() {
