@@ -310,6 +310,12 @@ Error unload_refused(const Machine& machine, const std::string& name, int number
     return std::move(error).hint(std::string(advice.hint)).cause_errno(number);
 }
 
+/// `does`: "loads"; `state`: what the module is then.
+Error helper_killed(const std::string& name, std::string_view does, std::string_view state) {
+    return Error(Exit::refused, "module-refused", fmt::format("the helper that {} module {} was killed before the kernel answered, and the module is {}", does, name, state))
+        .hint("look for the OOM killer in the kernel's log, and at the memory limit of the Pod; then run the same command again");
+}
+
 /// False if the module is still shown as live when time is up.
 bool wait_gone(const Machine& machine, const std::string& name) {
     const milliseconds gone_by = machine.clock.monotonic() + machine.patience.settle;
@@ -352,6 +358,7 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
         const bool held = now && !now->holders.empty();  // does not pass by waiting
         const milliseconds left = end - machine.clock.monotonic();
         if (held || permanent || left <= milliseconds(0)) {
+            if (answer.lost && !held) throw helper_killed(name, "unloads", "live");
             if (answer.error == EINTR && !held) throw unload_refused(machine, name, EINTR, {}, log);
             if (answer.error != EBUSY) throw busy_error(machine, name);
             throw Error(Exit::busy, "module-in-use", fmt::format("module {} cannot be unloaded: it has no exit function{}", name, permanent ? "" : ", or is being loaded"))
@@ -383,6 +390,7 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
             if (!answer.lost) action = Action::already_loaded;
             break;
         }
+        if (attempt == 2 && answer.lost) throw helper_killed(file.name, "loads", "not live");
         if (attempt == 2) throw refused_error(machine, candidate, answer.error, state, log);
     }
     const milliseconds end = machine.clock.monotonic() + machine.patience.settle;

@@ -192,6 +192,27 @@ TEST_CASE("what the kernel did although its answer was lost is this run's doing"
     CHECK(rig.unload({"other"}).modules.back().action == kmod::Action::unloaded);
 }
 
+TEST_CASE("a helper that is killed each time is told as that, and not as an interruption") {
+    TroubleRig rig;
+    const kmod::LoaderAnswer lost{EINTR, false, true, 77, "", true};
+    const auto message_of = [](const std::function<void()>& step) -> std::string {
+        try {
+            step();
+        } catch (const Error& error) {
+            CHECK(error.code() == "module-refused");
+            CHECK(error.exit() == Exit::refused);
+            CHECK(error.hint() == "look for the OOM killer in the kernel's log, and at the memory limit of the Pod; then run the same command again");
+            return error.message();
+        }
+        return "";
+    };
+    rig.kernel.load_answers["other"] = lost;
+    CHECK(message_of([&] { (void)rig.load("other"); }) == "the helper that loads module other was killed before the kernel answered, and the module is not live");
+    rig.host.make_live("other", "AAAA0000");
+    rig.kernel.unload_answers["other"] = std::vector<kmod::LoaderAnswer>(100, lost);
+    CHECK(message_of([&] { (void)rig.unload({"other"}); }) == "the helper that unloads module other was killed before the kernel answered, and the module is live");
+}
+
 TEST_CASE("a dependency that was unloaded behind this tool's back goes with the module that brings it again") {
     TroubleRig rig;
     (void)rig.load("base");
