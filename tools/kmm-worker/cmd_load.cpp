@@ -212,6 +212,10 @@ WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& conte
         result.outcome = outcome_of(report);
         result.forced = wish.force.any();
         take(result, std::move(report));
+        if (patience.second_look < second_look(args) && result.outcome == "loaded") {
+            result.warnings.push_back(fmt::format("second-look-early: --timeout {} ends before --verify-after {}, and module {} was looked at again at that end", base::format_duration(job.deadline),
+                                                  base::format_duration(second_look(args)), wish.module));
+        }
         require_first_time(job.load.first_time, result.outcome, wish.module);
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);

@@ -140,7 +140,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"registry-blocked", Exit::no_permission, "the mirror configuration forbids this registry and gives no mirror", "correct --mirror-config"},
     {"registry-error", Exit::unavailable, "the registry answered with an error", "look at its logs, then try again"},
     {"remove-command", std::nullopt, "modprobe.d of the host runs a command instead of unloading the module", "it was unloaded without; commands are never run"},
-    {"second-look-early", std::nullopt, "a signal cut the time short after which a loaded module is looked at again", "kmm-worker status MODULE --expect IMAGE looks once more"},
+    {"second-look-early", std::nullopt, "a signal, or --timeout, cut the time short after which a loaded module is looked at again", "kmm-worker status MODULE --expect IMAGE looks once more"},
     {"selinux", std::nullopt, "SELinux may forbid the load", "look at the audit log; in a Pod use a type that may load modules"},
     {"size-mismatch", Exit::integrity, "a blob has another size than its manifest says", "push the image again"},
     {"soft-dependency-failed", std::nullopt, "a module that is only wished for cannot be loaded", "nothing, if the module works without; else the reason is in the message"},
