@@ -138,7 +138,7 @@ std::vector<Credential> matching_credentials(const std::vector<Credential>& all,
     for (const Credential& credential : all) {
         const std::size_t slash = credential.key.find('/');
         const std::string_view host = std::string_view(credential.key).substr(0, slash);
-        if (!host_matches(host, reference.registry)) {
+        if (!host_matches(host, reference.registry) && !(credential.key.empty() && !credential.helper.empty())) {
             continue;
         }
         if (slash != std::string::npos) {

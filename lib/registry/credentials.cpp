@@ -128,12 +128,7 @@ void add_helpers(const value::Node& root, std::vector<Credential>& result) {
             add(member.key, helpers->get_string({member.key}));
         }
     }
-    const value::Node* auths = root.find("auths");
-    if (const std::string store = root.get_string({"credsStore"}); !store.empty() && auths != nullptr) {
-        for (const value::Member& member : auths->members()) {
-            add(member.key, store);
-        }
-    }
+    add("", root.get_string({"credsStore"}));  // for every registry that no other helper is named for
 }
 
 std::string variable(const std::string& name) {
@@ -145,7 +140,11 @@ value::Node read_config(const std::string& text, const std::string& file) {
     Diagnostics faults;
     auto documents = value::read_json(text, file, faults);
     if (has_errors(faults) || documents.size() != 1 || !documents.front().root.is_mapping()) {
-        throw bad_file(file, "expected one JSON mapping with registry credentials");
+        Error error = bad_file(file, "expected one JSON mapping with registry credentials");
+        if (has_errors(faults) && faults.front().position) {
+            error.at(*faults.front().position);  // never what stands there
+        }
+        throw error;
     }
     return std::move(documents.front().root);
 }

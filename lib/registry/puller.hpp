@@ -36,7 +36,7 @@ struct Limits {
     std::uint64_t file_bytes = 512U << 20U;
 };
 
-/// One credential: for `key` "HOST", "HOST/ns" or "HOST/ns/repo" (longest match wins).
+/// One credential: for `key` "HOST", "HOST/ns" or "HOST/ns/repo" (longest match wins). A helper's key may be "", for every registry.
 struct Credential {
     std::string key, user, password, identity_token;
     std::string registry_token{};  ///< goes to the registry itself, as it is

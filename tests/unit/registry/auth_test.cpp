@@ -439,7 +439,7 @@ TEST_CASE("M63 credential files") {
     CHECK(parsed[1].key == "reg.example.com/team");
     CHECK(parsed[2].identity_token == "id");
     CHECK(registry::parse_credentials(R"({"reg.example.com":{"auth":"dTpw"}})", ".dockercfg").size() == 1);
-    CHECK(registry::parse_credentials(R"({"credsStore":"x"})", "config.json").empty());
+    CHECK(registry::parse_credentials(R"({"credsStore":"x"})", "config.json").at(0).helper == "x");
     for (const char* text : {R"({"auths":{"r":{"auth":"!!secret!!"}}})", R"({"auths":{"r":{"auth":"c2VjcmV0"}}})",
                              R"({"auths":"secret"})", R"({"auths":{"r":"secret"}})", R"({"auths":{"r":{"auth":["secret"]}}})", R"({"auths":{"https://u:secret@r":{"auth":"!"}}})",
                              "secret", "[]", ""}) {
@@ -484,7 +484,7 @@ TEST_CASE("M63 pull secrets in a directory, as the kubelet mounts them") {
     secret("e", ".dockerconfigjson", R"({"credsStore":"desktop"})");
     std::vector<std::string> warnings;
     const auto [found, skipped] = registry::mounted_credentials(top.path(), warnings);
-    REQUIRE((found.size() == 2 && warnings.size() == 2 && skipped.size() == 1));
+    REQUIRE((found.size() == 3 && found[2].helper == "desktop" && warnings.size() == 2 && skipped.size() == 1));
     CHECK(found[0].user == "u");
     CHECK(found[1].key == "r.example.com/team");
     CHECK(warnings[0].starts_with("credential-helper-ignored: " + top.path() + "/e/.dockerconfigjson"));
@@ -492,7 +492,7 @@ TEST_CASE("M63 pull secrets in a directory, as the kubelet mounts them") {
     CHECK(warnings[1] == "pull-secret-skipped: " + skipped[0]);
     CHECK(skipped[0].starts_with(top.path() + "/c/.dockerconfigjson: expected one JSON"));
     const auto matching = registry::matching_credentials(found, image::parse_reference("r.example.com/team/driver:v1"));
-    REQUIRE(matching.size() == 2);
+    REQUIRE(matching.size() == 3);
     CHECK(matching[0].user == "v");  // the longest key first, then the others
     CHECK_THROWS_AS(static_cast<void>(registry::mounted_credentials(top.path() + "/none", warnings)), Error);
 }

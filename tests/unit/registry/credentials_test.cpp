@@ -52,8 +52,22 @@ TEST_CASE("a refusal names the program that was not asked") {
     const std::string said = "no credentials for " + host + "; the helper ecr-login was not asked: no program is run for credentials";
     CHECK(message(R"({"credHelpers":{")" + host + R"(":"ecr-login","other.example.com":"gcr"}})").find(said) != std::string::npos);
     CHECK(message(R"({"credsStore":"ecr-login","auths":{")" + host + R"(":{}}})").find(said) != std::string::npos);
+    CHECK(message(R"({"credsStore":"ecr-login"})").find(said) != std::string::npos);  // as Amazon's helper is set up
+    CHECK(message(R"({"credsStore":"pass","credHelpers":{")" + host + R"(":"ecr-login"}})").find(said) != std::string::npos);
     CHECK(message(R"({"credHelpers":{"other.example.com":"gcr"}})").find("helper") == std::string::npos);
     CHECK(message(R"({"credHelpers":{")" + host + R"(":"ecr-login"},"auths":{")" + host + R"(":{"auth":"dTpzZWNyZXQ="}}})").find("were refused; the helper ecr-login") != std::string::npos);
+}
+
+TEST_CASE("M63 a file that is no JSON is told with the place where it ends to be any, and without what stands there") {
+    try {
+        static_cast<void>(registry::parse_credentials("{\"auths\":\n  {\"a.io\": canary}}", "config.json"));
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.code() == "bad-auth-file");
+        REQUIRE(error.position());
+        CHECK(error.position()->to_string() == "config.json:2:12");
+        CHECK(error.message().find("canary") == std::string::npos);
+    }
 }
 
 TEST_CASE("M63 one entry of a mounted pull secret that cannot be understood costs that entry alone") {
