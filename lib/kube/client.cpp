@@ -305,7 +305,7 @@ Reply Client::exchange(const Call& call) {
                 has_refreshed = true;
                 continue;
             }
-            wish = retry_after(response, seams_.clock.now_unix());
+            wish = net::retry_after(response, seams_.clock.now_unix());
             if (call.is_answer && call.is_answer(*reply.failure)) {
                 if (!is_busy) { tell_return(); }
                 reply.retry_after = wish;

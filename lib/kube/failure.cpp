@@ -7,7 +7,6 @@
 
 #include "base/text.hpp"
 #include "kube/access.hpp"
-#include "net/retry.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::kube {
@@ -173,14 +172,6 @@ bool is_failed_test(const Failure& failure) {
     return failure.code == 422 && failure.causes.empty() &&
            (failure.message.find("rejected our request due to an error in our request") != std::string::npos ||
             failure.message.find("testing value") != std::string::npos);
-}
-
-std::optional<std::chrono::milliseconds> retry_after(const net::Response& response, std::int64_t now_unix) {
-    const auto text = response.header("retry-after");
-    if (!text) { return std::nullopt; }
-    const auto date = response.header("date");
-    const auto server_now = date ? net::parse_http_date(*date) : std::nullopt;
-    return net::parse_retry_after(*text, server_now.value_or(now_unix));
 }
 
 }  // namespace kmm::kube

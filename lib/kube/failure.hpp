@@ -2,9 +2,6 @@
 // What the API server says when it does not do what was asked.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,8 +62,5 @@ struct Action {
 
 /// True for a JSON patch whose `test` found something else: the server says no more than that the patch cannot be applied.
 [[nodiscard]] bool is_failed_test(const Failure& failure);
-
-/// The Retry-After of a reply. A date is taken against the server's own clock (its Date header), not ours.
-[[nodiscard]] std::optional<std::chrono::milliseconds> retry_after(const net::Response& response, std::int64_t now_unix);
 
 }  // namespace kmm::kube

@@ -348,7 +348,7 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
         return std::nullopt;  // also 405: of those who know no refresh tokens
     }
     if (response.status != 200) {
-        retry_after_ = response.header("retry-after");
+        refusal_ = response;
         Error error(Exit::unavailable, "token-server", fmt::format("{} answered {}", net::speaker(response, "the token server " + url.host),
                                                                    response.status));
         error.cause_http(response.status);

@@ -63,8 +63,8 @@ public:
     /// Digests a 401: true if authorization() has changed and the request is worth another try.
     /// Errors: no_permission "registry-auth" if no challenge can be answered or the token server misbehaves; those of `send`.
     [[nodiscard]] bool answer(const net::Response& unauthorized, const Boundary& boundary, const Send& send);
-    /// The Retry-After of the token server that had no token when answer() threw last; asking takes it away.
-    [[nodiscard]] std::optional<std::string> take_retry_after() { return std::exchange(retry_after_, std::nullopt); }
+    /// What the token server that had no token when answer() threw last had answered; asking takes it away.
+    [[nodiscard]] std::optional<net::Response> take_refusal() { return std::exchange(refusal_, std::nullopt); }
     /// Notes that the registry accepted authorization(): a later 401 means that the token ran out.
     void accepted() noexcept { served_ = true; }
     /// True if all that was asked for a token answered that there is nothing: no credential was judged.
@@ -90,7 +90,7 @@ private:
     bool judged_ = false;        ///< a token server has refused something, or given a token
     bool served_ = false;        ///< the current authorization was accepted at least once
     std::string authorization_;
-    std::optional<std::string> retry_after_;
+    std::optional<net::Response> refusal_;
 };
 
 }  // namespace kmm::registry

@@ -341,9 +341,9 @@ std::string Session::resolve_location(const std::string& location) const {
     return url->to_string();
 }
 
-void Session::note_retry_after(const std::optional<std::string>& header) {
-    if (header) {
-        retry_after_ = net::parse_retry_after(*header, clock_.now_unix());
+void Session::note_retry_after(const net::Response& refusal) {
+    if (const auto asked = net::retry_after(refusal, clock_.now_unix())) {
+        retry_after_ = asked;
     }
 }
 
@@ -367,7 +367,9 @@ net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& s
                     continue;
                 }
             } catch (const Error&) {
-                note_retry_after(authenticator_.take_retry_after());
+                if (const auto refusal = authenticator_.take_refusal()) {
+                    note_retry_after(*refusal);
+                }
                 throw;
             }
         }
@@ -376,7 +378,7 @@ net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& s
             failures_ = 0;
             return response;
         }
-        note_retry_after(response.header("retry-after"));
+        note_retry_after(response);
         throw answer_error(response, error_body, outgoing.target, elsewhere);
     }
 }

@@ -69,8 +69,8 @@ private:
     /// One exchange, in the time that is left. Errors: those of HttpClient; timed_out(); interrupted().
     [[nodiscard]] net::Response exchange(net::Request& request, const net::BodySink& sink);
     void choose_scheme();
-    /// What the next wait_before_retry() waits at least, if the header is there and can be read.
-    void note_retry_after(const std::optional<std::string>& header);
+    /// What the next wait_before_retry() waits at least, if the answer says so.
+    void note_retry_after(const net::Response& refusal);
     [[nodiscard]] net::Response converse(const Outgoing& outgoing, const net::BodySink& sink);
     [[nodiscard]] net::Response follow(const net::Url& start, const Outgoing& outgoing, const net::BodySink& sink,
                                        std::string& error_body, std::string& elsewhere);

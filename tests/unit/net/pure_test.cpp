@@ -25,10 +25,24 @@ TEST_CASE("Retry-After: seconds, dates and nonsense") {
                            Row{"Sun, 06 Nov 1994 08:49:00 GMT", milliseconds(0)},
                            Row{"Sun, 06 Nov 1994 08:50:37 CET", std::nullopt},
                            Row{"Sun, 06 Foo 1994 08:50:37 GMT", std::nullopt}, Row{"", std::nullopt},
+                           Row{"Sunday, 06-Nov-94 08:50:37 GMT", seconds(60)},  // the obsolete forms, which RFC 9110 5.6.7
+                           Row{"Sun Nov  6 08:50:37 1994", seconds(60)},        // wants read
+                           Row{"Saturday, 05-Nov-94 08:50:37 GMT", milliseconds(0)},
+                           Row{"Sunday, 06-Nov-94 08:50:37 CET", std::nullopt}, Row{"Sunday, 06 Nov 94 08:50:37 GMT", std::nullopt},
+                           Row{"Sun Nov 6 08:50:37 1994", std::nullopt}, Row{"Sun Nov 31 08:50:37 1994", std::nullopt},
                            Row{"-1", std::nullopt}, Row{"1.5", std::nullopt}, Row{"soon", std::nullopt}}) {
         CAPTURE(row.text);
         CHECK(net::parse_retry_after(row.text, now) == row.wait);
     }
+}
+
+TEST_CASE("Retry-After: a date is held against the server's own clock, not against a node's that went wrong") {
+    const std::int64_t an_hour_late = 784'111'777 + 3600;
+    net::Response response{503, {{"retry-after", "Sun, 06 Nov 1994 08:50:37 GMT"}}, "", ""};
+    CHECK(net::retry_after(response, an_hour_late) == milliseconds(0));
+    response.headers.emplace_back("date", "Sun, 06 Nov 1994 08:50:30 GMT");
+    CHECK(net::retry_after(response, an_hour_late) == seconds(7));
+    CHECK(net::retry_after(net::Response{503, {{"date", "Sun, 06 Nov 1994 08:50:30 GMT"}}, "", ""}, an_hour_late) == std::nullopt);
 }
 
 TEST_CASE("waits double, jitter, follow the server, and are capped") {

@@ -269,6 +269,11 @@ TEST_CASE("M60 the registry asks for patience") {
     CHECK(pull_from(capped.registry).sleeps == std::vector<std::chrono::milliseconds>{std::chrono::seconds(60)});
     Scene dated(patience("Tue, 14 Nov 2023 22:13:51 GMT", 1));  // half a minute after the clock's time
     CHECK(pull_from(dated.registry).sleeps == std::vector<std::chrono::milliseconds>{std::chrono::seconds(30)});
+    Scene late([&](int tries, const FakeRequest& request, FakeReply& reply) {
+        patience("Tue, 14 Nov 2023 23:13:51 GMT", 1)(tries, request, reply);
+        reply.headers.emplace_back("Date", "Tue, 14 Nov 2023 23:13:31 GMT");  // the node's clock is an hour behind
+    });
+    CHECK(pull_from(late.registry).sleeps == std::vector<std::chrono::milliseconds>{std::chrono::seconds(20)});
     for (const char* header : {"soon", "Mon, 01 Jan 2001 00:00:00 GMT"}) {
         Scene unhelpful(patience(header, 1));
         const Outcome own = pull_from(unhelpful.registry);
