@@ -73,10 +73,8 @@ public:
                 if (!error.is_retryable()) {
                     throw;
                 }
-                if (have_ != wanted_.size && !may_retry(before)) {
-                    throw;
-                }
                 if (have_ != wanted_.size) {
+                    static_cast<void>(may_retry(before));
                     session_.wait_before_retry(failures_, error);
                     continue;
                 }

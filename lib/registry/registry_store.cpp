@@ -113,7 +113,7 @@ private:
                 text.announced_digest = response.header("docker-content-digest").value_or("");
                 return text;
             } catch (const Error& error) {
-                if (!error.is_retryable() || failures >= session.policy().attempts) {
+                if (!error.is_retryable()) {
                     throw;
                 }
                 session.wait_before_retry(failures, error);

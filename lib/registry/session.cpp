@@ -140,6 +140,13 @@ void Session::check_deadline() const {
 }
 
 void Session::wait_before_retry(int failures, Error failure) {
+    if (failures >= policy_.attempts) {
+        failure.detail("tries", std::to_string(failures));
+        if (failure.hint().empty()) {
+            failure.hint("run the same command again later");
+        }
+        throw failure;
+    }
     const double random = static_cast<double>(random_() - std::minstd_rand::min()) /
                           (static_cast<double>(std::minstd_rand::max()) + 1.0);
     const milliseconds wait = net::retry_delay(policy_, failures, retry_after_, random);

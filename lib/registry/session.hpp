@@ -53,7 +53,8 @@ public:
     [[nodiscard]] std::string resolve_location(const std::string& location) const;
 
     /// Waits before the next try after `failures` failures, as long as the last answer asked for. Throws `failure`, the last of
-    /// them, with what was asked for, if the deadline would be over then. Errors: timeout "pull-timeout" if it is over now;
+    /// them, with their number, if there were as many as policy() allows, or if the deadline would be over then, with what was
+    /// asked for. Errors: timeout "pull-timeout" if it is over now;
     /// interrupted when the clock's sleep was cut short.
     void wait_before_retry(int failures, Error failure);
 

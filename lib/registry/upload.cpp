@@ -79,7 +79,7 @@ public:
                 // A request that failed may have been heard all the same: what was sent again is then refused, and begins anew.
                 const auto cause = error.http_cause();
                 const bool is_lost = repeated && (cause == 400 || cause == 404 || cause == 409 || cause == 416);
-                if (!is_lost || losses >= session_.policy().attempts) {
+                if (!is_lost) {
                     throw;
                 }
                 session_.wait_before_retry(losses, error);
@@ -152,7 +152,7 @@ private:
             try {
                 return step();
             } catch (const Error& error) {
-                if (!error.is_retryable() || failures >= session_.policy().attempts) {
+                if (!error.is_retryable()) {
                     throw;
                 }
                 session_.wait_before_retry(failures, error);

@@ -286,6 +286,8 @@ TEST_CASE("M60 the registry asks for patience") {
     CHECK(given_up.exit() == Exit::unavailable);
     CHECK(given_up.error->is_retryable());
     CHECK(storm.tries == 5);
+    CHECK(given_up.detail("tries") == "5");
+    CHECK(given_up.error->hint() == "run the same command again later");
     const Outcome deadline = pull_from(storm.registry, [](auto& request) { request.deadline = std::chrono::seconds(0); });
     CHECK(deadline.code() == "pull-timeout");
     CHECK(deadline.exit() == Exit::timeout);
