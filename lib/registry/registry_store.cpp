@@ -121,9 +121,11 @@ private:
         }
     }
 
-    /// Asks one after the other. A place that failed otherwise than by not having the thing is not asked again.
+    /// Asks one after the other. A place that failed otherwise than by not having the thing is not asked again. If it is the one
+    /// that has the image, its failure is also the result where all others have nothing of it.
     template <typename Ask>
     std::invoke_result_t<Ask, Session&> from_somewhere(const Ask& ask) {
+        std::optional<Error> of_holder;
         for (Place& place : places_) {
             const bool last = &place == &places_.back();
             if (place.given_up && !last) {
@@ -132,6 +134,11 @@ private:
             try {
                 return ask(place.session);
             } catch (Error& error) {
+                if (last && of_holder && error.code() == "image-not-found" && !place.session.gave_manifest()) {
+                    said_.push_back(place.name + ": " + error.message());
+                    of_holder->detail("mirrors", base::join(said_, "; "));
+                    throw *of_holder;
+                }
                 if (last || !is_theirs(error)) {
                     if (!said_.empty()) {
                         error.detail("mirrors", base::join(said_, "; "));
@@ -142,6 +149,9 @@ private:
                     throw;
                 }
                 place.given_up = error.code() != "image-not-found";
+                if (place.given_up && place.session.gave_manifest()) {
+                    of_holder = error;
+                }
                 said_.push_back(place.name + ": " + error.message());
                 warnings_.push_back("mirror-failed: " + said_.back());
             }

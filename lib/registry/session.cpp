@@ -304,6 +304,9 @@ Error Session::answer_error(net::Response response, const std::string& body, con
             return Error(Exit::not_found, "image-not-found", "the registry has no place for " + reference_.name())
                 .hint("some registries want the repository to be made before anything is pushed to it");
         }
+        if (status == 404 && !gave_manifest_ && path != "manifests/" + reference_.manifest_name()) {
+            return Error(Exit::not_found, "image-not-found", "the registry has no " + path).hint("push the image again");
+        }
         if (status == 404) {
             return blob
                        ? Error(Exit::not_found, "image-not-found", "the registry has the manifest and not " + path)
@@ -383,6 +386,7 @@ net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& s
         if ((response.status >= 200 && response.status < 300) || response.status == 416) {
             authenticator_.accepted();
             failures_ = 0;
+            gave_manifest_ = gave_manifest_ || outgoing.target.starts_with("manifests/");
             return response;
         }
         note_retry_after(response);

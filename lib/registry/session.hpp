@@ -61,6 +61,8 @@ public:
     /// Throws timeout "pull-timeout" if the deadline of the pull is over. Any thread may ask.
     void check_deadline() const;
     [[nodiscard]] const net::RetryPolicy& policy() const noexcept { return policy_; }
+    /// True if this registry has answered a question for a manifest: the image is there.
+    [[nodiscard]] bool gave_manifest() const noexcept { return gave_manifest_; }
 
 private:
     [[nodiscard]] std::chrono::milliseconds remaining() const;
@@ -93,6 +95,7 @@ private:
     Boundary boundary_;
     net::Url origin_;
     bool scheme_known_ = false;
+    bool gave_manifest_ = false;
     std::string no_tls_;  ///< why plain HTTP is spoken to an --insecure registry
     net::RetryPolicy policy_;
     std::optional<std::chrono::milliseconds> retry_after_;

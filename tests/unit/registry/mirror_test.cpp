@@ -144,6 +144,31 @@ TEST_CASE("M62 wrong bytes of a mirror are refused, and the next one is asked") 
     CHECK(nobody.exit() == Exit::integrity);
 }
 
+TEST_CASE("M62 whoever has another image of that tag, or none, is not blamed for what the mirror that has it does wrong") {
+    MirrorScene scene;
+    const TestLayer other = gzip_layer(TarBuilder().file(k_modules + "/other.ko", "other").finish());
+    scene.mirror.add_image("v1", {other});
+    scene.mirror.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.target.find(sha256(other.bytes)) == std::string::npos) {
+            return std::nullopt;
+        }
+        FakeReply reply = scene.mirror.usual(request);
+        reply.body[7] ^= 1;
+        return reply;
+    };
+    const Outcome outcome = scene.pull();
+    CHECK(outcome.code() == "digest-mismatch");
+    CHECK(outcome.exit() == Exit::integrity);
+    CHECK(outcome.detail("mirrors").find(scene.mirror.host() + "/team/driver: the registry sent other bytes") != std::string::npos);
+    CHECK(outcome.detail("mirrors").find("has no blobs/" + sha256(other.bytes)) != std::string::npos);
+
+    MirrorScene absent;
+    const Outcome passed = absent.pull();
+    CHECK(passed.code() == "ok");
+    CHECK(passed.warned("mirror-failed"));
+    CHECK_FALSE(passed.warned("has the manifest"));
+}
+
 TEST_CASE("M62 what a mirror sends as a tag's manifest and is none is refused, and the next one is asked") {
     MirrorScene scene;
     scene.mirror.intercept = [](const FakeRequest&) {
