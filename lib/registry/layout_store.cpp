@@ -97,6 +97,10 @@ public:
         }
         static_cast<void>(verified_manifest(*text, expected));
         const auto said = std::find_if(several_.begin(), several_.end(), [&](const auto& d) { return d.digest == *digest; });
+        if (said != several_.end() && text->size() <= cap && said->size != text->size()) {
+            throw Error(Exit::integrity, "size-mismatch", fmt::format("expected a manifest of {} bytes, found {}", said->size, text->size()))
+                .detail("manifest", name);
+        }
         return {std::move(*text), said == several_.end() ? std::string() : said->media_type, {}, true};
     }
 
@@ -182,10 +186,14 @@ private:
 
     /// True unless they are one image for several platforms.
     [[nodiscard]] bool are_rivals() const {
-        std::set<std::string> platforms;
+        std::vector<image::Platform> platforms;
         return std::any_of(several_.begin(), several_.end(), [&](const auto& d) {
-            const bool attestation = d.platform && d.platform->os == "unknown";
-            return !d.platform || (!attestation && !platforms.insert(d.platform->to_string()).second);
+            if (!d.platform) {
+                return true;
+            }
+            const bool known = std::any_of(platforms.begin(), platforms.end(), [&](const auto& other) { return image::matches(*d.platform, other); });
+            platforms.push_back(*d.platform);
+            return known && d.platform->os != "unknown";
         });
     }
 

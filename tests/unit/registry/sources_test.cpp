@@ -179,11 +179,29 @@ TEST_CASE("a layout with two images for one platform, under one name or without 
     layout.add_image({one_module("third")}, annotated("v1"));
     layout.write(top.path() + "/exact");
     CHECK(pull_local("oci:" + top.path() + "/exact:v1").files.at(k_modules + "/a.ko") == "third");
+    Layout spellings;  // of one platform, as --platform reads them
+    spellings.add_image({one_module("old")}, R"(,"platform":{"os":"linux","architecture":"amd64"})");
+    spellings.add_image({one_module("new")}, R"(,"platform":{"os":"linux","architecture":"x86_64"})");
+    spellings.write(top.path() + "/spellings");
+    CHECK(pull_local("oci:" + top.path() + "/spellings").code() == "ambiguous-image");
     Layout twice;
     twice.add_image({one_module("old")}, tag_of("v1"));
     twice.add_image({one_module("old")}, tag_of("latest"));
     twice.write(top.path() + "/twice");
     CHECK(pull_local("oci:" + top.path() + "/twice").files.at(k_modules + "/a.ko") == "old");
+}
+
+TEST_CASE("a manifest of another size than the layout's index says is refused, as one of an index in a registry") {
+    const sys::TempDir top("kmm-test-");
+    Layout layout;
+    layout.add_image({one_module("one")}, tag_of("v1"));
+    std::string& index = layout.files["index.json"];
+    const std::size_t size = index.find("\"size\":") + 7;
+    index.insert(size, "1");
+    layout.write(top.path());
+    const Outcome outcome = pull_local("oci:" + top.path());
+    CHECK(outcome.code() == "size-mismatch");
+    CHECK(outcome.exit() == Exit::integrity);
 }
 
 TEST_CASE("what stands beside an image in a layout and is none is not mistaken for another image") {
