@@ -306,6 +306,10 @@ ModuleSigner::ModuleSigner(const Material& material) {
     if (X509_cmp_current_time(X509_get0_notAfter(impl_->certificate.get())) < 0) {
         warn(fmt::format("certificate-expired: {}: its time is over; the kernel does not mind, people may", base::escape(material.certificate_name)));
     }
+    if (X509_cmp_current_time(X509_get0_notBefore(impl_->certificate.get())) > 0) {
+        warn(fmt::format("certificate-not-yet-valid: {}: its time has not begun, or this machine's clock is slow; the kernel does not mind, people may",
+                         base::escape(material.certificate_name)));
+    }
     identity_ = read_signature(sign("module"));
 }
 

@@ -35,7 +35,7 @@ public:
     [[nodiscard]] std::string sign(std::string_view module) const;
     /// What read_signature will say of it.
     [[nodiscard]] const ModuleSignature& identity() const noexcept { return identity_; }
-    /// What does not keep kernels from loading such a module, or not all of them: a short RSA key, a new curve, a certificate that has expired.
+    /// What does not keep kernels from loading such a module, or not all of them: a short RSA key, a new curve, a certificate whose time is over or has not begun.
     [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
 private:

@@ -39,6 +39,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"cache-too-small", std::nullopt, "the image is larger than the cache", "raise --cache-size"},
     {"cache-unsafe", Exit::no_permission, "other users may write to the cache", "chown it to root and take their permission away"},
     {"certificate-expired", std::nullopt, "the time of the signing certificate is over", "the kernel does not look at it; make a new one in time"},
+    {"certificate-not-yet-valid", std::nullopt, "the time of the signing certificate has not begun", "the kernel does not look at it; compare the clocks of this machine and of the one that made it"},
     {"check-failed", Exit::checks_failed, "the module cannot be loaded on this kernel; nothing was changed", "each finding names its reason; rebuild the image accordingly"},
     {"command-failed", Exit::other, "the container runtime failed", "see what it said"},
     {"command-not-found", Exit::not_found, "a program that is needed is not installed", "install it, or correct the path"},

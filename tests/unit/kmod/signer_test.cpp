@@ -37,11 +37,11 @@ std::string text_and_free(BIO* memory) {
     return text;
 }
 
-KeyPair make_pair(EVP_PKEY* raw, long seconds) {
+KeyPair make_pair(EVP_PKEY* raw, long seconds, long from = -7200) {
     const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(raw, EVP_PKEY_free);
     const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), X509_free);
     ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 0x4711);
-    X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -7200);
+    X509_gmtime_adj(X509_getm_notBefore(certificate.get()), from);
     X509_gmtime_adj(X509_getm_notAfter(certificate.get()), seconds);
     X509_set_pubkey(certificate.get(), key.get());
     X509_NAME* name = X509_get_subject_name(certificate.get());
@@ -150,6 +150,12 @@ TEST_CASE("sign: an expired certificate signs and is told of") {
     REQUIRE(both.size() == 2);
     CHECK(both[0] == "weak-key: key.pem: RSA of 1024 bits can be forged, and kernels in FIPS mode refuse it: expected 2048 or more");
     CHECK(both[1].starts_with("certificate-expired: cert.pem"));
+}
+
+TEST_CASE("sign: a certificate whose time has not begun signs and is told of") {
+    const auto warnings = ModuleSigner(material(make_pair(EVP_RSA_gen(2048), 7200, 3600))).warnings();
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].starts_with("certificate-not-yet-valid: cert.pem: its time has not begun"));
 }
 
 TEST_CASE("sign: lengths of RSA keys that no kernel computes with are refused, weak ones told of") {
