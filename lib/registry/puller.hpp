@@ -77,6 +77,8 @@ struct PullRequest {
     int attempts = 5;
     /// Called with (bytes so far, total bytes) of compressed data, perhaps in another thread, never in two at once; may be empty.
     std::function<void(std::uint64_t, std::uint64_t)> progress;
+    /// Called before a wait between two tries, with what the last one said and how long the wait is; as `progress`.
+    std::function<void(const std::string&, std::chrono::milliseconds)> waiting;
     /// Asked about once a second, perhaps in another thread, while the network is waited for: true ends the pull. May be empty.
     std::function<bool()> cancelled;
 };

@@ -63,6 +63,7 @@ Error pull_timeout(milliseconds allowed) {
 Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference,
                  const PullRequest& request, Access access, const std::string& mount_from)
     : http_(http), clock_(clock), reference_(reference), access_(access), tls_(request.tls), cancelled_(request.cancelled),
+      waiting_(request.waiting),
       authenticator_(reference, request, scopes_of(reference, access, mount_from)),
       deadline_(clock.monotonic() + request.deadline), allowed_(request.deadline),
       random_(static_cast<std::minstd_rand::result_type>(clock.monotonic().count() + 1)) {
@@ -162,6 +163,9 @@ void Session::wait_before_retry(int failures, Error failure) {
             failure.hint("--timeout allows more; or run the same command again later");
         }
         throw failure;
+    }
+    if (waiting_) {
+        waiting_(last_failure_, wait);
     }
     if (!clock_.sleep_for(wait)) {
         throw interrupted();

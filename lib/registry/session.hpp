@@ -91,6 +91,7 @@ private:
     Access access_;
     net::TlsSettings tls_;
     std::function<bool()> cancelled_;
+    std::function<void(const std::string&, std::chrono::milliseconds)> waiting_;
     Authenticator authenticator_;
     Boundary boundary_;
     net::Url origin_;

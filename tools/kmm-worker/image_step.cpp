@@ -119,6 +119,11 @@ void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Con
         }
         if (show) area.draw({fmt::format("pulling {}: {} of {}", reference, base::format_bytes(have), base::format_bytes(total))});
     };
+    if (show) {
+        request.waiting = [&area, reference = request.reference](const std::string& why, std::chrono::milliseconds wait) {
+            area.draw({fmt::format("pulling {}: trying again in {}", reference, base::format_duration(wait)), "  " + base::escape(why)});
+        };
+    }
 }
 
 void tell_sandbox(const sys::SandboxReport& report, cli::Context& context) {

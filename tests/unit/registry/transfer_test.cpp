@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/text.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;
@@ -262,7 +263,11 @@ TEST_CASE("M60 the registry asks for patience") {
         };
     };
     Scene seconds(patience("7", 1));
-    const Outcome waited = pull_from(seconds.registry);
+    std::vector<std::string> told;
+    const Outcome waited = pull_from(seconds.registry, [&](auto& request) {
+        request.waiting = [&](const std::string& why, std::chrono::milliseconds wait) { told.push_back(why + ", " + base::format_duration(wait)); };
+    });
+    CHECK(told == std::vector<std::string>{"the registry " + seconds.registry.host() + " answered 429, 7.0s"});
     CHECK(waited.code() == "ok");
     CHECK(waited.sleeps == std::vector<std::chrono::milliseconds>{std::chrono::seconds(7)});
     Scene capped(patience("99999", 1));
