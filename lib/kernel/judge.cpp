@@ -40,8 +40,9 @@ public:
         for (const auto& name : order.names) {
             const auto& module = *index_.find(name);
             if (interface_ != nullptr) {
-                file(module);
-                symbols(module);
+                const auto versions = versions_of(module.file);
+                file(module, versions);
+                symbols(module, versions);
             }
             signature(module);
             firmware(module);
@@ -57,13 +58,20 @@ private:
         out_.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
     }
 
-    void file(const kmod::IndexedModule& module) {
+    [[nodiscard]] kmod::VersionResult versions_of(const kmod::ModuleFile& info) const {
+        return kmod::compare_versions(info, index_, [&](std::string_view symbol) -> std::optional<std::uint32_t> {
+            const auto it = interface_->exports.find(std::string(symbol));
+            return it == interface_->exports.end() || it->second.crc == 0 ? std::nullopt : std::optional(it->second.crc);
+        });
+    }
+
+    void file(const kmod::IndexedModule& module, const kmod::VersionResult& versions) {
         const auto& info = module.file;
         if (!interface_->architecture.empty() && info.machine != interface_->architecture) {
             find(Severity::error, "module-format", fmt::format("{} is for {}, kernel {} is for {}", module.image_path, info.machine, wish_.release, interface_->architecture),
                  "build the image for this architecture");
         }
-        vermagic(info);
+        vermagic(info, versions);
     }
 
     /// What a kernel does about signatures: Linux kernel/module/signing.c, module_sig_check().
@@ -105,7 +113,8 @@ private:
                  "give the certificates that it trusts with --cert FILE");
     }
 
-    void vermagic(const kmod::ModuleFile& info) {
+    /// The release does not matter to a kernel where a module has rows in __versions: Linux kernel/module/version.c, same_magic().
+    void vermagic(const kmod::ModuleFile& info, const kmod::VersionResult& versions) {
         const std::string found = info.vermagic();
         std::string expected = interface_->vermagic;
         std::vector<std::string> differing;
@@ -119,12 +128,18 @@ private:
             differing = kmod::vermagic_differences(found, expected);
         }
         if (differing.empty()) return;
+        const std::string release = found.substr(0, found.find(' '));
+        if (!interface_->vermagic.empty() && differing == std::vector{expected.substr(0, expected.find(' '))} && info.has_versions && versions.fits()) {
+            find(Severity::warning, "vermagic-differs",
+                 fmt::format("module {} was built for kernel {}, but has the version of every symbol as kernel {}, which takes it", info.name, base::escape(release), wish_.release));
+            return;
+        }
         find(Severity::error, "vermagic-differs",
              fmt::format("module {} was built for another kernel: vermagic '{}', expected '{}', differing: {}", info.name, base::escape(found), expected, base::join(differing, ", ")),
              "rebuild the module against the headers of kernel " + wish_.release);
     }
 
-    void symbols(const kmod::IndexedModule& module) {
+    void symbols(const kmod::IndexedModule& module, const kmod::VersionResult& versions) {
         const auto& info = module.file;
         const bool free_license = info.gpl_compatible();
         std::vector<std::string> unknown, unimported, reserved;
@@ -145,10 +160,6 @@ private:
         if (!unknown.empty())
             find(Severity::error, "unknown-symbol", fmt::format("module {} needs {}, which neither kernel {} nor a module of the image exports", info.name, few(unknown), wish_.release),
                  "add the module that exports it to the image, or " + rebuild);
-        const auto versions = kmod::compare_versions(info, index_, [&](std::string_view symbol) -> std::optional<std::uint32_t> {
-            const auto it = interface_->exports.find(std::string(symbol));
-            return it == interface_->exports.end() || it->second.crc == 0 ? std::nullopt : std::optional(it->second.crc);
-        });
         kmod::report_versions(info, versions, interface_->missing_versions, rebuild, out_);
         if (!unimported.empty())
             find(interface_->lenient_namespaces ? Severity::warning : Severity::error, "namespace-missing",

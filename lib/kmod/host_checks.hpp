@@ -65,6 +65,8 @@ public:
 
 private:
     [[nodiscard]] VersionResult compare(const ModuleFile& file, const std::vector<HostModule>& host_modules);
+    /// With the files of live modules, if it takes them.
+    [[nodiscard]] VersionResult compare_all(const ModuleFile& file, const std::vector<HostModule>& host_modules);
     void read_live(const std::vector<std::string>& symbols);
     void add(const HostModule& module);
 

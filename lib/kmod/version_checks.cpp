@@ -51,7 +51,6 @@ VersionResult KernelVersions::compare(const ModuleFile& file, const std::vector<
 
 /// Each module of the kernel's tree says with which versions of the kernel's symbols it was built.
 void KernelVersions::read_live(const std::vector<std::string>& symbols) {
-    if (live_read_) return;
     live_read_ = true;
     each_host_module(directory_, live_modules(host_), [&](const HostModule& module) {
         if (reference_ != nullptr && module.vermagic == reference_->vermagic) add(module);
@@ -59,17 +58,20 @@ void KernelVersions::read_live(const std::vector<std::string>& symbols) {
     });
 }
 
+VersionResult KernelVersions::compare_all(const ModuleFile& file, const std::vector<HostModule>& host_modules) {
+    VersionResult result = compare(file, host_modules);
+    if (result.unknown.empty() || live_read_) return result;
+    read_live(result.unknown);
+    return compare(file, host_modules);
+}
+
 bool KernelVersions::fit(const ModuleFile& file, const std::vector<HostModule>& host_modules) {
-    return file.has_versions && compare(file, host_modules).fits();
+    return file.has_versions && compare_all(file, host_modules).fits();
 }
 
 void KernelVersions::check(const ModuleFile& file, const std::vector<HostModule>& host_modules, const std::set<std::string>& unexported, Diagnostics& findings) {
     if (reference_ != nullptr && has_no_versions(*reference_)) return;
-    VersionResult result = compare(file, host_modules);
-    if (!result.unknown.empty() && !live_read_) {
-        read_live(result.unknown);
-        result = compare(file, host_modules);
-    }
+    VersionResult result = compare_all(file, host_modules);
     report_versions(file, result, rule_of(host_), "rebuild the module against the headers of the running kernel", findings);
     std::erase_if(result.unknown, [&](const std::string& symbol) { return unexported.contains(symbol); });
     if (result.unknown.empty() || file.crcs.empty()) return;

@@ -181,6 +181,12 @@ TEST_CASE("versions of symbols, with those of other modules of the image and of 
         CHECK(codes(check()) == Codes{"versions-not-checked"});
         host.make_live("zlive", "", "");
         CHECK(codes(check()).empty());
+        spec.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
+        spec.crcs["other"] = test::k_crc;
+        result = check();
+        CHECK(codes(result) == Codes{"vermagic-differs"});
+        CHECK(result.findings.front().severity == Severity::warning);
+        spec.vermagic = k_vermagic;
         spec.crcs["other"] = 9;
         CHECK(codes(check()) == Codes{"symbol-version-differs"});
     }
