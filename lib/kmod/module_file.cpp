@@ -147,15 +147,12 @@ private:
     void read_sections() {
         if (header_.e_shoff == 0) refuse(file_, "there is no section table");
         if (header_.e_shentsize != sizeof(Elf64_Shdr)) refuse(file_, fmt::format("section entries of {} bytes, expected {}", header_.e_shentsize, sizeof(Elf64_Shdr)));
-        std::uint64_t count = header_.e_shnum;
-        std::uint64_t names = header_.e_shstrndx;
-        const auto first = read_at<Elf64_Shdr>(bytes_, header_.e_shoff);
-        if (!first) refuse(file_, "the section table lies outside of the file");
-        if (count == 0) count = first->sh_size;
-        if (names == SHN_XINDEX) names = first->sh_link;
-        if (count == 0 || count > k_sections_max) refuse(file_, fmt::format("{} sections, expected 1 to {}", count, k_sections_max));
+        // Kernels know no numbers beyond these fields, which other readers take from section 0 then.
+        const std::uint64_t count = header_.e_shnum;
+        const std::uint64_t names = header_.e_shstrndx;
+        if (count == 0) refuse(file_, fmt::format("0 sections, expected 1 to {}", k_sections_max));
         if (!slice(bytes_, header_.e_shoff, count * sizeof(Elf64_Shdr))) refuse(file_, "the section table lies outside of the file");
-        if (names >= count) refuse(file_, "the section name table is missing");
+        if (names == SHN_UNDEF || names >= count) refuse(file_, "the section name table is missing");
         sections_.reserve(count);
         for (std::uint64_t i = 0; i < count; ++i) {
             const auto header = read_at<Elf64_Shdr>(bytes_, header_.e_shoff + i * sizeof(Elf64_Shdr));
@@ -167,8 +164,21 @@ private:
             }
             sections_.push_back(section);
         }
-        const std::string_view table = sections_[names].data;
-        for (auto& section : sections_) section.name = text_at(table, section.header.sh_name);
+        check_sections(sections_[names].data);
+    }
+
+    /// Names the sections. Source of the checks: Linux kernel/module/main.c, elf_validity_check().
+    void check_sections(std::string_view names) {
+        if (!names.ends_with('\0')) refuse(file_, "the section name table does not end with a zero byte");
+        const Elf64_Shdr& first = sections_.front().header;
+        if (first.sh_type != SHT_NULL || first.sh_size != 0 || first.sh_addr != 0) refuse(file_, "section 0 is not the empty one, expected type, size and address 0");
+        for (std::size_t i = 0; i < sections_.size(); ++i) {
+            Section& section = sections_[i];
+            if ((section.header.sh_flags & SHF_ALLOC) != 0 && section.header.sh_name >= names.size()) {
+                refuse(file_, fmt::format("the name of section {} lies outside of the table of names", i));
+            }
+            section.name = text_at(names, section.header.sh_name);
+        }
     }
 
     [[nodiscard]] const Section* find(std::string_view name) const {
@@ -223,14 +233,17 @@ private:
     void read_symbols() {
         const auto table = std::find_if(sections_.begin(), sections_.end(), [](const Section& s) { return s.header.sh_type == SHT_SYMTAB; });
         if (table == sections_.end()) refuse(file_, "there is no symbol table");
-        if (table->header.sh_link >= sections_.size()) refuse(file_, "the symbol table has no names");
+        if (table->header.sh_link == SHN_UNDEF || table->header.sh_link >= sections_.size()) refuse(file_, "the symbol table has no names");
         const std::string_view names = sections_[table->header.sh_link].data;
         const std::uint64_t count = table->data.size() / sizeof(Elf64_Sym);
         std::vector<SymbolVersions::Row> export_crcs;
         for (std::uint64_t i = 1; i < count; ++i) {
             const auto symbol = read_at<Elf64_Sym>(table->data, i * sizeof(Elf64_Sym));
             const std::string_view name = symbol_name(names, *symbol, i);
-            if (name.empty()) continue;
+            if (name.empty()) {
+                if (symbol->st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol->st_info) != STB_WEAK) refuse(file_, fmt::format("symbol {} has neither name nor section", i));
+                continue;
+            }
             if (symbol->st_shndx == SHN_UNDEF) {
                 if (name == "_GLOBAL_OFFSET_TABLE_") continue;
                 out_.undefined.push_back({std::string(name), ELF64_ST_BIND(symbol->st_info) == STB_WEAK});
@@ -297,6 +310,7 @@ private:
             for (std::size_t at = 0; at + entry_bytes <= section->data.size(); at += entry_bytes) {
                 const auto crc = read_at<std::uint64_t>(section->data, at);
                 const std::string_view name = text_at(section->data.substr(at + 8, entry_bytes - 8), 0);
+                if (*crc > UINT32_MAX) refuse(file_, fmt::format("the version of symbol {} has more than 32 bits", base::escape(name)));
                 if (!name.empty()) rows.push_back({name, static_cast<std::uint32_t>(*crc)});
             }
             out_.has_versions = !rows.empty();

@@ -75,4 +75,43 @@ TEST_CASE("symbols that a kernel would follow out of their tables") {
     CHECK(changed([](Elf64_Sym& symbol) { symbol.st_shndx = SHN_ABS; }).empty());
 }
 
+TEST_CASE("tables that a kernel does not take") {
+    KoSpec spec;
+    spec.defined = {"here"};
+    const std::string good = make_ko(spec);
+    const auto changed = [&](auto change) {
+        std::string bytes = good;
+        Elf64_Ehdr header;
+        std::memcpy(&header, bytes.data(), sizeof header);
+        std::vector<Elf64_Shdr> sections(header.e_shnum);
+        std::memcpy(sections.data(), bytes.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
+        change(header, sections, bytes);
+        std::memcpy(bytes.data(), &header, sizeof header);
+        std::memcpy(bytes.data() + header.e_shoff, sections.data(), sections.size() * sizeof(Elf64_Shdr));
+        try {
+            (void)kmod::parse_module(bytes, "x.ko");
+        } catch (const Error& error) {
+            return error.message().substr(error.message().rfind(": ") + 2);
+        }
+        return std::string();
+    };
+    using Header = Elf64_Ehdr&;
+    using Sections = std::vector<Elf64_Shdr>&;
+    using Bytes = std::string&;
+    constexpr std::size_t k_versions = 3, k_symbols = 5, k_export_strings = 7;
+    CHECK(changed([](Header, Sections, Bytes) {}).empty());
+    CHECK(changed([](Header, Sections all, Bytes) { all[0].sh_addr = 1; }) == "section 0 is not the empty one, expected type, size and address 0");
+    CHECK(changed([](Header, Sections all, Bytes) { all[0].sh_type = SHT_NOBITS; }).starts_with("section 0 is not the empty one"));
+    CHECK(changed([](Header header, Sections all, Bytes) { all[0].sh_size = header.e_shnum; header.e_shnum = 0; }).starts_with("0 sections, expected"));
+    CHECK(changed([](Header header, Sections all, Bytes) { all[0].sh_link = header.e_shstrndx; header.e_shstrndx = SHN_XINDEX; }) == "the section name table is missing");
+    CHECK(changed([](Header header, Sections, Bytes) { header.e_shstrndx = 0; }) == "the section name table is missing");
+    CHECK(changed([](Header, Sections all, Bytes bytes) { bytes[all.back().sh_offset + all.back().sh_size - 1] = 'x'; }) == "the section name table does not end with a zero byte");
+    CHECK(changed([](Header, Sections all, Bytes) { all[k_symbols].sh_link = 0; }) == "the symbol table has no names");
+    CHECK(changed([](Header, Sections all, Bytes) { all[k_export_strings].sh_name = 70'000; }).empty());
+    CHECK(changed([](Header, Sections all, Bytes) { all[k_export_strings].sh_name = 70'000; all[k_export_strings].sh_flags = SHF_ALLOC; }) == "the name of section 7 lies outside of the table of names");
+    CHECK(changed([](Header, Sections all, Bytes bytes) { bytes[all[k_versions].sh_offset + 7] = 1; }) == "the version of symbol module_layout has more than 32 bits");
+    CHECK(changed([](Header, Sections all, Bytes bytes) { bytes.replace(all[k_symbols].sh_offset + sizeof(Elf64_Sym), sizeof(Elf64_Sym), sizeof(Elf64_Sym), '\0'); }) ==
+          "symbol 1 has neither name nor section");
+}
+
 }
