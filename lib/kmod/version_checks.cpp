@@ -76,7 +76,7 @@ void KernelVersions::check(const ModuleFile& file, const std::vector<HostModule>
     std::erase_if(result.unknown, [&](const std::string& symbol) { return unexported.contains(symbol); });
     if (result.unknown.empty() || file.crcs.empty()) return;
     add_finding(findings, Severity::warning, "versions-not-checked",
-                fmt::format("nothing on this host tells which version the kernel has of {} symbols of module {}: {}", result.unknown.size(), file.name, first_of(result.unknown)),
+                fmt::format("nothing on this host tells which version the kernel has of {} symbol{} of module {}: {}", result.unknown.size(), result.unknown.size() == 1 ? "" : "s", file.name, first_of(result.unknown)),
                 headers_ ? "" : "install the headers of the running kernel, whose Module.symvers lists them");
 }
 

@@ -173,7 +173,7 @@ TEST_CASE("versions of symbols, with those of other modules of the image and of 
         spec.undefined.emplace_back("other");
         auto result = check();
         CHECK(codes(result) == Codes{"versions-not-checked"});
-        CHECK(result.findings.front().message == "nothing on this host tells which version the kernel has of 1 symbols of module demo: other");
+        CHECK(result.findings.front().message == "nothing on this host tells which version the kernel has of 1 symbol of module demo: other");
         KoSpec live = FakeHost::reference();
         live.name = "zlive";
         live.undefined = {"other"};
