@@ -174,9 +174,8 @@ private:
         if (first.sh_type != SHT_NULL || first.sh_size != 0 || first.sh_addr != 0) refuse(file_, "section 0 is not the empty one, expected type, size and address 0");
         for (std::size_t i = 0; i < sections_.size(); ++i) {
             Section& section = sections_[i];
-            if ((section.header.sh_flags & SHF_ALLOC) != 0 && section.header.sh_name >= names.size()) {
-                refuse(file_, fmt::format("the name of section {} lies outside of the table of names", i));
-            }
+            // Kernels refuse that of sections that they keep only, and follow all names.
+            if (section.header.sh_name >= names.size()) refuse(file_, fmt::format("the name of section {} lies outside of the table of names", i));
             section.name = text_at(names, section.header.sh_name);
         }
     }
