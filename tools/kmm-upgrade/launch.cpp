@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -274,6 +275,21 @@ drive::CheckObserver check_observer(Session& session, const std::string& version
     };
 }
 
+namespace {
+
+/// What --canary and --pause-after will not do: both stop only where nodes follow.
+std::vector<std::string> stops_that_never_come(const upgrade::Run& run) {
+    const auto count = static_cast<std::int64_t>(run.nodes.size());
+    const auto nodes = count == 1 ? std::string("1 node") : fmt::format("{} nodes", count);
+    const auto* hint = count == 1 ? "--manual stops before each step" : "a smaller number stops before the others";
+    std::vector<std::string> texts;
+    for (const auto& [option, after] : {std::pair{"canary", run.options.canary}, std::pair{"pause-after", run.options.pause_after}})
+        if (after >= count) texts.push_back(fmt::format("--{} {} does not stop this run: it has {}, so none follows; {}", option, after, nodes, hint));
+    return texts;
+}
+
+}  // namespace
+
 void finish_preparing(Session& session, drive::Prepared& prepared, const Share& share, const std::string& place,
                       cluster::Workloads& workloads, const api::Module& module) {
     auto& context = session.context();
@@ -289,6 +305,7 @@ void finish_preparing(Session& session, drive::Prepared& prepared, const Share& 
     }
     run.options.max_unavailable = share.of(run.nodes.size());
     run.cluster_place = place;
+    for (const auto& text : stops_that_never_come(run)) tell("warning", text);
     if (!session.stopped()) return;
     const auto exit = !sys::interrupt_requested()             ? Exit::timeout
                       : sys::interrupt_signal() == SIGINT ? Exit::interrupted
