@@ -345,7 +345,9 @@ void tell_newcomers(Session& session, const upgrade::Run& run, cluster::ClusterS
     if (!run.options.all_nodes || context.verbosity < 0) return;
     std::vector<std::string> names;
     try {
-        const auto objects = store.read().objects;
+        const auto snapshot = store.read();
+        if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+        const auto& objects = snapshot.objects;
         for (const auto& module : objects.modules) {
             if (module.full_name() != run.module()) continue;
             const auto tolerations = plan::loader_tolerations(module);
@@ -353,8 +355,11 @@ void tell_newcomers(Session& session, const upgrade::Run& run, cluster::ClusterS
                 if (run.find(node.meta.name) == nullptr && plan::selects(module.selector, node.meta.labels) && plan::tolerates(tolerations, node.taints))
                     names.push_back(node.meta.name);
         }
-    } catch (const Error&) {
-        return;  // the run has ended well, whatever can be told besides
+    } catch (const Error& error) {
+        // The run has ended well, whatever can be told besides.
+        const auto place = error.position() ? error.position()->to_string() + ": " : "";
+        context.console.err(fmt::format("note: whether nodes came after the start could not be seen: {}\n", base::escape(place + error.message())));
+        return;
     }
     if (names.empty()) return;
     context.console.err(fmt::format("note: {} {} selected by the Module and came after the start: kmm-upgrade start module {} --to {}\n",
