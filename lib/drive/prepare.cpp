@@ -208,11 +208,12 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
         if (request.options.order == "zone") record.zone = zone_of(objects, name);
         return record;
     }
+    const auto view = view_of(objects, name, module.meta.namespace_, module.meta.name);
+    require_name(view, module.full_name(), kernel_module);
     const Deadline deadline(clock, std::chrono::milliseconds(request.options.node_timeout_ms));
     waiting.observer(name, "status");
     LiveModule module_there;
     auto record = look_before(objects, worker, clock, request, kernel_module, name, module_there, waiting);
-    const auto view = view_of(objects, name, module.meta.namespace_, module.meta.name);
     const auto entry = resolve_entry(module, record.kernel);
     const auto* secret = secret_for(objects, module, entry.image_repo_secret);
     waiting.observer(name, "check");

@@ -104,6 +104,9 @@ TEST_CASE("everything that would fail is found before anything is touched") {
         {"needs a Module that is not loaded",
          [](World& world, StartRequest&) { world.store.objects.modules[0].meta.annotations["kmmtools.dev/needs"] = "drivers/base"; },
          Exit::checks_failed, "nodes-not-ready", "needs-not-loaded: Module drivers/kmm-hello needs drivers/base, which is not loaded"},
+        {"another kernel module is loaded for it",
+         [](World& world, StartRequest&) { world.store.objects.modules[0].module_loader->container.modprobe.module_name = "kmm-other"; },
+         Exit::checks_failed, "nodes-not-ready", "module-renamed: Module drivers/kmm-hello has loaded kmm_hello, expected kmm_other"},
         {"a live module nobody answers for",
          [](World& world, StartRequest&) {
              world.store.objects.node_modules_configs.clear();
