@@ -281,12 +281,7 @@ void require_version(const api::Module& module, const std::string& version) {
 }
 
 void require_name(const NodeView& view, const std::string& module, const std::string& kernel_module) {
-    const auto* entry = view.status ? &*view.status : view.spec ? &*view.spec : nullptr;
-    if (entry == nullptr) return;
-    const auto there = kernel_module_name(entry->config.modprobe.module_name);
-    if (there.empty() || there == kernel_module) return;
-    throw Error(Exit::checks_failed, "module-renamed", fmt::format("Module {} has loaded {}, expected {}", module, there, kernel_module))
-        .hint("delete the Module and apply that first; then create it with the other moduleName");
+    require_unguarded(plan::rename_guard(module, kernel_module, view.status ? &*view.status : view.spec ? &*view.spec : nullptr));
 }
 
 void require_name(const api::Module& module, const std::string& kernel_module) {
