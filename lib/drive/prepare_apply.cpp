@@ -31,18 +31,6 @@ const api::NodeModule* entry_there(const NodeView& view) {
     return view.status ? &*view.status : view.spec ? &*view.spec : nullptr;
 }
 
-/// The Module that has the same kernel module loaded on the node as well; "" if there is none.
-std::string other_owner(const api::Objects& objects, const std::string& node, const plan::ApplyWork& work, const std::string& kernel_module) {
-    for (const auto& config : objects.node_modules_configs) {
-        if (config.meta.name != node) continue;
-        for (const auto& entry : config.status) {
-            const bool own = entry.namespace_ == work.namespace_ && entry.name == work.module;
-            if (!own && kernel_module_name(entry.config.modprobe.module_name) == kernel_module) return entry.namespace_ + "/" + entry.name;
-        }
-    }
-    return "";
-}
-
 /// Status of one node that is to lose the module. Throws the Error that keeps it from that.
 upgrade::NodeRecord check_leaving(const api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
                                   const plan::ApplyWork& work, const std::string& kernel_module, const std::string& name,
@@ -62,9 +50,7 @@ upgrade::NodeRecord check_leaving(const api::Objects& objects, Worker& worker, s
         throw Error(Exit::checks_failed, "module-unmanaged",
                     fmt::format("{} is live, but its NodeModulesConfig entry is of an earlier boot", kernel_module))
             .hint("something loads it at boot: remove that, unload it on the node and apply again");
-    if (const auto owner = other_owner(objects, name, work, kernel_module); !owner.empty())
-        throw Error(Exit::checks_failed, "module-shared", fmt::format("{} is loaded for Module {} as well", kernel_module, owner))
-            .hint("remove the entry of one of them from the NodeModulesConfig of the node");
+    require_unshared(objects, name, work.full_name(), kernel_module, "");
     api::Module gone;
     gone.meta.namespace_ = work.namespace_;
     gone.meta.name = work.module;
