@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/labels.hpp"
+#include "drive/worker.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -277,6 +278,19 @@ void require_version(const api::Module& module, const std::string& version) {
                     : fmt::format("Module {} is at version {}, expected {}", module.full_name(), container.version, version))
         .at(place)
         .hint("set spec.moduleLoader.container.version and the image of the new version in the Module first");
+}
+
+void require_name(const NodeView& view, const std::string& module, const std::string& kernel_module) {
+    require_unguarded(plan::rename_guard(module, kernel_module, view.status ? &*view.status : view.spec ? &*view.spec : nullptr));
+}
+
+void require_name(const api::Module& module, const std::string& kernel_module) {
+    const auto now = kernel_module_name(module.module_loader->container.modprobe.module_name);
+    if (now == kernel_module) return;
+    throw Error(Exit::checks_failed, "module-renamed",
+                fmt::format("Module {} names {} now, and this run is about {}", module.full_name(), now, kernel_module))
+        .at(module.meta.origin)
+        .hint("give the Module its moduleName back and retry, or: kmm-upgrade abort");
 }
 
 }  // namespace kmm::drive

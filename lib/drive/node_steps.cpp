@@ -301,6 +301,8 @@ NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, con
     if (node.goal == upgrade::k_goal_absent) return check_removal(name, seen);
     const auto module = tools_.fleet.module();
     require_version(module, run.to_version);
+    require_name(module, run.kernel_module);
+    require_name(tools_.fleet.view(name), run.module(), run.kernel_module);
     const auto entry = resolve_entry(module, seen.facts.kernel);
     const auto checked = check_again(name, input(entry), deadline);
     if (checked.error) throw *checked.error;

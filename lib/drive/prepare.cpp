@@ -198,6 +198,20 @@ const api::Secret* secret_for(const api::Objects& objects, const api::Module& mo
         .hint("create it, or remove spec.imageRepoSecret from the Module");
 }
 
+void require_unshared(const api::Objects& objects, const std::string& node, const std::string& module, const std::string& kernel_module,
+                      const std::string& boot_id) {
+    for (const auto& config : objects.node_modules_configs) {
+        if (config.meta.name != node) continue;
+        for (const auto& entry : config.status) {
+            const auto owner = entry.namespace_ + "/" + entry.name;
+            if (owner == module || kernel_module_name(entry.config.modprobe.module_name) != kernel_module) continue;
+            if (!boot_id.empty() && !entry.boot_id.empty() && entry.boot_id != boot_id) continue;
+            throw Error(Exit::checks_failed, "module-shared", fmt::format("{} is loaded for Module {} as well", kernel_module, owner))
+                .hint("remove the entry of one of them from the NodeModulesConfig of the node");
+        }
+    }
+}
+
 upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
                                const StartRequest& request, const std::string& kernel_module, const std::string& name,
                                const Waiting& waiting) {
@@ -208,11 +222,12 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
         if (request.options.order == "zone") record.zone = zone_of(objects, name);
         return record;
     }
+    const auto view = view_of(objects, name, module.meta.namespace_, module.meta.name);
+    require_name(view, module.full_name(), kernel_module);
     const Deadline deadline(clock, std::chrono::milliseconds(request.options.node_timeout_ms));
     waiting.observer(name, "status");
     LiveModule module_there;
     auto record = look_before(objects, worker, clock, request, kernel_module, name, module_there, waiting);
-    const auto view = view_of(objects, name, module.meta.namespace_, module.meta.name);
     const auto entry = resolve_entry(module, record.kernel);
     const auto* secret = secret_for(objects, module, entry.image_repo_secret);
     waiting.observer(name, "check");
@@ -233,8 +248,10 @@ upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& m
         throw Error(Exit::checks_failed, "module-unmanaged",
                     fmt::format("{} is live, but its NodeModulesConfig entry is of an earlier boot", kernel_module))
             .hint("something loads it at boot: remove that, unload it on the node and start again");
-    if (live && begins_with_unload(view, entry, request.to_version, live, is_target))
+    if (live && begins_with_unload(view, entry, request.to_version, live, is_target)) {
         require_unguarded(plan::unload_guard(objects, module, name, record.boot_id));
+        require_unshared(objects, name, module.full_name(), kernel_module, record.boot_id);
+    }
     if (!is_target) require_unguarded(plan::load_guard(objects, module, name, record.boot_id));
     note_previous(record, view, module_there);
     if (is_target && (!view.status || view.status->version == request.to_version) && !request.to_version.empty())

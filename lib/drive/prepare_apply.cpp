@@ -31,35 +31,12 @@ const api::NodeModule* entry_there(const NodeView& view) {
     return view.status ? &*view.status : view.spec ? &*view.spec : nullptr;
 }
 
-/// One record is about one kernel module: another one, loaded for an earlier form of the Module, would be forgotten.
-void require_name(const NodeView& view, const plan::ApplyWork& work, const std::string& kernel_module) {
-    const auto* entry = entry_there(view);
-    if (entry == nullptr) return;
-    const auto there = kernel_module_name(entry->config.modprobe.module_name);
-    if (there.empty() || there == kernel_module) return;
-    throw Error(Exit::checks_failed, "module-renamed",
-                fmt::format("Module {} has loaded {}, expected {}", work.full_name(), there, kernel_module))
-        .hint("delete the Module and apply that first; then create it with the other moduleName");
-}
-
-/// The Module that has the same kernel module loaded on the node as well; "" if there is none.
-std::string other_owner(const api::Objects& objects, const std::string& node, const plan::ApplyWork& work, const std::string& kernel_module) {
-    for (const auto& config : objects.node_modules_configs) {
-        if (config.meta.name != node) continue;
-        for (const auto& entry : config.status) {
-            const bool own = entry.namespace_ == work.namespace_ && entry.name == work.module;
-            if (!own && kernel_module_name(entry.config.modprobe.module_name) == kernel_module) return entry.namespace_ + "/" + entry.name;
-        }
-    }
-    return "";
-}
-
 /// Status of one node that is to lose the module. Throws the Error that keeps it from that.
 upgrade::NodeRecord check_leaving(const api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
                                   const plan::ApplyWork& work, const std::string& kernel_module, const std::string& name,
                                   const Waiting& waiting) {
     const auto view = view_of(objects, name, work.namespace_, work.module);
-    require_name(view, work, kernel_module);
+    require_name(view, work.full_name(), kernel_module);
     LiveModule live;
     auto record = look_before(objects, worker, clock, request, kernel_module, name, live, waiting);
     record.goal = upgrade::k_goal_absent;
@@ -73,9 +50,7 @@ upgrade::NodeRecord check_leaving(const api::Objects& objects, Worker& worker, s
         throw Error(Exit::checks_failed, "module-unmanaged",
                     fmt::format("{} is live, but its NodeModulesConfig entry is of an earlier boot", kernel_module))
             .hint("something loads it at boot: remove that, unload it on the node and apply again");
-    if (const auto owner = other_owner(objects, name, work, kernel_module); !owner.empty())
-        throw Error(Exit::checks_failed, "module-shared", fmt::format("{} is loaded for Module {} as well", kernel_module, owner))
-            .hint("remove the entry of one of them from the NodeModulesConfig of the node");
+    require_unshared(objects, name, work.full_name(), kernel_module, "");
     api::Module gone;
     gone.meta.namespace_ = work.namespace_;
     gone.meta.name = work.module;
@@ -168,7 +143,6 @@ Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::C
     const Waiting waiting{late, observer};
     auto records = check_all(names, [&](const std::string& node) {
         if (holds(work.unload, node)) return check_leaving(objects, worker, clock, request, work, kernel_module, node, waiting);
-        require_name(view_of(objects, node, work.namespace_, work.module), work, kernel_module);
         return check_node(objects, *module, worker, clock, request, kernel_module, node, waiting);
     });
     prepared.run = make_run(request, work.namespace_, work.module, kernel_module, std::move(records), clock);

@@ -25,6 +25,11 @@ struct Waiting {
                                               const std::string& kernel_module, const std::string& name, LiveModule& live,
                                               const Waiting& waiting);
 
+/// Throws checks_failed "module-shared" if another Module than `module` has loaded `kernel_module` on the node as well, in the boot `boot_id` ("": in
+/// any): it would lose it.
+void require_unshared(const api::Objects& objects, const std::string& node, const std::string& module, const std::string& kernel_module,
+                      const std::string& boot_id);
+
 /// Puts what a rollback needs into `record`: labels, entry and identity of what is there.
 void note_previous(upgrade::NodeRecord& record, const NodeView& view, const LiveModule& live);
 

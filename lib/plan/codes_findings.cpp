@@ -159,6 +159,9 @@ constexpr std::array k_finding_texts{
     CodeText{"module-needed", "finding", "a Module cannot be upgraded on a node: another one that is loaded there needs it", "The annotation "
              "kmmtools.dev/needs wants what needs a Module to be unloaded before it and loaded after it; an upgrade walks one Module.",
              "unload the other Module on the node first, and load it after the upgrade"},
+    CodeText{"module-renamed", "finding", "a Module names another kernel module than the one that is loaded for it",
+             "An upgrade is about one kernel module: the other one would stay loaded. KMM's operator unloads it (kmm-upgrade start --via operator).",
+             "delete the Module and apply that first; then create it with the other moduleName"},
     CodeText{"needs-not-loaded", "finding", "what a Module needs is not loaded on its node", "", "ask kmm-plan why about the other Module"},
     CodeText{"kernel-unknown", "finding", "a Node does not say which kernel it runs", "Nothing can be decided for it.", "set status.nodeInfo.kernelVersion"},
     CodeText{"kernel-unparsable", "finding", "a kernel version is none that a kernel can have, or has fewer than three parts",

@@ -51,6 +51,19 @@ std::optional<Guard> unload_guard(const api::Objects& objects, const api::Module
                              users.size() == 1 ? "it" : "them")};
 }
 
+std::optional<Guard> rename_guard(const std::string& name, const std::string& kernel_module, const api::NodeModule* loaded) {
+    if (loaded == nullptr) { return std::nullopt; }
+    const auto plain = [](std::string text) {  // as the kernel has it
+        std::replace(text.begin(), text.end(), '-', '_');
+        return text;
+    };
+    const std::string there = plain(loaded->config.modprobe.module_name);
+    const std::string wanted = plain(kernel_module);
+    if (there.empty() || there == wanted) { return std::nullopt; }
+    return Guard{"module-renamed", fmt::format("Module {} has loaded {}, expected {}", name, there, wanted),
+                 "delete the Module and apply that first; then create it with the other moduleName"};
+}
+
 std::optional<Guard> load_guard(const api::Objects& objects, const api::Module& module, const std::string& node,
                                 const std::string& boot_id) {
     const auto loaded = loaded_modules(objects, node, boot_id);

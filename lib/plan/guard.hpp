@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the toolkit's annotations have against changing one Module on one node, before anything is changed.
+// What stands against changing one Module on one node, before anything is changed.
 #pragma once
 
 #include <optional>
@@ -19,6 +19,10 @@ struct Guard {
 /// Loaded is what status.modules says of the boot `boot_id`; "" for any boot. O(Modules).
 [[nodiscard]] std::optional<Guard> unload_guard(const api::Objects& objects, const api::Module& module, const std::string& node,
                                                 const std::string& boot_id);
+
+/// Why Module `name`, which names `kernel_module`, cannot take the place of what `loaded`, its entry on a node or nullptr, is about: "module-renamed"
+/// if that is a kernel module of another name. One walk is about one kernel module: the other one would stay loaded, and be forgotten.
+[[nodiscard]] std::optional<Guard> rename_guard(const std::string& name, const std::string& kernel_module, const api::NodeModule* loaded);
 
 /// Why `module` must not be loaded on `node` yet: "needs-not-loaded" if one of those it needs is not loaded there.
 [[nodiscard]] std::optional<Guard> load_guard(const api::Objects& objects, const api::Module& module, const std::string& node,

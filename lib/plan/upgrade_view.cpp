@@ -10,11 +10,13 @@ namespace kmm::plan {
 
 namespace {
 
-/// What the annotations have against the steps, if anything.
-void guard_steps(const api::Objects& objects, const api::Module& module, const api::Node& node, UpgradeNode& result) {
+/// What is against the steps, if anything.
+void guard_steps(const api::Objects& objects, const api::Module& module, const api::Node& node, const Verdict& verdict, UpgradeNode& result) {
     if (!result.reason.empty() || result.steps.empty()) { return; }
     const bool unloads = std::find(result.steps.begin(), result.steps.end(), "unload") != result.steps.end();
-    auto guard = unloads ? unload_guard(objects, module, node.meta.name, node.boot_id) : std::nullopt;
+    const auto* loaded = verdict.observed_status ? &*verdict.observed_status : verdict.observed_spec ? &*verdict.observed_spec : nullptr;
+    auto guard = rename_guard(module.full_name(), module.module_loader->container.modprobe.module_name, loaded);
+    if (!guard && unloads) { guard = unload_guard(objects, module, node.meta.name, node.boot_id); }
     if (!guard) { guard = load_guard(objects, module, node.meta.name, node.boot_id); }
     if (!guard) { return; }
     result.steps.clear();
@@ -59,8 +61,9 @@ std::vector<UpgradeNode> upgrade_nodes(const api::Objects& objects, const api::M
         moved.meta.labels[label] = module.module_loader->container.version;
         NodeView imagined = view;
         imagined.node = &moved;
-        result.push_back(upgrade_node(judge(imagined, resolver, settled)));
-        guard_steps(objects, module, moved, result.back());
+        const auto verdict = judge(imagined, resolver, settled);
+        result.push_back(upgrade_node(verdict));
+        guard_steps(objects, module, moved, verdict, result.back());
     }
     std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.node < b.node; });
     return result;

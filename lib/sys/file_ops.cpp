@@ -158,6 +158,23 @@ void LinuxFileOps::sync_dir(const std::string& directory) {
     }
 }
 
+namespace {
+
+/// `act`; a system call that fails in it is told as `what`, without the name of a file that nobody asked for.
+template <typename Act>
+auto saying(const std::string& what, const Act& act) {
+    try {
+        return act();
+    } catch (const Error& error) {
+        if (!error.errno_cause()) {
+            throw;
+        }
+        throw from_errno(*error.errno_cause(), what).hint(error.hint());
+    }
+}
+
+}  // namespace
+
 void write_file_atomically(FileOps& ops, const std::string& path, std::string_view bytes, unsigned mode) {
     write_file_atomically(ops, path, [&](const PutBytes& put) { put(bytes); }, mode);
 }
@@ -169,15 +186,15 @@ void write_file_atomically(FileOps& ops, const std::string& path, const std::fun
     }
     const std::string temp = temp_name(path);
     with_context([&] { return "writing " + path; }, [&] {
-        Fd fd(ops.create(temp, mode));
+        Fd fd(saying("cannot create a file in " + parent_of(path), [&] { return ops.create(temp, mode); }));
         try {
             write([&](std::string_view bytes) { ops.write(fd.get(), bytes); });
             ops.sync(fd.get());
             if (::close(fd.release()) != 0) {
                 const int saved = errno;
-                throw from_errno(saved, "cannot close " + temp);
+                throw from_errno(saved, "cannot close it");
             }
-            ops.rename(temp, path);
+            saying("cannot replace it", [&] { ops.rename(temp, path); });
         } catch (...) {
             ::unlink(temp.c_str());
             throw;

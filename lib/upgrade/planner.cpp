@@ -161,6 +161,17 @@ Decision next_of_stage(const Run& run, const std::set<std::string>& in_flight, c
     return pause("pause-after", nodes + " since the last stop, as --pause-after asks");
 }
 
+/// How the canaries have ended.
+std::string canary_note(const Run& run) {
+    const auto canaries = std::min(static_cast<std::size_t>(run.options.canary), run.nodes.size());
+    const auto first = canaries == 1 ? std::string("first node") : fmt::format("first {} nodes", canaries);
+    const auto end = run.nodes.begin() + static_cast<std::ptrdiff_t>(canaries);
+    const auto done = static_cast<std::size_t>(std::count_if(run.nodes.begin(), end, [](const NodeRecord& node) { return node.state == "done"; }));
+    if (done == canaries) return fmt::format("the {} {} done, as --canary asks", first, canaries == 1 ? "is" : "are");
+    if (done == 0) return fmt::format("the {} {} skipped: no canary is done, resume goes on with the others all the same", first, canaries == 1 ? "was" : "were");
+    return fmt::format("{} of the {} {} done, {} skipped, as --canary asks", done, first, done == 1 ? "is" : "are", canaries - done);
+}
+
 bool has_canary(const Run& run) {
     return run.options.canary > 0 && run.options.canary < static_cast<std::int64_t>(run.nodes.size());
 }
@@ -225,8 +236,7 @@ Decision next_steps(const Run& run, const std::set<std::string>& in_flight) {
     }
     if (run.state == "upgraded-canary") {
         if (run.resumed_in == run.state) return move(run, EventKind::intent, "nodes", "upgrading-nodes");
-        const auto first = run.options.canary == 1 ? std::string("node is") : fmt::format("{} nodes are", run.options.canary);
-        return pause("canary", fmt::format("the first {} done, as --canary asks", first));
+        return pause("canary", canary_note(run));
     }
     if (run.state == "upgraded-nodes") return move(run, EventKind::done, "complete", "upgrade-complete");
     const auto failed = std::find_if(run.nodes.begin(), run.nodes.end(),

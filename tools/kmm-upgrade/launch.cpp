@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -274,6 +275,21 @@ drive::CheckObserver check_observer(Session& session, const std::string& version
     };
 }
 
+namespace {
+
+/// What --canary and --pause-after will not do: both stop only where nodes follow.
+std::vector<std::string> stops_that_never_come(const upgrade::Run& run) {
+    const auto count = static_cast<std::int64_t>(run.nodes.size());
+    const auto nodes = count == 1 ? std::string("1 node") : fmt::format("{} nodes", count);
+    const auto* hint = count == 1 ? "--manual stops before each step" : "a smaller number stops before the others";
+    std::vector<std::string> texts;
+    for (const auto& [option, after] : {std::pair{"canary", run.options.canary}, std::pair{"pause-after", run.options.pause_after}})
+        if (after >= count) texts.push_back(fmt::format("--{} {} does not stop this run: it has {}, so none follows; {}", option, after, nodes, hint));
+    return texts;
+}
+
+}  // namespace
+
 void finish_preparing(Session& session, drive::Prepared& prepared, const Share& share, const std::string& place,
                       cluster::Workloads& workloads, const api::Module& module) {
     auto& context = session.context();
@@ -289,6 +305,7 @@ void finish_preparing(Session& session, drive::Prepared& prepared, const Share& 
     }
     run.options.max_unavailable = share.of(run.nodes.size());
     run.cluster_place = place;
+    for (const auto& text : stops_that_never_come(run)) tell("warning", text);
     if (!session.stopped()) return;
     const auto exit = !sys::interrupt_requested()             ? Exit::timeout
                       : sys::interrupt_signal() == SIGINT ? Exit::interrupted
@@ -328,7 +345,9 @@ void tell_newcomers(Session& session, const upgrade::Run& run, cluster::ClusterS
     if (!run.options.all_nodes || context.verbosity < 0) return;
     std::vector<std::string> names;
     try {
-        const auto objects = store.read().objects;
+        const auto snapshot = store.read();
+        if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+        const auto& objects = snapshot.objects;
         for (const auto& module : objects.modules) {
             if (module.full_name() != run.module()) continue;
             const auto tolerations = plan::loader_tolerations(module);
@@ -336,8 +355,11 @@ void tell_newcomers(Session& session, const upgrade::Run& run, cluster::ClusterS
                 if (run.find(node.meta.name) == nullptr && plan::selects(module.selector, node.meta.labels) && plan::tolerates(tolerations, node.taints))
                     names.push_back(node.meta.name);
         }
-    } catch (const Error&) {
-        return;  // the run has ended well, whatever can be told besides
+    } catch (const Error& error) {
+        // The run has ended well, whatever can be told besides.
+        const auto place = error.position() ? error.position()->to_string() + ": " : "";
+        context.console.err(fmt::format("note: whether nodes came after the start could not be seen: {}\n", base::escape(place + error.message())));
+        return;
     }
     if (names.empty()) return;
     context.console.err(fmt::format("note: {} {} selected by the Module and came after the start: kmm-upgrade start module {} --to {}\n",

@@ -38,6 +38,7 @@ void add_neighbour(World& world, const char* annotation, const char* text) {
     for (auto& config : world.store.objects.node_modules_configs) {
         auto entry = config.status.at(0);
         entry.name = "neighbour";
+        entry.config.modprobe.module_name = "neighbour";
         config.status.push_back(entry);
     }
     world.store.objects.modules.push_back(std::move(module));
@@ -104,6 +105,16 @@ TEST_CASE("everything that would fail is found before anything is touched") {
         {"needs a Module that is not loaded",
          [](World& world, StartRequest&) { world.store.objects.modules[0].meta.annotations["kmmtools.dev/needs"] = "drivers/base"; },
          Exit::checks_failed, "nodes-not-ready", "needs-not-loaded: Module drivers/kmm-hello needs drivers/base, which is not loaded"},
+        {"another kernel module is loaded for it",
+         [](World& world, StartRequest&) { world.store.objects.modules[0].module_loader->container.modprobe.module_name = "kmm-other"; },
+         Exit::checks_failed, "nodes-not-ready", "module-renamed: Module drivers/kmm-hello has loaded kmm_hello, expected kmm_other"},
+        {"another Module has loaded the same kernel module",
+         [](World& world, StartRequest&) {
+             auto& status = world.store.objects.node_modules_configs[1].status;
+             status.push_back(status.front());
+             status.back().name = "another";
+         },
+         Exit::checks_failed, "nodes-not-ready", "module-shared: kmm_hello is loaded for Module drivers/another as well"},
         {"a live module nobody answers for",
          [](World& world, StartRequest&) {
              world.store.objects.node_modules_configs.clear();

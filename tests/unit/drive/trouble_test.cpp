@@ -134,6 +134,21 @@ TEST_CASE("a node that is deleted in mid-step is skipped, and the others go on")
     }
 }
 
+TEST_CASE("a Module that names another kernel module in the middle stops the next node before it is touched") {
+    World world(2);
+    Drive drive(world, world.prepare());
+    world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
+        if (call.node == "node-b") world.store.objects.modules.back().module_loader->container.modprobe.module_name = "kmm-other";
+        return std::nullopt;
+    };
+    CHECK(drive.driver.walk() == Ended::paused);
+    CHECK(drive.recorder.node("node-a").state == "done");
+    CHECK(drive.recorder.node("node-b").state == "checking-failed");
+    CHECK(drive.recorder.node("node-b").reason == "module-renamed");
+    CHECK(drive.recorder.node("node-b").message == "Module drivers/kmm-hello names kmm_other now, and this run is about kmm_hello");
+    CHECK(world.nodes.nodes["node-b"].live == "AAAA1111");
+}
+
 TEST_CASE("an interrupt while the server is away leaves the step open") {
     World world(1);
     Drive drive(world, world.prepare());

@@ -49,6 +49,28 @@ TEST_CASE("a canary as large as the run is no canary") {
     CHECK(journal.run.state == "upgrade-complete");
 }
 
+TEST_CASE("a canary that was skipped is not told as done") {
+    Options options;
+    options.canary = 2;
+    Journal journal(make_run(3, options));
+    journal.walk([](const NodeStep& step) { return step.node == "node-a" && step.step == "load"; });
+    REQUIRE(journal.run.state == "upgrading-canary-failed");
+    journal.node(EventKind::skip, "node-a", "", "skipped");
+    journal.decision(EventKind::resumed);
+    SUBCASE("one of two") {
+        journal.walk(never);
+        CHECK(journal.run.pause_message == "1 of the first 2 nodes is done, 1 skipped, as --canary asks");
+    }
+    SUBCASE("all") {
+        journal.walk([](const NodeStep& step) { return step.step == "load"; });
+        journal.node(EventKind::skip, "node-b", "", "skipped");
+        journal.decision(EventKind::resumed);
+        journal.walk(never);
+        CHECK(journal.run.pause_message == "the first 2 nodes were skipped: no canary is done, resume goes on with the others all the same");
+    }
+    CHECK(journal.run.state == "upgraded-canary");
+}
+
 TEST_CASE("pause-after counts from the last stop") {
     Options options;
     options.pause_after = 2;
