@@ -213,7 +213,7 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
             }
         }
         if (replaced || input.found.config.blacklist.contains(name) || input.directory.empty()) continue;
-        if (const auto twin = find_host_module(input.directory, name); twin && !twin->builtin && twin->modules.back().path != input.index.find(name)->path) {
+        if (const auto twin = find_host_module(input.directory, name); twin && !twin->builtin && host_module_file(input.directory, twin->modules.back().path) != input.index.find(name)->path) {
             add_finding(findings, Severity::warning, "name-conflict",
                         fmt::format("this host has a module {} of its own, {}; udev or modprobe may load that one", name, base::escape(twin->modules.back().path)),
                         "list it in inTreeModulesToRemove, and blacklist it on the node");
@@ -234,7 +234,7 @@ void check_marks(const CheckInput& input, const HostModule* reference, Diagnosti
             add_finding(findings, Severity::warning, "no-retpoline", fmt::format("module {} was built without retpolines, with which this kernel was: it opens the node to Spectre v2", name),
                         "rebuild it with the compiler and configuration of the kernel");
         }
-        const bool of_host = !input.directory.empty() && module.path.starts_with(input.directory + "/");
+        const bool of_host = !input.directory.empty() && module.path.starts_with(input.host.lib_modules + "/");
         if (module.file.in_tree() && !of_host) {
             add_finding(findings, Severity::warning, "intree-flag", fmt::format("module {} says of itself that it is of the kernel's own tree (intree=Y): the kernel does not mark it with O", name),
                         "build it outside of the kernel's tree");

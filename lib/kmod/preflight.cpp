@@ -335,9 +335,10 @@ std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vecto
         const auto need = find_host_module(directory, name);
         if (!need || need->builtin) return std::nullopt;
         for (const auto& module : need->modules) {
-            std::string bytes = read_module_bytes(module.path);
+            const std::string file = host_module_file(directory, module.path);
+            std::string bytes = read_module_bytes(file);
             std::string sum = sha256_hex(bytes);
-            index.add({parse_module(plain_module(std::move(bytes), module.path), module.path), module.path, module.path, std::move(sum)});
+            index.add({parse_module(plain_module(std::move(bytes), module.path), module.path), file, module.path, std::move(sum)});
         }
     }
     return index;

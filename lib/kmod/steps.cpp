@@ -439,7 +439,7 @@ void add_parameters(ModuleReport& report, const ModprobeConfig& config, const Mo
 
 HostLoad load_host_file(const Machine& machine, const ModprobeConfig& config, const std::string& path, Action shown, std::vector<std::string>& warnings) {
     const auto start = machine.clock.monotonic();
-    std::string bytes = read_module_bytes(path);
+    std::string bytes = read_module_bytes(host_module_file(host_module_directory(machine.host, node_facts(machine.host).kernel), path));
     std::string sum = sha256_hex(bytes);
     bytes = plain_module(std::move(bytes), path);
     const IndexedModule found{parse_module(bytes, path), path, path, std::move(sum)};
