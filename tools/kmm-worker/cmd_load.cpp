@@ -124,6 +124,12 @@ bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
     std::error_code error;
     require_own_directories(root, directory);
     modules.of_host = kmod::ModuleIndex::build(directory, root);
+    const std::filesystem::path real_root = std::filesystem::canonical(root, error);
+    for (const auto& [name, module] : modules.of_host.modules()) {  // where a link leads
+        const auto real = std::filesystem::canonical(module.path, error);
+        if (error) throw from_errno(error.value(), fmt::format("cannot open module file {}", base::escape(module.path)));
+        require_own_directories(real_root.native(), real.parent_path().native());
+    }
     if (const std::string& firmware = job.config.modprobe.firmware_path; !firmware.empty()) {
         modules.firmware = std::filesystem::path(root + "/" + firmware).lexically_normal().native();
         if (!std::filesystem::is_directory(modules.firmware, error)) {
