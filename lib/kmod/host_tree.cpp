@@ -276,11 +276,16 @@ std::optional<HostModule> reference_module(const std::string& directory) {
     if (directory.empty()) return std::nullopt;
     const ContextPtr context = new_context(directory);
     std::optional<HostModule> found;
+    const std::string release = fs::path(directory).filename().native();
+    int looked_at = 0;
     const auto look = [&](const std::string&, const std::string& path) {
+        constexpr int enough = 16;  // of another release: then this is what the kernel's own are
         HostModule facts = facts_of_path(context.get(), directory, path);
         if (facts.vermagic.empty()) return true;
-        found = std::move(facts);
-        return false;
+        const std::string_view of = std::string_view(facts.vermagic).substr(0, facts.vermagic.find(' '));
+        const bool fits = of == release || of == release + "+";
+        if (fits || !found) found = std::move(facts);
+        return !fits && ++looked_at < enough;
     };
     each_module_file(directory + "/kernel", look);
     return found;
