@@ -267,6 +267,11 @@ void check_live(const CheckInput& input, Diagnostics& findings) {
         std::vector<std::string> holders;
         std::copy_if(live->holders.begin(), live->holders.end(), std::back_inserter(holders), [&](const std::string& holder) { return std::find(leaving.begin(), leaving.end(), holder) == leaving.end(); });
         const bool used = live->refcount.value_or(0) > static_cast<long>(live->holders.size());
+        if (is_permanent(input.host, name)) {
+            add_finding(findings, Severity::warning, "in-tree-in-use", fmt::format("module {} is to give way and has no exit function: it stays until the node is rebooted, and a load fails", name),
+                        "blacklist it on the node, and reboot it");
+            continue;
+        }
         if (holders.empty() && !used) continue;
         add_finding(findings, Severity::warning, "in-tree-in-use",
                     holders.empty() ? fmt::format("module {} is to give way and is in use (refcount {}): a load waits for its users, and fails if they stay", name, *live->refcount)

@@ -121,6 +121,7 @@ private:
                 report_.warnings.push_back(fmt::format("in-tree-builtin: {} is built into the kernel and stays", name));
                 continue;
             }
+            if (is_permanent(machine_.host, name)) throw permanent_error(name).add_context("in-tree modules to remove");
             live_names.push_back(name);
         }
         std::vector<std::string> order;

@@ -175,6 +175,11 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
     if (wish.policy == UnloadPolicy::never) {
         return keep_all(order, main, fmt::format("kept: module {} stays loaded, as the policy never says; it is gone after the next reboot", main), machine.host);
     }
+    const auto permanent = std::find_if(order.begin(), order.end(), [&](const std::string& name) { return is_permanent(machine.host, name); });
+    if (permanent != order.end() && wish.policy == UnloadPolicy::if_idle) {
+        return keep_all(order, main, fmt::format("kept: module {} has no exit function and stays until the node is rebooted; nothing was changed, as the policy if-idle says", *permanent), machine.host);
+    }
+    if (permanent != order.end() && !wish.force.removal) throw permanent_error(*permanent);
     if (wish.policy == UnloadPolicy::if_idle) {
         const auto busy = std::find_if(order.begin(), order.end(), [&](const std::string& name) { return is_busy(machine.host, name, order); });
         if (busy != order.end()) {
