@@ -246,6 +246,9 @@ private:
 
     /// Everything that will be changed is recorded before the first change, so that a kill leaves nothing unknown.
     void note_intent(const std::vector<std::string>& removal) {
+        if (const std::string damaged = damaged_record(machine_.host, main_); !damaged.empty()) {
+            report_.warnings.push_back(fmt::format("damaged-record: {} is damaged, and replaced: what an earlier load changed for module {} is not known", base::escape(damaged), main_));
+        }
         earlier_ = read_record(machine_.host, main_);
         const bool live_already = same_.contains(main_);
         record_.module = main_;

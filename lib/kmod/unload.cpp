@@ -192,6 +192,15 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
                                                         base::escape(base::join(up, ", "))), machine.host);
         }
     }
+    for (const auto& name : order) {
+        const std::string damaged = damaged_record(machine.host, name);
+        if (damaged.empty()) continue;
+        const std::string told = fmt::format("{} is damaged: what was changed for module {} is not known", base::escape(damaged), name);
+        if (wish.in_tree == InTree::restore) {
+            throw Error(Exit::io, "damaged-record", told).hint("unload without --restore-in-tree, bring in-tree modules back with modprobe, and remove that file");
+        }
+        report.warnings.push_back(fmt::format("damaged-record: {}; in-tree modules that gave way stay unloaded", told));
+    }
     const auto record = read_record(machine.host, main);
     std::vector<std::string> candidates;
     const bool ours = record && !record->unloaded;  // loaded by this tool, as far as it knows
