@@ -234,7 +234,7 @@ void check_marks(const CheckInput& input, const HostModule* reference, Diagnosti
             add_finding(findings, Severity::warning, "no-retpoline", fmt::format("module {} was built without retpolines, with which this kernel was: it opens the node to Spectre v2", name),
                         "rebuild it with the compiler and configuration of the kernel");
         }
-        const bool of_host = !input.directory.empty() && module.path.starts_with(input.host.lib_modules + "/");
+        const bool of_host = !input.directory.empty() && module.path.starts_with(fs::path(input.directory).parent_path().native() + "/");
         if (module.file.in_tree() && !of_host) {
             add_finding(findings, Severity::warning, "intree-flag", fmt::format("module {} says of itself that it is of the kernel's own tree (intree=Y): the kernel does not mark it with O", name),
                         "build it outside of the kernel's tree");

@@ -100,6 +100,8 @@ HostPaths host_of(const std::string& directory) {
     const auto at = directory.rfind("/lib/modules/");
     HostPaths host;
     if (at != std::string::npos) host.root = directory.substr(0, at);
+    constexpr std::string_view usr = "/usr";
+    if (host.root.ends_with(usr)) host.root.resize(host.root.size() - usr.size());
     return host;
 }
 
@@ -200,10 +202,13 @@ void collect_by_name(const std::string& directory, const std::map<std::string, s
 }  // namespace
 
 std::string host_module_directory(const HostPaths& host, const std::string& release) {
+    std::vector<std::string> places{host.lib_modules};
+    if (host.lib_modules == host.root + "/lib/modules") places.push_back(host.root + "/usr/lib/modules");  // a /lib that is no link here, or leads elsewhere
     std::error_code error;
-    std::string directory = host.lib_modules + "/" + release;
-    if (fs::is_directory(directory, error)) return directory;
-    if (release.ends_with('+')) {
+    for (const auto& place : places) {
+        std::string directory = place + "/" + release;
+        if (fs::is_directory(directory, error)) return directory;
+        if (!release.ends_with('+')) continue;
         directory.pop_back();
         if (fs::is_directory(directory, error)) return directory;
     }

@@ -33,7 +33,7 @@ struct HostNeed {
     std::vector<HostModule> modules;     ///< dependencies first, NAME last; empty for built-in ones
 };
 
-/// The directory of the running kernel: <lib_modules>/<release>, or with a trailing "+" cut off; "" if neither exists.
+/// The directory of the running kernel: <lib_modules>/<release>, or with a trailing "+" cut off, else the same below /usr/lib/modules; "" if none exists.
 [[nodiscard]] std::string host_module_directory(const HostPaths& host, const std::string& release);
 
 /// The file that `path`, a module of the tree in `directory`, means. It may be a link, as in weak-updates, which leads where it leads on the
