@@ -60,7 +60,17 @@ struct Owned {
     std::set<std::string> owners;
 };
 
-using Manifest = std::map<std::string, Owned>;  // by path relative to the firmware directory
+/// Paths are relative to the firmware directory; of `directories`, "." is itself, ".." and "../.." what is above it.
+struct Manifest {
+    std::map<std::string, Owned> files;
+    std::set<std::string> directories;  ///< that were made for firmware
+};
+
+constexpr std::string_view k_directory_line = "directory ";
+
+bool is_above(const std::string& directory) { return directory == "." || directory == ".." || directory.starts_with("../"); }
+
+bool leaves_directory(const std::string& path) { return path.empty() || path.front() == '/' || ("/" + path + "/").find("/../") != std::string::npos; }
 
 [[noreturn]] void damaged_manifest(const std::string& path, std::size_t line) {
     throw Error(Exit::io, "firmware-manifest", fmt::format("{}:{}: expected SHA256 ORIGIN MODULES PATH", base::escape(path), line))
@@ -76,6 +86,12 @@ Manifest read_manifest(const std::string& directory) {
     for (const auto line : base::split(*text, '\n')) {
         ++number;
         if (line.empty()) continue;
+        if (line.starts_with(k_directory_line)) {
+            const std::string made(line.substr(k_directory_line.size()));
+            if (is_above(made) ? made.find_first_not_of("./") != std::string::npos : leaves_directory(made)) damaged_manifest(path, number);
+            manifest.directories.insert(made);
+            continue;
+        }
         const auto words = base::split(line, ' ');
         if (words.size() < 4 || words[0].size() != 64) damaged_manifest(path, number);
         Owned owned;
@@ -85,25 +101,61 @@ Manifest read_manifest(const std::string& directory) {
         owned.origin = origin->first;
         for (const auto name : base::split(words[2], ',')) owned.owners.emplace(name);
         const std::string file(line.substr(words[0].size() + words[1].size() + words[2].size() + 3));
-        if (file.empty() || file.front() == '/' || ("/" + file + "/").find("/../") != std::string::npos) damaged_manifest(path, number);
-        manifest.emplace(file, std::move(owned));
+        if (leaves_directory(file)) damaged_manifest(path, number);
+        manifest.files.emplace(file, std::move(owned));
     }
     return manifest;
 }
 
 void write_manifest(const std::string& directory, const Manifest& manifest) {
     const std::string path = directory + "/" + k_manifest;
-    if (manifest.empty()) {
+    if (manifest.files.empty()) {
         if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw from_errno(errno, fmt::format("cannot remove {}", base::escape(path)));
         return;
     }
     std::string text;
-    for (const auto& [file, owned] : manifest) {
+    for (const auto& made : manifest.directories) text += fmt::format("{}{}\n", k_directory_line, made);
+    for (const auto& [file, owned] : manifest.files) {
         const auto origin = std::find_if(std::begin(k_origins), std::end(k_origins), [&](const auto& o) { return o.first == owned.origin; });
         text += fmt::format("{} {} {} {}\n", owned.sha256, origin->second, base::join(std::vector<std::string>(owned.owners.begin(), owned.owners.end()), ","), file);
     }
     sys::LinuxFileOps ops;
     sys::write_file_atomically(ops, path, text, 0644);
+}
+
+/// Where a directory of the list is.
+std::string directory_at(const std::string& to, const std::string& made) {
+    if (!is_above(made)) return to + "/" + made;
+    std::string path = to;
+    for (std::size_t levels = made == "." ? 0 : (made.size() + 1) / 3; levels > 0; --levels) path = sys::parent_of(path);
+    return path;
+}
+
+/// The directories that have to be made for `files` below `to`, as the list has them.
+std::set<std::string> missing_directories(const std::string& to, const std::map<std::string, std::string>& files) {
+    std::set<std::string> missing;
+    std::error_code error;
+    std::string above = ".";
+    for (std::string path = to; !fs::exists(path, error) && !error; path = sys::parent_of(path)) {
+        missing.insert(above);
+        above = above == "." ? ".." : above + "/..";
+    }
+    for (const auto& [file, source] : files) {
+        for (auto slash = file.rfind('/'); slash != std::string::npos && slash > 0; slash = file.rfind('/', slash - 1)) {
+            const std::string below = file.substr(0, slash);
+            if (missing.contains(below) || fs::exists(fs::symlink_status(to + "/" + below, error))) break;
+            missing.insert(below);
+        }
+    }
+    return missing;
+}
+
+/// Removes those that are empty, the innermost first. What is not empty, or cannot be removed, does no harm.
+void remove_directories(const std::string& to, const std::set<std::string>& made) {
+    std::vector<std::string> order(made.rbegin(), made.rend());
+    const auto above = std::stable_partition(order.begin(), order.end(), [](const std::string& each) { return !is_above(each); });
+    std::reverse(above, order.end());
+    for (const auto& each : order) (void)::rmdir(directory_at(to, each).c_str());
 }
 
 void place_firmware(const std::string& bytes, const std::string& path) {
@@ -228,25 +280,28 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path) {
     return true;
 }
 
-std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner) {
+namespace {
+
+/// `sources` as FirmwareLister has them, `missing` the directories that are to be made for them.
+std::vector<FirmwareFile> install_files(const std::map<std::string, std::string>& sources, const std::set<std::string>& missing, const std::string& to, const std::string& owner) {
     sys::make_directories(to, 0755);
     (void)sys::remove_temp_files(to);
     Manifest manifest = read_manifest(to);
+    manifest.directories.insert(missing.begin(), missing.end());
     std::vector<FirmwareFile> files;
-    const auto sources = FirmwareLister(from).run();
     for (const auto& [file, source] : sources) {
         const std::string target = to + "/" + file;
         std::string sum = sha256_hex(read_module_bytes(source));
         const std::string there = sum_of_file(target);
-        if (const auto it = manifest.find(file); it == manifest.end()) {
+        if (const auto it = manifest.files.find(file); it == manifest.files.end()) {
             std::error_code error;
             const bool exists = fs::exists(fs::symlink_status(target, error));
-            manifest[file].origin = !exists ? Origin::created : there == sum ? Origin::found : Origin::replaced;
-            if (manifest[file].origin == Origin::replaced) make_room_to_keep(target);
+            manifest.files[file].origin = !exists ? Origin::created : there == sum ? Origin::found : Origin::replaced;
+            if (manifest.files[file].origin == Origin::replaced) make_room_to_keep(target);
         } else if (it->second.origin == Origin::found && there != sum) {
             it->second.origin = Origin::replaced;
         }
-        Owned& owned = manifest[file];
+        Owned& owned = manifest.files[file];
         std::vector<std::string> others;
         if (owned.sha256 != sum) std::copy_if(owned.owners.begin(), owned.owners.end(), std::back_inserter(others), [&](const std::string& name) { return name != owner; });
         owned.sha256 = sum;
@@ -261,7 +316,7 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
             sys::make_directories(sys::parent_of(file.path), 0755);
             std::error_code error;
             const std::string saved = beside(file.path, k_saved);
-            if (manifest[relative].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error)) && ::rename(file.path.c_str(), saved.c_str()) != 0) {
+            if (manifest.files[relative].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error)) && ::rename(file.path.c_str(), saved.c_str()) != 0) {
                 throw from_errno(errno, fmt::format("cannot keep {}", base::escape(file.path)));
             }
             place_firmware(read_module_bytes(sources.at(relative)), file.path);
@@ -277,6 +332,19 @@ std::vector<FirmwareFile> install_firmware(const std::string& from, const std::s
     return files;
 }
 
+}  // namespace
+
+std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner) {
+    const auto sources = FirmwareLister(from).run();
+    const auto missing = missing_directories(to, sources);
+    try {
+        return install_files(sources, missing, to, owner);
+    } catch (...) {
+        remove_directories(to, missing);
+        throw;
+    }
+}
+
 std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner) {
     std::error_code absent;
     if (!fs::is_directory(to, absent)) return {};
@@ -285,7 +353,7 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
     std::vector<std::string> left;
     std::optional<Error> failed;
     bool changed = false;
-    for (auto it = manifest.begin(); it != manifest.end();) {
+    for (auto it = manifest.files.begin(); it != manifest.files.end();) {
         Owned& owned = it->second;
         if (owned.owners.erase(owner) == 0) {
             ++it;
@@ -321,9 +389,14 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
             ++it;
             continue;
         }
-        it = manifest.erase(it);
+        it = manifest.files.erase(it);
     }
-    if (changed) write_manifest(to, manifest);
+    if (changed) {
+        write_manifest(to, manifest);
+        remove_directories(to, manifest.directories);
+        const auto is_gone = [&](const std::string& each) { return !fs::exists(directory_at(to, each), absent); };
+        if (!manifest.files.empty() && std::erase_if(manifest.directories, is_gone) > 0) write_manifest(to, manifest);
+    }
     if (failed) throw std::move(*failed);
     return left;
 }

@@ -200,6 +200,15 @@ std::optional<LiveModule> live_module(const HostPaths& host, const std::string& 
     return module;
 }
 
+bool is_permanent(const HostPaths& host, const std::string& name) {
+    const std::string text = text_or(host.proc + "/modules");
+    const auto lines = base::split(text, '\n');
+    return std::any_of(lines.begin(), lines.end(), [wanted = normalise_name(name)](const std::string_view line) {
+        const auto words = base::split(line, ' ');
+        return words.size() >= 5 && words[0] == wanted && words[3].find("[permanent]") != std::string_view::npos;
+    });
+}
+
 std::vector<std::string> live_modules(const HostPaths& host) {
     std::vector<std::string> names;
     const std::string text = text_or(host.proc + "/modules");

@@ -71,6 +71,8 @@ struct LiveModule {
 
 /// nullopt when no such module is known to the kernel. Names in either spelling.
 [[nodiscard]] std::optional<LiveModule> live_module(const HostPaths& host, const std::string& name);
+/// Whether /proc/modules has it as "[permanent]": it has an init function and no exit function, and the kernel never unloads it.
+[[nodiscard]] bool is_permanent(const HostPaths& host, const std::string& name);
 /// Names in /proc/modules, sorted.
 [[nodiscard]] std::vector<std::string> live_modules(const HostPaths& host);
 

@@ -213,7 +213,7 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
             }
         }
         if (replaced || input.found.config.blacklist.contains(name) || input.directory.empty()) continue;
-        if (const auto twin = find_host_module(input.directory, name); twin && !twin->builtin && twin->modules.back().path != input.index.find(name)->path) {
+        if (const auto twin = find_host_module(input.directory, name); twin && !twin->builtin && host_module_file(input.directory, twin->modules.back().path) != input.index.find(name)->path) {
             add_finding(findings, Severity::warning, "name-conflict",
                         fmt::format("this host has a module {} of its own, {}; udev or modprobe may load that one", name, base::escape(twin->modules.back().path)),
                         "list it in inTreeModulesToRemove, and blacklist it on the node");
@@ -234,7 +234,7 @@ void check_marks(const CheckInput& input, const HostModule* reference, Diagnosti
             add_finding(findings, Severity::warning, "no-retpoline", fmt::format("module {} was built without retpolines, with which this kernel was: it opens the node to Spectre v2", name),
                         "rebuild it with the compiler and configuration of the kernel");
         }
-        const bool of_host = !input.directory.empty() && module.path.starts_with(input.directory + "/");
+        const bool of_host = !input.directory.empty() && module.path.starts_with(fs::path(input.directory).parent_path().native() + "/");
         if (module.file.in_tree() && !of_host) {
             add_finding(findings, Severity::warning, "intree-flag", fmt::format("module {} says of itself that it is of the kernel's own tree (intree=Y): the kernel does not mark it with O", name),
                         "build it outside of the kernel's tree");
@@ -267,6 +267,11 @@ void check_live(const CheckInput& input, Diagnostics& findings) {
         std::vector<std::string> holders;
         std::copy_if(live->holders.begin(), live->holders.end(), std::back_inserter(holders), [&](const std::string& holder) { return std::find(leaving.begin(), leaving.end(), holder) == leaving.end(); });
         const bool used = live->refcount.value_or(0) > static_cast<long>(live->holders.size());
+        if (is_permanent(input.host, name)) {
+            add_finding(findings, Severity::warning, "in-tree-in-use", fmt::format("module {} is to give way and has no exit function: it stays until the node is rebooted, and a load fails", name),
+                        "blacklist it on the node, and reboot it");
+            continue;
+        }
         if (holders.empty() && !used) continue;
         add_finding(findings, Severity::warning, "in-tree-in-use",
                     holders.empty() ? fmt::format("module {} is to give way and is in use (refcount {}): a load waits for its users, and fails if they stay", name, *live->refcount)

@@ -59,6 +59,8 @@ public:
     /// Whether the kernel's own rule for modules of another release is known to be met: rows in __versions, and every symbol the module
     /// uses, module_layout among them, with the version that the running kernel has.
     [[nodiscard]] bool fit(const ModuleFile& file, const std::vector<HostModule>& host_modules);
+    /// Whether a symbol that the module uses is known to have another version in the running kernel.
+    [[nodiscard]] bool differ(const ModuleFile& file) { return !compare(file, {}).of_kernel.empty(); }
     /// Tells what differs or is missing (see report_versions), and by a warning "versions-not-checked" what nothing here tells
     /// of symbols but `unexported`, which are refused anyway.
     void check(const ModuleFile& file, const std::vector<HostModule>& host_modules, const std::set<std::string>& unexported, Diagnostics& findings);

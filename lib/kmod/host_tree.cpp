@@ -95,14 +95,36 @@ HostModule facts_of(const kmod_module* module) {
     return facts;
 }
 
-HostModule facts_of_path(kmod_ctx* context, const std::string& path) {
-    kmod_module* raw = nullptr;
-    if (kmod_module_new_from_path(context, path.c_str(), &raw) < 0) return HostModule{{}, path, {}, {}, {}, {}};
-    const ModulePtr module(raw);
-    return facts_of(raw);
+/// The root of the host whose modules are in `directory`, "" for this one's.
+HostPaths host_of(const std::string& directory) {
+    const auto at = directory.rfind("/lib/modules/");
+    HostPaths host;
+    if (at != std::string::npos) host.root = directory.substr(0, at);
+    constexpr std::string_view usr = "/usr";
+    if (host.root.ends_with(usr)) host.root.resize(host.root.size() - usr.size());
+    return host;
 }
 
-HostNeed need_of(const kmod_module* module) {
+HostModule facts_of_path(kmod_ctx* context, const std::string& directory, const std::string& path) {
+    kmod_module* raw = nullptr;
+    if (kmod_module_new_from_path(context, host_module_file(directory, path).c_str(), &raw) < 0) return HostModule{{}, path, {}, {}, {}, {}};
+    const ModulePtr module(raw);
+    HostModule facts = facts_of(raw);
+    facts.path = path;
+    return facts;
+}
+
+/// As facts_of. libkmod does not find what is behind an absolute link below the root of another host.
+HostModule facts_in(const std::string& directory, const kmod_module* module) {
+    const char* path = kmod_module_get_path(module);
+    std::error_code error;
+    if (path == nullptr || fs::exists(path, error)) return facts_of(module);
+    HostModule facts = facts_of_path(new_context(directory).get(), directory, path);
+    facts.name = kmod_module_get_name(module);
+    return facts;
+}
+
+HostNeed need_of(const std::string& directory, const kmod_module* module) {
     HostNeed need;
     if (kmod_module_get_path(module) == nullptr) {
         need.builtin = true;
@@ -112,10 +134,10 @@ HostNeed need_of(const kmod_module* module) {
     kmod_list* dependencies = kmod_module_get_dependencies(module);
     kmod_list_foreach(entry, dependencies) {
         const ModulePtr dependency(kmod_module_get_module(entry));
-        if (kmod_module_get_path(dependency.get()) != nullptr) need.modules.push_back(facts_of(dependency.get()));
+        if (kmod_module_get_path(dependency.get()) != nullptr) need.modules.push_back(facts_in(directory, dependency.get()));
     }
     kmod_module_unref_list(dependencies);
-    need.modules.push_back(facts_of(module));
+    need.modules.push_back(facts_in(directory, module));
     return need;
 }
 
@@ -130,10 +152,10 @@ std::vector<ModulePtr> looked_up(kmod_ctx* context, const std::string& name) {
     return modules;
 }
 
-std::optional<HostNeed> from_index(kmod_ctx* context, const std::string& name) {
+std::optional<HostNeed> from_index(const std::string& directory, kmod_ctx* context, const std::string& name) {
     const auto modules = looked_up(context, name);
     if (modules.empty() || normalise_name(kmod_module_get_name(modules.front().get())) != name) return std::nullopt;  // an alias of something else
-    return need_of(modules.front().get());
+    return need_of(directory, modules.front().get());
 }
 
 /// Calls `body` with each module file below `directory` until it returns false. Unreadable directories are skipped.
@@ -151,12 +173,12 @@ void each_module_file(const std::string& directory, Body&& body) {
 }
 
 /// Without an index: file names, and each file's own depends=.
-void collect_by_name(const std::map<std::string, std::string>& files, kmod_ctx* context, const std::string& name,
+void collect_by_name(const std::string& directory, const std::map<std::string, std::string>& files, kmod_ctx* context, const std::string& name,
                      std::set<std::string>& seen, HostNeed& need) {
     const auto it = files.find(name);
     if (it == files.end() || !seen.insert(name).second) return;
     kmod_module* raw = nullptr;
-    if (kmod_module_new_from_path(context, it->second.c_str(), &raw) < 0) return;
+    if (kmod_module_new_from_path(context, host_module_file(directory, it->second).c_str(), &raw) < 0) return;
     const ModulePtr module(raw);
     kmod_list* list = nullptr;
     kmod_list* entry = nullptr;
@@ -171,21 +193,35 @@ void collect_by_name(const std::map<std::string, std::string>& files, kmod_ctx* 
         }
         kmod_module_info_free_list(list);
     }
-    for (const auto& dependency : depends) collect_by_name(files, context, dependency, seen, need);
+    for (const auto& dependency : depends) collect_by_name(directory, files, context, dependency, seen, need);
     need.modules.push_back(facts_of(raw));
+    need.modules.back().name = name;
+    need.modules.back().path = it->second;
 }
 
 }  // namespace
 
 std::string host_module_directory(const HostPaths& host, const std::string& release) {
+    std::vector<std::string> places{host.lib_modules};
+    if (host.lib_modules == host.root + "/lib/modules") places.push_back(host.root + "/usr/lib/modules");  // a /lib that is no link here, or leads elsewhere
     std::error_code error;
-    std::string directory = host.lib_modules + "/" + release;
-    if (fs::is_directory(directory, error)) return directory;
-    if (release.ends_with('+')) {
+    for (const auto& place : places) {
+        std::string directory = place + "/" + release;
+        if (fs::is_directory(directory, error)) return directory;
+        if (!release.ends_with('+')) continue;
         directory.pop_back();
         if (fs::is_directory(directory, error)) return directory;
     }
     return {};
+}
+
+std::string host_module_file(const std::string& directory, const std::string& path) {
+    std::error_code error;
+    if (!fs::is_symlink(path, error) && fs::exists(path, error)) return path;
+    const HostPaths host = host_of(directory);
+    if (!host.root.empty() && path.starts_with(host.root + "/")) return here_of(host, path.substr(host.root.size()));
+    const fs::path file = fs::canonical(path, error);
+    return error ? path : file.native();
 }
 
 std::set<std::string> builtin_names(const std::string& directory) {
@@ -203,7 +239,7 @@ std::optional<HostNeed> find_host_module(const std::string& directory, const std
     if (directory.empty()) return std::nullopt;
     const std::string wanted = normalise_name(name);
     const ContextPtr context = new_context(directory);
-    if (auto need = from_index(context.get(), wanted)) return need;
+    if (auto need = from_index(directory, context.get(), wanted)) return need;
     std::map<std::string, std::string> files;
     each_module_file(directory, [&](const std::string& module, const std::string& path) {
         files.emplace(module, path);
@@ -211,7 +247,7 @@ std::optional<HostNeed> find_host_module(const std::string& directory, const std
     });
     HostNeed need;
     std::set<std::string> seen;
-    collect_by_name(files, context.get(), wanted, seen, need);
+    collect_by_name(directory, files, context.get(), wanted, seen, need);
     need.builtin = need.modules.empty() && builtin_names(directory).contains(wanted);
     if (need.modules.empty() && !need.builtin) return std::nullopt;
     return need;
@@ -226,11 +262,11 @@ void each_host_module(const std::string& directory, const std::vector<std::strin
         for (const auto& module : looked_up(context.get(), name)) {
             if (normalise_name(kmod_module_get_name(module.get())) != name || kmod_module_get_path(module.get()) == nullptr) continue;
             wanted.erase(name);
-            if (!body(facts_of(module.get()))) return;
+            if (!body(facts_in(directory, module.get()))) return;
         }
     }
     if (wanted.empty()) return;
-    each_module_file(directory, [&](const std::string& module, const std::string& path) { return wanted.erase(module) == 0 || (body(facts_of_path(context.get(), path)) && !wanted.empty()); });
+    each_module_file(directory, [&](const std::string& module, const std::string& path) { return wanted.erase(module) == 0 || (body(facts_of_path(context.get(), directory, path)) && !wanted.empty()); });
 }
 
 std::vector<std::string> host_modules_with_alias(const std::string& directory, const std::string& alias) {
@@ -245,25 +281,27 @@ std::optional<HostModule> reference_module(const std::string& directory) {
     if (directory.empty()) return std::nullopt;
     const ContextPtr context = new_context(directory);
     std::optional<HostModule> found;
+    const std::string release = fs::path(directory).filename().native();
+    int looked_at = 0;
     const auto look = [&](const std::string&, const std::string& path) {
-        HostModule facts = facts_of_path(context.get(), path);
+        constexpr int enough = 16;  // of another release: then this is what the kernel's own are
+        HostModule facts = facts_of_path(context.get(), directory, path);
         if (facts.vermagic.empty()) return true;
-        found = std::move(facts);
-        return false;
+        const std::string_view of = std::string_view(facts.vermagic).substr(0, facts.vermagic.find(' '));
+        const bool fits = of == release || of == release + "+";
+        if (fits || !found) found = std::move(facts);
+        return !fits && ++looked_at < enough;
     };
     each_module_file(directory + "/kernel", look);
     return found;
 }
 
 std::string header_directory(const std::string& directory) {
-    constexpr std::string_view modules = "/lib/modules/";
     const std::string link = directory + "/build";
-    const auto at = directory.rfind(modules);
+    const HostPaths host = host_of(directory);
     std::error_code error;
-    if (at == std::string::npos || at == 0 || fs::exists(link, error)) return link;
-    HostPaths host;
-    host.root = directory.substr(0, at);
-    return here_of(host, link.substr(at));
+    if (host.root.empty() || fs::exists(link, error)) return link;
+    return here_of(host, link.substr(host.root.size()));
 }
 
 namespace {

@@ -18,7 +18,7 @@ namespace kmm::kmod {
 /// Facts of a module file of the host, compressed or not.
 struct HostModule {
     std::string name;
-    std::string path;
+    std::string path;                           ///< in the host's tree; it may be a link, see host_module_file()
     std::string vermagic;                       ///< "" if it could not be read
     std::string signer;                         ///< of its signature, "" without one
     std::vector<std::string> exported;          ///< symbols, sorted
@@ -33,8 +33,12 @@ struct HostNeed {
     std::vector<HostModule> modules;     ///< dependencies first, NAME last; empty for built-in ones
 };
 
-/// The directory of the running kernel: <lib_modules>/<release>, or with a trailing "+" cut off; "" if neither exists.
+/// The directory of the running kernel: <lib_modules>/<release>, or with a trailing "+" cut off, else the same below /usr/lib/modules; "" if none exists.
 [[nodiscard]] std::string host_module_directory(const HostPaths& host, const std::string& release);
+
+/// The file that `path`, a module of the tree in `directory`, means. It may be a link, as in weak-updates, which leads where it leads on the
+/// host that has `directory` as its /lib/modules/RELEASE.
+[[nodiscard]] std::string host_module_file(const std::string& directory, const std::string& path);
 
 /// Names in modules.builtin of the host's tree.
 [[nodiscard]] std::set<std::string> builtin_names(const std::string& directory);

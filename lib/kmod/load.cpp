@@ -121,6 +121,7 @@ private:
                 report_.warnings.push_back(fmt::format("in-tree-builtin: {} is built into the kernel and stays", name));
                 continue;
             }
+            if (is_permanent(machine_.host, name)) throw permanent_error(name).add_context("in-tree modules to remove");
             live_names.push_back(name);
         }
         std::vector<std::string> order;
@@ -245,6 +246,9 @@ private:
 
     /// Everything that will be changed is recorded before the first change, so that a kill leaves nothing unknown.
     void note_intent(const std::vector<std::string>& removal) {
+        if (const std::string damaged = damaged_record(machine_.host, main_); !damaged.empty()) {
+            report_.warnings.push_back(fmt::format("damaged-record: {} is damaged, and replaced: what an earlier load changed for module {} is not known", base::escape(damaged), main_));
+        }
         earlier_ = read_record(machine_.host, main_);
         const bool live_already = same_.contains(main_);
         record_.module = main_;

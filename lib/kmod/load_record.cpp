@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -37,12 +38,29 @@ std::string text_of(const LoadRecord& record) {
     return text;
 }
 
+/// Whether `text` is one of text_of(), as far as one can tell.
+bool is_record(std::string_view text, const std::string& module) {
+    if (!text.starts_with("module " + normalise_name(module) + "\n") || !text.ends_with('\n')) return false;
+    static constexpr std::string_view keys[] = {"module", "state", "dependency", "removed-in-tree", "old-firmware-path", "new-firmware-path", "former-firmware-directory", "firmware-directory"};
+    const auto lines = base::split(text, '\n');
+    return std::all_of(lines.begin(), lines.end(), [](std::string_view line) { return line.empty() || std::find(std::begin(keys), std::end(keys), line.substr(0, line.find(' '))) != std::end(keys); });
+}
+
 }  // namespace
+
+std::string damaged_record(const HostPaths& host, const std::string& module) {
+    if (!is_module_name(module)) return {};
+    const std::string path = path_of(host, module);
+    std::error_code error;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(path, error))) return {};
+    const auto text = read_raw(path, 4U << 20U);
+    return text && is_record(*text, module) ? std::string() : path;
+}
 
 std::optional<LoadRecord> read_record(const HostPaths& host, const std::string& module) {
     if (!is_module_name(module)) return std::nullopt;
     const auto text = read_raw(path_of(host, module), 4U << 20U);
-    if (!text) return std::nullopt;
+    if (!text || !is_record(*text, module)) return std::nullopt;
     LoadRecord record;
     record.module = normalise_name(module);
     for (const auto line : base::split(*text, '\n')) {

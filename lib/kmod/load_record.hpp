@@ -23,7 +23,9 @@ struct LoadRecord {
     bool unloaded = false;           ///< the module is gone, only `removed_in_tree` still counts
 };
 
-/// nullopt when there is none, or it cannot be read.
+/// The record of `module` where one is, and is damaged or cannot be read: its path; "" else.
+[[nodiscard]] std::string damaged_record(const HostPaths& host, const std::string& module);
+/// nullopt when there is none, or it is damaged.
 [[nodiscard]] std::optional<LoadRecord> read_record(const HostPaths& host, const std::string& module);
 /// Errors: from_errno; a caller may go on without the record.
 void write_record(const HostPaths& host, const LoadRecord& record);

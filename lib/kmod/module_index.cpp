@@ -37,30 +37,81 @@ bool is_module_file(const std::string& name) {
     return false;
 }
 
-/// All module files below `directory`, sorted by path.
-std::vector<std::string> module_paths(const std::string& directory) {
+/// One module file, with the paths that lead to it: its own below the directory comes first, those of links are sorted.
+struct FoundFile {
+    std::string file;  ///< where it can be opened
     std::vector<std::string> paths;
-    std::error_code error;
-    fs::recursive_directory_iterator it(directory, fs::directory_options::none, error);
-    if (error) {
-        if (error == std::errc::no_such_file_or_directory) return paths;
-        throw from_errno(error.value(), fmt::format("cannot list {}", base::escape(directory)));
+};
+
+/// Finds module files as depmod does: links count for what they mean. Here they stay inside of the image's root, and a link to what
+/// is below the directory anyway, or to something above it, leads nowhere new.
+class FileFinder {
+public:
+    FileFinder(std::string directory, const std::string& image_root) : directory_(std::move(directory)) {
+        std::error_code error;
+        real_directory_ = fs::canonical(directory_, error).native();
+        real_root_ = fs::canonical(image_root.empty() ? directory_ : image_root, error).native();
     }
-    for (const fs::recursive_directory_iterator end; it != end;) {
-        if (it.depth() >= k_depth_max) it.disable_recursion_pending();
-        std::error_code status_error;
-        if (it->symlink_status(status_error).type() == fs::file_type::regular && is_module_file(it->path().filename().native())) {
-            paths.push_back(it->path().native());
-            if (paths.size() > k_files_max) {
-                throw Error(Exit::unsafe, "image-limit", fmt::format("more than {} module files below {}", k_files_max, base::escape(directory)));
-            }
+
+    /// Sorted by path. Errors: unsafe "image-limit"; from_errno.
+    std::vector<FoundFile> run() {
+        std::error_code error;
+        if (!fs::exists(directory_, error)) {
+            if (error) throw from_errno(error.value(), fmt::format("cannot list {}", base::escape(directory_)));
+            return {};
         }
-        it.increment(error);
-        if (error) throw from_errno(error.value(), fmt::format("cannot list {}", base::escape(directory)));
+        walk(directory_, real_directory_, 0);
+        std::vector<FoundFile> files;
+        for (auto& [real, found] : found_) files.push_back(std::move(found));
+        std::sort(files.begin(), files.end(), [](const FoundFile& a, const FoundFile& b) { return a.paths.front() < b.paths.front(); });
+        return files;
     }
-    std::sort(paths.begin(), paths.end());
-    return paths;
-}
+
+private:
+    void walk(const std::string& path, const std::string& real, int depth) {
+        std::error_code error;
+        std::vector<fs::directory_entry> entries;
+        for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) entries.push_back(*it);
+        if (error) throw from_errno(error.value(), fmt::format("cannot list {}", base::escape(path)));
+        std::sort(entries.begin(), entries.end());
+        for (const auto& entry : entries) take(path + "/" + entry.path().filename().native(), real + "/" + entry.path().filename().native(), depth);
+    }
+
+    void take(const std::string& path, std::string real, int depth) {
+        std::error_code error;
+        auto type = fs::symlink_status(real, error).type();
+        const bool link = type == fs::file_type::symlink;
+        if (link) {
+            real = fs::canonical(real, error).native();
+            if (error || !real.starts_with(real_root_ + "/")) return;
+            type = fs::status(real, error).type();
+        }
+        if (type == fs::file_type::directory) {
+            if (link && !is_new(path, real)) return;
+            if (depth < k_depth_max) walk(path, real, depth + 1);
+        } else if (type == fs::file_type::regular && is_module_file(fs::path(path).filename().native())) {
+            add(path, real, link);
+        }
+    }
+
+    bool is_new(const std::string& path, const std::string& real) {
+        const std::string name = fs::path(path).filename().native();
+        const bool around = (real_directory_ + "/").starts_with(real + "/") || (real + "/").starts_with(real_directory_ + "/");
+        return name != "build" && name != "source" && !around && followed_.insert(real).second;
+    }
+
+    void add(const std::string& path, const std::string& real, bool link) {
+        if (++count_ > k_files_max) throw Error(Exit::unsafe, "image-limit", fmt::format("more than {} module files below {}", k_files_max, base::escape(directory_)));
+        FoundFile& found = found_[real];
+        found.paths.insert(link ? found.paths.end() : found.paths.begin(), path);
+        if (!link || found.file.empty()) found.file = link ? real : path;
+    }
+
+    std::string directory_, real_directory_, real_root_;
+    std::size_t count_ = 0;
+    std::set<std::string> followed_;
+    std::map<std::string, FoundFile> found_;  // by where the file really is
+};
 
 std::string cut_root(const std::string& path, const std::string& root) {
     if (!root.empty() && path.starts_with(root)) {
@@ -208,6 +259,12 @@ private:
 
 namespace {
 
+/// The name of the module that should be in the file at `path`.
+std::string name_of_file(const std::string& path) {
+    const std::string stem = fs::path(path).filename().native();
+    return normalise_name(stem.substr(0, stem.find(".ko")));
+}
+
 /// What became of one file.
 struct ReadFile {
     std::optional<IndexedModule> module;
@@ -217,12 +274,12 @@ struct ReadFile {
 /// Reads files side by side: hashing and parsing take longer than the disk. The results stand in the order of `paths`.
 class FileReader {
 public:
-    FileReader(const std::vector<std::string>& paths, std::string directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums)
-        : paths_(paths), directory_(std::move(directory)), image_root_(image_root), known_sums_(known_sums), results_(paths.size()) {}
+    FileReader(const std::vector<FoundFile>& files, std::string directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums)
+        : files_(files), directory_(std::move(directory)), image_root_(image_root), known_sums_(known_sums), results_(files.size()) {}
 
     std::vector<ReadFile> run() {
         constexpr std::size_t files_worth_a_thread = 32;
-        const bool alone = paths_.size() < files_worth_a_thread || std::thread::hardware_concurrency() < 2;
+        const bool alone = files_.size() < files_worth_a_thread || std::thread::hardware_concurrency() < 2;
         std::thread other;
         try {
             if (!alone) other = std::thread([this] { work(); });
@@ -236,32 +293,32 @@ public:
 
 private:
     void work() {
-        for (std::size_t i = next_++; i < paths_.size(); i = next_++) {
+        for (std::size_t i = next_++; i < files_.size(); i = next_++) {
             try {
-                results_[i].module = read(paths_[i]);
+                results_[i].module = read(files_[i]);
             } catch (...) {
                 results_[i].failure = std::current_exception();
             }
         }
     }
 
-    IndexedModule read(const std::string& path) {
-        const std::string shown = cut_root(path, image_root_);
-        std::string bytes = read_module_bytes(path);
+    IndexedModule read(const FoundFile& found) {
+        const std::string shown = cut_root(found.paths.front(), image_root_);
+        std::string bytes = read_module_bytes(found.file);
         const auto known = known_sums_.find(shown);
         std::string sum = known != known_sums_.end() ? known->second : sha256_hex(bytes);
         if (!compression_name(bytes).empty()) {
             bytes = plain_module(std::move(bytes), shown);
             if ((inflated_ += bytes.size()) > k_inflated_max) {
-                next_ = paths_.size();
+                next_ = files_.size();
                 throw Error(Exit::unsafe, "image-limit", fmt::format("the compressed modules below {} are more than {}", base::escape(cut_root(directory_, image_root_)),
                                                                      base::format_bytes(k_inflated_max)));
             }
         }
-        return {parse_module(bytes, shown), path, shown, std::move(sum)};
+        return {parse_module(bytes, shown), found.file, shown, std::move(sum)};
     }
 
-    const std::vector<std::string>& paths_;
+    const std::vector<FoundFile>& files_;
     std::string directory_;
     const std::string& image_root_;
     const std::map<std::string, std::string>& known_sums_;
@@ -278,16 +335,19 @@ ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& 
     const auto fault = [&](std::string code, std::string message, std::string hint, Exit exit) {
         faults.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), exit});
     };
-    const std::vector<std::string> paths = module_paths(directory);
-    for (ReadFile& file : FileReader(paths, directory, image_root, known_sums).run()) {
+    const std::vector<FoundFile> files = FileFinder(directory, image_root).run();
+    std::size_t at = 0;
+    for (ReadFile& file : FileReader(files, directory, image_root, known_sums).run()) {
+        const FoundFile& found = files[at++];
         try {
             if (file.failure) std::rethrow_exception(file.failure);
             if (!file.module) continue;  // the reader stopped at a limit, which another file tells of
             IndexedModule& module = *file.module;
+            const auto fits = std::find_if(found.paths.begin(), found.paths.end(), [&](const std::string& path) { return name_of_file(path) == module.file.name; });
+            if (fits != found.paths.end()) module.image_path = cut_root(*fits, image_root);
             const std::string& shown = module.image_path;
-            const std::string stem = fs::path(module.path).filename().native();
-            const std::string file_name = normalise_name(stem.substr(0, stem.find(".ko")));
-            if (file_name != module.file.name) {
+            const std::string file_name = name_of_file(shown);
+            if (fits == found.paths.end()) {
                 fault("module-name", fmt::format("{}: the file is named '{}' but the module in it '{}'", base::escape(shown),
                                                  base::escape(file_name), module.file.name),
                       "name the file as the module inside it", Exit::data);

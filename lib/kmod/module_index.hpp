@@ -15,7 +15,7 @@ namespace kmm::kmod {
 /// One .ko file below the indexed directory.
 struct IndexedModule {
     ModuleFile file;
-    std::string path;        ///< on this host
+    std::string path;        ///< of the file on this host, which is no link
     std::string image_path;  ///< inside the image, absolute; what users are shown
     std::string sha256;      ///< lower-case hex of the file's bytes, compressed if the file is
 };
@@ -38,9 +38,10 @@ struct OrderExtras {
 
 class ModuleIndex {
 public:
-    /// Indexes every regular file *.ko, *.ko.gz, *.ko.xz and *.ko.zst below `directory` (symbolic links are not followed;
-    /// at most 64 levels, 20,000 files, 4 GiB of decompressed modules). `image_root` is cut from the front of paths to get
-    /// image paths. File and module name must agree, `-` and `_` being the same. All faults of all files are collected:
+    /// Indexes every file *.ko, *.ko.gz, *.ko.xz and *.ko.zst below `directory` (at most 64 levels, 20,000 files, 4 GiB of decompressed
+    /// modules). Symbolic links, to directories, too, are followed as depmod does, inside of `image_root` (of `directory` if that is ""); those that
+    /// leave it are passed over. `image_root` is cut from the front of paths to get image paths. A file is one module, however many links
+    /// lead to it. The name of the file, or of one of those links, and the module's must agree, `-` and `_` being the same. All faults of all files are collected:
     /// data (65) "module-format", "module-name", "duplicate-module"; unsafe (16) "image-limit" at once. A directory that
     /// does not exist gives an empty index. `known_sums` are SHA-256 of files, by image path, that need not be computed again:
     /// only for a directory that nobody else can write to, right after they were written.

@@ -71,6 +71,7 @@ private:
         check_marks(input, reference_ ? &*reference_ : nullptr, found);
         out_.findings.insert(out_.findings.end(), found.begin(), found.end());
         if (wish_.force.any()) pardon();
+        for (const auto& module : out_.host_modules) check_host_file(module);  // which are never forced
     }
 
     /// The errors that the order `names` and `host_modules` would have; the result so far stays as it is.
@@ -228,21 +229,41 @@ private:
         versions_->check(file, out_.host_modules, unexported_, out_.findings);
     }
 
+    /// What vermagic should be, as far as that is known here.
+    [[nodiscard]] const std::string& expected_vermagic() const { return reference_ ? reference_->vermagic : facts_.kernel; }
+
+    /// What of `found` differs from it.
+    [[nodiscard]] std::vector<std::string> differing_words(const std::string& found) const {
+        if (reference_) return vermagic_differences(found, reference_->vermagic);
+        const auto words = words_of(found);
+        return !words.empty() && words.front() == facts_.kernel ? std::vector<std::string>{} : std::vector<std::string>{facts_.kernel};
+    }
+
+    /// A module of the host that is to be loaded, too. One of another release, as in weak-updates, is taken by the kernel for its symbol versions.
+    void check_host_file(const HostModule& module) {
+        if (module.vermagic.empty() || live_module(host_, module.name)) return;
+        const auto differing = differing_words(module.vermagic);
+        if (differing.empty()) return;
+        try {
+            const std::string path = host_module_file(directory_, module.path);
+            const ModuleFile file = parse_module(plain_module(read_module_bytes(path), path), path);
+            if (differing.size() == 1 && differing.front() == facts_.kernel && file.has_versions && !versions_->differ(file)) return;
+        } catch (const Error&) {
+            return;  // the load says why it cannot be read
+        }
+        find(Severity::error, "vermagic-differs",
+             fmt::format("module {} of this host, which is needed, was built for another kernel: vermagic '{}', expected '{}', differing: {} ({})", module.name,
+                         base::escape(module.vermagic), expected_vermagic(), base::join(differing, ", "), base::escape(module.path)),
+             "install that module for the running kernel on the node, and run depmod");
+    }
+
     void check_vermagic(const IndexedModule& module) {
         const std::string found = module.file.vermagic();
-        std::string expected;
-        std::vector<std::string> differing;
-        if (reference_) {
-            expected = reference_->vermagic;
-            differing = vermagic_differences(found, expected);
-        } else {
-            const auto words = words_of(found);
-            expected = facts_.kernel;
-            if (words.empty() || words.front() != facts_.kernel) differing.push_back(facts_.kernel);
-            if (!vermagic_warned_) {
-                vermagic_warned_ = true;
-                find(Severity::warning, "vermagic-not-checked", fmt::format("no module of kernel {} is installed here: only the release of vermagic was compared", facts_.kernel));
-            }
+        const std::string expected = expected_vermagic();
+        const auto differing = differing_words(found);
+        if (!reference_ && !vermagic_warned_) {
+            vermagic_warned_ = true;
+            find(Severity::warning, "vermagic-not-checked", fmt::format("no module of kernel {} is installed here: only the release of vermagic was compared", facts_.kernel));
         }
         if (differing.empty()) return;
         if (reference_ && differing.size() == 1 && differing.front() == facts_.kernel && versions_->fit(module.file, out_.host_modules)) {
@@ -335,9 +356,10 @@ std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vecto
         const auto need = find_host_module(directory, name);
         if (!need || need->builtin) return std::nullopt;
         for (const auto& module : need->modules) {
-            std::string bytes = read_module_bytes(module.path);
+            const std::string file = host_module_file(directory, module.path);
+            std::string bytes = read_module_bytes(file);
             std::string sum = sha256_hex(bytes);
-            index.add({parse_module(plain_module(std::move(bytes), module.path), module.path), module.path, module.path, std::move(sum)});
+            index.add({parse_module(plain_module(std::move(bytes), module.path), module.path), file, module.path, std::move(sum)});
         }
     }
     return index;

@@ -300,6 +300,11 @@ Error busy_error(const Machine& machine, const std::string& name) {
     return error;
 }
 
+Error permanent_error(const std::string& name, bool sure) {
+    return Error(Exit::busy, "module-in-use", fmt::format("module {} cannot be unloaded: it has no exit function{}", name, sure ? "" : ", or is being loaded"))
+        .hint("a module without an exit function stays until the node is rebooted");
+}
+
 namespace {
 
 Error unload_refused(const Machine& machine, const std::string& name, int number, std::string cause, KernelLog& log) {
@@ -361,9 +366,7 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
             if (answer.lost && !held) throw helper_killed(name, "unloads", "live");
             if (answer.error == EINTR && !held) throw unload_refused(machine, name, EINTR, {}, log);
             if (answer.error != EBUSY) throw busy_error(machine, name);
-            throw Error(Exit::busy, "module-in-use", fmt::format("module {} cannot be unloaded: it has no exit function{}", name, permanent ? "" : ", or is being loaded"))
-                .detail("errno", "EBUSY")
-                .hint("a module without an exit function stays until the node is rebooted");
+            throw permanent_error(name, permanent).detail("errno", "EBUSY");
         }
         if (!machine.clock.sleep_for(std::min(delay, left))) throw interrupted_error(fmt::format("users of module {} were waited for, which is still live", name));
         delay = std::min(delay * 2, milliseconds{1000});
@@ -439,7 +442,7 @@ void add_parameters(ModuleReport& report, const ModprobeConfig& config, const Mo
 
 HostLoad load_host_file(const Machine& machine, const ModprobeConfig& config, const std::string& path, Action shown, std::vector<std::string>& warnings) {
     const auto start = machine.clock.monotonic();
-    std::string bytes = read_module_bytes(path);
+    std::string bytes = read_module_bytes(host_module_file(host_module_directory(machine.host, node_facts(machine.host).kernel), path));
     std::string sum = sha256_hex(bytes);
     bytes = plain_module(std::move(bytes), path);
     const IndexedModule found{parse_module(bytes, path), path, path, std::move(sum)};

@@ -45,6 +45,9 @@ struct Candidate {
 /// "module-in-use" (14) with refcount, holders and the users that were found.
 [[nodiscard]] Error busy_error(const Machine& machine, const std::string& name);
 
+/// "module-in-use" (14) of a module that has no exit function, or, where that is not `sure`, is being loaded.
+[[nodiscard]] Error permanent_error(const std::string& name, bool sure = true);
+
 /// Unloads one module by name, waiting for its users. False if it was not live.
 bool unload_one(const Machine& machine, const std::string& name, const Force& force = {});
 

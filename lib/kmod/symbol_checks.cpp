@@ -27,7 +27,7 @@ std::map<std::string, Export> host_exports(const CheckInput& input) {
     std::map<std::string, Export> exports = header_exports(input.directory);
     for (const auto& module : input.found.host_modules) {
         try {
-            const ModuleFile file = parse_module(plain_module(read_module_bytes(module.path), module.path), module.path);
+            const ModuleFile file = parse_module(plain_module(read_module_bytes(host_module_file(input.directory, module.path)), module.path), module.path);
             exports.insert(file.exports.begin(), file.exports.end());
         } catch (const Error&) {
             continue;  // what cannot be read here is refused when it is loaded

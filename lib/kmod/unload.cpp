@@ -175,6 +175,11 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
     if (wish.policy == UnloadPolicy::never) {
         return keep_all(order, main, fmt::format("kept: module {} stays loaded, as the policy never says; it is gone after the next reboot", main), machine.host);
     }
+    const auto permanent = std::find_if(order.begin(), order.end(), [&](const std::string& name) { return is_permanent(machine.host, name); });
+    if (permanent != order.end() && wish.policy == UnloadPolicy::if_idle) {
+        return keep_all(order, main, fmt::format("kept: module {} has no exit function and stays until the node is rebooted; nothing was changed, as the policy if-idle says", *permanent), machine.host);
+    }
+    if (permanent != order.end() && !wish.force.removal) throw permanent_error(*permanent);
     if (wish.policy == UnloadPolicy::if_idle) {
         const auto busy = std::find_if(order.begin(), order.end(), [&](const std::string& name) { return is_busy(machine.host, name, order); });
         if (busy != order.end()) {
@@ -186,6 +191,15 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
             return keep_all(order, main, fmt::format("kept: module {} drives a network interface that is up: {}; nothing was changed, as the policy if-idle says", name,
                                                         base::escape(base::join(up, ", "))), machine.host);
         }
+    }
+    for (const auto& name : order) {
+        const std::string damaged = damaged_record(machine.host, name);
+        if (damaged.empty()) continue;
+        const std::string told = fmt::format("{} is damaged: what was changed for module {} is not known", base::escape(damaged), name);
+        if (wish.in_tree == InTree::restore) {
+            throw Error(Exit::io, "damaged-record", told).hint("unload without --restore-in-tree, bring in-tree modules back with modprobe, and remove that file");
+        }
+        report.warnings.push_back(fmt::format("damaged-record: {}; in-tree modules that gave way stay unloaded", told));
     }
     const auto record = read_record(machine.host, main);
     std::vector<std::string> candidates;

@@ -39,13 +39,15 @@ VersionResult KernelVersions::compare(const ModuleFile& file, const std::vector<
         known_.insert(of_headers.begin(), of_headers.end());
     }
     return compare_versions(file, index_, [&](std::string_view symbol) -> std::optional<std::uint32_t> {
+        const std::string name(symbol);
         for (const auto& module : host_modules) {
-            const std::string name(symbol);
             if (const auto it = module.exported_crcs.find(name); it != module.exported_crcs.end()) return it->second;
+        }
+        if (const auto it = known_.find(symbol); it != known_.end()) return it->second;
+        for (const auto& module : host_modules) {
             if (const auto it = module.crcs.find(name); it != module.crcs.end()) return it->second;
         }
-        const auto it = known_.find(symbol);
-        return it == known_.end() ? std::nullopt : std::optional(it->second);
+        return std::nullopt;
     });
 }
 

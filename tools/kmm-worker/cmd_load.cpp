@@ -124,6 +124,12 @@ bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
     std::error_code error;
     require_own_directories(root, directory);
     modules.of_host = kmod::ModuleIndex::build(directory, root);
+    const std::filesystem::path real_root = std::filesystem::canonical(root, error);
+    for (const auto& [name, module] : modules.of_host.modules()) {  // where a link leads
+        const auto real = std::filesystem::canonical(module.path, error);
+        if (error) throw from_errno(error.value(), fmt::format("cannot open module file {}", base::escape(module.path)));
+        require_own_directories(real_root.native(), real.parent_path().native());
+    }
     if (const std::string& firmware = job.config.modprobe.firmware_path; !firmware.empty()) {
         modules.firmware = std::filesystem::path(root + "/" + firmware).lexically_normal().native();
         if (!std::filesystem::is_directory(modules.firmware, error)) {
@@ -405,7 +411,8 @@ cli::Verb verb_unload() {
         "any more, and takes back its firmware. A module that is not live is no error.\n\n"
         "A module in use is waited for (10 s, --wait or --timeout), then named with its holders, its reference count, and the processes, "
         "mounts and network interfaces that use it; one that a live module needs is named at once, as waiting does not help. With --policy if-idle or never it is left as it is, outcome kept, exit code 0; "
-        "a network interface that is up, also a virtual one, counts for if-idle, although it holds no reference.\n\n"
+        "a network interface that is up, also a virtual one, counts for if-idle, although it holds no reference, and so does a module without an exit "
+        "function, which stays until the node is rebooted.\n\n"
         "In-tree modules that gave way are remembered until they are back or the node reboots, also over an upgrade. With --restore-in-tree the exit code "
         "is 12 if one of them does not come back.";
     verb.examples = {{"kmm-worker unload config.yaml", "as KMM's worker does"}, {"kmm-worker unload --module kmm_hello --wait 30s", "wait longer for its users"},

@@ -47,6 +47,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"content-digest", std::nullopt, "the registry announced another digest than its bytes have", "the bytes were proven; look at the registry"},
     {"content-length", std::nullopt, "the registry announced another size than the manifest", "the bytes were proven; look at the registry"},
     {"credential-helper-ignored", std::nullopt, "credentials of a helper program were not asked for", "no program is run; give --authfile"},
+    {"damaged-record", Exit::io, "what a load changed is not known: its record below /run/kmm-worker is damaged", "bring in-tree modules back with modprobe, and remove the file"},
     {"dangling-link", std::nullopt, "a link in the image leads nowhere", "rebuild the image if it was meant"},
     {"dependency-cycle", Exit::data, "modules need each other in a circle", "correct modulesLoadingOrder or depends="},
     {"dependency-kept", std::nullopt, "a module that came with the unloaded one could not be unloaded with it", "nothing, or unload it by its name later"},

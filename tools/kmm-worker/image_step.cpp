@@ -103,12 +103,14 @@ std::uint64_t cache_size(const cli::Args& args) {
     return value << row->second;
 }
 
-registry::PullPolicy pull_policy(const std::string& text) {
+registry::PullPolicy pull_policy(const std::string& text, const std::optional<Position>& position) {
     if (text.empty() || text == "Always") return registry::PullPolicy::always;
     if (text == "IfNotPresent") return registry::PullPolicy::if_not_present;
     if (text == "Never") return registry::PullPolicy::never;
-    throw Error(Exit::config, "bad-value", fmt::format("imagePullPolicy: expected Always, IfNotPresent or Never, found '{}'", base::escape(text)))
-        .hint("correct it in the configuration, or leave it out for Always");
+    Error error(Exit::config, "bad-value", fmt::format("imagePullPolicy: expected Always, IfNotPresent or Never, found '{}'", base::escape(text)));
+    if (position) error.at(*position);
+    const auto near = base::nearest(text, std::vector<std::string>{"Always", "IfNotPresent", "Never"});
+    throw std::move(error).hint(near ? fmt::format("did you mean {}?", *near) : "correct it in the configuration, or leave it out for Always");
 }
 
 void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Context& context) {
@@ -198,7 +200,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
 
     std::vector<std::string> warnings;
     registry::PullRequest request = prepare_request(args, job.config.container_image, job.deadline, job.host, job.credentials, warnings);
-    if (!args.get("image-pull-policy")) request.policy = pull_policy(job.config.image_pull_policy);
+    if (!args.get("image-pull-policy")) request.policy = pull_policy(job.config.image_pull_policy, job.pull_policy_position);
     request.dir_name = job.config.modprobe.dir_name.empty() ? "/opt" : job.config.modprobe.dir_name;
     request.firmware_path = job.config.modprobe.firmware_path;
     if (job.config.insecure_pull) request.tls.insecure = true;

@@ -46,8 +46,8 @@ void want_kernels(registry::PullRequest& request, std::vector<std::string> names
 [[nodiscard]] std::string cache_place(const cli::Args& args);
 /// --cache-size in bytes. Errors: usage (64).
 [[nodiscard]] std::uint64_t cache_size(const cli::Args& args);
-/// imagePullPolicy as `text` says it, "" for Always. Errors: data (65) "bad-value".
-[[nodiscard]] registry::PullPolicy pull_policy(const std::string& text);
+/// imagePullPolicy as `text` says it, "" for Always; `position` is where it stands. Errors: config (78) "bad-value".
+[[nodiscard]] registry::PullPolicy pull_policy(const std::string& text, const std::optional<Position>& position = std::nullopt);
 
 /// With -v, what of the sandbox is in force and what is not, on standard error.
 void tell_sandbox(const sys::SandboxReport& report, cli::Context& context);

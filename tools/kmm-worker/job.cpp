@@ -96,6 +96,9 @@ void read_config(const std::string& name, const std::string& expected_size, Need
                               documents[i].position(documents[i].root.mark()), "it is the config of one entry of a NodeModulesConfig, or of kmm-plan show -o json", Exit::config});
         } else if (i == 0) {
             job.config = api::decode_module_config(documents[i], faults);
+            for (const auto& member : documents[i].root.members()) {
+                if (base::to_lower(member.key) == "imagepullpolicy") job.pull_policy_position = documents[i].position(member.value.mark());
+            }
         } else if (documents[i].root.is_mapping() && documents[i].root.find("modprobe") != nullptr) {
             faults.push_back({Severity::error, "bad-value", "expected one ModuleConfig, found another", documents[i].position(documents[i].root.mark()),
                               "only pull Secrets may follow it; each module needs a command of its own", Exit::config});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/types.hpp"
+#include "base/error.hpp"
 #include "cli/app.hpp"
 #include "kmod/host.hpp"
 #include "kmod/preflight.hpp"
@@ -18,6 +19,7 @@ namespace kmm::tool_worker {
 /// Everything a verb needs.
 struct Job {
     api::ModuleConfig config;
+    std::optional<Position> pull_policy_position;   ///< of imagePullPolicy in CONFIG
     std::vector<registry::Credential> credentials;  ///< pull secrets of the input
     std::string host_firmware_path;                 ///< --firmware-path, "" leaves the kernel's search path alone
     kmod::HostPaths host;

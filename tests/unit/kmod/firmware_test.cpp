@@ -172,4 +172,51 @@ TEST_CASE("firmware with the longest name that a file can have is replaced and p
     CHECK(std::distance(std::filesystem::directory_iterator(to), std::filesystem::directory_iterator()) == static_cast<std::ptrdiff_t>(names.size()));
 }
 
+TEST_CASE("directories that were made for firmware go with it, and no others") {
+    const sys::TempDir directory{"kmm-firmware-"};
+    const std::string from = directory.path() + "/from", to = directory.path() + "/made/too/to";
+    put(from + "/vendor/deep/a.bin", "aaa");
+    put(from + "/there/b.bin", "bbb");
+    const auto is_there = [&](const std::string& below) { return std::filesystem::exists(to + below); };
+
+    SUBCASE("all of them, up to what was there before") {
+        (void)kmod::install_firmware(from, to, "demo");
+        (void)kmod::install_firmware(from, to, "demo");
+        CHECK(kmod::remove_firmware(to, "demo").empty());
+        CHECK_FALSE(std::filesystem::exists(directory.path() + "/made"));
+        CHECK(std::filesystem::exists(from));
+    }
+    SUBCASE("not one that stood there, also if it is empty") {
+        std::filesystem::create_directories(to + "/there");
+        (void)kmod::install_firmware(from, to, "demo");
+        CHECK(kmod::remove_firmware(to, "demo").empty());
+        CHECK(is_there("/there"));
+        CHECK_FALSE(is_there("/vendor"));
+        CHECK_FALSE(is_there("/.kmm-worker-firmware"));
+    }
+    SUBCASE("not one that another module's firmware, or a file of somebody else, is in") {
+        (void)kmod::install_firmware(from, to, "demo");
+        put(directory.path() + "/second/vendor/c.bin", "ccc");
+        (void)kmod::install_firmware(directory.path() + "/second", to, "second");
+        put(to + "/there/mine.bin", "mine");
+        CHECK(kmod::remove_firmware(to, "demo").empty());
+        CHECK_FALSE(is_there("/vendor/deep"));
+        CHECK(is_there("/vendor/c.bin"));
+        std::filesystem::create_directories(to + "/vendor/deep");  // by somebody else, meanwhile
+        CHECK(is_there("/there/mine.bin"));
+        CHECK(kmod::remove_firmware(to, "second").empty());
+        CHECK(is_there("/vendor/deep"));
+        CHECK(is_there("/there/mine.bin"));
+    }
+    SUBCASE("an image that is refused leaves none") {
+        std::filesystem::create_symlink("/etc/passwd", from + "/out.bin");
+        CHECK_THROWS_AS((void)kmod::install_firmware(from, to, "demo"), Error);
+        CHECK_FALSE(std::filesystem::exists(directory.path() + "/made"));
+    }
+    SUBCASE("a list with a directory outside of its own is damaged") {
+        put(to + "/.kmm-worker-firmware", "directory vendor/../../x\n");
+        CHECK_THROWS_AS((void)kmod::remove_firmware(to, "demo"), Error);
+    }
+}
+
 }

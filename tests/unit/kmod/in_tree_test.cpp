@@ -72,6 +72,33 @@ TEST_CASE("an in-tree module that does not come back is tried again") {
     CHECK(rig.remembered().empty());
 }
 
+TEST_CASE("a damaged record is none that says that nothing is to come back") {
+    InTreeRig rig;
+    const std::string path = rig.host.paths.run + "/loaded/demo";
+    const std::string whole = kmod::read_raw(path).value_or("");
+    for (const std::string& text : {std::string(), std::string("garbage\n"), std::string("module other\n"), whole.substr(0, whole.size() - 2), whole + "nonsense x\n"}) {
+        CAPTURE(text);
+        put(path, text);
+        CHECK_FALSE(kmod::read_record(rig.host.paths, "demo").has_value());
+        try {
+            (void)rig.unload(kmod::InTree::restore);
+            FAIL("no error");
+        } catch (const Error& error) {
+            CHECK(error.exit() == Exit::io);
+            CHECK(error.code() == "damaged-record");
+            CHECK(error.message() == path + " is damaged: what was changed for module demo is not known");
+        }
+        CHECK(rig.is_live("demo"));
+        CHECK(kmod::read_raw(path) == text);
+    }
+    const auto report = rig.unload(kmod::InTree::stay_unloaded);
+    CHECK_FALSE(rig.is_live("demo"));
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(report.warnings.front().starts_with("damaged-record: " + path + " is damaged"));
+    std::filesystem::remove(path);
+    CHECK(rig.unload(kmod::InTree::restore).warnings.empty());
+}
+
 TEST_CASE("an in-tree module that is back by itself is forgotten") {
     InTreeRig rig;
     rig.host.make_live("old", "B", "");

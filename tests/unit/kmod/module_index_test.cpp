@@ -59,6 +59,35 @@ TEST_CASE("the index holds the .ko files of all directories, and nothing else") 
     CHECK(index.find("alpha")->sha256 == kmod::sha256_hex(make_ko([] { KoSpec s; s.name = "alpha"; return s; }())));
 }
 
+TEST_CASE("links inside of the image are what they mean, as for depmod") {
+    Image image;
+    namespace fs = std::filesystem;
+    KoSpec shared;
+    shared.name = "shared";
+    image.add("../common/shared.ko", shared);
+    image.add("alpha");
+    KoSpec deep;
+    deep.name = "deep";
+    image.add("../common/more/deep.ko", deep);
+    fs::create_directory(image.directory + "/weak-updates");
+    fs::create_symlink("../../common/../common/shared.ko", image.directory + "/weak-updates/shared.ko");
+    fs::create_symlink("../alpha.ko", image.directory + "/weak-updates/alpha.ko");       // a second name of one file
+    fs::create_symlink("../alpha.ko", image.directory + "/weak-updates/absent-name.ko");
+    fs::create_directory_symlink("../common/more", image.directory + "/extra");
+    fs::create_directory_symlink("..", image.directory + "/extra-loop");
+    fs::create_directory_symlink("../common", image.directory + "/build");               // depmod passes these two over
+    fs::create_symlink("nowhere.ko", image.directory + "/dangling.ko");
+    const auto index = image.index();
+    CHECK(index.modules().size() == 3);
+    REQUIRE(index.find("shared") != nullptr);
+    CHECK(index.find("shared")->image_path == std::string("/opt/lib/modules/") + k_release + "/weak-updates/shared.ko");
+    CHECK(index.find("shared")->path == fs::canonical(image.directory + "/../common/shared.ko").native());
+    REQUIRE(index.find("deep") != nullptr);
+    CHECK(index.find("deep")->image_path == std::string("/opt/lib/modules/") + k_release + "/extra/deep.ko");
+    REQUIRE(index.find("alpha") != nullptr);
+    CHECK(index.find("alpha")->image_path == std::string("/opt/lib/modules/") + k_release + "/alpha.ko");
+}
+
 TEST_CASE("digests that are known are taken, the others computed") {
     Image image;
     image.add("alpha");
@@ -101,6 +130,16 @@ TEST_CASE("M53: names in files and modules") {
         const Error error = caught([&] { (void)image.index(); });
         CHECK(error.code() == "module-name");
         CHECK(error.exit() == Exit::data);
+    }
+    SUBCASE("the name of a link counts") {
+        Image image;
+        KoSpec spec;
+        spec.name = "demo";
+        image.add("demo-1.2.ko", spec);
+        CHECK(caught([&] { (void)image.index(); }).code() == "module-name");
+        std::filesystem::create_symlink("demo-1.2.ko", image.directory + "/demo.ko");
+        CHECK(image.index().find("demo")->image_path.ends_with("/demo.ko"));
+        CHECK(image.index().find("demo")->path.ends_with("/demo-1.2.ko"));
     }
     SUBCASE("two files of one module") {
         Image image;

@@ -96,6 +96,28 @@ TEST_CASE("what cannot be loaded is named") {
     SUBCASE("an unknown parameter") {
         CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo", {"x=1"}), host.paths)) == Codes{"unknown-parameter"});
     }
+    SUBCASE("a dependency of the host that was built for another kernel") {
+        const std::string path = host.paths.lib_modules + "/" + k_release + "/kernel/aaa/hostlib.ko";
+        KoSpec lib = FakeHost::reference();
+        lib.name = "hostlib";
+        lib.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
+        spec.depends = "hostlib";
+        const auto check = [&] {
+            put(path, make_ko(lib));
+            return kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+        };
+        CHECK(codes(check()).empty());  // the kernel takes it: its symbols have the versions that it wants
+        lib.crcs = {{"module_layout", 8}};
+        CHECK(codes(check()) == Codes{"vermagic-differs"});
+        lib.crcs = {};
+        const auto result = check();
+        CHECK(codes(result) == Codes{"vermagic-differs"});
+        CHECK(result.findings.front().severity == Severity::error);
+        CHECK(result.findings.front().message == "module hostlib of this host, which is needed, was built for another kernel: vermagic '6.1.0-57-amd64 SMP preempt mod_unload modversions', "
+                                                 "expected '6.1.0-56-amd64 SMP preempt mod_unload modversions', differing: 6.1.0-56-amd64 (" + path + ")");
+        host.make_live("hostlib", "");
+        CHECK(codes(check()).empty());
+    }
     SUBCASE("a dependency that is nowhere") {
         spec.depends = "nowhere";
         CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"dependency-missing"});

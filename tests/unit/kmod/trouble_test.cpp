@@ -278,6 +278,9 @@ TEST_CASE("a check tells what stands in the way of a load right now") {
     rig.host.hold("old", "older");
     CHECK(codes({"old", "older"}).empty());
     CHECK(codes({"old"}) == std::vector<std::string>{"module old is to give way, and older of this host needs it: a load fails as long as that is so"});
+    rig.host.make_gone("older");
+    put(rig.host.paths.proc + "/modules", "old 16384 0 [permanent], Live 0x0\n");
+    CHECK(codes({"old"}) == std::vector<std::string>{"module old is to give way and has no exit function: it stays until the node is rebooted, and a load fails"});
 }
 
 }

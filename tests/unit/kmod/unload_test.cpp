@@ -72,6 +72,32 @@ TEST_CASE("a live module that is busy twice has no exit function, for which nobo
     CHECK(rig.kernel.calls.size() == 2);
 }
 
+TEST_CASE("where the kernel marks a module as permanent nothing is unloaded for it") {
+    UnloadRig rig;
+    for (const char* name : {"demo", "dep"}) rig.host.make_live(name, "AAAA");
+    put(rig.host.paths.proc + "/modules", "demo 16384 0 - Live 0x0 (OE)\ndep 16384 1 demo,[permanent], Live 0x0 (OE)\nreally_permanent 1 0 [permanent], Live 0x0\n");
+    CHECK_FALSE(kmod::is_permanent(rig.host.paths, "demo"));
+    CHECK(kmod::is_permanent(rig.host.paths, "really-permanent"));
+    const Error error = rig.refused({"demo", "dep"});
+    CHECK(error.exit() == Exit::busy);
+    CHECK(error.message() == "module dep cannot be unloaded: it has no exit function");
+    CHECK(error.hint() == "a module without an exit function stays until the node is rebooted");
+    CHECK(rig.kernel.calls.empty());
+
+    kmod::UnloadWish wish{{"demo", "dep"}};
+    wish.policy = kmod::UnloadPolicy::if_idle;
+    const auto report = kmod::unload_modules(wish, {rig.host.paths, rig.kernel, rig.clock, {}});
+    CHECK(rig.kernel.calls.empty());
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(report.warnings.front() == "kept: module dep has no exit function and stays until the node is rebooted; nothing was changed, as the policy if-idle says");
+    CHECK(report.modules.front().action == kmod::Action::kept);
+
+    wish.policy = kmod::UnloadPolicy::always;
+    wish.force.removal = true;
+    (void)kmod::unload_modules(wish, {rig.host.paths, rig.kernel, rig.clock, {}});
+    CHECK(rig.kernel.calls == Calls{"force unload demo", "force unload dep"});
+}
+
 TEST_CASE("what is not live is no error") {
     UnloadRig rig;
     const auto report = rig.unload({"demo"});
