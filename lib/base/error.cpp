@@ -43,7 +43,7 @@ void sort_and_merge(Diagnostics& diagnostics) {
 Error::Error(Exit exit, std::string code, std::string message)
     : exit_(exit), code_(std::move(code)), message_(std::move(message)) {}
 
-Error Error::from_diagnostics(Diagnostics diagnostics) {
+Error Error::from_diagnostics(Diagnostics diagnostics, std::size_t left_out) {
     sort_and_merge(diagnostics);
     std::size_t errors = 0;
     std::size_t missing = 0;
@@ -56,11 +56,12 @@ Error Error::from_diagnostics(Diagnostics diagnostics) {
     }
     if (first == nullptr) return bug("from_diagnostics called without an error");
     const Exit exit = missing == errors ? Exit::not_found : (first->exit == Exit::not_found ? Exit::data : first->exit);
-    Error error(exit, first->code, errors == 1 ? first->message : fmt::format("{} faults found", errors));
-    if (errors == 1) {
+    Error error(exit, first->code, errors + left_out == 1 ? first->message : fmt::format("{} faults found", errors + left_out));
+    if (errors + left_out == 1) {
         if (first->position) error.at(*first->position);
         error.hint(first->hint);
     }
+    if (left_out != 0) error.detail("left out", fmt::format("{} more faults", left_out));
     error.diagnostics_ = std::move(diagnostics);
     return error;
 }

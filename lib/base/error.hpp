@@ -59,8 +59,8 @@ public:
     Error(Exit exit, std::string code, std::string message);
 
     /// An error that stands for all errors of `diagnostics` (not empty). Exit is `data` (65) unless every error is
-    /// `not_found`, then 66.
-    [[nodiscard]] static Error from_diagnostics(Diagnostics diagnostics);
+    /// `not_found`, then 66. `left_out` more were found and are not in the list, as nobody would read them all.
+    [[nodiscard]] static Error from_diagnostics(Diagnostics diagnostics, std::size_t left_out = 0);
 
     /// Puts "what was being done" in front of the chain: the outermost context comes first. Returns *this.
     Error& add_context(std::string text) &;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -25,6 +27,27 @@ std::string shown(std::string_view text) {
 
 Error bad(const std::string& where, const std::string& what) {
     return Error(Exit::data, "bad-manifest", where.empty() ? what : where + ": " + what);
+}
+
+/// `key` as Go's encoding/json compares members: without case, and with the two letters outside ASCII that fold into it.
+std::string folded(std::string_view key) {
+    std::string text(key);
+    for (const auto& [letter, plain] : {std::pair<std::string_view, char>{"\xc5\xbf", 's'}, {"\xe2\x84\xaa", 'k'}}) {
+        for (std::size_t at = text.find(letter); at != std::string::npos; at = text.find(letter, at)) text.replace(at, letter.size(), 1, plain);
+    }
+    return base::to_lower(text);
+}
+
+/// Refuses a member that readers in Go (docker, containerd, podman) take for one of `known` and we do not: the same image would be two.
+void expect_exact(const Node& node, std::initializer_list<std::string_view> known, const std::string& where) {
+    for (const value::Member& member : node.members()) {
+        const std::string plain = folded(member.key);
+        const auto* const fit = std::find_if(known.begin(), known.end(), [&](std::string_view name) { return folded(name) == plain; });
+        if (fit != known.end() && member.key != *fit) {
+            throw bad(where, fmt::format("expected the member {}, found {}", *fit, shown(member.key)))
+                .hint("readers differ in whether that is the same member: build and push the image again with a container build tool");
+        }
+    }
 }
 
 Error unsupported(std::string message, std::string hint) {
@@ -76,12 +99,14 @@ Digest digest_of(const Node& node, const std::string& where) {
 
 Platform platform_of(const Node& node, const std::string& where) {
     expect_mapping(node, where);
+    expect_exact(node, {"os", "architecture", "variant"}, where);
     return Platform{optional_string(node, "os", where), optional_string(node, "architecture", where),
                     optional_string(node, "variant", where)};
 }
 
 Descriptor descriptor_of(const Node& node, const std::string& where) {
     expect_mapping(node, where);
+    expect_exact(node, {"mediaType", "digest", "size", "platform", "data"}, where);
     Descriptor result;
     result.media_type = optional_string(node, "mediaType", where);
     if (result.media_type.empty()) {
@@ -128,6 +153,7 @@ std::string_view to_string(Compression compression) noexcept {
 
 DocumentKind document_kind(const Node& root, std::string_view content_type) {
     expect_mapping(root, "manifest");
+    expect_exact(root, {"schemaVersion", "mediaType", "manifests", "config", "layers"}, "manifest");
     const std::string header = base::to_lower(base::trim(content_type.substr(0, content_type.find(';'))));
     if (header.find("manifest.v1") != std::string::npos && header.find("docker") != std::string::npos) {
         throw unsupported("expected a schema 2 manifest, found the obsolete Docker schema 1",
@@ -213,8 +239,10 @@ ImageConfig decode_config(const Node& root) {
     expect_mapping(root, "image configuration");
     ImageConfig result;
     result.platform = platform_of(root, "image configuration");
+    expect_exact(root, {"rootfs"}, "image configuration");
     const Node& rootfs = member(root, "rootfs", "image configuration");
     expect_mapping(rootfs, "rootfs");
+    expect_exact(rootfs, {"type", "diff_ids"}, "rootfs");
     if (optional_string(rootfs, "type", "rootfs") != "layers") {
         throw bad("rootfs.type", "expected \"layers\"");
     }

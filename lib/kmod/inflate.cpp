@@ -24,6 +24,8 @@ namespace kmm::kmod {
 namespace {
 
 constexpr std::size_t k_plain_max = 512U << 20U;
+constexpr std::size_t k_ratio_max = 200;             // plain : packed, as for layers; real modules stay below 20
+constexpr std::size_t k_ratio_from = 16U << 20U;
 constexpr std::size_t k_step = 1U << 20U;
 constexpr std::uint64_t k_window_memory = 128U << 20U;
 constexpr int k_zstd_window_log = 27;  // 128 MiB
@@ -34,14 +36,19 @@ constexpr int k_zstd_window_log = 27;  // 128 MiB
 }
 
 [[noreturn]] void too_large_module(const std::string& file, const std::string& what) {
-    throw Error(Exit::unsafe, "image-limit", fmt::format("{}: {}", base::escape(file), what)).hint("no kernel module is that large; do not trust this image");
+    throw Error(Exit::unsafe, "image-limit", fmt::format("{}: {}", base::escape(file), what)).hint("no kernel module is like that: do not trust this image");
 }
 
-/// Room for another piece of output at the end of `out`; refuses to grow over the cap.
-std::size_t grow_plain(std::string& out, const std::string& file) {
+/// Room for another piece of output at the end of `out`, which `packed` bytes become; refuses to grow over the caps.
+std::size_t grow_plain(std::string& out, std::size_t packed, const std::string& file) {
     const std::size_t have = out.size();
     if (have >= k_plain_max) too_large_module(file, "the module is more than 512 MiB when decompressed");
-    out.resize(std::min(have + std::max(k_step, have / 2), k_plain_max));
+    const std::size_t most = std::min(std::max(k_ratio_from, packed * k_ratio_max) + 1, k_plain_max);
+    if (have >= most) {
+        too_large_module(file, fmt::format("the module is more than {} times its {} when decompressed, which is the limit after the first {} MiB", k_ratio_max,
+                                           base::format_bytes(packed), k_ratio_from >> 20U));
+    }
+    out.resize(std::min(have + std::max(k_step, have / 2), most));
     return have;
 }
 
@@ -74,7 +81,7 @@ std::string plain_of_gzip(const std::string& bytes, const std::string& file) {
             if (!another_follows({reinterpret_cast<const char*>(state->next_in), state->avail_in}, "gzip", file)) break;
             isal_inflate_reset(state.get());
         }
-        const std::size_t have = grow_plain(out, file);
+        const std::size_t have = grow_plain(out, bytes.size(), file);
         state->next_out = reinterpret_cast<std::uint8_t*>(out.data() + have);
         state->avail_out = static_cast<std::uint32_t>(out.size() - have);
         const int answer = isal_inflate(state.get());
@@ -99,7 +106,7 @@ std::string plain_of_xz(const std::string& bytes, const std::string& file) {
     stream.raw.avail_in = bytes.size();
     std::string out;
     for (;;) {
-        const std::size_t have = grow_plain(out, file);
+        const std::size_t have = grow_plain(out, bytes.size(), file);
         stream.raw.next_out = reinterpret_cast<std::uint8_t*>(out.data() + have);
         stream.raw.avail_out = out.size() - have;
         const lzma_ret answer = lzma_code(&stream.raw, LZMA_FINISH);
@@ -128,7 +135,7 @@ std::string plain_of_zstd(const std::string& bytes, const std::string& file) {
     std::string out;
     std::size_t answer = 1;
     while (answer != 0 || another_follows(std::string_view(bytes).substr(input.pos), "zstd", file)) {
-        const std::size_t have = grow_plain(out, file);
+        const std::size_t have = grow_plain(out, bytes.size(), file);
         ZSTD_outBuffer output{out.data() + have, out.size() - have, 0};
         answer = ZSTD_decompressStream(stream.get(), &output, &input);
         if (ZSTD_getErrorCode(answer) == ZSTD_error_frameParameter_windowTooLarge) too_large_module(file, "decompressing the module takes a window of more than 128 MiB");

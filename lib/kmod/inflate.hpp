@@ -8,7 +8,8 @@
 namespace kmm::kmod {
 
 /// `bytes` of a module file as a plain object: decompressed if the magic bytes say gzip, xz or zstd, else returned as
-/// they are. `file` is for messages. At most 512 MiB come out; xz and zstd get at most 128 MiB for their window.
+/// they are. `file` is for messages. At most 512 MiB come out, and after the first 16 MiB at most 200 times of what went in; xz and
+/// zstd get at most 128 MiB for their window.
 /// Errors: data (65) "module-format" for damaged, cut off or trailing bytes; unsafe (16) "image-limit" over a cap.
 [[nodiscard]] std::string plain_module(std::string bytes, const std::string& file);
 

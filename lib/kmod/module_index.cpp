@@ -331,8 +331,14 @@ private:
 
 ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums) {
     ModuleIndex index;
+    constexpr std::size_t shown_faults = 20;
     Diagnostics faults;
+    std::size_t left_out = 0;
     const auto fault = [&](std::string code, std::string message, std::string hint, Exit exit) {
+        if (faults.size() == shown_faults) {
+            ++left_out;
+            return;
+        }
         faults.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), exit});
     };
     const std::vector<FoundFile> files = FileFinder(directory, image_root).run();
@@ -363,7 +369,7 @@ ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& 
             fault(error.code(), error.message(), error.hint(), error.exit());
         }
     }
-    if (!faults.empty()) throw Error::from_diagnostics(std::move(faults));
+    if (!faults.empty()) throw Error::from_diagnostics(std::move(faults), left_out);
     return index;
 }
 

@@ -164,8 +164,9 @@ std::vector<Credential> credentials_in(const value::Node& root, const std::strin
     return result;
 }
 
-void add_file(const std::string& file, std::vector<Credential>& result, std::vector<std::string>& warnings, std::vector<std::string>* skipped = nullptr) {
-    const value::Node root = read_config(sys::read_file(file, k_file_max), file);
+void add_file(const std::string& file, std::vector<Credential>& result, std::vector<std::string>& warnings, std::vector<std::string>* skipped = nullptr,
+              std::chrono::milliseconds patience = sys::k_patient) {
+    const value::Node root = read_config(sys::read_file(file, k_file_max, patience), file);
     for (Credential& credential : credentials_in(root, file, skipped)) {
         result.push_back(std::move(credential));
     }
@@ -233,10 +234,10 @@ std::vector<std::string> credential_places(const std::function<std::string(const
     return places;
 }
 
-std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings) {
+std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings, std::chrono::milliseconds patience) {
     std::vector<Credential> result;
     if (!authfile.empty()) {
-        add_file(authfile, result, warnings);
+        add_file(authfile, result, warnings, nullptr, patience);
         return result;
     }
     for (const std::string& place : credential_places(variable, ::geteuid())) {

@@ -195,7 +195,8 @@ void check_kernels(const PullRequest& request, const std::vector<std::string>& f
     if (request.all_kernels && found.empty()) {
         throw Error(Exit::not_found, "kernel-not-in-image",
                     fmt::format("expected kernel directories below {}/lib/modules, found none", request.dir_name == "/" ? "" : request.dir_name))
-            .detail("image", base::escape(reference));
+            .detail("image", base::escape(reference))
+            .hint("build the image with modules there, or correct the dirName of the Module");
     }
 }
 

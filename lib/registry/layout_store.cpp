@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::string_view k_ref_name = "org.opencontainers.image.ref.name";
 
+constexpr const char* k_elsewhere = "correct the name, or copy the image into it, as with skopeo copy";
+
 Error bad_layout(std::string message) { return Error(Exit::data, "bad-layout", std::move(message)); }
 
 /// What index.json offers: the descriptors, and the tag of each.
@@ -138,7 +140,8 @@ private:
         if (several_.empty()) {
             throw Error(Exit::not_found, "image-not-found",
                         reference.tag.empty() ? "the layout holds no image"
-                                              : fmt::format("expected the tag {} in the layout, found {}", base::escape(reference.tag), tags_of(offer, offer.descriptors)));
+                                              : fmt::format("expected the tag {} in the layout, found {}", base::escape(reference.tag), tags_of(offer, offer.descriptors)))
+                .hint(k_elsewhere);
         }
         if (several_.size() > 1 && are_rivals()) {
             leave_out_artifacts(offer, limits);
@@ -174,7 +177,7 @@ private:
             return text && !image::artifact_type(read_image_document(*text, "manifest", "bad-manifest")).empty();
         });
         if (images.empty()) {
-            throw Error(Exit::not_found, "image-not-found", "the layout holds no image, only other artifacts: " + tags_of(offer, several_));
+            throw Error(Exit::not_found, "image-not-found", "the layout holds no image, only other artifacts: " + tags_of(offer, several_)).hint(k_elsewhere);
         }
         several_ = std::move(images);
     }
@@ -253,7 +256,8 @@ SavedImage saved_image(FileSet& files, const LocalReference& reference, const Li
     const std::string shown = known.empty() ? "none with a name" : base::escape(base::join(known, ", "));
     if (matches.empty()) {
         throw Error(Exit::not_found, "image-not-found",
-                    fmt::format("expected {} in the archive, found {}", reference.tag.empty() ? "an image" : base::escape(reference.tag), shown));
+                    fmt::format("expected {} in the archive, found {}", reference.tag.empty() ? "an image" : base::escape(reference.tag), shown))
+            .hint(k_elsewhere);
     }
     if (matches.size() > 1) {
         throw Error(Exit::data, "ambiguous-image", fmt::format("expected one image, found {} in the archive: {}", matches.size(), shown))

@@ -140,8 +140,10 @@ pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& ht
 /// XDG_RUNTIME_DIR, as in a service of root, podman login writes below /run/containers, under the number of `user`.
 [[nodiscard]] std::vector<std::string> credential_places(const std::function<std::string(const std::string&)>& variable, unsigned user);
 /// Credentials of `authfile`, or, if it is "", of the usual places in order of precedence (facts: reliability-ux 2.6). `warnings`
-/// names files that rely on credential helpers: those are programs, and none is run. Errors: as parse_credentials; io.
-[[nodiscard]] std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings);
+/// names files that rely on credential helpers: those are programs, and none is run. Errors: as parse_credentials; io; timeout if
+/// `authfile` is a pipe from which nothing comes for `patience`.
+[[nodiscard]] std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings,
+                                                          std::chrono::milliseconds patience = std::chrono::milliseconds::max());
 struct MountedCredentials {
     std::vector<Credential> credentials;
     std::vector<std::string> skipped;  ///< as PullRequest::skipped_secrets

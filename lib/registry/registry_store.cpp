@@ -169,6 +169,9 @@ private:
 }  // namespace
 
 value::Node read_image_document(const std::string& text, const std::string& what, const char* code) {
+    if (text.starts_with("\xef\xbb\xbf")) {  // our reader would pass over it, Go's do not
+        throw Error(Exit::data, code, fmt::format("the {} is not a JSON document: it begins with a byte order mark", what));
+    }
     Diagnostics faults;
     value::ReadLimits limits;
     limits.bytes_max = text.size() + 1;

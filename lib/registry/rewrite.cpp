@@ -426,7 +426,8 @@ private:
         if (changed_images_ == 0) {
             throw Error(Exit::not_found, "no-platform",
                         fmt::format("expected an image for {} in the index, found {}", request_.platform ? request_.platform->to_string() : "any machine",
-                                    offered_.empty() ? "none with a platform" : base::escape(base::join(offered_names(), ", "))));
+                                    offered_.empty() ? "none with a platform" : base::escape(base::join(offered_names(), ", "))))
+                .hint("build the image for that platform, or leave out --platform");
         }
         for (std::size_t i = 0; i < used_.size(); ++i) {
             if (!used_[i]) {

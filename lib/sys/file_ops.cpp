@@ -13,6 +13,7 @@
 #include <chrono>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
 #include "sys/signals.hpp"
@@ -61,10 +62,17 @@ int open_to_read(const std::string& path) {
     return fd;
 }
 
-/// Waits until there is something to read, or the end. The first signal ends that: whoever writes may never come.
-void await_input(int fd, const std::string& path) {
+/// Waits until there is something to read, or the end. The first signal ends that, and `patience`: whoever writes may never come.
+void await_input(int fd, const std::string& path, std::chrono::milliseconds patience) {
     std::array<pollfd, 2> ends{pollfd{fd, POLLIN, 0}, pollfd{interrupt_fd(), POLLIN, 0}};
-    while (::poll(ends.data(), ends.size(), -1) < 0 && errno == EINTR) {
+    const bool ever = patience == k_patient;
+    const auto until = std::chrono::steady_clock::now() + (ever ? std::chrono::milliseconds(0) : patience);
+    const auto left = [&] { return ever ? -1 : std::max(0, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count())); };
+    int ready = 0;
+    while ((ready = ::poll(ends.data(), ends.size(), left())) < 0 && errno == EINTR) {
+    }
+    if (ready == 0) {
+        throw Error(Exit::timeout, "timeout", "nothing came from " + path + " within " + base::format_duration(patience)).hint("is anybody writing to that pipe?");
     }
     if (ends[0].revents == 0 && interrupt_requested()) {
         throw interrupted_reading(path);
@@ -229,7 +237,7 @@ void reserve_space(int fd, std::uint64_t bytes) {
     }
 }
 
-std::string read_fd(int fd, const std::string& path, std::size_t bytes_max) {
+std::string read_fd(int fd, const std::string& path, std::size_t bytes_max, std::chrono::milliseconds patience) {
     constexpr std::size_t k_chunk = 64U << 10U;
     std::string bytes;
     struct stat info {};
@@ -239,7 +247,7 @@ std::string read_fd(int fd, const std::string& path, std::size_t bytes_max) {
     }
     for (;;) {
         if (!regular) {
-            await_input(fd, path);
+            await_input(fd, path, patience);
         }
         const std::size_t have = bytes.size();
         bytes.resize(have + k_chunk);
@@ -259,13 +267,13 @@ std::string read_fd(int fd, const std::string& path, std::size_t bytes_max) {
     }
 }
 
-std::string read_file(const std::string& path, std::size_t bytes_max) {
+std::string read_file(const std::string& path, std::size_t bytes_max, std::chrono::milliseconds patience) {
     const Fd fd(open_to_read(path));
     if (!fd) {
         const int saved = errno;
         throw from_errno(saved, "cannot open " + path);
     }
-    return read_fd(fd.get(), path, bytes_max);
+    return read_fd(fd.get(), path, bytes_max, patience);
 }
 
 }  // namespace kmm::sys

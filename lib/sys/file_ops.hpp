@@ -3,6 +3,7 @@
 // operation k. Ordinary reading does not.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <cstdint>
@@ -48,12 +49,15 @@ using PutBytes = std::function<void(std::string_view)>;
 /// The same for bytes that are too many to be held at once: `write` gives them to its argument, piece by piece. What it throws leaves `path` as it was.
 void write_file_atomically(FileOps& ops, const std::string& path, const std::function<void(const PutBytes&)>& write, unsigned mode = 0600);
 
+/// Waits as long as it takes.
+inline constexpr auto k_patient = std::chrono::milliseconds::max();
+
 /// The whole file. Errors: from_errno (66 when absent); exit data, code "file-too-large" above `bytes_max`; interrupted if a
-/// signal came while a pipe or terminal was waited for.
-[[nodiscard]] std::string read_file(const std::string& path, std::size_t bytes_max = 256U << 20U);
+/// signal came while a pipe or terminal was waited for; timeout if nothing came from it for `patience`.
+[[nodiscard]] std::string read_file(const std::string& path, std::size_t bytes_max = 256U << 20U, std::chrono::milliseconds patience = k_patient);
 
 /// Everything from the descriptor's position to its end; `path` is for messages. Errors as read_file.
-[[nodiscard]] std::string read_fd(int fd, const std::string& path, std::size_t bytes_max = 256U << 20U);
+[[nodiscard]] std::string read_fd(int fd, const std::string& path, std::size_t bytes_max = 256U << 20U, std::chrono::milliseconds patience = k_patient);
 
 /// Allocates disk blocks for the first `bytes` bytes without changing the file's size (fallocate KEEP_SIZE), so that a
 /// full disk shows now and not in the middle of a run. A file system that cannot do that is left alone. Errors: io.

@@ -30,10 +30,13 @@ bool prepare(const std::string& directory) {
     }
     if (error != EEXIST) throw from_errno(error, fmt::format("cannot create {}", base::escape(directory)));
     std::error_code failed;
-    const bool empty = fs::is_empty(directory, failed) || registry::has_unfinished_pull(directory);
+    const bool is_directory = fs::is_directory(directory, failed);
+    const bool empty = is_directory && (fs::is_empty(directory, failed) || registry::has_unfinished_pull(directory));
     if (failed) throw from_errno(failed.value(), fmt::format("cannot look into {}", base::escape(directory)));
-    if (!empty || !fs::is_directory(directory, failed)) {
-        throw Error(Exit::io, "not-empty", fmt::format("--out {}: expected an empty or absent directory", base::escape(directory)));
+    if (!empty) {
+        throw Error(Exit::io, "not-empty", fmt::format("--out {}: expected an empty or absent directory, found {}", base::escape(directory),
+                                                       is_directory ? "one that is not empty" : "a file"))
+            .hint("name another directory, which will be made");
     }
     return false;
 }

@@ -49,7 +49,7 @@ constexpr const char* k_pull_secrets = "/var/run/kmm/pull-secrets";
 void add_credentials(const cli::Args& args, const std::vector<registry::Credential>& input, registry::PullRequest& request, std::vector<std::string>& warnings) {
     const auto add = [&](const std::vector<registry::Credential>& more) { request.credentials.insert(request.credentials.end(), more.begin(), more.end()); };
     const std::string authfile = args.get("authfile").value_or("");
-    if (!authfile.empty()) add(registry::default_credentials(authfile, warnings));
+    if (!authfile.empty()) add(registry::default_credentials(authfile, warnings, request.deadline));
     add(input);
     const auto secrets = args.get("pull-secrets");
     if (secrets || ::access(k_pull_secrets, R_OK | X_OK) == 0) {

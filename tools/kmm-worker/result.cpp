@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -14,6 +15,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
+#include "kmm-worker/codes.hpp"
 #include "kmod/signature.hpp"
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
@@ -302,8 +304,12 @@ void leave_termination_message(const value::Node& node) {
 
 namespace {
 
-/// Runs `body`; an error for want of space says what helps.
-WorkerResult with_space_hint(const std::function<WorkerResult()>& body) {
+/// Faults of images and registries whose remedy is that of the list of codes, if nothing better is known in its place.
+constexpr std::array<std::string_view, 11> k_hinted{"bad-layer",  "bad-layout",      "bad-manifest",     "bad-reference",  "bad-url",       "ca-file",
+                                                    "cache-damaged", "image-unsafe", "redirect-refused", "registry-auth", "size-mismatch"};
+
+/// Runs `body`; an error without a hint says what helps: against want of space, or what the list of codes tells of faulty images.
+WorkerResult with_hint(const std::function<WorkerResult()>& body) {
     try {
         return body();
     } catch (Error& error) {
@@ -312,6 +318,10 @@ WorkerResult with_space_hint(const std::function<WorkerResult()>& body) {
         if (!remedy.empty() && error.hint().empty()) {
             error.hint(fmt::format("{}{}; then run the same command again", remedy, number == ENOSPC ? ", or name another place" : ""));
         }
+        const auto row = std::find_if(codes().begin(), codes().end(), [&](const CodeRow& known) { return known.code == error.code(); });
+        if (error.hint().empty() && row != codes().end() && std::find(k_hinted.begin(), k_hinted.end(), row->code) != k_hinted.end()) {
+            error.hint(std::string(row->hint));
+        }
         throw;
     }
 }
@@ -319,7 +329,7 @@ WorkerResult with_space_hint(const std::function<WorkerResult()>& body) {
 }  // namespace
 
 Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body) {
-    const WorkerResult result = with_space_hint(body);
+    const WorkerResult result = with_hint(body);
     if (!termination_log().empty()) leave_termination_message(to_node(result, k_termination_files));
     print_result(result, context);
     return Exit::ok;

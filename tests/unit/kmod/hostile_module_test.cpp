@@ -39,6 +39,20 @@ TEST_CASE("M54 a compressed module that is a bomb, or wants too much memory") {
     CHECK(refusal(zstd_frame(1, k_window_2_gib)) == "image-limit");
 }
 
+TEST_CASE("M54 a bomb is refused before much of it is in memory") {
+    constexpr char k_window_128_kib = 7 << 3;
+    const std::string bomb = zstd_frame(4000, k_window_128_kib);  // 500 MiB in 16 kB: below the limit of one file
+    std::string told;
+    try {
+        static_cast<void>(kmod::plain_module(bomb, "bomb.ko.zst"));
+    } catch (const Error& error) {
+        told = error.message();
+        CHECK(error.code() == "image-limit");
+    }
+    CHECK(told == "bomb.ko.zst: the module is more than 200 times its 15.6 KiB when decompressed, which is the limit after the first 16 MiB");
+    CHECK(kmod::plain_module(zstd_frame(128, k_window_128_kib), "just.ko.zst").size() == 16U << 20U);
+}
+
 TEST_CASE("M54 the compression is known by its bytes, not by the name of the file") {
     CHECK(kmod::plain_module(zstd_frame(1, 7 << 3), "wrong.ko.xz").size() == 128U << 10U);
     CHECK(kmod::plain_module("plain", "wrong.ko.gz") == "plain");

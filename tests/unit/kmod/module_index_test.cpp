@@ -2,6 +2,7 @@
 #include "kmod/module_index.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "unit/kmod/fixtures.hpp"
@@ -164,6 +165,19 @@ TEST_CASE("M53: names in files and modules") {
         const Error error = caught([&] { (void)image.index(); });
         CHECK(error.exit() == Exit::data);
         CHECK(error.diagnostics().size() == 2);
+        CHECK(error.details().empty());
+    }
+    SUBCASE("of very many faults the first") {
+        Image image;
+        for (int i = 100; i < 400; ++i) put(fmt::format("{}/m{}.ko", image.directory, i), "text");
+        const Error error = caught([&] { (void)image.index(); });
+        CHECK(error.message() == "300 faults found");
+        REQUIRE(error.diagnostics().size() == 20);
+        CHECK(error.diagnostics().front().message.find("/m100.ko: ") != std::string::npos);
+        CHECK(error.diagnostics().back().message.find("/m119.ko: ") != std::string::npos);
+        REQUIRE(error.details().size() == 1);
+        CHECK(error.details().front().first == "left out");
+        CHECK(error.details().front().second == "280 more faults");
     }
 }
 

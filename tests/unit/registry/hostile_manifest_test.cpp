@@ -98,6 +98,7 @@ TEST_CASE("M11 a manifest that is not clean JSON") {
         {"deep", std::string(1000, '[') + std::string(1000, ']')},
         {"lone surrogate", R"({"schemaVersion":2,"x":"\ud800"})"},
         {"NUL", std::string("{\"schemaVersion\":2,\"x\":\"a\0b\"}", 28)},
+        {"a byte order mark", "\xef\xbb\xbf{\"schemaVersion\":2}"},
         {"not a mapping", "[]"},
         {"no members", R"({"schemaVersion":2})"},
     };
@@ -108,6 +109,8 @@ TEST_CASE("M11 a manifest that is not clean JSON") {
         CHECK(outcome.code() == "bad-manifest");
         CHECK(outcome.exit() == Exit::data);
     }
+    FakeRegistry registry;
+    CHECK(pull_manifest("\xef\xbb\xbf" + registry.image_manifest({sound_layer()})).message().find("byte order mark") != std::string::npos);
 }
 
 TEST_CASE("M12 impossible sizes") {
@@ -145,6 +148,23 @@ TEST_CASE("M14 a document that is two things") {
     CHECK(pull_manifest(changed(manifest, k_manifest_type, k_index_type), k_index_type).code() == "bad-manifest");
     CHECK(pull_manifest(index_of(""), k_manifest_type).code() == "bad-manifest");
     CHECK(pull_manifest(changed(index_of(""), k_index_type, k_manifest_type), k_manifest_type).code() == "bad-manifest");
+}
+
+TEST_CASE("M14 a member in another case, which Go's readers take for the one in lower case") {
+    const std::vector<std::pair<std::string, std::string>> rows{
+        {R"("layers":)", R"("Layers":[],"layers":)"},     {R"("layers":)", R"("Layers":)"},
+        {R"("layers":)", R"("Manifests":[],"layers":)"},  {R"("digest":)", R"("Digest":"x","digest":)"},
+        {R"("size":)", R"("Si\u007ae":1,"sIze":1,"size":)"}, {R"("config":)", R"("CONFIG":{},"config":)"},
+        {R"("layers":)", R"("layer\u017f":[],"layers":)"},
+    };
+    for (const auto& [from, to] : rows) {
+        CAPTURE(to);
+        const Outcome outcome = pull_changed(from, to);
+        CHECK(outcome.code() == "bad-manifest");
+        CHECK(outcome.exit() == Exit::data);
+    }
+    CHECK(pull_changed(R"("layers":)", R"("Layers":[],"layers":)").message().find(R"(manifest: expected the member layers, found "Layers")") != std::string::npos);
+    CHECK(pull_changed(R"("layers":)", R"("Annotations":{},"layers\u0000":[],"layers":)").code() == "ok");
 }
 
 TEST_CASE("M15 the obsolete Docker schema 1") {
