@@ -16,6 +16,7 @@
 #include "registry/mirror_files.hpp"
 #include "registry/probe.hpp"
 #include "sys/clock.hpp"
+#include "sys/file_ops.hpp"
 #include "sys/signals.hpp"
 #include "sys/temp_dir.hpp"
 
@@ -59,10 +60,14 @@ class Asker {
 public:
     /// `warnings` hears of credentials that cannot be used.
     Asker(const api::Objects& objects, const cli::Args& args, std::vector<std::string>& warnings) : objects_(objects), args_(args) {
-        defaults_ = registry::default_credentials(args.get("authfile").value_or(""), warnings);
-        mirrors_ = registry::read_mirror_files(args.all("mirror-config"));
+        auto patience = sys::k_patient;
         if (const auto timeout = args.get("timeout"))
-            if (const auto duration = base::parse_duration(*timeout)) end_ = clock_.monotonic() + *duration;
+            if (const auto duration = base::parse_duration(*timeout)) {
+                patience = *duration;
+                end_ = clock_.monotonic() + *duration;
+            }
+        defaults_ = registry::default_credentials(args.get("authfile").value_or(""), warnings, patience);
+        mirrors_ = registry::read_mirror_files(args.all("mirror-config"));
     }
 
     ImageAnswer ask(const ImageQuestion& question) {
