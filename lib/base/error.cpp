@@ -61,7 +61,7 @@ Error Error::from_diagnostics(Diagnostics diagnostics, std::size_t left_out) {
         if (first->position) error.at(*first->position);
         error.hint(first->hint);
     }
-    if (left_out != 0) error.detail("left out", fmt::format("{} more faults", left_out));
+    if (left_out != 0) error.detail("left out", fmt::format("{} more fault{}", left_out, left_out == 1 ? "" : "s"));
     error.diagnostics_ = std::move(diagnostics);
     return error;
 }

@@ -18,4 +18,10 @@ std::string_view module_name_problem(std::string_view name) noexcept {
     return is_file ? "is the name of a file, not of a module" : "";
 }
 
+std::string kernel_module_name(std::string_view name) {
+    std::string result(name);
+    std::replace(result.begin(), result.end(), '-', '_');
+    return result;
+}
+
 }  // namespace kmm::base

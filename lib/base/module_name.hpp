@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace kmm::base {
@@ -20,5 +21,8 @@ inline constexpr const char* k_module_name_hint =
 /// Why nothing can be known to the kernel by this name: "is no module name", or "is the name of a file, not of a module" ("demo.ko", "demo.ko.xz");
 /// "" if something can. Cost: linear.
 [[nodiscard]] std::string_view module_name_problem(std::string_view name) noexcept;
+
+/// "kmm-hello" as "kmm_hello": the name the kernel has for it. Cost: linear.
+[[nodiscard]] std::string kernel_module_name(std::string_view name);
 
 }  // namespace kmm::base

@@ -280,8 +280,10 @@ void require_version(const api::Module& module, const std::string& version) {
         .hint("set spec.moduleLoader.container.version and the image of the new version in the Module first");
 }
 
+const api::NodeModule* entry_there(const NodeView& view) { return view.status ? &*view.status : view.spec ? &*view.spec : nullptr; }
+
 void require_name(const NodeView& view, const std::string& module, const std::string& kernel_module) {
-    require_unguarded(plan::rename_guard(module, kernel_module, view.status ? &*view.status : view.spec ? &*view.spec : nullptr));
+    require_unguarded(plan::rename_guard(module, kernel_module, entry_there(view)));
 }
 
 void require_name(const api::Module& module, const std::string& kernel_module) {

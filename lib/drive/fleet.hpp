@@ -106,6 +106,8 @@ void require_unguarded(const std::optional<plan::Guard>& guard);
 [[nodiscard]] api::NodeModule resolve_entry(const api::Module& module, const std::string& kernel);
 /// Throws checks_failed "version-mismatch" with the place of the version if the Module is not at `version`.
 void require_version(const api::Module& module, const std::string& version);
+/// What the node has of the Module, or is to have where it says nothing: part of `view`; nullptr for neither.
+[[nodiscard]] const api::NodeModule* entry_there(const NodeView& view);
 /// One run is about one kernel module: another one, loaded for an earlier or a later form of the Module, would stay in the kernel and be
 /// forgotten. Throws checks_failed "module-renamed" if the node has loaded another one for Module `module`, or if that names another one.
 void require_name(const NodeView& view, const std::string& module, const std::string& kernel_module);

@@ -27,10 +27,6 @@ const api::Module* module_of(const api::Objects& objects, const plan::ApplyWork&
     return nullptr;
 }
 
-const api::NodeModule* entry_there(const NodeView& view) {
-    return view.status ? &*view.status : view.spec ? &*view.spec : nullptr;
-}
-
 /// Status of one node that is to lose the module. Throws the Error that keeps it from that.
 upgrade::NodeRecord check_leaving(const api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
                                   const plan::ApplyWork& work, const std::string& kernel_module, const std::string& name,

@@ -169,10 +169,4 @@ std::string worker_input(const api::ModuleConfig& config, const api::Secret* sec
     return text + "---\n" + value::to_yaml(document);
 }
 
-std::string kernel_module_name(const std::string& module) {
-    auto name = module;
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
-}
-
 }  // namespace kmm::drive

@@ -9,6 +9,7 @@
 
 #include "api/types.hpp"
 #include "base/error.hpp"
+#include "base/module_name.hpp"
 #include "cluster/runner.hpp"
 #include "upgrade/run.hpp"
 
@@ -66,7 +67,7 @@ private:
 
 /// The worker's standard input: the config, then the Secret as a second document if there is one.
 [[nodiscard]] std::string worker_input(const api::ModuleConfig& config, const api::Secret* secret);
-/// "kmm-hello" as "kmm_hello": the name the kernel uses.
-[[nodiscard]] std::string kernel_module_name(const std::string& module);
+
+using base::kernel_module_name;
 
 }  // namespace kmm::drive

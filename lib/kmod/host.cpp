@@ -91,15 +91,16 @@ std::string build_id_of_note(const std::string& note) {
     return base::to_hex(raw);
 }
 
-/// State word of the module's line in /proc/modules, "" if it has none.
-std::string state_in_proc(const HostPaths& host, const std::string& name) {
+/// Users and state of a module in /proc/modules; both "" if it is not there.
+struct ProcLine {
+    std::string users, state;
+};
+
+ProcLine line_in_proc(const HostPaths& host, const std::string& name) {
     const std::string text = text_or(host.proc + "/modules");
     for (const auto line : base::split(text, '\n')) {
         const auto words = base::split(line, ' ');
-        if (words.size() < 5 || words[0] != name) continue;
-        if (words[4] == "Live") return "live";
-        if (words[4] == "Loading") return "coming";
-        return "going";
+        if (words.size() >= 5 && words[0] == name) return {std::string(words[3]), words[4] == "Live" ? "live" : words[4] == "Loading" ? "coming" : "going"};
     }
     return {};
 }
@@ -182,7 +183,7 @@ std::optional<LiveModule> live_module(const HostPaths& host, const std::string& 
     if (const auto state = read_text(directory + "/initstate")) {
         module.state = *state;
     } else {
-        module.state = state_in_proc(host, module.name);
+        module.state = line_in_proc(host, module.name).state;
         if (module.state.empty()) {
             if (!present) return std::nullopt;
             module.state = "builtin";
@@ -201,12 +202,7 @@ std::optional<LiveModule> live_module(const HostPaths& host, const std::string& 
 }
 
 bool is_permanent(const HostPaths& host, const std::string& name) {
-    const std::string text = text_or(host.proc + "/modules");
-    const auto lines = base::split(text, '\n');
-    return std::any_of(lines.begin(), lines.end(), [wanted = normalise_name(name)](const std::string_view line) {
-        const auto words = base::split(line, ' ');
-        return words.size() >= 5 && words[0] == wanted && words[3].find("[permanent]") != std::string_view::npos;
-    });
+    return line_in_proc(host, normalise_name(name)).users.find("[permanent]") != std::string::npos;
 }
 
 std::vector<std::string> live_modules(const HostPaths& host) {

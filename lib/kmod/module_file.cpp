@@ -435,11 +435,7 @@ std::vector<Parameter> ModuleFile::parameters() const {
     return list;
 }
 
-std::string normalise_name(std::string_view name) {
-    std::string result(name);
-    std::replace(result.begin(), result.end(), '-', '_');
-    return result;
-}
+std::string normalise_name(std::string_view name) { return base::kernel_module_name(name); }
 
 ModuleFile parse_module(std::string_view bytes, const std::string& file) { return Reader(bytes, file).read(); }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "plan/order.hpp"
 #include "plan/policy.hpp"
@@ -53,12 +54,8 @@ std::optional<Guard> unload_guard(const api::Objects& objects, const api::Module
 
 std::optional<Guard> rename_guard(const std::string& name, const std::string& kernel_module, const api::NodeModule* loaded) {
     if (loaded == nullptr) { return std::nullopt; }
-    const auto plain = [](std::string text) {  // as the kernel has it
-        std::replace(text.begin(), text.end(), '-', '_');
-        return text;
-    };
-    const std::string there = plain(loaded->config.modprobe.module_name);
-    const std::string wanted = plain(kernel_module);
+    const std::string there = base::kernel_module_name(loaded->config.modprobe.module_name);
+    const std::string wanted = base::kernel_module_name(kernel_module);
     if (there.empty() || there == wanted) { return std::nullopt; }
     return Guard{"module-renamed", fmt::format("Module {} has loaded {}, expected {}", name, there, wanted),
                  "delete the Module and apply that first; then create it with the other moduleName"};

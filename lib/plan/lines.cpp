@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "plan/lint.hpp"
 #include "plan/order.hpp"
@@ -33,9 +34,7 @@ bool stays_loaded(Action action) {
 /// The kernel module that the entry leaves loaded, with "_" for "-"; "" if there is none.
 std::string kept_kernel_module(const Entry& entry) {
     if (!stays_loaded(entry.action) || !entry.config) { return {}; }
-    std::string name = entry.config->modprobe.module_name;
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
+    return base::kernel_module_name(entry.config->modprobe.module_name);
 }
 
 /// Where the Module `full_name` names its kernel module, or where the Module stands.

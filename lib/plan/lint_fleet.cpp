@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traps between Modules and a fleet.
-#include <algorithm>
 #include <map>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "base/module_name.hpp"
 #include "plan/lint.hpp"
 
 namespace kmm::plan {
@@ -35,11 +35,6 @@ void warn(Diagnostics& diagnostics, std::string code, std::string message, std::
     diagnostic.hint = std::move(hint);
     if (!place.file.empty()) { diagnostic.position = place; }
     diagnostics.push_back(std::move(diagnostic));
-}
-
-std::string kernel_module_name(std::string name) {
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
 }
 
 void report_plus(const api::Objects& objects, Diagnostics& diagnostics) {
@@ -100,12 +95,12 @@ void FleetLint::end_node(const api::Node& node) {
             std::vector<std::string> names = share->wanted->modprobe.modules_loading_order;
             names.push_back(share->wanted->modprobe.module_name);
             for (const auto& name : names) {
-                if (!name.empty()) { users[kernel_module_name(name)].insert(share->module); }
+                if (!name.empty()) { users[base::kernel_module_name(name)].insert(share->module); }
             }
         }
         for (const auto* share : wanted_) {
             for (const auto& name : share->wanted->in_tree_modules_to_remove) {
-                const auto needed = users.find(kernel_module_name(name));
+                const auto needed = users.find(base::kernel_module_name(name));
                 if (needed == users.end()) { continue; }
                 for (const auto& other : needed->second) {
                     if (other != share->module) { count(removed_[{share->module, name, other}], node); }
