@@ -40,7 +40,7 @@ std::string last_lines(const std::string& text) {
     return base::join(lines, " | ");
 }
 
-value::Node check_document(const upgrade::Run& run, const upgrade::NodeRecord& node, const Look& seen) {
+value::Node check_document(const upgrade::Header& run, const upgrade::NodeRecord& node, const Look& seen) {
     auto document = value::Node::mapping({{"apiVersion", "kmmtools/v1"},
                                           {"kind", "NodeCheck"},
                                           {"node", node.name},
@@ -60,7 +60,7 @@ value::Node check_document(const upgrade::Run& run, const upgrade::NodeRecord& n
 }  // namespace
 
 void NodeSteps::ask_check(const std::string& name, const Look& seen, const Deadline& deadline) {
-    const auto run = tools_.recorder.run();
+    const auto& run = tools_.recorder.header();
     if (run.options.check.empty()) return;
     const auto words = upgrade::command_words(run.options.check);
     if (!words) throw Error(Exit::config, "bad-value", fmt::format("the record has the check command \"{}\"", run.options.check));
@@ -85,7 +85,7 @@ void NodeSteps::ask_check(const std::string& name, const Look& seen, const Deadl
 
 void NodeSteps::require_undisturbed(const std::string& name) {
     const auto node = tools_.recorder.node(name);
-    const auto to = tools_.recorder.run().to_version;
+    const auto to = tools_.recorder.header().to_version;
     const auto view = tools_.fleet.view(name);
     const auto wanted = to.empty() ? std::nullopt : std::optional<std::string>(to);
     std::vector<std::string> others;
@@ -145,7 +145,7 @@ bool NodeSteps::confirm_done() {
 
 void NodeSteps::require_target(const std::string& name, const Look& seen) const {
     const auto node = tools_.recorder.node(name);
-    const auto kernel_module = tools_.recorder.run().kernel_module;
+    const auto kernel_module = tools_.recorder.header().kernel_module;
     if (seen.module.presence != Presence::live)
         throw Error(Exit::unhealthy, "module-gone", fmt::format("{} is not live any more", kernel_module));
     if (upgrade::compare(seen.module.identity, node.target_identity) == upgrade::Sameness::different)
@@ -154,7 +154,7 @@ void NodeSteps::require_target(const std::string& name, const Look& seen) const 
 }
 
 void NodeSteps::soak(const std::string& name) {
-    const auto run = tools_.recorder.run();
+    const auto& run = tools_.recorder.header();
     const auto node = tools_.recorder.node(name);
     if (run.options.soak_ms == 0 || node.next == "validate" || node.goal == upgrade::k_goal_absent) return;  // nothing new runs there
     const milliseconds duration(run.options.soak_ms);

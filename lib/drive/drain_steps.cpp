@@ -113,7 +113,7 @@ std::string pods_text(std::size_t count) { return count == 1 ? "1 Pod" : fmt::fo
 }  // namespace
 
 NodeSteps::Facts NodeSteps::cordon(const std::string& name) {
-    const auto owner = tools_.recorder.run().cordon_owner();
+    const auto owner = tools_.recorder.header().cordon_owner();
     const auto there = tools_.workloads.cordon(name, owner);
     const bool ours = there.owner == owner;
     auto facts = value::Node::mapping();
@@ -123,7 +123,7 @@ NodeSteps::Facts NodeSteps::cordon(const std::string& name) {
 }
 
 NodeSteps::Facts NodeSteps::drain(const std::string& name, const Deadline& deadline) {
-    const auto options = tools_.recorder.run().options;
+    const auto& options = tools_.recorder.header().options;
     const auto rules = drain_rules_of(options, tools_.fleet.module_or_name(), tools_.workloads);
     std::optional<int> grace;
     if (options.evict_at_once) {
@@ -173,7 +173,7 @@ NodeSteps::Facts NodeSteps::drain(const std::string& name, const Deadline& deadl
 
 std::string NodeSteps::lift(const std::string& name) {
     if (tools_.recorder.node(name).cordon != upgrade::k_cordon_ours) return "";
-    const auto owner = tools_.recorder.run().cordon_owner();
+    const auto owner = tools_.recorder.header().cordon_owner();
     try {
         const auto there = tools_.workloads.uncordon(name, owner);
         return there.unschedulable ? "stays cordoned by " + owner_text(there.owner) : "uncordoned";
@@ -187,11 +187,11 @@ NodeSteps::Facts NodeSteps::uncordon(const std::string& name) {
     const auto lifted = lift(name);
     soak(name);
     auto facts = value::Node::mapping();
-    const auto run = tools_.recorder.run();
+    const auto& run = tools_.recorder.header();
     facts.set("cordon", "");
-    const auto* node = run.find(name);
-    const auto build = node->live.brief();
-    const auto what = node->goal == upgrade::k_goal_absent ? "unloaded " + run.kernel_module
+    const auto node = tools_.recorder.node(name);
+    const auto build = node.live.brief();
+    const auto what = node.goal == upgrade::k_goal_absent ? "unloaded " + run.kernel_module
                                                            : fmt::format("loaded {} {}", run.kernel_module, build.empty() ? run.to_version : build);
     facts.set("message", what + (lifted.empty() ? "" : ", " + lifted));
     return facts;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drive/driver.hpp"
 
+#include <algorithm>
 #include <condition_variable>
-#include <map>
 #include <set>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -23,9 +22,11 @@ namespace {
 
 /// How long a wait goes on at most before it is asked whether somebody wants it to end.
 constexpr std::chrono::milliseconds k_slice{1000};
+/// Steps that are carried out at once: a thread each, which mostly waits.
+constexpr std::int64_t k_threads_max = 64;
 
 std::unique_ptr<NodeSteps> make_steps(StepTools tools) {
-    if (tools.recorder.run().options.runner == upgrade::k_runner_operator) return std::make_unique<OperatorSteps>(std::move(tools));
+    if (tools.recorder.header().options.runner == upgrade::k_runner_operator) return std::make_unique<OperatorSteps>(std::move(tools));
     return std::make_unique<NodeSteps>(std::move(tools));
 }
 
@@ -72,7 +73,7 @@ Driver::Driver(cluster::ClusterStore& store, cluster::Workloads& workloads, clus
       recorder_(recorder),
       clock_(clock),
       interrupted_(std::move(interrupted)),
-      fleet_(store_, recorder.run().module_namespace, recorder.run().module_name),
+      fleet_(store_, recorder.header().module_namespace, recorder.header().module_name),
       steps_(make_steps(StepTools{fleet_, workloads, worker_, recorder_, clock_, interrupted_})) {
     set_pace({});
 }
@@ -82,12 +83,14 @@ void Driver::set_pace(Pace pace) {
     if (!pace_.minute_of_day) pace_.minute_of_day = sys::minute_of_day;
 }
 
-std::optional<Hold> Driver::hold_back(const upgrade::Run& run, std::set<std::string> busy, std::vector<upgrade::NodeStep>& steps) {
+std::optional<Hold> Driver::hold_back(std::set<std::string> busy, std::vector<upgrade::NodeStep>& steps) {
     std::optional<Hold> last;
-    for (auto& name : upgrade::busy_nodes(run)) busy.insert(std::move(name));
+    const auto& options = recorder_.header().options;
+    if (options.between.empty() && !options.count_unavailable) return last;
+    for (auto& name : recorder_.look(upgrade::busy_nodes)) busy.insert(std::move(name));
     std::erase_if(steps, [&](const upgrade::NodeStep& step) {
-        if (step.step != "check" || run.find(step.node)->touched != 0) return false;
-        if (auto hold = hold_of(fleet_, clock_, pace_, run, step.node, busy)) {
+        if (step.step != "check" || recorder_.node(step.node).touched != 0) return false;
+        if (auto hold = hold_of(fleet_, clock_, pace_, recorder_.header(), step.node, busy)) {
             last = std::move(hold);
             return true;
         }
@@ -102,7 +105,7 @@ std::optional<Hold> Driver::hold_back(const upgrade::Run& run, std::set<std::str
 bool Driver::wait_for_others(const Hold& hold) {
     if (hold.code == "max-unavailable") {
         if (!held_since_) held_since_ = clock_.monotonic();
-        const auto limit = std::chrono::milliseconds(recorder_.run().options.node_timeout_ms);
+        const auto limit = std::chrono::milliseconds(recorder_.header().options.node_timeout_ms);
         // Whoever has just started is there to see it; a walk that is under way waits for a node that may come back.
         if (!has_begun_ || clock_.monotonic() - *held_since_ >= limit) {
             pause(hold.code, hold.message);
@@ -116,7 +119,7 @@ bool Driver::wait_for_others(const Hold& hold) {
     return true;
 }
 
-void require_cluster_of(const upgrade::Run& run, cluster::ClusterStore& store) {
+void require_cluster_of(const upgrade::Header& run, cluster::ClusterStore& store) {
     const auto found = store.identity(false);
     if (found == run.cluster_identity) return;
     throw Error(Exit::config, "other-cluster",
@@ -132,7 +135,7 @@ void Driver::record_run(EventKind kind, const std::string& step, const std::stri
     event.kind = kind;
     event.step = step;
     event.to = to;
-    if (!to.empty()) event.from = recorder_.run().state;
+    if (!to.empty()) event.from = recorder_.state().state;
     event.facts = std::move(facts);
     recorder_.record(event);
 }
@@ -141,7 +144,7 @@ void Driver::pause(const std::string& reason, const std::string& message) {
     Event event;
     event.kind = EventKind::paused;
     event.reason = reason;
-    event.message = message + upgrade::cordon_note(recorder_.run());
+    event.message = message + recorder_.look(upgrade::cordon_note);
     recorder_.record(event);
 }
 
@@ -157,91 +160,107 @@ void Driver::make_move(const Event& move) {
     recorder_.record(move);
 }
 
-Ended Driver::walk() {
+Ended Driver::end_of(const std::string& state) { return state == "upgrade-complete" ? Ended::complete : Ended::aborted; }
+
+/// What the walk and its threads share.
+struct Driver::Flight {
     std::mutex mutex;
     std::condition_variable ended;
-    std::set<std::string> in_flight;
-    std::exception_ptr crash;
-    bool left = false;
+    std::set<std::string> nodes;   ///< a step of which is being carried out
+    std::exception_ptr crash;      ///< the first one
+    bool left = false;             ///< a step was left because somebody wants the walk to end
     std::size_t endings = 0;
-    std::map<std::string, std::jthread> threads;  // joined on every way out
-    const auto run_step = [&](const upgrade::NodeStep& step) {
-        std::exception_ptr caught;
-        StepEnd end = StepEnd::left;
-        try {
-            end = steps_->run(step);
-        } catch (const Error& error) {
-            if (error.code() != "interrupted" || !interrupted_()) caught = std::current_exception();
-        } catch (...) {
-            caught = std::current_exception();
+};
+
+void Driver::carry_out(const upgrade::NodeStep& step, Flight& flight) {
+    std::exception_ptr caught;
+    StepEnd end = StepEnd::left;
+    try {
+        end = steps_->run(step);
+    } catch (const Error& error) {
+        if (error.code() != "interrupted" || !interrupted_()) caught = std::current_exception();
+    } catch (...) {
+        caught = std::current_exception();
+    }
+    const std::lock_guard guard(flight.mutex);
+    if (caught && !flight.crash) flight.crash = caught;
+    if (end == StepEnd::left) flight.left = true;
+    flight.nodes.erase(step.node);
+    ++flight.endings;
+    flight.ended.notify_all();
+}
+
+void Driver::begin_steps(const std::vector<upgrade::NodeStep>& steps, Flight& flight, Pool& pool) {
+    bool is_begun = false;
+    for (const auto& step : steps) {
+        {
+            const std::lock_guard guard(flight.mutex);
+            flight.nodes.insert(step.node);
         }
-        const std::lock_guard guard(mutex);
-        if (caught && !crash) crash = caught;
-        if (end == StepEnd::left) left = true;
-        in_flight.erase(step.node);
-        ++endings;
-        ended.notify_all();
-    };
+        if (pool.try_run([this, step, &flight] { carry_out(step, flight); })) {
+            is_begun = true;
+            continue;
+        }
+        std::unique_lock guard(flight.mutex);
+        const bool is_alone = !is_begun && flight.nodes.size() == 1;
+        if (!is_alone) flight.nodes.erase(step.node);  // it is begun once a thread has nothing to do
+        guard.unlock();
+        if (is_alone) carry_out(step, flight);
+        return;
+    }
+}
+
+Ended Driver::walk() {
+    Flight flight;
+    const bool is_serial = recorder_.header().options.max_unavailable == 1;
+    Pool pool(static_cast<std::size_t>(std::clamp<std::int64_t>(recorder_.header().options.max_unavailable, 1, k_threads_max)));
     for (;;) {
-        std::unique_lock guard(mutex);
-        const bool stop = crash || left || interrupted_();
-        if (stop) {
-            if (!in_flight.empty()) {
-                ended.wait(guard, [&] { return in_flight.empty(); });
-                continue;
-            }
-            if (crash) {
-                guard.unlock();
-                threads.clear();
-                std::rethrow_exception(crash);
-            }
+        std::unique_lock guard(flight.mutex);
+        if (flight.crash || flight.left || interrupted_()) {
+            flight.ended.wait(guard, [&] { return flight.nodes.empty(); });
+            if (flight.crash) std::rethrow_exception(flight.crash);
             // The last step of all may have ended while the stop was asked for.
-            const auto state = recorder_.run().state;
-            if (!upgrade::is_final_run_state(state)) {
-                recorder_.save();
-                return Ended::interrupted;
-            }
-            return state == "upgrade-complete" ? Ended::complete : Ended::aborted;
+            const auto state = recorder_.state().state;
+            if (upgrade::is_final_run_state(state)) return end_of(state);
+            recorder_.save();
+            return Ended::interrupted;
         }
-        const auto seen = endings;
-        const auto run = recorder_.run();
-        const auto decision = upgrade::next_steps(run, in_flight);
+        const auto seen = flight.endings;
+        const auto await_ending = [&] { flight.ended.wait(guard, [&] { return flight.endings != seen; }); };
+        const auto decision = recorder_.look([&](const upgrade::Run& run) { return upgrade::next_steps(run, flight.nodes); });
+        const auto state = recorder_.state();
         switch (decision.next) {
-            case Next::finished: return run.state == "upgrade-complete" ? Ended::complete : Ended::aborted;
+            case Next::finished: return end_of(state.state);
             case Next::pause:
-                if (!run.paused) recorder_.record(decision.event);
+                if (!state.paused) recorder_.record(decision.event);
                 return Ended::paused;
             case Next::move:
                 guard.unlock();  // nothing is in flight
                 make_move(decision.event);
                 break;
-            case Next::wait: ended.wait(guard, [&] { return endings != seen; }); break;
+            case Next::wait: await_ending(); break;
             case Next::steps: {
                 auto steps = decision.steps;
-                const auto hold = hold_back(run, in_flight, steps);
+                const auto hold = hold_back(flight.nodes, steps);
                 if (steps.empty()) {
-                    if (!in_flight.empty()) {
-                        ended.wait(guard, [&] { return endings != seen; });
+                    if (!flight.nodes.empty()) {
+                        await_ending();
                         break;
                     }
                     guard.unlock();
                     if (!wait_for_others(*hold)) return Ended::paused;
                     break;
                 }
-                if (run.options.max_unavailable == 1 || run.rollback) {
-                    in_flight.insert(steps.front().node);
+                if (is_serial || state.rollback) {
+                    flight.nodes.insert(steps.front().node);
                     guard.unlock();
-                    run_step(steps.front());
+                    carry_out(steps.front(), flight);
                     break;
                 }
-                for (const auto& step : steps) {
-                    in_flight.insert(step.node);
-                    guard.unlock();
-                    threads.erase(step.node);  // that thread has ended: its node was not in flight
-                    guard.lock();
-                    threads.emplace(step.node, std::jthread(run_step, step));
-                }
-                ended.wait(guard, [&] { return endings != seen; });
+                guard.unlock();
+                begin_steps(steps, flight, pool);
+                guard.lock();
+                if (!flight.nodes.empty()) await_ending();
                 break;
             }
         }
@@ -310,7 +329,7 @@ Ended Driver::step(const std::string& node) {
     for (;;) {
         const auto run = recorder_.run();
         const auto decision = upgrade::next_steps(run, {});
-        if (decision.next == Next::finished) return run.state == "upgrade-complete" ? Ended::complete : Ended::aborted;
+        if (decision.next == Next::finished) return end_of(run.state);
         if (decision.next == Next::pause) {
             if (!run.paused) recorder_.record(decision.event);
             return Ended::paused;

@@ -12,6 +12,7 @@
 
 #include "drive/gate.hpp"
 #include "drive/node_steps.hpp"
+#include "drive/pool.hpp"
 #include "drive/recorder.hpp"
 #include "upgrade/planner.hpp"
 
@@ -51,9 +52,9 @@ private:
 };
 
 /// Errors: config "other-cluster" (P20) when `store` is another cluster than the one `run` was started on.
-void require_cluster_of(const upgrade::Run& run, cluster::ClusterStore& store);
+void require_cluster_of(const upgrade::Header& run, cluster::ClusterStore& store);
 
-/// One run at a time; the caller holds the record's lock. Steps on several nodes run in threads of their own if
+/// One run at a time; the caller holds the record's lock. Steps on several nodes run in threads of a bounded pool if
 /// max_unavailable allows it; all records go through the one Recorder.
 class Driver {
 public:
@@ -65,7 +66,7 @@ public:
     void set_pace(Pace pace);
 
     /// As require_cluster_of.
-    void require_same_cluster() { require_cluster_of(recorder_.run(), store_); }
+    void require_same_cluster() { require_cluster_of(recorder_.header(), store_); }
     /// Goes on until the run ends, pauses, or a person interrupts. A paused run must be resumed before.
     /// Errors: only those of the record and of an unreadable cluster; the run is resumable then.
     [[nodiscard]] Ended walk();
@@ -84,7 +85,13 @@ public:
 
 private:
     /// Takes the steps that would begin a node, and may not now, out of `steps`; the reason of the last one.
-    [[nodiscard]] std::optional<Hold> hold_back(const upgrade::Run& run, std::set<std::string> busy, std::vector<upgrade::NodeStep>& steps);
+    [[nodiscard]] std::optional<Hold> hold_back(std::set<std::string> busy, std::vector<upgrade::NodeStep>& steps);
+    struct Flight;
+    /// Runs `step` and takes its node out of the flight, however it ends.
+    void carry_out(const upgrade::NodeStep& step, Flight& flight);
+    /// Gives as many of `steps` to threads as there are threads; where there is none at all, carries out the first one itself.
+    void begin_steps(const std::vector<upgrade::NodeStep>& steps, Flight& flight, Pool& pool);
+    [[nodiscard]] static Ended end_of(const std::string& state);
     /// Waits for a moment because of `hold`. False: the run was paused instead, since nothing can begin for too long.
     [[nodiscard]] bool wait_for_others(const Hold& hold);
     /// Records a move of the run. Before it says that all nodes are upgraded, those that are done are looked at; if one is not any more,

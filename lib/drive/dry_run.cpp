@@ -28,11 +28,25 @@ std::string entry_text(const char* what, const std::optional<api::NodeModule>& e
 }  // namespace
 
 DryStore::DryStore(cluster::ClusterStore& inner, ActionSink sink)
-    : inner_(inner), snapshot_(inner.read()), sink_(std::move(sink)) {}
+    : inner_(inner), snapshot_(inner.read()), sink_(std::move(sink)) {
+    for (const auto& node : snapshot_.objects.nodes) nodes_.emplace(node.meta.name, nodes_.size());
+    for (const auto& config : snapshot_.objects.node_modules_configs) configs_.emplace(config.meta.name, configs_.size());
+}
+
+cluster::Snapshot DryStore::read_about(const cluster::Subject& subject) {
+    const auto& all = snapshot_.objects;
+    cluster::Snapshot part;
+    part.diagnostics = snapshot_.diagnostics;
+    if (const auto found = nodes_.find(subject.node); found != nodes_.end()) part.objects.nodes.push_back(all.nodes[found->second]);
+    if (const auto found = configs_.find(subject.node); found != configs_.end())
+        part.objects.node_modules_configs.push_back(all.node_modules_configs[found->second]);
+    for (const auto& module : all.modules)
+        if (module.meta.namespace_ == subject.module_namespace && module.meta.name == subject.module) part.objects.modules.push_back(module);
+    return part;
+}
 
 api::Node& DryStore::find_node(const std::string& node) {
-    for (auto& item : snapshot_.objects.nodes)
-        if (item.meta.name == node) return item;
+    if (const auto found = nodes_.find(node); found != nodes_.end()) return snapshot_.objects.nodes[found->second];
     throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", node));
 }
 
@@ -53,12 +67,9 @@ void DryStore::put_node_module(const std::string& node, const std::string& ns, c
                                const std::optional<std::optional<api::NodeModule>>& spec,
                                const std::optional<std::optional<api::NodeModule>>& status) {
     auto& all = snapshot_.objects.node_modules_configs;
-    auto found = std::find_if(all.begin(), all.end(), [&](const auto& item) { return item.meta.name == node; });
-    if (found == all.end()) {
-        all.emplace_back();
-        found = std::prev(all.end());
-        found->meta.name = node;
-    }
+    const auto [place, is_new] = configs_.emplace(node, all.size());
+    if (is_new) all.emplace_back().meta.name = node;
+    auto* found = &all[place->second];
     if (spec) {
         sink_(node, entry_text("spec", *spec));
         replace_entry(found->spec, ns, name, *spec);

@@ -2,6 +2,7 @@
 // A cluster and nodes that only write down what would be done to them: the same driver runs on them.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -22,6 +23,7 @@ class DryStore final : public cluster::ClusterStore {
 public:
     DryStore(cluster::ClusterStore& inner, ActionSink sink);
     [[nodiscard]] cluster::Snapshot read() override { return snapshot_; }
+    [[nodiscard]] cluster::Snapshot read_about(const cluster::Subject& subject) override;
     void patch_node_labels(const std::string& node, const cluster::LabelChange& change,
                            const cluster::LabelChange& expected) override;
     void put_node_module(const std::string& node, const std::string& ns, const std::string& name,
@@ -39,6 +41,7 @@ private:
     api::Node& find_node(const std::string& node);
     cluster::ClusterStore& inner_;
     cluster::Snapshot snapshot_;
+    std::map<std::string, std::size_t, std::less<>> nodes_, configs_;  ///< places in the snapshot
     ActionSink sink_;
 };
 

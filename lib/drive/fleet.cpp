@@ -94,8 +94,8 @@ NodeView Fleet::view(const std::string& node) {
     }
 }
 
-void Fleet::require_readable() {
-    const auto snapshot = store_.read();
+void Fleet::require_readable(const std::string& node) {
+    const auto snapshot = store_.read_about({node, namespace_, name_});
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
 }
 

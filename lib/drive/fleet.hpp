@@ -42,8 +42,8 @@ public:
     /// Where documents cannot be read, none of the following takes an object for absent: their faults are the error then.
     /// Errors: not_found "node-not-found".
     [[nodiscard]] NodeView view(const std::string& node);
-    /// Errors: data with all faults if some document of the cluster cannot be read.
-    void require_readable();
+    /// Errors: data with all faults if a document of the node or of the Module cannot be read, or one that could be theirs.
+    void require_readable(const std::string& node);
     /// Errors: not_found "module-not-found".
     [[nodiscard]] api::Module module();
     /// nullopt if it was deleted.

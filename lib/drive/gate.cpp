@@ -28,7 +28,7 @@ std::optional<Hold> hold_of_window(const sys::Clock& clock, const Pace& pace, co
 
 }  // namespace
 
-std::optional<Hold> hold_of(Fleet& fleet, const sys::Clock& clock, const Pace& pace, const upgrade::Run& run, const std::string& node,
+std::optional<Hold> hold_of(Fleet& fleet, const sys::Clock& clock, const Pace& pace, const upgrade::Header& run, const std::string& node,
                             const std::set<std::string>& busy) {
     if (!run.options.between.empty())
         if (auto hold = hold_of_window(clock, pace, run.options)) return hold;

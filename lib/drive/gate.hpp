@@ -30,7 +30,7 @@ struct Hold {
 /// Whether `node` may be begun while those of `busy` are in flight. Nodes that the Module selects and that are not ready or
 /// cordoned count as in flight, if the run asks for that; `node` itself does not count twice.
 /// Errors: those of the store.
-[[nodiscard]] std::optional<Hold> hold_of(Fleet& fleet, const sys::Clock& clock, const Pace& pace, const upgrade::Run& run,
+[[nodiscard]] std::optional<Hold> hold_of(Fleet& fleet, const sys::Clock& clock, const Pace& pace, const upgrade::Header& run,
                                           const std::string& node, const std::set<std::string>& busy);
 
 }  // namespace kmm::drive

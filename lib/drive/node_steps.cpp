@@ -63,7 +63,7 @@ value::Node empty_identity() { return value::Node::mapping(); }
 
 }  // namespace
 
-std::string version_of(const upgrade::Run& run, const upgrade::NodeRecord& node, const LiveModule& live) {
+std::string version_of(const upgrade::Header& run, const upgrade::NodeRecord& node, const LiveModule& live) {
     if (live.presence == Presence::absent) return "";
     if (live.said_version) return shown(*live.said_version);
     if (compare(live.identity, node.target_identity) == Sameness::same) return shown(run.to_version);
@@ -114,7 +114,7 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
         const bool known = live && live->presence != Presence::moving;
         failed.facts.set("currentKnown", known);
         if (known) {
-            failed.facts.set("currentVersion", version_of(tools_.recorder.run(), tools_.recorder.node(step.node), *live));
+            failed.facts.set("currentVersion", version_of(tools_.recorder.header(), tools_.recorder.node(step.node), *live));
             failed.facts.set("live", upgrade::encode(live->identity));
         }
     }
@@ -148,14 +148,14 @@ LookResult NodeSteps::look(const std::string& name, const Deadline& deadline) {
     }
     const auto begin = tools_.clock.monotonic();
     auto watched = watch(name, "status", tools_.silence, deadline);
-    auto result = look_at(tools_.worker, tools_.clock, name, tools_.recorder.run().kernel_module, deadline, tools_.interrupted);
+    auto result = look_at(tools_.worker, tools_.clock, name, tools_.recorder.header().kernel_module, deadline, tools_.interrupted);
     if (result.look) end_watch(watched, name, begin);
     return result;
 }
 
 std::optional<LiveModule> NodeSteps::glance(const std::string& name) {
     try {
-        const auto status = tools_.worker.status(name, tools_.recorder.run().kernel_module, std::chrono::seconds(30));
+        const auto status = tools_.worker.status(name, tools_.recorder.header().kernel_module, std::chrono::seconds(30));
         return status.value ? std::optional(status.value->module) : std::nullopt;
     } catch (const Error& error) {
         if (!cluster::is_server_trouble(error) && error.code() != "interrupted") throw;
@@ -215,7 +215,7 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
         return StepEnd::done;
     }
     const auto before = tools_.recorder.node(step.node);
-    const Deadline deadline(tools_.clock, std::chrono::milliseconds(tools_.recorder.run().options.node_timeout_ms));
+    const Deadline deadline(tools_.clock, std::chrono::milliseconds(tools_.recorder.header().options.node_timeout_ms));
     const auto* data = upgrade::procedure_module().find_step(step.step);
     if (data == nullptr || !data->node) throw bug(fmt::format("{} is no step of a node", step.step));
     const auto seen = look(step.node, deadline);
@@ -259,7 +259,7 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
 }
 
 void NodeSteps::observe(const std::string& name) {
-    const auto run = tools_.recorder.run();
+    const auto& run = tools_.recorder.header();
     const auto node = tools_.recorder.node(name);
     const auto live = glance(name);
     auto observed = event(EventKind::observed, name, "", node.state);
@@ -272,9 +272,11 @@ void NodeSteps::observe(const std::string& name) {
     tools_.recorder.record(observed);
 }
 
-void NodeSteps::require_same_image(const upgrade::Run& run, const std::string& name, const NodeFacts& facts, const std::string& image,
+void NodeSteps::require_same_image(const std::string& name, const NodeFacts& facts, const std::string& image,
                                    const std::string& digest) const {
-    for (const auto& other : run.nodes) {
+    const auto& run = tools_.recorder.header();
+    tools_.recorder.look([&](const upgrade::Run& now) {
+    for (const auto& other : now.nodes) {
         if (other.name == name || other.goal == upgrade::k_goal_absent || other.architecture != facts.architecture) continue;
         if (other.target_image != image && other.kernel != facts.kernel) continue;
         if (other.target_digest.empty() || digest.empty() || other.target_digest == digest) continue;
@@ -290,12 +292,13 @@ void NodeSteps::require_same_image(const upgrade::Run& run, const std::string& n
             .hint(fmt::format("let it be the former image again, then kmm-upgrade retry {}; or kmm-upgrade abort, then start again, which "
                               "brings every node to the new one", name));
     }
+    });
 }
 
 NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, const Deadline& deadline) {
-    const auto run = tools_.recorder.run();
+    const auto& run = tools_.recorder.header();
     const auto node = tools_.recorder.node(name);
-    tools_.fleet.require_readable();  // an unload must not be followed by a write that fails
+    tools_.fleet.require_readable(name);  // an unload must not be followed by a write that fails
     tools_.fleet.put_info(name, seen.facts.kernel, seen.facts.boot_id, seen.facts.architecture);
     require_goal(name);
     if (node.goal == upgrade::k_goal_absent) return check_removal(name, seen);
@@ -306,7 +309,7 @@ NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, con
     const auto entry = resolve_entry(module, seen.facts.kernel);
     const auto checked = check_again(name, input(entry), deadline);
     if (checked.error) throw *checked.error;
-    require_same_image(run, name, seen.facts, entry.config.container_image, checked.value->digest);
+    require_same_image(name, seen.facts, entry.config.container_image, checked.value->digest);
     const auto& target = checked.value->identity;
     const auto view = tools_.fleet.view(name);
     const bool is_target = seen.module.presence == Presence::live && compare(seen.module.identity, target) == Sameness::same;
@@ -404,7 +407,7 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
             return result;
         }
         if (reply.value)
-            throw Error(Exit::unhealthy, "module-gone", fmt::format("{} is not live, though the worker says {}", tools_.recorder.run().kernel_module,
+            throw Error(Exit::unhealthy, "module-gone", fmt::format("{} is not live, though the worker says {}", tools_.recorder.header().kernel_module,
                                                                     base::escape(reply.value->outcome)))
                 .hint("find out on the node what has unloaded it: kmm-worker status");
         if (deadline.passed()) throw *reply.error;
@@ -413,7 +416,7 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
 }
 
 NodeSteps::Facts NodeSteps::unload(const std::string& name, const Look& seen, const Deadline& deadline) {
-    const auto run = tools_.recorder.run();
+    const auto& run = tools_.recorder.header();
     const auto node = tools_.recorder.node(name);
     if (seen.module.presence == Presence::live) tools_.fleet.require_unloadable(name, seen.facts.boot_id);
     const bool is_removal = node.goal == upgrade::k_goal_absent;
@@ -447,7 +450,7 @@ NodeSteps::Facts NodeSteps::unload(const std::string& name, const Look& seen, co
 }
 
 NodeSteps::Facts NodeSteps::load(const std::string& name, const Look& /*seen*/, const Deadline& deadline) {
-    const auto run = tools_.recorder.run();
+    const auto& run = tools_.recorder.header();
     const auto node = tools_.recorder.node(name);
     const auto entry = api::decode_node_module(node.target_entry);
     const auto view = tools_.fleet.view(name);
@@ -470,7 +473,7 @@ NodeSteps::Facts NodeSteps::load(const std::string& name, const Look& /*seen*/, 
 }
 
 NodeSteps::Facts NodeSteps::validate(const std::string& name, const Look& seen, const Deadline& deadline) {
-    const auto run = tools_.recorder.run();
+    const auto& run = tools_.recorder.header();
     if (tools_.recorder.node(name).goal == upgrade::k_goal_absent) return validate_removal(name, seen);
     require_target(name, seen);
     require_undisturbed(name);

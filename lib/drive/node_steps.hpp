@@ -125,7 +125,7 @@ private:
     [[nodiscard]] Reply<WorkerResult> check_again(const std::string& name, const std::string& text, const Deadline& deadline);
     /// Throws checks_failed "image-changed" if a node of this run with the same kernel or image has got another digest: one version would
     /// be two builds.
-    void require_same_image(const upgrade::Run& run, const std::string& name, const NodeFacts& facts, const std::string& image,
+    void require_same_image(const std::string& name, const NodeFacts& facts, const std::string& image,
                             const std::string& digest) const;
     void record_failure(const upgrade::NodeStep& step, const Error& error);
     /// Looks for the Node once more, a moment later.
@@ -137,6 +137,6 @@ private:
 };
 
 /// What runs on the node, in words of the record: the target's or the previous version, "" for nothing, "unknown".
-[[nodiscard]] std::string version_of(const upgrade::Run& run, const upgrade::NodeRecord& node, const LiveModule& live);
+[[nodiscard]] std::string version_of(const upgrade::Header& run, const upgrade::NodeRecord& node, const LiveModule& live);
 
 }  // namespace kmm::drive

@@ -32,7 +32,7 @@ Error moved_on(const OperatorView& view, const std::string& version) {
 }  // namespace
 
 OperatorView OperatorSteps::view(const std::string& name) const {
-    const auto run = tools().recorder.run();
+    const auto& run = tools().recorder.header();
     return operator_view(tools().fleet.store().read().objects, name, run.module_namespace, run.module_name);
 }
 
@@ -77,7 +77,7 @@ std::string OperatorSteps::plugin_pods(const OperatorView& view) const {
 void OperatorSteps::mend(const OperatorView& view, const std::string& version) {
     const auto dead = dead_labels(view, version);
     if (!dead) return;
-    if (!tools().recorder.run().options.repair) throw *dead;
+    if (!tools().recorder.header().options.repair) throw *dead;
     const auto key = api::label_version_schedule(view.key, view.ns, view.name);
     const auto& name = view.node.node.meta.name;
     tell(name, fmt::format("repairs {} {}: takes {}={} away", view.row(version).name, plan::to_string(view.row(version)),
@@ -119,7 +119,7 @@ void OperatorSteps::wait(const std::string& name, const std::string& version, Op
             tell(name, fmt::format("waits for {}{}", missing->text, missing->on_plugin_pods ? plugin_pods(seen) : ""));
         }
         if (deadline.passed()) {
-            const auto timeout = base::format_duration(milliseconds(tools().recorder.run().options.node_timeout_ms));
+            const auto timeout = base::format_duration(milliseconds(tools().recorder.header().options.node_timeout_ms));
             throw Error(Exit::unhealthy, "operator-timeout",
                         fmt::format("after {} still waiting for {}{}", timeout, missing->text, missing->on_plugin_pods ? plugin_pods(seen) : ""))
                 .hint(missing->hint);
@@ -133,14 +133,14 @@ void OperatorSteps::wait(const std::string& name, const std::string& version, Op
 NodeSteps::Facts OperatorSteps::facts_of(const std::string& name, const std::string& message) const {
     const auto live = view(name).live();
     auto facts = value::Node::mapping();
-    facts.set("currentVersion", version_of(tools().recorder.run(), tools().recorder.node(name), live));
+    facts.set("currentVersion", version_of(tools().recorder.header(), tools().recorder.node(name), live));
     facts.set("currentKnown", true);
     facts.set("message", message);
     return facts;
 }
 
 NodeSteps::Facts OperatorSteps::check(const std::string& name, const Look& seen, const Deadline& /*deadline*/) {
-    const auto run = tools().recorder.run();
+    const auto& run = tools().recorder.header();
     const auto module = tools().fleet.module();
     require_version(module, run.to_version);
     const auto objects = tools().fleet.store().read().objects;
@@ -160,7 +160,7 @@ NodeSteps::Facts OperatorSteps::check(const std::string& name, const Look& seen,
 }
 
 NodeSteps::Facts OperatorSteps::unload(const std::string& name, const Look& seen, const Deadline& deadline) {
-    const auto run = tools().recorder.run();
+    const auto& run = tools().recorder.header();
     if (seen.module.presence == Presence::live && seen.module.said_version != run.to_version)
         tools().fleet.require_unloadable(name, seen.facts.boot_id);
     tools().fleet.set_module(name, run.to_version);
@@ -170,14 +170,14 @@ NodeSteps::Facts OperatorSteps::unload(const std::string& name, const Look& seen
 }
 
 NodeSteps::Facts OperatorSteps::load(const std::string& name, const Look& /*seen*/, const Deadline& deadline) {
-    const auto run = tools().recorder.run();
+    const auto& run = tools().recorder.header();
     tools().fleet.set_module(name, run.to_version);
     wait(name, run.to_version, OperatorGoal::loaded, OnReboot::plan_anew, deadline);
     return facts_of(name, "KMM has loaded " + run.to_version);
 }
 
 void OperatorSteps::require_target(const std::string& name, const Look& /*seen*/) const {
-    const auto version = tools().recorder.run().to_version;
+    const auto version = tools().recorder.header().to_version;
     const auto missing = awaited(view(name), version, OperatorGoal::loaded);
     if (missing) throw Error(Exit::unhealthy, "module-gone", fmt::format("{} does not run any more: what is missing is {}", version, missing->text)).hint(missing->hint);
 }
@@ -187,11 +187,10 @@ NodeSteps::Facts OperatorSteps::validate(const std::string& name, const Look& se
     ask_check(name, seen, deadline);
     // A node that was drained is watched when its Pods are back.
     if (tools().recorder.node(name).cordon != upgrade::k_cordon_ours) soak(name);
-    return facts_of(name, "KMM has loaded " + tools().recorder.run().to_version);
+    return facts_of(name, "KMM has loaded " + tools().recorder.header().to_version);
 }
 
 NodeSteps::Facts OperatorSteps::rollback(const std::string& name, const Look& /*seen*/, const Deadline& deadline) {
-    const auto run = tools().recorder.run();
     const auto node = tools().recorder.node(name);
     const auto before = decode_version_labels(node.from_labels).module;
     const auto back = before.value_or("");

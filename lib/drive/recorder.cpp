@@ -9,36 +9,66 @@
 namespace kmm::drive {
 
 Recorder::Recorder(upgrade::Run run, Journal& journal, const sys::Clock& clock, Observer observer)
-    : run_(std::move(run)), journal_(journal), clock_(clock), observer_(std::move(observer)) {}
+    : header_(run), ledger_(std::move(run)), journal_(journal), clock_(clock), observer_(std::move(observer)) {}
 
 void Recorder::record(const upgrade::Event& event) {
+    {
+        const std::lock_guard guard(mutex_);
+        const auto time = base::format_rfc3339(clock_.now_unix());
+        auto change = ledger_.judge(event, time);
+        std::list<Told> told;
+        if (observer_) told.push_back({event, time});
+        journal_.append(upgrade::encode(event));
+        // Durable: nothing from here on throws.
+        ledger_.commit(std::move(change));
+        untold_.splice(untold_.end(), told);
+    }
+    if (event.kind == upgrade::EventKind::paused || (event.node.empty() && upgrade::is_final_run_state(event.to))) save();
+    tell();
+}
+
+void Recorder::save() noexcept {
     const std::lock_guard guard(mutex_);
-    const auto time = base::format_rfc3339(clock_.now_unix());
-    upgrade::Run next = run_;
-    upgrade::apply(next, event, time);
-    journal_.append(upgrade::encode(event));
-    run_ = std::move(next);
-    if (observer_) observer_(event, run_, time);
-    // The snapshot is a cache: refreshed where a reader would look for news, not at every intent.
-    if (event.kind != upgrade::EventKind::intent && event.kind != upgrade::EventKind::observed)
-        journal_.snapshot(upgrade::encode(run_));
+    try {
+        journal_.snapshot(upgrade::encode(ledger_.run()));
+    } catch (...) {
+        // A disk that is full says so at the next event.
+    }
+}
+
+void Recorder::tell() {
+    std::unique_lock lock(mutex_);
+    if (is_telling_) return;
+    is_telling_ = true;
+    while (!untold_.empty()) {
+        std::list<Told> next;
+        next.splice(next.end(), untold_, untold_.begin());
+        lock.unlock();
+        try {
+            observer_(next.front().event, next.front().time);
+        } catch (...) {
+            // What people see is worth less than what was done.
+        }
+        lock.lock();
+    }
+    is_telling_ = false;
+}
+
+upgrade::RunState Recorder::state() const {
+    const std::lock_guard guard(mutex_);
+    return ledger_.run();
 }
 
 upgrade::Run Recorder::run() const {
     const std::lock_guard guard(mutex_);
-    return run_;
+    return ledger_.run();
 }
 
 upgrade::NodeRecord Recorder::node(const std::string& name) const {
     const std::lock_guard guard(mutex_);
-    const auto* found = run_.find(name);
+    const auto* found = ledger_.find(name);
     if (found == nullptr) throw bug(fmt::format("node {} is not in the record", name));
     return *found;
-}
-
-void Recorder::save() {
-    const std::lock_guard guard(mutex_);
-    journal_.snapshot(upgrade::encode(run_));
 }
 
 std::optional<upgrade::Run> load_run(const record::Loaded& loaded, std::vector<std::string>& warnings) {

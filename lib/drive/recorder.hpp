@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "record/state_dir.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/event.hpp"
+#include "upgrade/replay.hpp"
 #include "upgrade/run.hpp"
 
 namespace kmm::drive {
@@ -22,7 +24,7 @@ public:
     virtual ~Journal() = default;
     virtual void begin(const value::Node& header) = 0;
     virtual void append(const value::Node& event) = 0;
-    /// Refreshes what `show` reads fast. Losing it loses nothing.
+    /// Keeps the run as one document, against which the journal is checked when it is read. Losing it loses nothing.
     virtual void snapshot(const value::Node& run) = 0;
 };
 
@@ -34,9 +36,7 @@ public:
     void append(const value::Node& event) override {
         record::with_space_explained(directory_.path(), k_go_on, [&] { directory_.append(event); });
     }
-    void snapshot(const value::Node& run) override {
-        record::with_space_explained(directory_.path(), k_go_on, [&] { directory_.write_snapshot(run); });
-    }
+    void snapshot(const value::Node& run) override { directory_.write_snapshot(run); }
 
 private:
     static constexpr std::string_view k_go_on = "kmm-upgrade resume";
@@ -52,27 +52,49 @@ public:
     std::vector<value::Node> entries;
 };
 
-/// Told of every event after it was recorded. Called under the recorder's mutex: must not call back.
-using Observer = std::function<void(const upgrade::Event&, const upgrade::Run&, const std::string& time)>;
+/// Called for every event after it was recorded, in the order of the journal, by one thread at a time and outside of the recorder's
+/// mutex. The run may be further by then. What it throws is forgotten: the event is recorded.
+using Observer = std::function<void(const upgrade::Event&, const std::string& time)>;
 
 /// Thread safe. Errors of the journal are thrown to whoever records; the run in memory is unchanged then.
 class Recorder {
 public:
     Recorder(upgrade::Run run, Journal& journal, const sys::Clock& clock, Observer observer);
-    /// Checks the move, makes it durable, takes it over, tells the observer. Errors: as upgrade::apply and the journal's.
+    /// Checks the move, makes it durable, takes it over, calls the observer (if another thread is calling it, that thread goes on with this
+    /// event). Costs the same in a run of any size, but for pauses and the end of the run, which refresh the snapshot. Errors: as
+    /// upgrade::Ledger::judge and the journal's; none once the event is durable.
     void record(const upgrade::Event& event);
-    /// A copy of the run as it is now.
-    [[nodiscard]] upgrade::Run run() const;
+    /// What is fixed in the run. Valid as long as this object.
+    [[nodiscard]] const upgrade::Header& header() const noexcept { return header_; }
+    /// A copy of where the run is.
+    [[nodiscard]] upgrade::RunState state() const;
+    /// A copy of one node. O(log nodes).
     [[nodiscard]] upgrade::NodeRecord node(const std::string& name) const;
-    /// Refreshes the snapshot.
-    void save();
+    /// A copy of the run as it is now. O(nodes): for verbs, not for steps.
+    [[nodiscard]] upgrade::Run run() const;
+    /// Refreshes the snapshot. Never fails: the journal has everything. O(nodes).
+    void save() noexcept;
+    /// What `body` returns of the run. Nothing is recorded meanwhile: it must be quick, and not call back.
+    template <typename Body>
+    [[nodiscard]] auto look(Body&& body) const {
+        const std::lock_guard guard(mutex_);
+        return body(ledger_.run());
+    }
 
 private:
+    struct Told {
+        upgrade::Event event;
+        std::string time;
+    };
+    void tell();
+    const upgrade::Header header_;
     mutable std::mutex mutex_;
-    upgrade::Run run_;
+    upgrade::Ledger ledger_;
     Journal& journal_;
     const sys::Clock& clock_;
     Observer observer_;
+    std::list<Told> untold_;   ///< recorded, and not yet given to the observer
+    bool is_telling_ = false;  ///< a thread is giving them
 };
 
 /// The run a state directory holds; nullopt when it is idle. Warnings of the reader are appended to `warnings`.

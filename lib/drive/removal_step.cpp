@@ -19,7 +19,7 @@ std::string refusing_taint(const api::Module& module, const api::Node& node) {
 }  // namespace
 
 void NodeSteps::require_goal(const std::string& name) {
-    const auto run = tools_.recorder.run();
+    const auto& run = tools_.recorder.header();
     const auto module = tools_.fleet.find_module();
     const auto node = tools_.fleet.view(name).node;
     if (!run.is_apply()) {
@@ -47,7 +47,7 @@ void NodeSteps::require_goal(const std::string& name) {
 }
 
 NodeSteps::Facts NodeSteps::check_removal(const std::string& name, const Look& seen) {
-    const auto run = tools_.recorder.run();
+    const auto& run = tools_.recorder.header();
     const auto node = tools_.recorder.node(name);
     const auto view = tools_.fleet.view(name);
     const bool is_live = seen.module.presence == Presence::live;
@@ -73,7 +73,7 @@ NodeSteps::Facts NodeSteps::check_removal(const std::string& name, const Look& s
 }
 
 NodeSteps::Facts NodeSteps::validate_removal(const std::string& name, const Look& seen) {
-    const auto kernel_module = tools_.recorder.run().kernel_module;
+    const auto kernel_module = tools_.recorder.header().kernel_module;
     if (seen.module.presence != Presence::absent)
         throw Error(Exit::unhealthy, "module-still-live", fmt::format("{} is live again", kernel_module))
             .hint("something on the node loads it: look for a udev rule or a unit");

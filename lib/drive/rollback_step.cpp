@@ -23,7 +23,7 @@ upgrade::Identity NodeSteps::former_identity(const std::string& name, const Look
 
 void NodeSteps::learn(const std::string& name, const Look& seen, const Deadline& deadline) {
     const auto node = tools_.recorder.node(name);
-    if (!tools_.recorder.run().adopted || seen.module.presence != Presence::live) return;
+    if (!tools_.recorder.header().adopted || seen.module.presence != Presence::live) return;
     auto observed = event(upgrade::EventKind::observed, name, "", node.state);
     if (node.from_identity.empty() && !node.from_entry.is_null())
         observed.facts.set("fromIdentity", upgrade::encode(former_identity(name, seen, deadline)));
@@ -72,7 +72,7 @@ void NodeSteps::restore(const std::string& name, const upgrade::NodeRecord& node
 }
 
 NodeSteps::Facts NodeSteps::rollback(const std::string& name, const Look& seen, const Deadline& deadline) {
-    const auto run = tools_.recorder.run();
+    const auto& run = tools_.recorder.header();
     const auto node = tools_.recorder.node(name);
     if (node.from_entry.is_null() && !node.from_version.empty())
         throw Error(Exit::refused, "previous-unknown",

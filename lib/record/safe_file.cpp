@@ -98,34 +98,4 @@ void check_own_directory(const std::string& path) {
     }
 }
 
-std::optional<std::uint64_t> read_last_seq(const std::string& path, std::size_t chunk) {
-    const sys::Fd fd = open_own_file(path, O_RDONLY);
-    struct stat info {};
-    if (!fd || ::fstat(fd.get(), &info) != 0) {
-        return std::nullopt;
-    }
-    const auto size = static_cast<std::size_t>(info.st_size);
-    const std::size_t from = size > chunk ? size - chunk : 0;
-    if (::lseek(fd.get(), static_cast<off_t>(from), SEEK_SET) < 0) {
-        return std::nullopt;
-    }
-    const std::string text = sys::read_fd(fd.get(), path);
-    const std::size_t end = text.rfind('\n');
-    if (end == std::string::npos || end == 0) {
-        return std::nullopt;
-    }
-    const std::size_t before = text.rfind('\n', end - 1);
-    if (before == std::string::npos && from > 0) {
-        return std::nullopt;  // a line longer than the chunk
-    }
-    constexpr std::string_view k_begin = "{\"seq\":";
-    const std::string_view line = std::string_view(text).substr(before == std::string::npos ? 0 : before + 1);
-    std::uint64_t seq = 0;
-    if (line.substr(0, k_begin.size()) != k_begin ||
-        std::from_chars(line.data() + k_begin.size(), line.data() + line.size(), seq).ec != std::errc{}) {
-        return std::nullopt;
-    }
-    return seq;
-}
-
 }  // namespace kmm::record

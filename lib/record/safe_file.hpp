@@ -24,7 +24,4 @@ namespace kmm::record {
 /// a parent in which others may replace it; not_found when absent.
 void check_own_directory(const std::string& path);
 
-/// The seq in the last complete line of a journal, read from its last `chunk` bytes; nullopt when there is none.
-[[nodiscard]] std::optional<std::uint64_t> read_last_seq(const std::string& path, std::size_t chunk);
-
 }  // namespace kmm::record

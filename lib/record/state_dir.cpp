@@ -27,7 +27,6 @@ namespace {
 
 constexpr std::uint64_t k_reserve = 64U << 10U;
 constexpr std::size_t k_backups_max = 5;
-constexpr std::size_t k_tail_chunk = 1U << 20U;
 
 std::string journal_path(const std::string& dir) { return dir + "/journal.ndjson"; }
 std::string snapshot_path(const std::string& dir) { return dir + "/upgrade.json"; }
@@ -324,14 +323,7 @@ Loaded StateDir::load() const {
     if (loaded.partial_tail) {
         warnings.emplace_back("the last line of the journal is incomplete (an interrupted write): it is left out");
     }
-    if (!snapshot_text) {
-        warnings.emplace_back("upgrade.json is missing: the journal is used");
-    } else if (!snapshot) {
-        warnings.emplace_back("upgrade.json was changed or cut: the journal is used");
-    } else if (snapshot->serial < loaded.entries.size()) {
-        warnings.push_back(fmt::format("upgrade.json tells of entry {}, the journal of entry {}: the journal is used",
-                                       snapshot->serial, loaded.entries.size()));
-    }
+    if (snapshot_text && !snapshot) warnings.emplace_back("upgrade.json was changed or cut: the journal is used");
     // With a writer at work all of these are ordinary moments between two of its steps.
     if (!warnings.empty() && !holder()) {
         loaded.warnings = std::move(warnings);
@@ -409,19 +401,6 @@ void StateDir::write_snapshot(const value::Node& payload) {
                                encode_snapshot(tail_->seq, payload, previous ? &previous->document : nullptr));
 }
 
-std::optional<value::Node> StateDir::read_snapshot() const {
-    const std::string path = snapshot_path(path_);
-    const std::optional<std::string> text = read_own_file(path);
-    if (!text) {
-        return std::nullopt;
-    }
-    std::optional<ParsedSnapshot> snapshot = parse_snapshot(*text, path);
-    if (!snapshot || read_last_seq(journal_path(path_), k_tail_chunk) != snapshot->serial) {
-        return std::nullopt;
-    }
-    return std::move(snapshot->payload);
-}
-
 void StateDir::archive(const std::string& id_hint) {
     static_cast<void>(load());
     const std::scoped_lock guard(tail_->mutex);
@@ -444,12 +423,6 @@ void StateDir::put_snapshot_away() {
     // Away before the journal, and durably so: a snapshot without a journal would look like a lost journal.
     ops_.rename(snapshot_path(path_), fmt::format("{}/{}.json", backup_dir(path_), tail_->seq));
     ops_.sync_dir(path_);
-}
-
-std::vector<std::string> StateDir::backups() const {
-    std::vector<std::string> paths = all_backups(path_);
-    paths.resize(std::min(paths.size(), k_backups_max));
-    return paths;
 }
 
 std::vector<HistoryItem> StateDir::history() const {

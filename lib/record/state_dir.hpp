@@ -5,7 +5,7 @@
 // Layout of DIR (0700, owned by the effective user):
 //   lock                never renamed, never deleted; OFD-locked by the one writer; its text is the owner record
 //   journal.ndjson      one JSON object a line: {"seq","prev","time","payload","crc"}; seq 1 carries the run's header
-//   upgrade.json        {"formatVersion","serial","payload","checksum"}: what `show` reads fast, rebuilt from the journal
+//   upgrade.json        {"formatVersion","serial","payload","checksum"}: the run at its last stop; a journal that ends before it is damaged
 //   backup/N.json       the last five good snapshots
 //   history/SERIAL-...  journals of ended runs
 #pragma once
@@ -103,12 +103,9 @@ public:
     /// Appends one entry and fsyncs it; on return it survives power loss. Compare-and-swap: aborts (locked,
     /// "state-changed") when the file is not what this object last read or wrote. Cuts a partial tail first.
     void append(const value::Node& payload);
-    /// Writes the snapshot cache atomically and rotates backups.
+    /// Writes the snapshot atomically and keeps the last five. Written at stops, it may be of an earlier entry than the journal's last;
+    /// a journal that ends before its snapshot does has lost entries.
     void write_snapshot(const value::Node& payload);
-    /// Paths of backup/N.json, newest first, at most five.
-    [[nodiscard]] std::vector<std::string> backups() const;
-    /// The last snapshot's payload if it is valid and its serial equals the journal's last seq; else nullopt.
-    [[nodiscard]] std::optional<value::Node> read_snapshot() const;
     /// Moves the run to history/ and leaves the directory idle. `id_hint` becomes part of the file name.
     void archive(const std::string& id_hint);
     /// As archive and then begin, but killed anywhere between, one of the two runs is what `load` reads: never none.

@@ -38,83 +38,99 @@ void check_legal(const Run& run, const Event& event, Scope scope, Cause cause, c
                             event.node.empty() ? "the run" : event.node, event.from, state));
     const bool stepless = cause == Cause::retry || cause == Cause::skip || cause == Cause::observe;
     if (!procedure_of(run).legal(Move{scope, event.from, event.to, cause, stepless ? "" : event.step}))
-        damaged(fmt::format("{} {} from {} to {} is no legal move", to_string(event.kind), event.step, event.from, event.to));
+        damaged(fmt::format("{} {} from {} to {} is not a legal move", to_string(event.kind), event.step, event.from, event.to));
 }
 
-void apply_run(Run& run, const Event& event, const std::string& time) {
+/// The pause was for a failed node that is skipped now: another one, or none, is what the run stands at.
+void renew_pause(const Run& run, const std::string& skipped, RunState& next) {
+    if (!run.paused || run.pause_reason != "node-failed") return;
+    const auto failed = std::find_if(run.nodes.begin(), run.nodes.end(), [&](const NodeRecord& node) {
+        return node.name != skipped && is_failed_node_state(node.state);
+    });
+    next.pause_message = failed != run.nodes.end() ? failed_note(*failed) : skipped + " is skipped, no failed node is left";
+}
+
+}  // namespace
+
+Ledger::Ledger(Run run) : run_(std::move(run)) {
+    for (std::size_t place = 0; place < run_.nodes.size(); ++place) {
+        const auto& node = run_.nodes[place];
+        places_.emplace(node.name, place);
+        last_touched_ = std::max(last_touched_, node.touched);
+        if (is_busy(node)) ++busy_;
+    }
+}
+
+bool Ledger::is_busy(const NodeRecord& node) const {
+    return node.touched != 0 && !is_final_node_state(node.state) &&
+           (run_.options.failure_budget == 0 || !is_failed_node_state(node.state));
+}
+
+const NodeRecord* Ledger::find(std::string_view name) const {
+    const auto found = places_.find(name);
+    return found == places_.end() ? nullptr : &run_.nodes[found->second];
+}
+
+void Ledger::judge_run(const Event& event, const std::string& time, RunState& next) const {
     if (event.kind == EventKind::paused) {
-        if (run.paused) damaged("the run is paused twice");
-        run.paused = true;
-        run.pause_reason = event.reason;
-        run.pause_message = event.message;
+        if (run_.paused) damaged("the run is paused twice");
+        next.paused = true;
+        next.pause_reason = event.reason;
+        next.pause_message = event.message;
         return;
     }
     if (event.kind == EventKind::resumed) {
         // Going on after a crash is no consent to pass a stop that was asked for: only a recorded pause can be passed.
-        if (run.paused) {
-            run.batch_base = final_nodes(run);
-            run.resumed_in = run.state;
+        if (run_.paused) {
+            next.batch_base = final_nodes(run_);
+            next.resumed_in = run_.state;
         }
-        run.paused = false;
-        run.pause_reason.clear();
-        run.pause_message.clear();
+        next.paused = false;
+        next.pause_reason.clear();
+        next.pause_message.clear();
         return;
     }
     const auto cause = cause_of(event.kind);
     if (!cause) damaged("an event without a cause");
-    check_legal(run, event, Scope::run, *cause, run.state);
+    check_legal(run_, event, Scope::run, *cause, run_.state);
     if (event.step == "abort" && event.kind == EventKind::intent) {
-        const auto rollback = parse_rollback(event.facts.get_string({"rollback"}));
-        if (!rollback) damaged("an abort without a rollback policy");
-        run.rollback = rollback;
+        next.rollback = parse_rollback(event.facts.get_string({"rollback"}));
+        if (!next.rollback) damaged("an abort without a rollback policy");
     }
-    if (event.step == "complete" && final_nodes(run) != static_cast<std::int64_t>(run.nodes.size()))
+    if (event.step == "complete" && final_nodes(run_) != static_cast<std::int64_t>(run_.nodes.size()))
         damaged("the run is completed while nodes are not");
-    run.state = event.to;
-    run.since = time;
+    next.state = event.to;
+    next.since = time;
 }
 
-/// The pause was for a failed node that is skipped now: another one, or none, is what the run stands at.
-void renew_pause(Run& run, const std::string& skipped) {
-    if (!run.paused || run.pause_reason != "node-failed") return;
-    const auto failed = std::find_if(run.nodes.begin(), run.nodes.end(), [](const NodeRecord& node) { return is_failed_node_state(node.state); });
-    run.pause_message = failed != run.nodes.end() ? failed_note(*failed) : skipped + " is skipped, no failed node is left";
+NodeRecord Ledger::begin_step(const NodeRecord& node, const Event& event) const {
+    const bool back = event.step == "rollback";
+    if (procedure_of(run_).kind(Scope::run, run_.state) != StateKind::transitory || back != (run_.state == "upgrade-aborting"))
+        damaged(fmt::format("step {} begins on {} while the run is in {}", event.step, event.node, run_.state));
+    if (node.open && !back && node.step != event.step)
+        damaged(fmt::format("step {} begins on {} in the middle of {}", event.step, event.node, node.step));
+    if (node.touched == 0 && !back && static_cast<std::int64_t>(busy_) >= run_.options.max_unavailable)
+        damaged(fmt::format("node {} begins while {} are in flight, at most {} may", event.node, busy_, run_.options.max_unavailable));
+    NodeRecord next = node;
+    next.open = true;
+    next.step = event.step;
+    if (next.touched == 0) next.touched = last_touched_ + 1;
+    if (event.step == "check") ++next.attempts;
+    next.reason.clear();
+    next.kernel_line.clear();
+    next.hint.clear();
+    return next;
 }
 
-void apply_node(Run& run, const Event& event, const std::string& time) {
-    auto* node = run.find(event.node);
-    if (node == nullptr) damaged(fmt::format("node {} is not in the record", event.node));
+NodeRecord Ledger::judge_node(const NodeRecord& node, const Event& event, const std::string& time) const {
     const auto cause = cause_of(event.kind);
-    if (!cause) damaged(fmt::format("{} is no event of a node", to_string(event.kind)));
-    check_legal(run, event, Scope::node, *cause, node->state);
-    NodeRecord next = *node;
+    if (!cause) damaged(fmt::format("{} is not an event of a node", to_string(event.kind)));
+    check_legal(run_, event, Scope::node, *cause, node.state);
+    NodeRecord next = event.kind == EventKind::intent ? begin_step(node, event) : node;
     switch (event.kind) {
-        case EventKind::intent: {
-            if (procedure_of(run).kind(Scope::run, run.state) != StateKind::transitory)
-                damaged(fmt::format("step {} begins on {} while the run is in {}", event.step, event.node, run.state));
-            const bool back = event.step == "rollback";
-            if (back != (run.state == "upgrade-aborting"))
-                damaged(fmt::format("step {} begins on {} while the run is in {}", event.step, event.node, run.state));
-            if (node->open && !back && node->step != event.step)
-                damaged(fmt::format("step {} begins on {} in the middle of {}", event.step, event.node, node->step));
-            const auto active = busy_nodes(run);
-            if (node->touched == 0 && !back &&
-                static_cast<std::int64_t>(active.size()) >= run.options.max_unavailable)
-                damaged(fmt::format("node {} begins while {} are in flight, at most {} may", event.node,
-                                    active.size(), run.options.max_unavailable));
-            next.open = true;
-            next.step = event.step;
-            if (next.touched == 0)
-                for (const auto& other : run.nodes) next.touched = std::max(next.touched, other.touched + 1);
-            if (event.step == "check") ++next.attempts;
-            next.reason.clear();
-            next.kernel_line.clear();
-            next.hint.clear();
-            break;
-        }
         case EventKind::done:
         case EventKind::failed:
-            if (!node->open || node->step != event.step)
+            if (!node.open || node.step != event.step)
                 damaged(fmt::format("step {} of {} ends without having begun", event.step, event.node));
             next.open = false;
             break;
@@ -130,6 +146,7 @@ void apply_node(Run& run, const Event& event, const std::string& time) {
             next.kernel_line.clear();
             next.hint.clear();
             break;
+        case EventKind::intent:
         case EventKind::skip:
         case EventKind::paused:
         case EventKind::resumed: break;
@@ -139,27 +156,42 @@ void apply_node(Run& run, const Event& event, const std::string& time) {
     if (event.to != event.from || event.kind == EventKind::intent) next.since = time;
     next.state = event.to;
     merge(next, event.facts);
-    *node = std::move(next);
-    if (event.kind == EventKind::skip) renew_pause(run, event.node);
+    return next;
 }
 
-}  // namespace
+Ledger::Change Ledger::judge(const Event& event, const std::string& time) const {
+    if (is_final_run_state(run_.state)) damaged(fmt::format("the journal goes on after {}", run_.state));
+    Change change;
+    change.run = run_;
+    if (event.node.empty()) {
+        judge_run(event, time, change.run);
+    } else {
+        const auto found = places_.find(event.node);
+        if (found == places_.end()) damaged(fmt::format("node {} is not in the record", event.node));
+        change.place = found->second;
+        change.node = judge_node(run_.nodes[found->second], event, time);
+        if (event.kind == EventKind::skip) renew_pause(run_, event.node, change.run);
+    }
+    ++change.run.events;
+    return change;
+}
 
-const Procedure& procedure_of(const Run& run) {
+void Ledger::commit(Change change) noexcept {
+    static_cast<RunState&>(run_) = std::move(change.run);
+    if (!change.node) return;
+    auto& node = run_.nodes[change.place];
+    if (is_busy(node)) --busy_;
+    node = std::move(*change.node);
+    if (is_busy(node)) ++busy_;
+    last_touched_ = std::max(last_touched_, node.touched);
+}
+
+const Procedure& procedure_of(const Header& run) {
     if (run.procedure == k_procedure_module) return procedure_module();
     if (run.is_apply()) return procedure_apply();
-    throw Error(Exit::config, "unknown-procedure",
-                fmt::format("the record is of procedure \"{}\", this program walks \"module\" and \"apply\"", run.procedure))
-        .hint("use the program version that started it: " + run.tool_version);
-}
-
-void apply(Run& run, const Event& event, const std::string& time) {
-    if (is_final_run_state(run.state)) damaged(fmt::format("the journal goes on after {}", run.state));
-    if (event.node.empty())
-        apply_run(run, event, time);
-    else
-        apply_node(run, event, time);
-    ++run.events;
+    throw Error(Exit::config, "state-newer",
+                fmt::format("the record is of procedure \"{}\", this program knows \"module\" and \"apply\"", run.procedure))
+        .hint(fmt::format("use kmm-upgrade {} or newer", run.tool_version));
 }
 
 Run replay(const std::vector<TimedPayload>& entries) {
@@ -171,10 +203,11 @@ Run replay(const std::vector<TimedPayload>& entries) {
         if (node.state != procedure.node_initial())
             damaged(fmt::format("the journal begins with node {} in state {}", node.name, node.state));
     run.events = 1;
+    Ledger ledger(std::move(run));
     for (std::size_t index = 1; index < entries.size(); ++index)
         with_context([&] { return fmt::format("journal entry {}", index + 1); },
-                     [&] { apply(run, decode_event(entries[index].payload), entries[index].time); });
-    return run;
+                     [&] { ledger.commit(ledger.judge(decode_event(entries[index].payload), entries[index].time)); });
+    return std::move(ledger).release();
 }
 
 }  // namespace kmm::upgrade

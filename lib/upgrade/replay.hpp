@@ -2,7 +2,12 @@
 // From a journal to the run it tells of. Illegal moves are refused, whoever wrote them.
 #pragma once
 
+#include <cstddef>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "upgrade/event.hpp"
@@ -18,14 +23,43 @@ struct TimedPayload {
     value::Node payload;
 };
 
-/// Applies one event. Errors: io "state-damaged" if the move is not in the procedure's table, names an unknown node, or
-/// starts from another state than the run is in. `run` is unchanged then.
-void apply(Run& run, const Event& event, const std::string& time);
+/// A run with an index of its nodes: events are judged and taken over at a cost that does not depend on the number of nodes.
+class Ledger {
+public:
+    /// O(nodes log nodes).
+    explicit Ledger(Run run);
+    [[nodiscard]] const Run& run() const noexcept { return run_; }
+    [[nodiscard]] Run release() && { return std::move(run_); }
+    /// nullptr for a name that is not in the run.
+    [[nodiscard]] const NodeRecord* find(std::string_view name) const;
 
-/// The run a journal tells of: entry 1 is the header. Errors: as apply, with the entry's number. `entries` not empty.
+    /// What an event makes of the run: its own state and, for the event of a node, that node.
+    struct Change {
+        RunState run;
+        std::size_t place = 0;  ///< of `node` in Run::nodes
+        std::optional<NodeRecord> node;
+    };
+    /// Changes nothing. Errors: io "state-damaged" if the move is not in the procedure's table, names an unknown node, or starts from
+    /// another state than the run is in.
+    [[nodiscard]] Change judge(const Event& event, const std::string& time) const;
+    /// Takes over what judge said of this very run.
+    void commit(Change change) noexcept;
+
+private:
+    [[nodiscard]] bool is_busy(const NodeRecord& node) const;
+    void judge_run(const Event& event, const std::string& time, RunState& next) const;
+    [[nodiscard]] NodeRecord judge_node(const NodeRecord& node, const Event& event, const std::string& time) const;
+    [[nodiscard]] NodeRecord begin_step(const NodeRecord& node, const Event& event) const;
+    Run run_;
+    std::map<std::string, std::size_t, std::less<>> places_;
+    std::size_t busy_ = 0;            ///< nodes that busy_nodes names
+    std::uint64_t last_touched_ = 0;  ///< the highest NodeRecord::touched
+};
+
+/// The run a journal tells of: entry 1 is the header. Errors: as Ledger::judge, with the entry's number. `entries` not empty.
 [[nodiscard]] Run replay(const std::vector<TimedPayload>& entries);
 
-/// The procedure a record names. Errors: config "unknown-procedure" for any but "module" and "apply".
-[[nodiscard]] const Procedure& procedure_of(const Run& run);
+/// The procedure a record names. Errors: config "state-newer" for any but "module" and "apply": a newer program has written it.
+[[nodiscard]] const Procedure& procedure_of(const Header& run);
 
 }  // namespace kmm::upgrade

@@ -58,7 +58,7 @@ bool Run::is_partial() const {
 
 bool Run::is_to_be_followed() const { return state == "upgrade-complete" && !rest.modules.empty(); }
 
-std::string target_text(const Run& run, const NodeRecord& node) {
+std::string target_text(const Header& run, const NodeRecord& node) {
     if (node.goal == k_goal_absent) return "-";
     return run.to_version.empty() ? "unversioned" : run.to_version;
 }

@@ -123,8 +123,8 @@ struct Rest {
     std::string share;               ///< max_unavailable as it was given
 };
 
-/// The run.
-struct Run {
+/// What is fixed when a run begins. Shared by all who walk it: it never changes while a program has it.
+struct Header {
     std::string lineage;             ///< UUID of this run
     std::string procedure = "module";
     std::string cluster_identity, cluster_place;  ///< identity, and the path or name it was reached by
@@ -137,7 +137,19 @@ struct Run {
     Rest rest;
     bool partial_before = false;     ///< of an apply: nodes were left without what they should get before this run began
     Options options;
+    value::Node extra;               ///< members of the header that this program does not know, kept
 
+    /// What the annotation of a node says that this run has cordoned: "kmm-upgrade LINEAGE".
+    [[nodiscard]] std::string cordon_owner() const { return "kmm-upgrade " + lineage; }
+    /// "NAMESPACE/NAME".
+    [[nodiscard]] std::string module() const { return module_namespace + "/" + module_name; }
+    [[nodiscard]] bool is_apply() const { return procedure == k_procedure_apply; }
+    /// For people: the version before, "none" if there was none.
+    [[nodiscard]] std::string from_text() const { return from_version.empty() ? "none" : from_version; }
+};
+
+/// Where a run is, apart from its nodes.
+struct RunState {
     std::string state;
     std::string since;
     bool paused = false;
@@ -146,20 +158,17 @@ struct Run {
     std::int64_t batch_base = 0;     ///< nodes that were final when the run was last started or resumed
     std::string resumed_in;          ///< state of the run when it was last resumed
     std::optional<Rollback> rollback;  ///< set once an abort was begun
-    std::vector<NodeRecord> nodes;   ///< in walk order
-    value::Node extra;               ///< members of the header that this program does not know, kept
     std::uint64_t events = 0;        ///< entries replayed
+};
 
+/// The run.
+struct Run : Header, RunState {
+    std::vector<NodeRecord> nodes;   ///< in walk order
+
+    /// O(nodes). A Ledger (replay.hpp) finds in O(1).
     [[nodiscard]] const NodeRecord* find(std::string_view name) const noexcept;
     [[nodiscard]] NodeRecord* find(std::string_view name) noexcept;
-    /// What the annotation of a node says that this run has cordoned: "kmm-upgrade LINEAGE".
-    [[nodiscard]] std::string cordon_owner() const { return "kmm-upgrade " + lineage; }
-    /// "NAMESPACE/NAME".
-    [[nodiscard]] std::string module() const { return module_namespace + "/" + module_name; }
-    [[nodiscard]] bool is_apply() const { return procedure == k_procedure_apply; }
-    /// For people: the version before, "none" if there was none, and the version that is the goal; "unversioned" and "removed"
-    /// where that is no version.
-    [[nodiscard]] std::string from_text() const { return from_version.empty() ? "none" : from_version; }
+    /// For people: the version that is the goal; "unversioned" and "removed" where that is not a version.
     [[nodiscard]] std::string to_text() const;
     /// True if this run has ended well and more Modules are to follow: resume goes on with them.
     [[nodiscard]] bool is_to_be_followed() const;
@@ -168,7 +177,7 @@ struct Run {
 };
 
 /// For people: what `node` runs in the end; "unversioned" for a version without a name, "-" for nothing.
-[[nodiscard]] std::string target_text(const Run& run, const NodeRecord& node);
+[[nodiscard]] std::string target_text(const Header& run, const NodeRecord& node);
 
 /// True for states no step of a walk follows: "done", "skipped", "rolled-back".
 [[nodiscard]] bool is_final_node_state(std::string_view state);

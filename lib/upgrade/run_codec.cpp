@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "upgrade/replay.hpp"
 #include "upgrade/run.hpp"
 
 namespace kmm::upgrade {
@@ -271,6 +272,9 @@ Run decode_run(const value::Node& node) {
                     fmt::format("the record needs format {}, this program reads format {}", reader_min, k_format_version))
             .hint(fmt::format("use kmm-upgrade {} or newer", node.get_string({"toolVersion"})));
     Run run;
+    Reader(node).text("procedure", run.procedure);
+    Reader(node).text("toolVersion", run.tool_version);
+    static_cast<void>(procedure_of(run));  // of the members of one that is not known nothing can be said
     visit_run(Reader(node), run);
     if (const auto* options = node.find("options")) visit_options(Reader(*options), run.options);
     if (const auto* rollback = node.find("rollback")) {

@@ -92,7 +92,7 @@ upgrade::Run record_all(const drive::Adopted& adopted, drive::Journal& journal, 
     const auto header = upgrade::encode(adopted.run);
     journal.begin(header);
     drive::Recorder recorder(upgrade::replay({{adopted.run.created, header}}), journal, clock,
-                             [](const upgrade::Event&, const upgrade::Run&, const std::string&) {});
+                             {});
     for (const auto& event : adopted.events) recorder.record(event);
     recorder.save();
     return recorder.run();

@@ -87,7 +87,7 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     if (ended == drive::Ended::complete) tell_newcomers(session, walk.recorder.run(), *walk.store);
     const auto exit = session.finish(ended, walk.recorder.run());
     // A step that was asked for and done is no stop by a failure.
-    return ended == drive::Ended::paused && walk.recorder.run().pause_reason == "manual" ? Exit::ok : exit;
+    return ended == drive::Ended::paused && walk.recorder.state().pause_reason == "manual" ? Exit::ok : exit;
 }
 
 Exit run_abort(const cli::Args& args, cli::Context& context) {

@@ -84,7 +84,6 @@ constexpr CodeText k_errors[] = {
     {"state-newer", "error", "the record was written by a newer program", "", "use that program"},
     {"step-not-allowed", "error", "no step of that node can be taken now", "", "see which node is in flight"},
     {"tls", "error", "the server's certificate or key is not to be trusted, or it does not speak TLS", "", "see the message; --kubeconfig names the authority"},
-    {"unknown-procedure", "error", "the record is of a kind of upgrade that this program does not walk", "", "use the program that started it"},
     {"unversioned-loaded", "error", "the module is loaded without a version, and KMM does not go on from there to one", "", "delete the Module and create it with its version, as the message says"},
     {"versioned-module", "error", "the Module has a version, so that apply does not decide which node runs it", "", "kmm-upgrade start module"},
     {"worker-failed", "error", "kmm-worker on the node ended without an answer that can be used", "", "see the message; install the same version of kmm-tools here and on the node"},

@@ -332,7 +332,7 @@ drive::Ended dry_walk(Session& session, Rehearsal& rehearsal, const upgrade::Run
     run.options.between.clear();
     run.options.check.clear();
     drive::Recorder recorder(run, journal, session.clock(),
-                             [&](const upgrade::Event& event, const upgrade::Run&, const std::string&) {
+                             [&](const upgrade::Event& event, const std::string&) {
                                  if (event.kind == upgrade::EventKind::intent && !event.node.empty())
                                      rehearsal.step(event.node, event.to);
                              });

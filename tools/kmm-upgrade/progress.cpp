@@ -37,7 +37,7 @@ std::string event_line(const upgrade::Event& event, const std::string& time) {
 }
 
 Progress::Progress(cli::Context& context, const upgrade::Run& run)
-    : context_(context), run_(run), area_(context.console), begin_(std::chrono::steady_clock::now()) {
+    : context_(context), ledger_(run), area_(context.console), begin_(std::chrono::steady_clock::now()) {
     const auto counts = upgrade::count(run);
     finals_begin_ = counts.done + counts.skipped + counts.rolled_back;
     live_ = context.console.err_is_terminal() && context.verbosity >= 0 && context.output != "jsonl";
@@ -77,12 +77,12 @@ void Progress::note(const std::string& text) {
 }
 
 drive::Observer Progress::observer() {
-    return [this](const upgrade::Event& event, const upgrade::Run& run, const std::string& time) { seen(event, run, time); };
+    return [this](const upgrade::Event& event, const std::string& time) { seen(event, time); };
 }
 
-void Progress::seen(const upgrade::Event& event, const upgrade::Run& run, const std::string& time) {
+void Progress::seen(const upgrade::Event& event, const std::string& time) {
     const std::lock_guard guard(mutex_);
-    if (live_) run_ = run;  // else nothing is drawn of it
+    if (live_) ledger_.commit(ledger_.judge(event, time));
     if (context_.output == "jsonl") {
         auto tree = upgrade::encode(event);
         tree.set("time", time);
@@ -102,11 +102,11 @@ drive::Observer told_to_command(Progress& progress, const std::string& command) 
     const auto words = upgrade::command_words(command);
     if (!words) return progress.observer();
     return [&progress, words = *words, inner = progress.observer(), told = std::make_shared<std::string>()](
-               const upgrade::Event& event, const upgrade::Run& run, const std::string& time) {
-        inner(event, run, time);
+               const upgrade::Event& event, const std::string& time) {
+        inner(event, time);
         auto tree = upgrade::encode(event);
         tree.set("time", time);
-        tree.set("module", run.module());
+        tree.set("module", progress.module());
         sys::ProcessSpec spec;
         spec.argv = words;
         spec.stdin_text = value::to_json(tree) + "\n";
@@ -134,10 +134,10 @@ drive::Pace pace_of(Progress& progress) {
 void Progress::draw() {
     const auto width = context_.console.width();
     std::vector<std::string> lines;
-    const auto table = node_table(run_, width);
+    const auto table = node_table(ledger_.run(), width);
     for (const auto line : base::split(table, '\n'))
         if (!line.empty()) lines.emplace_back(line);
-    const auto counts = upgrade::count(run_);
+    const auto counts = upgrade::count(ledger_.run());
     const auto finals = counts.done + counts.skipped + counts.rolled_back;
     constexpr std::size_t k_bar = 24;
     const auto filled = counts.total == 0 ? 0 : k_bar * finals / counts.total;

@@ -31,14 +31,16 @@ public:
     void stop();
     /// One permanent line on standard error.
     void note(const std::string& text);
+    /// What the run is about, as NAMESPACE/NAME.
+    [[nodiscard]] std::string module() const { return ledger_.run().module(); }
 
 private:
-    void seen(const upgrade::Event& event, const upgrade::Run& run, const std::string& time);
+    void seen(const upgrade::Event& event, const std::string& time);
     void draw();
 
     cli::Context& context_;
     std::mutex mutex_;
-    upgrade::Run run_;
+    upgrade::Ledger ledger_;  ///< grows by the events; only what is drawn needs it
     cli::LiveArea area_;
     std::chrono::steady_clock::time_point begin_;
     std::size_t finals_begin_ = 0;

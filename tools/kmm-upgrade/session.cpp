@@ -370,7 +370,7 @@ drive::Ended recording_loss(drive::Driver& driver, const drive::Recorder& record
     } catch (const Error& error) {
         if (!cluster::ends_run(error) || error.code() == "interrupted") throw;
         // No node has failed: what is under way is looked at by whoever resumes.
-        if (!recorder.run().paused) driver.pause(error.code(), error.message());
+        if (!recorder.state().paused) driver.pause(error.code(), error.message());
         if (!cluster::is_server_trouble(error)) throw;
         throw Error(error).detail("then", "kmm-upgrade resume");
     }

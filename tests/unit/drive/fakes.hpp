@@ -381,10 +381,23 @@ struct World {
     }
 };
 
+/// A journal in memory whose program dies once it has more than `dies_after` entries.
+class MortalJournal final : public Journal {
+public:
+    void begin(const value::Node& header) override { entries.push_back(header); }
+    void append(const value::Node& event) override {
+        entries.push_back(event);
+        if (entries.size() > dies_after) throw bug("killed");
+    }
+    void snapshot(const value::Node&) override {}
+    std::vector<value::Node> entries;
+    std::size_t dies_after = SIZE_MAX;
+};
+
 /// A run being driven in memory.
 struct Drive {
     World& world;
-    MemoryJournal journal;
+    MortalJournal journal;
     Recorder recorder;
     bool stop = false;
     Driver driver;

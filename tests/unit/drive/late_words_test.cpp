@@ -76,12 +76,14 @@ TEST_CASE("a node that is silent for long is on record as such, and so is its an
         return begun;
     };
     std::string word, state;
-    Recorder recorder(started(), journal, world.clock, [&](const upgrade::Event& event, const upgrade::Run& now, const std::string&) {
+    Recorder* recording = nullptr;
+    Recorder recorder(started(), journal, world.clock, [&](const upgrade::Event& event, const std::string&) {
         if (event.kind != upgrade::EventKind::observed || event.facts.get_string({"waitsFor"}).empty()) return;
-        word = now.nodes.front().message;
-        state = now.nodes.front().state;
+        word = recording->node("node-a").message;
+        state = recording->node("node-a").state;
         told.give();
     });
+    recording = &recorder;
     upgrade::Event begin;
     begin.kind = upgrade::EventKind::intent;
     begin.step = "nodes";

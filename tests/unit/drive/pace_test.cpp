@@ -10,7 +10,7 @@ using namespace kmm::drive::test;
 
 namespace {
 
-std::vector<std::string> words_of(const MemoryJournal& journal, const std::string& kind) {
+std::vector<std::string> words_of(const MortalJournal& journal, const std::string& kind) {
     std::vector<std::string> words;
     for (const auto& entry : journal.entries)
         if (entry.get_string({"event"}) == kind) words.push_back(entry.get_string({"message"}));
@@ -127,7 +127,7 @@ TEST_CASE("a check that takes long is ended when somebody wants to stop, and is 
     upgrade::Options options;
     options.check = "sh -c 'echo begun; sleep 60'";
     Drive* running = nullptr;
-    Drive drive(world, world.prepare(options), [&](const upgrade::Event& event, const upgrade::Run&, const std::string&) {
+    Drive drive(world, world.prepare(options), [&](const upgrade::Event& event, const std::string&) {
         if (event.to == "validating") running->stop = true;
     });
     running = &drive;

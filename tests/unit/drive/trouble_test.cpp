@@ -296,11 +296,13 @@ TEST_CASE("many nodes that were done and have been changed are set again in turn
             drive.driver.resume();
             REQUIRE(drive.driver.walk() == Ended::paused);
             REQUIRE(upgrade::count(drive.recorder.run()).failed == 4);
-            Drive again(world, drive.journal.entries, [&](const upgrade::Event&, const upgrade::Run& run, const std::string&) {
-                std::size_t open = 0;
-                for (const auto& node : run.nodes) open += node.open ? 1 : 0;
-                most = std::max(most, open);
+            Drive* running = nullptr;
+            Drive again(world, drive.journal.entries, [&](const upgrade::Event&, const std::string&) {
+                most = std::max(most, running->recorder.look([](const upgrade::Run& run) {
+                    return static_cast<std::size_t>(std::count_if(run.nodes.begin(), run.nodes.end(), [](const auto& node) { return node.open; }));
+                }));
             });
+            running = &again;
             if (one) {
                 again.driver.retry("node-b");
                 CHECK(again.driver.walk() == Ended::paused);

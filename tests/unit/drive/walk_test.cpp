@@ -55,9 +55,11 @@ TEST_CASE("the old device-plugin label goes with the schedule label") {
 TEST_CASE("three nodes, never two in flight") {
     World world;
     std::size_t most = 0;
-    Drive drive(world, world.prepare(), [&](const upgrade::Event&, const upgrade::Run& run, const std::string&) {
-        most = std::max(most, upgrade::active_nodes(run).size());
+    Drive* running = nullptr;
+    Drive drive(world, world.prepare(), [&](const upgrade::Event&, const std::string&) {
+        most = std::max(most, running->recorder.look(upgrade::active_nodes).size());
     });
+    running = &drive;
     CHECK(drive.driver.walk() == Ended::complete);
     CHECK(most == 1);
     for (const auto* node : {"node-a", "node-b", "node-c"}) CHECK(on_v2(world, node));
@@ -86,9 +88,11 @@ TEST_CASE("max-unavailable nodes go at the same time, not more") {
     upgrade::Options options;
     options.max_unavailable = 2;
     std::size_t most = 0;
-    Drive drive(world, world.prepare(options), [&](const upgrade::Event&, const upgrade::Run& run, const std::string&) {
-        most = std::max(most, upgrade::active_nodes(run).size());
+    Drive* running = nullptr;
+    Drive drive(world, world.prepare(options), [&](const upgrade::Event&, const std::string&) {
+        most = std::max(most, running->recorder.look(upgrade::active_nodes).size());
     });
+    running = &drive;
     CHECK(drive.driver.walk() == Ended::complete);
     CHECK(most == 2);
     for (const auto& [name, node] : world.nodes.nodes) CHECK(node.live == "BBBB2222");
@@ -407,7 +411,7 @@ TEST_CASE("an interrupt ends after the step, resume goes on to the same end") {
     Drive reference(undisturbed, undisturbed.prepare());
     CHECK(reference.driver.walk() == Ended::complete);
     Drive* running = nullptr;
-    Drive drive(world, world.prepare(), [&](const upgrade::Event& event, const upgrade::Run&, const std::string&) {
+    Drive drive(world, world.prepare(), [&](const upgrade::Event& event, const std::string&) {
         if (event.kind == upgrade::EventKind::intent && event.step == "unload") running->stop = true;
     });
     running = &drive;
@@ -422,8 +426,8 @@ TEST_CASE("an interrupt ends after the step, resume goes on to the same end") {
 TEST_CASE("an interrupt after the last step of all is no interruption") {
     World world;
     Drive* running = nullptr;
-    Drive drive(world, world.prepare(), [&](const upgrade::Event&, const upgrade::Run& run, const std::string&) {
-        if (upgrade::is_final_run_state(run.state)) running->stop = true;
+    Drive drive(world, world.prepare(), [&](const upgrade::Event& event, const std::string&) {
+        if (event.node.empty() && upgrade::is_final_run_state(event.to)) running->stop = true;
     });
     running = &drive;
     CHECK(drive.driver.walk() == Ended::complete);

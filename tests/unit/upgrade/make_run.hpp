@@ -29,6 +29,13 @@ inline Run make_run(int nodes, const Options& options = {}) {
     return run;
 }
 
+/// Takes one event over, as a Ledger does.
+inline void apply(Run& run, const Event& event, const std::string& time) {
+    Ledger ledger(run);
+    ledger.commit(ledger.judge(event, time));
+    run = std::move(ledger).release();
+}
+
 /// Records events and applies them, as the driver does.
 struct Journal {
     Run run;
