@@ -89,7 +89,7 @@ std::optional<Hold> Driver::hold_back(std::set<std::string> busy, std::vector<up
     if (options.between.empty() && !options.count_unavailable) return last;
     for (auto& name : recorder_.look(upgrade::busy_nodes)) busy.insert(std::move(name));
     std::erase_if(steps, [&](const upgrade::NodeStep& step) {
-        if (step.step != "check" || recorder_.node(step.node).touched != 0) return false;
+        if (step.node.empty() || recorder_.node(step.node).touched != 0) return false;
         if (auto hold = hold_of(fleet_, clock_, pace_, recorder_.header(), step.node, busy)) {
             last = std::move(hold);
             return true;
@@ -160,7 +160,7 @@ void Driver::make_move(const Event& move) {
     recorder_.record(move);
 }
 
-Ended Driver::end_of(const std::string& state) { return state == "upgrade-complete" ? Ended::complete : Ended::aborted; }
+Ended Driver::end_of(const std::string& state) { return state == upgrade::k_run_complete ? Ended::complete : Ended::aborted; }
 
 /// What the walk and its threads share.
 struct Driver::Flight {
@@ -172,11 +172,47 @@ struct Driver::Flight {
     std::size_t endings = 0;
 };
 
+StepEnd Driver::run_stage(const std::string& name) {
+    const auto& header = recorder_.header();
+    const auto* stage = upgrade::procedure_of(header).table().find_stage(name);
+    if (stage == nullptr || stage_actor_ == nullptr) throw bug(fmt::format("nobody carries out stage {}", name));
+    const Deadline deadline(clock_, std::chrono::milliseconds(header.options.node_timeout_ms));
+    Event event;
+    event.step = name;
+    event.from = stage->during;
+    try {
+        event.facts = stage_actor_->act(name, deadline);
+        event.kind = EventKind::done;
+        event.to = stage->done;
+        if (const auto* message = event.facts.find("message")) {
+            event.message = message->text();
+            event.facts.erase("message");
+        }
+    } catch (const Error& error) {
+        if (error.code() == "interrupted" && interrupted_()) return StepEnd::left;
+        if (error.code() == "bug" || cluster::ends_run(error)) throw;
+        event.kind = EventKind::failed;
+        event.to = stage->failed;
+        event.reason = error.code();
+        event.message = error.message();
+        event.facts = value::Node::mapping();
+        if (!error.hint().empty()) event.facts.set("hint", error.hint());
+    }
+    recorder_.record(event);
+    return event.kind == EventKind::done ? StepEnd::done : StepEnd::failed;
+}
+
+void Driver::retry_stage() {
+    const auto state = recorder_.state().state;
+    const auto* stage = upgrade::procedure_of(recorder_.header()).table().stage_of(state);
+    if (stage != nullptr && !stage->is_walk() && stage->failed == state) record_run(EventKind::intent, stage->name, stage->during);
+}
+
 void Driver::carry_out(const upgrade::NodeStep& step, Flight& flight) {
     std::exception_ptr caught;
     StepEnd end = StepEnd::left;
     try {
-        end = steps_->run(step);
+        end = step.node.empty() ? run_stage(step.step) : steps_->run(step);
     } catch (const Error& error) {
         if (error.code() != "interrupted" || !interrupted_()) caught = std::current_exception();
     } catch (...) {
@@ -268,13 +304,14 @@ Ended Driver::walk() {
 }
 
 void Driver::retry_failed(bool back) {
-    for (const auto& node : recorder_.run().nodes) {
+    const auto run = recorder_.run();
+    for (const auto& node : run.nodes) {
         if (!upgrade::is_failed_node_state(node.state) || (node.state == "rolling-back-failed") != back) continue;
         Event event;
         event.kind = EventKind::retry;
         event.node = node.name;
         event.from = node.state;
-        event.to = "pending";
+        event.to = upgrade::procedure_of(run).restart_state(run, node);
         recorder_.record(event);
     }
 }
@@ -285,6 +322,7 @@ void Driver::resume() {
     const bool aborting = run.rollback.has_value();
     record_run(EventKind::resumed, "", "");
     if (run.rollback != upgrade::Rollback::none) retry_failed(aborting);
+    retry_stage();
     if (run.state == "upgrade-aborting-failed")
         record_run(EventKind::intent, "abort", "upgrade-aborting",
                    value::Node::mapping({{"rollback", upgrade::to_string(run.rollback.value_or(upgrade::Rollback::none))}}));
@@ -325,7 +363,7 @@ Ended Driver::step(const std::string& node) {
     const auto first = upgrade::next_steps(going_on, {});
     if (first.next == Next::steps && !choose_step(going_on, first, node)) refuse_step(going_on, first, node);
     if (recorder_.run().paused) record_run(EventKind::resumed, "", "");
-    std::string stepped;  // the node of the step that was done
+    std::optional<std::string> stepped;  // the node of the step that was done, "" for one of the run
     for (;;) {
         const auto run = recorder_.run();
         const auto decision = upgrade::next_steps(run, {});
@@ -339,10 +377,11 @@ Ended Driver::step(const std::string& node) {
             make_move(decision.event);
             continue;
         }
-        if (!stepped.empty()) {
+        if (stepped) {
             // With a failure budget, or others in flight, the run would go on after a failure.
-            const auto& node_then = *run.find(stepped);
-            if (upgrade::is_failed_node_state(node_then.state)) pause("node-failed", fmt::format("{}: {}", stepped, node_then.reason));
+            const auto* node_then = run.find(*stepped);
+            if (node_then != nullptr && upgrade::is_failed_node_state(node_then->state))
+                pause("node-failed", fmt::format("{}: {}", *stepped, node_then->reason));
             else pause("manual", "one step was asked for");
             return Ended::paused;
         }
@@ -352,7 +391,7 @@ Ended Driver::step(const std::string& node) {
             pause("manual", "one step was asked for");
             refuse_step(run, decision, node);
         }
-        const auto end = steps_->run(*chosen);
+        const auto end = chosen->node.empty() ? run_stage(chosen->step) : steps_->run(*chosen);
         if (end == StepEnd::left) return Ended::interrupted;
         if (end != StepEnd::again) stepped = chosen->node;
     }
@@ -396,12 +435,20 @@ void Driver::require_failed(const upgrade::Run& run, const std::string& node, co
 
 void Driver::retry(const std::string& node) {
     const auto run = recorder_.run();
+    if (node.empty()) {
+        const auto* stage = upgrade::procedure_of(run).table().stage_of(run.state);
+        if (stage == nullptr || stage->is_walk() || stage->failed != run.state)
+            throw Error(Exit::paused, "not-failed", fmt::format("the upgrade is in state {}: no step of the run has failed", run.state))
+                .hint(upgrade::next_commands(run).front());
+        record_run(EventKind::resumed, "", "");
+        return retry_stage();
+    }
     require_failed(run, node, "retry");
     Event event;
     event.kind = EventKind::retry;
     event.node = node;
     event.from = run.find(node)->state;
-    event.to = "pending";
+    event.to = upgrade::procedure_of(run).restart_state(run, *run.find(node));
     recorder_.record(event);
     record_run(EventKind::resumed, "", "");
 }

@@ -51,6 +51,15 @@ private:
     std::mutex mutex_;
 };
 
+/// Carries out the stages of a procedure that are steps of the run itself.
+class StageActor {
+public:
+    virtual ~StageActor() = default;
+    /// Does what `stage` is for and proves it; facts of the `done` event, with "message" for people. It may have been cut off before: it looks
+    /// at what is there first. Errors: recorded as the failure of the stage, but for those of cluster::ends_run and "interrupted".
+    [[nodiscard]] virtual value::Node act(const std::string& stage, const Deadline& deadline) = 0;
+};
+
 /// Errors: config "other-cluster" (P20) when `store` is another cluster than the one `run` was started on.
 void require_cluster_of(const upgrade::Header& run, cluster::ClusterStore& store);
 
@@ -65,6 +74,9 @@ public:
     /// Before walk: the time of day, and who is told what the walk waits for.
     void set_pace(Pace pace);
 
+    /// Before walk: of a procedure with stages that are steps of the run itself. `actor` outlives the driver.
+    void set_stage_actor(StageActor& actor) { stage_actor_ = &actor; }
+
     /// As require_cluster_of.
     void require_same_cluster() { require_cluster_of(recorder_.header(), store_); }
     /// Goes on until the run ends, pauses, or a person interrupts. A paused run must be resumed before.
@@ -76,7 +88,8 @@ public:
     [[nodiscard]] Ended step(const std::string& node);
     /// Records the abort and walks to its end. Looks at nodes that were cut off. Errors: paused "not-abortable".
     [[nodiscard]] Ended abort(upgrade::Rollback rollback);
-    /// Sends one failed node back to its start. Errors: paused "not-failed" names the state and the valid command.
+    /// Sends one failed node back to its start; "": begins the failed step of the run again. Errors: paused "not-failed" names the state and the
+    /// valid command.
     void retry(const std::string& node);
     /// Gives one failed node up; a cordon of this run is lifted. Errors: as retry, and those of the store.
     void skip(const std::string& node, const std::string& reason);
@@ -87,6 +100,10 @@ private:
     /// Takes the steps that would begin a node, and may not now, out of `steps`; the reason of the last one.
     [[nodiscard]] std::optional<Hold> hold_back(std::set<std::string> busy, std::vector<upgrade::NodeStep>& steps);
     struct Flight;
+    /// Carries a stage out that is a step of the run itself, and records how it ended.
+    [[nodiscard]] StepEnd run_stage(const std::string& stage);
+    /// Begins the failed step of the run again; nothing if there is none.
+    void retry_stage();
     /// Runs `step` and takes its node out of the flight, however it ends.
     void carry_out(const upgrade::NodeStep& step, Flight& flight);
     /// Gives as many of `steps` to threads as there are threads; where there is none at all, carries out the first one itself.
@@ -116,6 +133,7 @@ private:
     std::function<bool()> interrupted_;
     Fleet fleet_;
     std::unique_ptr<NodeSteps> steps_;  ///< beside an operator: OperatorSteps
+    StageActor* stage_actor_ = nullptr;
     Pace pace_;
     std::string told_;                                       ///< the last thing said to be waited for
     bool has_begun_ = false;                                 ///< this walk has begun a node

@@ -84,8 +84,8 @@ upgrade::Event NodeSteps::event(EventKind kind, const std::string& node, const s
 }
 
 void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error) {
-    const auto* data = upgrade::procedure_module().find_step(step.step);
-    auto failed = event(EventKind::failed, step.node, step.step, data->node->failed);
+    const auto* data = upgrade::procedure_of(tools_.recorder.header()).table().find_step(step.step);
+    auto failed = event(EventKind::failed, step.node, step.step, data->failed);
     failed.reason = error.code();
     failed.message = told(error);
     for (const auto& [key, text] : error.details()) {
@@ -216,16 +216,16 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
     }
     const auto before = tools_.recorder.node(step.node);
     const Deadline deadline(tools_.clock, std::chrono::milliseconds(tools_.recorder.header().options.node_timeout_ms));
-    const auto* data = upgrade::procedure_module().find_step(step.step);
-    if (data == nullptr || !data->node) throw bug(fmt::format("{} is no step of a node", step.step));
+    const auto* data = upgrade::procedure_of(tools_.recorder.header()).table().find_step(step.step);
+    if (data == nullptr || data->scope != upgrade::Scope::node) throw bug(fmt::format("{} is no step of a node", step.step));
     const auto seen = look(step.node, deadline);
     if (!seen.look && seen.why == NoLook::interrupted) return StepEnd::left;
-    const bool begun = before.state != upgrade::procedure_module().node_initial();
+    const bool begun = before.state != upgrade::k_node_pending;
     if (seen.look && begun && step.step != "rollback") {
         if (!same_boot(step.node, seen.look->facts)) return StepEnd::again;
         if (before.open) record_look(step.node, *seen.look);
     }
-    auto intent = event(EventKind::intent, step.node, step.step, data->node->during);
+    auto intent = event(EventKind::intent, step.node, step.step, data->during);
     if (step.step == "unload" || step.step == "load" || step.step == "rollback") intent.facts.set("currentKnown", false);
     if (step.step == "cordon") intent.facts.set("cordon", upgrade::k_cordon_ours);  // until it is known whose it is
     tools_.recorder.record(intent);
@@ -248,7 +248,7 @@ StepEnd NodeSteps::run(const upgrade::NodeStep& step) {
         return StepEnd::failed;
     }
     const bool is_cordoned = step.step == "validate" && tools_.recorder.node(step.node).cordon == upgrade::k_cordon_ours;
-    auto done = event(EventKind::done, step.node, step.step, is_cordoned ? data->node->during : data->node->done);
+    auto done = event(EventKind::done, step.node, step.step, is_cordoned ? data->during : data->done);
     if (const auto* message = facts.find("message")) {
         done.message = message->text();
         facts.erase("message");
@@ -284,7 +284,7 @@ void NodeSteps::require_same_image(const std::string& name, const NodeFacts& fac
         const bool has_it = other.current_known && other.current_version == shown(run.to_version) &&
                             compare(other.live, other.target_identity) == Sameness::same;
         const bool is_idle = other.touched == 0 || upgrade::is_final_node_state(other.state) || upgrade::is_failed_node_state(other.state) ||
-                             other.state == upgrade::procedure_module().node_initial() || (other.step == "check" && other.open);
+                             other.state == upgrade::k_node_pending || (other.step == "check" && other.open);
         if (!has_it && is_idle) continue;
         throw Error(Exit::checks_failed, "image-changed",
                     fmt::format("{} is {} now, but node {} {} {} as {}", image, digest, other.name, has_it ? "has" : "is to get",

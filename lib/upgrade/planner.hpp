@@ -13,7 +13,7 @@
 namespace kmm::upgrade {
 
 struct NodeStep {
-    std::string node, step;
+    std::string node, step;  ///< node "": a stage that is a step of the run itself
     friend bool operator==(const NodeStep&, const NodeStep&) = default;
 };
 
@@ -41,7 +41,9 @@ struct Decision {
 ///   - once an abort was begun, nodes that Rollback selects are rolled back one at a time, last touched first.
 [[nodiscard]] Decision next_steps(const Run& run, const std::set<std::string>& in_flight);
 
-/// Nodes that are neither pending nor final.
+/// True for a node that was begun, and is neither final nor at rest between two stages.
+[[nodiscard]] bool is_active_node(const Header& run, const NodeRecord& node);
+/// Nodes that are active.
 [[nodiscard]] std::vector<std::string> active_nodes(const Run& run);
 /// Those of them that count towards options.max_unavailable: failed nodes only without a failure budget.
 [[nodiscard]] std::vector<std::string> busy_nodes(const Run& run);

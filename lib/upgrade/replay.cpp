@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "upgrade/planner.hpp"
 
 namespace kmm::upgrade {
@@ -37,7 +38,7 @@ void check_legal(const Run& run, const Event& event, Scope scope, Cause cause, c
         damaged(fmt::format("{} of {} starts from {}, but the state is {}", to_string(event.kind),
                             event.node.empty() ? "the run" : event.node, event.from, state));
     const bool stepless = cause == Cause::retry || cause == Cause::skip || cause == Cause::observe;
-    if (!procedure_of(run).legal(Move{scope, event.from, event.to, cause, stepless ? "" : event.step}))
+    if (!procedure_of(run).table().legal(Move{scope, event.from, event.to, cause, stepless ? "" : event.step}))
         damaged(fmt::format("{} {} from {} to {} is not a legal move", to_string(event.kind), event.step, event.from, event.to));
 }
 
@@ -62,8 +63,7 @@ Ledger::Ledger(Run run) : run_(std::move(run)) {
 }
 
 bool Ledger::is_busy(const NodeRecord& node) const {
-    return node.touched != 0 && !is_final_node_state(node.state) &&
-           (run_.options.failure_budget == 0 || !is_failed_node_state(node.state));
+    return is_active_node(run_, node) && (run_.options.failure_budget == 0 || !is_failed_node_state(node.state));
 }
 
 const NodeRecord* Ledger::find(std::string_view name) const {
@@ -93,29 +93,40 @@ void Ledger::judge_run(const Event& event, const std::string& time, RunState& ne
     const auto cause = cause_of(event.kind);
     if (!cause) damaged("an event without a cause");
     check_legal(run_, event, Scope::run, *cause, run_.state);
-    if (event.step == "abort" && event.kind == EventKind::intent) {
+    if (event.step == k_step_abort && event.kind == EventKind::intent) {
         next.rollback = parse_rollback(event.facts.get_string({"rollback"}));
         if (!next.rollback) damaged("an abort without a rollback policy");
     }
-    if (event.step == "complete" && final_nodes(run_) != static_cast<std::int64_t>(run_.nodes.size()))
+    if (event.step == k_step_complete && final_nodes(run_) != static_cast<std::int64_t>(run_.nodes.size()))
         damaged("the run is completed while nodes are not");
     next.state = event.to;
     next.since = time;
+    const auto* stage = procedure_of(run_).table().find_stage(event.step);
+    if (stage == nullptr || stage->is_walk()) return;
+    const bool has_failed = event.kind == EventKind::failed;
+    next.step_reason = has_failed ? event.reason : "";
+    next.step_message = has_failed ? event.message : "";
+    next.step_hint = has_failed ? event.facts.get_string({"hint"}) : "";
 }
 
 NodeRecord Ledger::begin_step(const NodeRecord& node, const Event& event) const {
-    const bool back = event.step == "rollback";
-    if (procedure_of(run_).kind(Scope::run, run_.state) != StateKind::transitory || back != (run_.state == "upgrade-aborting"))
+    const bool back = event.step == k_step_rollback;
+    const auto& table = procedure_of(run_).table();
+    const auto* stage = table.stage_of(run_.state);
+    const bool is_in_turn = back ? run_.state == k_run_aborting
+                                 : stage != nullptr && stage->during == run_.state &&
+                                       std::find(stage->steps.begin(), stage->steps.end(), event.step) != stage->steps.end();
+    if (!is_in_turn)
         damaged(fmt::format("step {} begins on {} while the run is in {}", event.step, event.node, run_.state));
     if (node.open && !back && node.step != event.step)
         damaged(fmt::format("step {} begins on {} in the middle of {}", event.step, event.node, node.step));
-    if (node.touched == 0 && !back && static_cast<std::int64_t>(busy_) >= run_.options.max_unavailable)
+    if ((node.touched == 0 || table.is_rest(node.state)) && !back && static_cast<std::int64_t>(busy_) >= run_.options.max_unavailable)
         damaged(fmt::format("node {} begins while {} are in flight, at most {} may", event.node, busy_, run_.options.max_unavailable));
     NodeRecord next = node;
     next.open = true;
     next.step = event.step;
     if (next.touched == 0) next.touched = last_touched_ + 1;
-    if (event.step == "check") ++next.attempts;
+    if (!back && event.step == stage->steps.front()) ++next.attempts;
     next.reason.clear();
     next.kernel_line.clear();
     next.hint.clear();
@@ -186,22 +197,27 @@ void Ledger::commit(Change change) noexcept {
     last_touched_ = std::max(last_touched_, node.touched);
 }
 
-const Procedure& procedure_of(const Header& run) {
-    if (run.procedure == k_procedure_module) return procedure_module();
-    if (run.is_apply()) return procedure_apply();
+const Procedure& find_procedure(const Header& run, const Procedures& procedures) {
+    std::vector<std::string> names;
+    for (const auto* procedure : procedures) {
+        if (procedure->table().name() == run.procedure) return *procedure;
+        names.push_back(procedure->table().name());
+    }
     throw Error(Exit::config, "state-newer",
-                fmt::format("the record is of procedure \"{}\", this program knows \"module\" and \"apply\"", run.procedure))
+                fmt::format("the record is of procedure \"{}\", this program knows {}", run.procedure, base::join(names, ", ")))
         .hint(fmt::format("use kmm-upgrade {} or newer", run.tool_version));
 }
 
-Run replay(const std::vector<TimedPayload>& entries) {
+const Procedure& procedure_of(const Header& run) {
+    return run.rules != nullptr ? *run.rules : find_procedure(run, released_procedures());
+}
+
+Run replay(const std::vector<TimedPayload>& entries, const Procedures& procedures) {
     if (entries.empty()) throw bug("replay of an empty journal");
-    Run run = decode_run(entries.front().payload);
-    const auto& procedure = procedure_of(run);
-    if (run.state != procedure.run_initial()) damaged(fmt::format("the journal begins in state {}", run.state));
+    Run run = decode_run(entries.front().payload, procedures);
+    if (run.state != k_run_started) damaged(fmt::format("the journal begins in state {}", run.state));
     for (const auto& node : run.nodes)
-        if (node.state != procedure.node_initial())
-            damaged(fmt::format("the journal begins with node {} in state {}", node.name, node.state));
+        if (node.state != k_node_pending) damaged(fmt::format("the journal begins with node {} in state {}", node.name, node.state));
     run.events = 1;
     Ledger ledger(std::move(run));
     for (std::size_t index = 1; index < entries.size(); ++index)

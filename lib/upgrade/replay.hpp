@@ -57,9 +57,11 @@ private:
 };
 
 /// The run a journal tells of: entry 1 is the header. Errors: as Ledger::judge, with the entry's number. `entries` not empty.
-[[nodiscard]] Run replay(const std::vector<TimedPayload>& entries);
+[[nodiscard]] Run replay(const std::vector<TimedPayload>& entries, const Procedures& procedures = released_procedures());
 
-/// The procedure a record names. Errors: config "state-newer" for any but "module" and "apply": a newer program has written it.
+/// The procedure that a record names. Errors: config "state-newer" for one that is not among `procedures`: a newer program has written it.
+[[nodiscard]] const Procedure& find_procedure(const Header& run, const Procedures& procedures);
+/// Header::rules, or what find_procedure finds among the released ones.
 [[nodiscard]] const Procedure& procedure_of(const Header& run);
 
 }  // namespace kmm::upgrade

@@ -64,15 +64,11 @@ std::string target_text(const Header& run, const NodeRecord& node) {
 }
 
 bool is_final_node_state(std::string_view state) {
-    return procedure_module().kind(Scope::node, state) == StateKind::final;
+    return state == k_node_done || state == k_node_skipped || state == k_node_rolled_back;
 }
 
-bool is_failed_node_state(std::string_view state) {
-    return procedure_module().kind(Scope::node, state) == StateKind::failed;
-}
+bool is_failed_node_state(std::string_view state) { return state.ends_with("-failed"); }
 
-bool is_final_run_state(std::string_view state) {
-    return procedure_module().kind(Scope::run, state) == StateKind::final;
-}
+bool is_final_run_state(std::string_view state) { return state == k_run_complete || state == k_run_aborted; }
 
 }  // namespace kmm::upgrade

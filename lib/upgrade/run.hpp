@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "upgrade/procedure.hpp"
 #include "value/node.hpp"
 
 namespace kmm::upgrade {
@@ -138,6 +139,7 @@ struct Header {
     bool partial_before = false;     ///< of an apply: nodes were left without what they should get before this run began
     Options options;
     value::Node extra;               ///< members of the header that this program does not know, kept
+    const Procedure* rules = nullptr;  ///< what `procedure` names, of the set the run was decoded with; null: look there
 
     /// What the annotation of a node says that this run has cordoned: "kmm-upgrade LINEAGE".
     [[nodiscard]] std::string cordon_owner() const { return "kmm-upgrade " + lineage; }
@@ -159,6 +161,8 @@ struct RunState {
     std::string resumed_in;          ///< state of the run when it was last resumed
     std::optional<Rollback> rollback;  ///< set once an abort was begun
     std::uint64_t events = 0;        ///< entries replayed
+    /// How the step of the run that is a stage of its own has failed; "" once it is begun again.
+    std::string step_reason, step_message, step_hint;
 };
 
 /// The run.
@@ -179,7 +183,7 @@ struct Run : Header, RunState {
 /// For people: what `node` runs in the end; "unversioned" for a version without a name, "-" for nothing.
 [[nodiscard]] std::string target_text(const Header& run, const NodeRecord& node);
 
-/// True for states no step of a walk follows: "done", "skipped", "rolled-back".
+/// True for states no step of a walk follows.
 [[nodiscard]] bool is_final_node_state(std::string_view state);
 /// True for the -failed states of a node.
 [[nodiscard]] bool is_failed_node_state(std::string_view state);
@@ -195,6 +199,6 @@ void merge(NodeRecord& node, const value::Node& facts);
 [[nodiscard]] value::Node encode(const NodeRecord& node);
 [[nodiscard]] value::Node encode(const Run& run);
 /// Inverse of encode. Errors: io "state-damaged" when required members are absent or of another type; config "state-newer".
-[[nodiscard]] Run decode_run(const value::Node& node);
+[[nodiscard]] Run decode_run(const value::Node& node, const Procedures& procedures = released_procedures());
 
 }  // namespace kmm::upgrade

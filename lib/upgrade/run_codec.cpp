@@ -210,6 +210,9 @@ void visit_run(const Visitor& visit, Record& it) {
     visit.number("batchBase", it.batch_base);
     visit.text("resumedIn", it.resumed_in);
     visit.count("events", it.events);
+    visit.text("stepReason", it.step_reason);
+    visit.text("stepMessage", it.step_message);
+    visit.text("stepHint", it.step_hint);
 }
 
 /// True for a member of a header that this program does not know.
@@ -262,7 +265,7 @@ value::Node encode(const Run& run) {
     return tree;
 }
 
-Run decode_run(const value::Node& node) {
+Run decode_run(const value::Node& node, const Procedures& procedures) {
     if (!node.is_mapping() || node.get_string({"event"}) != "header")
         throw Error(Exit::io, "state-damaged", "the journal does not begin with a header");
     std::int64_t reader_min = k_format_version;
@@ -274,7 +277,7 @@ Run decode_run(const value::Node& node) {
     Run run;
     Reader(node).text("procedure", run.procedure);
     Reader(node).text("toolVersion", run.tool_version);
-    static_cast<void>(procedure_of(run));  // of the members of one that is not known nothing can be said
+    run.rules = &find_procedure(run, procedures);  // of the members of one that is not known nothing can be said
     visit_run(Reader(node), run);
     if (const auto* options = node.find("options")) visit_options(Reader(*options), run.options);
     if (const auto* rollback = node.find("rollback")) {

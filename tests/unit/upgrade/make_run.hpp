@@ -66,15 +66,19 @@ struct Journal {
         event.to = to;
         add(event);
     }
+    [[nodiscard]] const Table& table() const { return procedure_of(run).table(); }
+    /// Of a stage that is a step of the run, the move into it was its begin.
     void begin(const NodeStep& step) {
-        node(EventKind::intent, step.node, step.step, procedure_module().find_step(step.step)->node->during);
+        if (!step.node.empty()) node(EventKind::intent, step.node, step.step, table().find_step(step.step)->during);
     }
     void end(const NodeStep& step, bool good) {
-        const auto& states = *procedure_module().find_step(step.step)->node;
+        const auto& states = *table().find_step(step.step);
         auto facts = value::Node::mapping();
         if (step.step == "check") facts.set("next", "unload");
-        node(good ? EventKind::done : EventKind::failed, step.node, step.step, good ? states.done : states.failed,
-             std::move(facts));
+        const auto kind = good ? EventKind::done : EventKind::failed;
+        const auto& to = good ? states.done : states.failed;
+        if (step.node.empty()) return decision(kind, step.step, to);
+        node(kind, step.node, step.step, to, std::move(facts));
     }
     /// Walks until the run pauses or ends. `fails` says which steps fail. Returns the steps in order.
     std::vector<NodeStep> walk(const std::function<bool(const NodeStep&)>& fails = [](const NodeStep&) { return false; }) {

@@ -68,7 +68,7 @@ TEST_CASE("a journal replays to the run it was written from, at every length") {
 
 TEST_CASE("random events: what replay accepts is in the table, what is not is refused") {
     std::mt19937 random(7);
-    const auto& procedure = procedure_module();
+    const auto& procedure = procedure_module().table();
     const auto run_states = procedure.states(Scope::run);
     const auto node_states = procedure.states(Scope::node);
     const std::vector<EventKind> kinds = {EventKind::intent, EventKind::done,   EventKind::failed, EventKind::observed,
