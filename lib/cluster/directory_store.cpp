@@ -33,7 +33,7 @@ namespace {
 constexpr std::string_view k_identity_file = ".kmm-cluster-id";
 constexpr std::size_t k_depth_max = 32;
 /// A run reads the directory several times a node; decoding YAML takes most of that time. Of a fleet that is written by
-/// hand everything is kept, 16 MiB of text at most; of a larger one so many files.
+/// hand everything is kept, 16 MiB of text at most; of a larger one so many files, among them those that were read last.
 constexpr std::size_t k_kept_files_max = 1024;
 constexpr std::size_t k_kept_file_max = std::size_t{16} << 10U;
 
@@ -237,9 +237,10 @@ void DirectoryStore::read_object(const std::string& file, Snapshot& snapshot) {
         return;
     }
     const auto at = decoded_.find(file);
-    const bool has_room = at != decoded_.end() || decoded_.size() < k_kept_files_max;
-    if (bytes.size() > k_kept_file_max || !has_room) return decode_file(file, bytes, snapshot.objects, snapshot.diagnostics);
+    if (bytes.size() > k_kept_file_max) return decode_file(file, bytes, snapshot.objects, snapshot.diagnostics);
     if (at == decoded_.end() || at->second.bytes != bytes) {
+        // Of a large fleet the files of the node that is being walked are read again and again: any other one makes room for them.
+        if (at == decoded_.end() && decoded_.size() >= k_kept_files_max) decoded_.erase(decoded_.begin());
         DecodedFile decoded;
         decode_file(file, bytes, decoded.objects, decoded.diagnostics);
         decoded.bytes = std::move(bytes);
