@@ -27,7 +27,7 @@ FUNCTIONS = {
     "n": [("add", "nn"), ("add", "nnn"), ("sub", "nn"), ("mul", "nn"), ("div", "nn"), ("mod", "nn"), ("max", "nnn"), ("min", "nn"), ("add1", "n"),
           ("int", "a"), ("int64", "a"), ("float64", "a"), ("len", "a"), ("floor", "n"), ("ceil", "n"), ("round", "ni"), ("addf", "nn"), ("subf", "nn"),
           ("mulf", "nn"), ("divf", "nn"), ("maxf", "nn"), ("minf", "nn"), ("atoi", "s"), ("toDecimal", "s"), ("default", "na"), ("add1f", "n")],
-    "b": [("eq", "aa"), ("eq", "ss"), ("ne", "ss"), ("lt", "nn"), ("le", "nn"), ("gt", "nn"), ("ge", "ii"), ("and", "aa"), ("or", "aa"), ("not", "a"),
+    "b": [("eq", "ja"), ("eq", "ss"), ("eq", "jjj"), ("ne", "ss"), ("lt", "jj"), ("le", "ss"), ("gt", "jj"), ("ge", "ii"), ("and", "aa"), ("or", "aa"), ("not", "a"),
           ("contains", "ss"), ("hasPrefix", "ss"), ("hasSuffix", "ss"), ("hasKey", "ms"), ("has", "al"), ("empty", "a"), ("kindIs", "Sa"),
           ("typeIs", "Sa"), ("deepEqual", "aa"), ("regexMatch", "Rs"), ("semverCompare", "Cs"), ("semverCompare", "CV"), ("all", "aa"), ("any", "aa"), ("isAbs", "s")],
     "l": [("list", "aaa"), ("list", "s"), ("tuple", "nn"), ("append", "la"), ("prepend", "la"), ("concat", "ll"), ("uniq", "l"), ("without", "la"),
@@ -81,6 +81,8 @@ class Generator:
                 "map": {r.choice(KEYS): self.value(1) for _ in range(r.randint(0, 5))}, "flag": r.random() < 0.5, "real": r.random() * 1000,
                 "text": r.choice(WORDS), "none": None, "deep": {"map": {"name": self.value(2), "list": [self.value(2)]}}, "empty": {}}
         for _ in range(2):
+            made[r.choice(["a10", "a9", "B", "_x", "k.k", "k k", "1", "true"])] = self.value()
+        if r.random() < 0.1:
             made[r.choice(KEYS)] = self.value()
         return made
 
@@ -89,14 +91,16 @@ class Generator:
         known = {"s": [".Values.name", ".Values.text", ".Release.Name", ".Chart.Name", ".Values.deep.map.name", ".Chart.Version"],
                  "n": [".Values.port", ".Values.real", ".Release.Revision"], "b": [".Values.flag", ".Release.IsInstall"],
                  "l": [".Values.list", ".Values.deep.map.list"], "m": [".Values.map", ".Values.deep", ".Values.empty", ".Values.deep.map", ".Values"]}
-        if kind == "a" or r.random() < 0.08:
-            return "$.Values." + r.choice(FIELDS) + (("." + r.choice(FIELDS)) if r.random() < 0.15 else "")
+        if kind == "a" or r.random() < 0.02:
+            return "$.Values." + r.choice(FIELDS) + (("." + r.choice(FIELDS)) if r.random() < 0.03 else "")
         return "$" + r.choice(known[kind])
 
     def operand(self, kind, depth):
         """One argument: a literal, a path, a variable or a call in parentheses."""
         r = self.r
-        if r.random() < 0.04:
+        if kind == "j":
+            return r.choice(["0", "1", "8080", "(int " + self.operand("n", depth) + ")", "(len " + self.operand("s", depth) + ")"])
+        if r.random() < 0.01:
             kind = r.choice("snblma")
         special = {"F": FORMATS, "R": REGEXES, "C": CONSTRAINTS, "V": VERSIONS, "S": KINDS, "K": FIELDS, "T": ["h1", "h2", "h3"],
                    "D": ["2006-01-02", "Jan 2 15:04:05", "Monday 3PM .000", "2006-01-02T15:04:05Z07:00"]}
@@ -114,8 +118,9 @@ class Generator:
         choice = r.random()
         if depth < 3 and choice < 0.35:
             return "(" + self.pipeline(kind, depth + 1) + ")"
-        if self.variables and choice < 0.45:
-            return r.choice(self.variables)
+        known = [name for name, of in self.variables if of == kind or kind == "a"]
+        if known and choice < 0.45:
+            return r.choice(known)
         if choice < 0.75 or kind in "lm":
             return self.path(kind)
         if kind == "s":
@@ -126,27 +131,33 @@ class Generator:
             return r.choice(["true", "false"])
         return r.choice(["nil", "true", "1", '"x"', "1.5", ".", "$", self.path("a")])
 
-    def call(self, kind, depth, piped=False):
+    def call(self, kind, depth, piped=""):
+        """A function with result `kind`; with `piped`, the kind that comes through the pipe, without its last argument."""
         r = self.r
         wanted = kind if kind in FUNCTIONS else r.choice("snblm")
-        name, kinds = r.choice(FUNCTIONS[wanted])
+        choices = [f for f in FUNCTIONS[wanted] if not piped or f[1][-1] in (piped, "a")]
+        name, kinds = r.choice(choices)
         if name == "urlParse":
-            return 'urlParse ' + literal(r.choice(WORDS)) if not piped else "len"
+            return "urlParse " + literal(r.choice(WORDS))
         given = [self.operand(k, depth) for k in (kinds[:-1] if piped else kinds)]
-        if r.random() < 0.01:
+        if r.random() < 0.003:
             given = given[1:]
         return " ".join([name] + given)
 
     def pipeline(self, kind="a", depth=0):
         r = self.r
+        stages = r.choice([0, 0, 0, 1, 1, 2]) if kind in FUNCTIONS else 0
+        first = r.choice("snblm") if stages else kind
         if depth >= 3 or r.random() < 0.3:
-            text = self.operand(kind, 3)
+            text = self.operand(first, 3)
             if text == "nil":
                 text = "true"
         else:
-            text = self.call(kind, depth)
-        for _ in range(r.choice([0, 0, 0, 1, 1, 2])):
-            text += " | " + self.call("s", depth, True)
+            text = self.call(first, depth)
+        for stage in range(stages):
+            following = kind if stage + 1 == stages else r.choice("snblm")
+            text += " | " + self.call(following, depth, first)
+            first = following
         return text
 
     def statement(self):
@@ -166,9 +177,11 @@ class Generator:
             text += left + "end" + right
         elif choice < 0.75:
             names = r.choice([[], ["$v"], ["$i", "$v"]])
-            over = self.operand(r.choice("llmmi"), 1)
+            kind = r.choice("llmmi")
+            over = self.operand(kind, 1)
+            names = names if kind != "i" else names[:1]
             text = left + "range " + (", ".join(names) + " := " if names else "") + over + right
-            self.variables += names
+            self.variables += [(name, "a") for name in names]
             text += self.body() + (r.choice(["{{ break }}", "{{ if $.Values.flag }}{{ continue }}{{ end }}", "", "", ""]))
             del self.variables[mark:]
             text += ("{{ else }}none" if r.random() < 0.4 else "") + "{{ end }}"
@@ -176,12 +189,14 @@ class Generator:
             text = left + "with " + self.pipeline(r.choice("sma")) + right + self.body() + "{{ else }}nothing{{ end }}"
         elif choice < 0.92:
             name = r.choice(["$a", "$b", "$c"])
-            text = left + name + " := " + self.pipeline(r.choice("snblm")) + right
-            self.variables.append(name)
+            kind = r.choice("snblm")
+            text = left + name + " := " + self.pipeline(kind) + right
+            self.variables.append((name, kind))
             self.depth -= 1
             return text
         elif choice < 0.95 and self.variables:
-            text = left + r.choice(self.variables) + " = " + self.pipeline(r.choice("sn")) + right
+            name, kind = r.choice(self.variables)
+            text = left + name + " = " + self.pipeline(kind if kind != "a" else "s") + right
         elif choice < 0.98:
             text = "{{ template " + r.choice(['"h1" .', '"h2" $', '"h3"']) + " }}"
         else:

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "recipe/chart/metadata.hpp"
 #include "recipe/template/text.hpp"
 #include "recipe/template/url.hpp"
 #include "recipe/template/yaml.hpp"
@@ -81,9 +82,10 @@ public:
         if (annotations == nullptr || annotations->is_nil()) { return; }
         if (!annotations->is_map()) { throw wrong("metadata.annotations", "a mapping", *annotations); }
         for (const auto& [key, value] : annotations->members()) {
-            if (!value.is_text() && !value.is_nil()) { throw wrong(fmt::format("metadata.annotations[{}]", key), "a string", value, key); }
+            const auto text = scalar_text(value);
+            if (!text) { throw wrong(fmt::format("metadata.annotations[{}]", key), "a string", value, key); }
             if (key == "helm.sh/hook") {
-                manifest_.hooks = value.text();
+                manifest_.hooks = *text;
                 has_hooks_ = true;
             }
         }
@@ -121,14 +123,15 @@ private:
         }
         return bad(fmt::format("{}: expected {}, found {}", base::escape(path), expected, tmpl::describe(value)), line)
             .detail("key", base::escape(path))
-            .hint(value.is_map() || value.is_list() ? "" : "put the value in quotes, as `quote` does");
+            .hint("is the indentation right?");
     }
 
     void text(const tmpl::Value& mapping, std::string_view key, std::string& out) const {
         const tmpl::Value* value = find(mapping, key);
         if (value == nullptr || value->is_nil()) { return; }
-        if (!value->is_text()) { throw wrong(key == "name" ? "metadata.name" : std::string(key), "a string", *value); }
-        out = value->text();
+        const auto text = scalar_text(*value);
+        if (!text) { throw wrong(key == "name" ? "metadata.name" : std::string(key), "a string", *value); }
+        out = *text;
     }
 };
 

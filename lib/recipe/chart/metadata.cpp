@@ -2,11 +2,13 @@
 #include "recipe/chart/metadata.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "recipe/template/format.hpp"
 #include "recipe/template/unicode.hpp"
 #include "recipe/template/url.hpp"
 #include "recipe/template/version.hpp"
@@ -76,8 +78,9 @@ public:
 
 private:
     std::string text_of(const Value& value, std::string_view key) const {
-        if (!value.is_text()) { throw wrong(key, "a string", value); }
-        return value.text();
+        const auto text = scalar_text(value);
+        if (!text) { throw wrong(key, "a string", value); }
+        return *text;
     }
 
     const Value& mapping_;
@@ -98,6 +101,16 @@ void clean(std::string& text) {
 }
 
 }  // namespace
+
+std::optional<std::string> scalar_text(const Value& value) {
+    if (value.is_nil()) { return ""; }
+    if (value.is_text()) { return value.text(); }
+    if (value.type() == Type::boolean) { return value.as_bool() ? "true" : "false"; }
+    if (value.type() != Type::float64) { return std::nullopt; }
+    const double number = value.as_real();
+    const bool whole = std::trunc(number) == number && std::fabs(number) < 1e18;
+    return tmpl::format_real(number, whole ? 'f' : 'g', -1);
+}
 
 Value read_chart_yaml(const std::string& text, const std::string& file) {
     tmpl::YamlFault fault;
@@ -129,8 +142,9 @@ void decode_metadata(Metadata& metadata, const Value& document, const std::strin
         if (!annotations->is_map()) { throw fields.wrong("annotations", "a mapping", *annotations); }
         tmpl::Map texts;
         for (const auto& [key, value] : annotations->members()) {
-            if (!value.is_text() && !value.is_nil()) { throw fields.wrong("annotations." + key, "a string", value); }
-            texts[key] = Value::string(value.text());
+            const auto text = scalar_text(value);
+            if (!text) { throw fields.wrong("annotations." + key, "a string", value); }
+            texts[key] = Value::string(*text);
         }
         metadata.annotations = Value::map(std::move(texts), Type::string_map);
     }
@@ -239,6 +253,7 @@ Value metadata_value(const Metadata& m, bool is_root) {
     }
     field("Dependencies", "dependencies", Value::list(std::move(dependencies)));
     text("Type", "type", m.type);
+    record->embedded = record->fields.size();
     record->fields.push_back({"IsRoot", "IsRoot", false, Value::boolean(is_root)});
     return Value::record(std::move(record));
 }

@@ -9,6 +9,9 @@
 
 namespace kmm::recipe::chart {
 
+/// What sigs.k8s.io/yaml makes of a scalar where a string is wanted: numbers and booleans as text, "" for null; nullopt for lists and
+/// mappings. A whole number is written without an exponent.
+[[nodiscard]] std::optional<std::string> scalar_text(const tmpl::Value& value);
 /// YAML of a file of a chart; nil if it is empty. Error: data "bad-chart" with file and line.
 [[nodiscard]] tmpl::Value read_chart_yaml(const std::string& text, const std::string& file);
 /// Takes the fields that are there into `metadata`. Error: data "bad-chart" for a field of another type.

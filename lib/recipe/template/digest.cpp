@@ -125,7 +125,7 @@ std::span<const Function> digest_functions() {
              }
              return Value::string(std::to_string((high << 16U) | low));
          }},
-        {"derivePassword", "issss", false,
+        {"derivePassword", "ussss", false,
          [](Call&, List& a) {
              return Value::string(derive_password(static_cast<std::uint32_t>(a[0].as_int()), a[1].text(), a[2].text(), a[3].text(), a[4].text()));
          }},

@@ -21,6 +21,7 @@ std::string type_of_letter(char letter) {
         case 'i': return "int";
         case 'b': return "bool";
         case 'f': return "float64";
+        case 'u': return "uint32";
         case 'm': return "map[string]interface {}";
         case 't': return "time.Time";
         default: return "interface {}";
@@ -429,6 +430,9 @@ private:
             case 'i':
                 if (operand.kind == K::number && operand.is_int) { return Value::integer(operand.int_value); }
                 fail(operand, fmt::format("expected integer; found {}", written(operand)));
+            case 'u':
+                if (operand.kind == K::number && operand.is_uint) { return Value::integer(operand.int_value); }
+                fail(operand, fmt::format("expected unsigned integer; found {}", written(operand)));
             case 'f':
                 if (operand.kind == K::number && operand.is_real) { return Value::real(operand.real_value); }
                 fail(operand, fmt::format("expected float; found {}", written(operand)));

@@ -20,7 +20,7 @@ struct Call {
     Scope& scope;
 };
 
-/// Throws Fault. `arguments` are checked against `parameters`: s string, i int, b bool, f float64, m map[string]interface {},
+/// Throws Fault. `arguments` are checked against `parameters`: s string, i int, b bool, f float64, u uint32, m map[string]interface {},
 /// t time.Time, a anything.
 struct Function {
     std::string_view name;

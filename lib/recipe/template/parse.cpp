@@ -358,10 +358,7 @@ private:
             if (token.kind == TokenKind::space) { continue; }
             if (token.kind == TokenKind::right || token.kind == TokenKind::right_paren) {
                 --next_;
-            } else if (token.kind == TokenKind::pipe) {
-                const TokenKind kind = peek_non_space().kind;
-                if (kind == TokenKind::right || kind == TokenKind::right_paren) { fail(token.at, "missing value for command after |"); }
-            } else {
+            } else if (token.kind != TokenKind::pipe) {
                 unexpected(token, "operand");
             }
             break;
@@ -436,12 +433,11 @@ private:
                 made_operand.kind = K::text;
                 made_operand.text = unquoted(token);
                 break;
-            case TokenKind::left_paren: {
+            case TokenKind::left_paren:
                 take();
                 made_operand.kind = K::pipe;
                 made_operand.pipe = pipeline("parenthesized pipeline", TokenKind::right_paren);
                 return made_operand;
-            }
             default: return std::nullopt;
         }
         take();

@@ -390,9 +390,16 @@ private:
     void record(const Value& arg, char32_t verb, char v, int depth) {
         const Record& r = *arg.as_record();
         if (r.has_text && (v == 'v' || v == 's' || v == 'q' || v == 'x' || v == 'X')) { return text(r.text, v); }
+        if (r.pointer && depth > 0) {
+            throw Fault{"a pointer in a value prints as its address, which is not deterministic", "not-deterministic", "print its fields"};
+        }
         out += r.pointer ? "&{" : "{";
+        if (r.embedded > 0) { out += '{'; }
         bool first = true;
+        std::size_t number = 0;
         for (const auto& field : r.fields) {
+            if (number > 0 && number == r.embedded) { out += '}'; }
+            ++number;
             if (!first) { out += flags_.sharp_v ? ", " : " "; }
             first = false;
             if (flags_.plus_v || flags_.sharp_v) { out += field.name + ':'; }

@@ -135,6 +135,7 @@ struct Record {
     std::vector<Method> methods;
     bool has_text = false;                ///< has a String method
     std::string text;                     ///< what String gives
+    std::size_t embedded = 0;             ///< so many fields in front are those of an embedded struct
     bool text_by_address = false;         ///< only the pointer has it: `{{ . }}` prints text, an argument does not
     [[nodiscard]] const Field* find(std::string_view name) const;
 };
