@@ -140,6 +140,9 @@ class Generator:
         if name == "urlParse":
             return "urlParse " + literal(r.choice(WORDS))
         given = [self.operand(k, depth) for k in (kinds[:-1] if piped else kinds)]
+        if name in ("set", "unset", "merge", "mergeOverwrite") and given:
+            # A dictionary that contains itself kills Go when it is printed.
+            given[0] = "(deepCopy %s)" % given[0]
         if r.random() < 0.003:
             given = given[1:]
         return " ".join([name] + given)

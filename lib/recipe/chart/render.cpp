@@ -46,7 +46,7 @@ Value capabilities(const Release& release) {
     helm->fields = {{"Version", "version", true, Value::string("v3.22")},
                     {"GitCommit", "git_commit", true, Value::string("")},
                     {"GitTreeState", "git_tree_state", true, Value::string("")},
-                    {"GoVersion", "go_version", true, Value::string("go1.26")}};
+                    {"GoVersion", "go_version", true, Value::string("go1.26.8")}};
     tmpl::List versions;
     for (const auto* list : {&default_api_versions(), &release.api_versions}) {
         for (const auto& one : *list) { versions.push_back(Value::string(one)); }

@@ -46,8 +46,10 @@ struct Civil {
 };
 
 Civil civil_of(const Time& moment) {
+    constexpr std::int64_t k_seconds_max = 900'000'000'000;  // about the year 30000
+    if (moment.seconds > k_seconds_max || moment.seconds < -k_seconds_max) { throw Fault{"the time is out of range"}; }
     const std::int64_t seconds = moment.seconds + moment.offset;
-    const std::int64_t days = seconds >= 0 ? seconds / 86400 : -((86399 - seconds) / 86400);
+    const std::int64_t days = seconds / 86400 - (seconds % 86400 < 0 ? 1 : 0);
     const std::int64_t rest = seconds - days * 86400;
     const std::chrono::sys_days day{std::chrono::days{static_cast<int>(days)}};
     const std::chrono::year_month_day date{day};

@@ -59,6 +59,11 @@ struct Output {
 class Run {
 public:
     explicit Run(const Limits& limits) : limits_(limits) {}
+    ~Run();
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+    /// A map that templates have changed: it may contain itself. When the run ends it is emptied, so that nothing keeps it for ever.
+    void remember(const Value& map) { changed_.emplace(map.shared_map(), map); }
     /// Counts a step; throws Fault "recipe-too-large".
     void step();
     const Limits& limits() const noexcept { return limits_; }
@@ -70,6 +75,7 @@ public:
 private:
     Limits limits_;
     std::uint64_t steps_ = 0;
+    std::map<const Map*, Value> changed_;
 };
 
 /// Executes `tree` with `dot` and gives what it prints. Errors: data "template-error", "template-fail" (required, fail),

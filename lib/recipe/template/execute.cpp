@@ -467,6 +467,10 @@ private:
 
 }  // namespace
 
+Run::~Run() {
+    for (auto& [map, value] : changed_) { value.shared_map()->clear(); }
+}
+
 void Run::step() {
     if (++steps_ > limits_.steps_max) {
         throw Fault{fmt::format("the templates need more than {} steps", limits_.steps_max), "recipe-too-large", "is there a loop without an end?"};

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "recipe/template/engine.hpp"
 #include "recipe/template/functions.hpp"
 
 namespace kmm::recipe::tmpl {
@@ -29,8 +30,9 @@ Value get(Call&, List& a) {
     return found != a[0].members().end() ? found->second : Value::string("");
 }
 
-Value set(Call&, List& a) {
+Value set(Call& call, List& a) {
     to_change(a[0])[a[1].text()] = a[2];
+    call.run.remember(a[0]);
     return a[0].as(Type::map);
 }
 
@@ -99,8 +101,9 @@ void merge_into(Map& target, const Map& source, bool overwrite, int depth) {
     }
 }
 
-Value merged(List& a, bool overwrite) {
+Value merged(Call& call, List& a, bool overwrite) {
     if (a[0].is_none()) { a[0] = Value::map({}); }
+    call.run.remember(a[0]);
     for (std::size_t i = 1; i < a.size(); ++i) {
         if (a[i].members().empty() || a[i].same_ref(a[0])) { continue; }
         merge_into(to_change(a[0]), a[i].members(), overwrite, 0);
@@ -124,9 +127,12 @@ Value dig(Call&, List& a) {
     return at;
 }
 
-Value merge_plain(Call&, List& a) { return merged(a, false); }
-Value merge_over(Call&, List& a) { return merged(a, true); }
-Value copied(Call&, List& a) { return deep_copy(a[0]); }
+Value merge_plain(Call& call, List& a) { return merged(call, a, false); }
+Value merge_over(Call& call, List& a) { return merged(call, a, true); }
+Value copied(Call&, List& a) {
+    if (a[0].is_nil()) { throw Fault{"cannot copy nil"}; }
+    return deep_copy(a[0]);
+}
 
 }  // namespace
 

@@ -108,7 +108,12 @@ Value concatenated(Call&, List& a) {
 Value chunked(Call&, List& a) {
     const List items = items_of(a[1], "chunk");
     const std::int64_t size = a[0].as_int();
-    if (size <= 0) { throw Fault{fmt::format("cannot make chunks of {} items", size)}; }
+    if (size <= 0) {
+        // Sprig computes the number of chunks with floats: for negative sizes there may be none.
+        const double count = size == 0 ? 1 : std::floor(static_cast<double>(items.size()) - 1) / static_cast<double>(size);
+        if (size < 0 && std::floor(count) + 1 == 0) { return Value::list({}, Type::lists); }
+        throw Fault{fmt::format("cannot make chunks of {} items", size)};
+    }
     List chunks;
     for (std::size_t at = 0; at < items.size(); at += static_cast<std::size_t>(size)) {
         const std::size_t end = std::min(items.size(), at + static_cast<std::size_t>(size));

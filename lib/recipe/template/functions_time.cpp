@@ -37,6 +37,7 @@ Value date(Call&, List& a) { return Value::string(in_zone(a[0].text(), a[1], "Lo
 Value date_in_zone(Call&, List& a) { return Value::string(in_zone(a[0].text(), a[1], a[2].text())); }
 
 Time moved(Time moment, std::int64_t nanos) {
+    (void)time_text(moment);  // refuses what is out of range
     const std::int64_t sum = moment.nanos + nanos % 1'000'000'000;
     moment.seconds += nanos / 1'000'000'000 + (sum >= 1'000'000'000 ? 1 : sum < 0 ? -1 : 0);
     moment.nanos = (sum + 1'000'000'000) % 1'000'000'000;

@@ -89,17 +89,16 @@ public:
     }
 
     /// "%!verb(type=value)".
-    void bad_verb(char32_t verb, const Value& value) {
+    void bad_verb(char32_t verb, const Value& arg) {
         out += "%!";
         append_rune(out, verb);
-        if (value.is_nil()) {
+        if (arg.is_nil()) {
             out += "(<nil>)";
             return;
         }
-        out += '(' + type_name(value) + '=';
-        Printer inner;
-        inner.value(value, 'v', 0);
-        out += inner.out + ')';
+        out += '(' + type_name(arg) + '=';
+        value(arg, 'v', 0);  // with the flags of the verb, as Go
+        out += ')';
     }
 
     void argument(const Value& arg, char32_t verb) {

@@ -50,6 +50,15 @@ class TomlWriter {
 public:
     std::string out;
 
+    void top(const Value& value) {
+        if (all_tables(value)) { throw Fault{"toml: top-level values must be Go maps or structs"}; }
+        if (is_hash(value)) {
+            table({}, value);
+        } else {
+            element(value, 0);
+        }
+    }
+
     void table(const std::vector<std::string>& path, const Value& value) {
         if (path.size() > k_toml_depth_max) { throw Fault{"a value is nested too deep", "recipe-too-large", ""}; }
         if (path.size() == 1) { line(); }
@@ -84,7 +93,12 @@ private:
         return all;
     }
 
-    static bool is_hash(const Value& value) { return value.is_map() || value.type() == Type::record; }
+    static bool is_hash(const Value& value) {
+        if (value.type() == Type::record) {
+            throw Fault{fmt::format("toToml of {} is not supported", type_name(value)), "unsupported-function", "give it a dictionary of the fields"};
+        }
+        return value.is_map();
+    }
     static bool is_absent(const Value& value) { return value.is_nil() || ((value.is_map() || value.is_list()) && value.is_none()); }
 
     void members(const std::vector<std::string>& path, const Value& value) {
@@ -184,14 +198,13 @@ private:
 }  // namespace
 
 std::string write_toml(const Value& value) {
-    if (!value.is_map() || value.is_none()) {
-        throw Fault{fmt::format("toToml needs a dictionary, found {}", type_name(value)), "template-error", "give it a dictionary"};
-    }
+    if (value.is_nil()) { throw Fault{"toToml needs a dictionary, found nil", "template-error", "give it a dictionary"}; }
+    if (value.is_map() && value.is_none()) { return ""; }
     TomlWriter writer;
     try {
-        writer.table({}, value);
+        writer.top(value);
     } catch (const Fault& fault) {
-        if (fault.code == "recipe-too-large") { throw; }
+        if (fault.code != "template-error") { throw; }
         return fault.message;
     }
     return std::move(writer.out);

@@ -181,7 +181,16 @@ bool truth(const Value& value) {
 
 bool empty(const Value& value) { return !truth(value); }
 
-bool deep_equal(const Value& a, const Value& b) {
+namespace {
+
+constexpr int k_value_depth_max = 500;
+
+void check_depth(int depth) {
+    if (depth > k_value_depth_max) { throw Fault{"a value is nested too deep, or contains itself", "recipe-too-large", ""}; }
+}
+
+bool equal_at(const Value& a, const Value& b, int depth) {
+    check_depth(depth);
     if (a.is_nil() || b.is_nil()) { return a.is_nil() && b.is_nil(); }
     if (a.type() != b.type()) { return false; }
     switch (a.type()) {
@@ -191,34 +200,43 @@ bool deep_equal(const Value& a, const Value& b) {
         case Type::time:
             return a.as_time().seconds == b.as_time().seconds && a.as_time().nanos == b.as_time().nanos &&
                    a.as_time().offset == b.as_time().offset;
-        case Type::record: return a.same_ref(b) || (a.as_record()->type == b.as_record()->type && a.as_record()->text == b.as_record()->text);
+        case Type::record:
+            return a.same_ref(b) || (a.as_record()->type == b.as_record()->type && a.as_record()->text == b.as_record()->text);
         default: break;
     }
     if (a.is_list()) {
-        return a.is_none() == b.is_none() && std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(), deep_equal);
+        return a.is_none() == b.is_none() && std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(),
+                                                        [&](const Value& x, const Value& y) { return equal_at(x, y, depth + 1); });
     }
     if (a.is_map()) {
         return a.is_none() == b.is_none() &&
                std::equal(a.members().begin(), a.members().end(), b.members().begin(), b.members().end(),
-                          [](const auto& x, const auto& y) { return x.first == y.first && deep_equal(x.second, y.second); });
+                          [&](const auto& x, const auto& y) { return x.first == y.first && equal_at(x.second, y.second, depth + 1); });
     }
     return a.as_int() == b.as_int();
 }
 
-Value deep_copy(const Value& value) {
+Value copy_at(const Value& value, int depth) {
+    check_depth(depth);
     if (value.is_list() && !value.is_none()) {
         List items;
         items.reserve(value.items().size());
-        for (const auto& item : value.items()) { items.push_back(deep_copy(item)); }
+        for (const auto& item : value.items()) { items.push_back(copy_at(item, depth + 1)); }
         return Value::list(std::move(items), value.type());
     }
     if (value.is_map() && !value.is_none()) {
         Map members;
-        for (const auto& [key, member] : value.members()) { members.emplace_hint(members.end(), key, deep_copy(member)); }
+        for (const auto& [key, member] : value.members()) { members.emplace_hint(members.end(), key, copy_at(member, depth + 1)); }
         return Value::map(std::move(members), value.type());
     }
     return value;
 }
+
+}  // namespace
+
+bool deep_equal(const Value& a, const Value& b) { return equal_at(a, b, 0); }
+
+Value deep_copy(const Value& value) { return copy_at(value, 0); }
 
 std::string describe(const Value& value) {
     if (value.is_nil()) { return "nil"; }

@@ -209,6 +209,9 @@ private:
     }
 
     void record(const Record& record, bool mapping, bool root) {
+        if (!json_) {
+            throw Fault{"toYamlPretty of " + record.type + " is not supported", "unsupported-function", "toYaml writes it"};
+        }
         if (record.fields.empty() && record.has_text) { return string(record.text, false); }
         std::vector<std::pair<std::u32string, const Value*>> members;
         for (const auto& field : record.fields) {
