@@ -107,8 +107,8 @@ TEST_CASE("charts that cannot be loaded") {
     CHECK(load({{"Chart.yaml", "name: a\nversion: x.y\n"}}).position()->to_string() == "d/Chart.yaml");
     CHECK(load({k_chart, {"values.yaml", "a: 1\nb: [\n"}}).position()->file == "d/values.yaml");
     CHECK(load({k_chart, {"charts/s.tgz", "no archive"}}).code() == "bad-archive");
-    const Error schema = error_of([] { (void)rendered({{"values.schema.json", R"({"required": ["x"], "properties": {"y": {"type": "string"}}})"}}, "y: 1"); });
+    const Error schema = error_of([] { (void)rendered({{"values.schema.json", R"({"required": ["x"], "properties": {"port": {"type": "string"}}})"}}, "port: 1"); });
     REQUIRE(schema.diagnostics().size() == 2);
     CHECK(schema.diagnostics()[0].message == "(root): the property x is missing");
-    CHECK(schema.diagnostics()[1].message == "y: expected string, found number");
+    CHECK(schema.diagnostics()[1].message == "port: expected string, found number");
 }

@@ -56,7 +56,7 @@ TEST_CASE("what is missing prints nothing, and what is below it is an error") {
     CHECK(error.code() == "template-error");
     CHECK(error.message() == "nil pointer evaluating interface {}.y");
     REQUIRE(error.position());
-    CHECK(error.position()->to_string() == "c/templates/t.yaml:2:7");
+    CHECK(error.position()->to_string() == "c/templates/t.yaml:2:14");
     CHECK(detail(error, "expression") == ".Values.x.y");
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("limits") {
     CHECK(error_of("{{ repeat 100000000 \"abc\" }}").code() == "recipe-too-large");
     CHECK(error_of("{{ until 100000000 }}").code() == "recipe-too-large");
     CHECK(error_of("{{ $d := dict }}{{ $_ := set $d \"d\" $d }}{{ toYaml $d }}").code() == "recipe-too-large");
-    CHECK(error_of(std::string(5000, '(')).code() == "template-syntax");
+    CHECK(error_of("{{ " + std::string(400, '(')).code() == "template-syntax");
     CHECK(error_of("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}").code() == "recipe-too-large");
     limits.output_max = 100;
     CHECK(error_of("{{ range 1000 }}xxxxxxxxxx{{ end }}", "{}", limits).code() == "recipe-too-large");
@@ -111,8 +111,8 @@ TEST_CASE("limits") {
 TEST_CASE("the line of a template that made a line of the output") {
     recipe::tmpl::Engine engine;
     engine.add("t", "a: 1\n{{- range .Values.l }}\n- {{ . }}\n{{- end }}\nz: 1\n");
-    const auto output = engine.render("t", values_of("l: [x, y, z]"));
-    CHECK(output.text == "a: 1\n- x\n- y\n- z\nz: 1\n");
+    const auto output = engine.render("t", values_of("l: [p, q, r]"));
+    CHECK(output.text == "a: 1\n- p\n- q\n- r\nz: 1\n");
     CHECK(output.origin.position(1).line == 1);
     CHECK(output.origin.position(3).line == 3);
     CHECK(output.origin.position(5).line == 5);
