@@ -7,10 +7,11 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 120> k_names = {
+    static constexpr std::array<std::string_view, 126> k_names = {
         "all",
         "allow-platform-mismatch",
         "api-timeout",
+        "api-versions",
         "authfile",
         "baseline",
         "between",
@@ -54,12 +55,14 @@ std::span<const std::string_view> all_option_names() noexcept {
         "image-firmware",
         "image-pull-policy",
         "in-tree-remove",
+        "include-crds",
         "input-size",
         "insecure",
         "kernel",
         "kernel-devel",
         "key",
         "kmm-version",
+        "kube-version",
         "kubeconfig",
         "kubernetes-version",
         "label",
@@ -97,6 +100,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "quiet",
         "reason",
         "reboot",
+        "release",
         "remove",
         "remove-daemonset",
         "repair",
@@ -107,6 +111,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "run",
         "runner",
         "selector",
+        "set",
         "settle",
         "sig-enforce",
         "sign-image",
@@ -119,6 +124,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "to",
         "tz",
         "uncordon",
+        "values",
         "verbose",
         "verify-after",
         "via",

@@ -27,5 +27,7 @@ namespace kmm::plan {
 [[nodiscard]] std::span<const CodeText> image_texts() noexcept;
 /// What kubeconfigs are found to have, and what API servers answer. Static storage, in no order.
 [[nodiscard]] std::span<const CodeText> live_texts() noexcept;
+/// What charts and their templates are refused for. Static storage, in no order.
+[[nodiscard]] std::span<const CodeText> chart_texts() noexcept;
 
 }  // namespace kmm::plan

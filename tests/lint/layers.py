@@ -21,7 +21,7 @@ OS_HEADERS = re.compile(
     r"|<(fstream|iostream|thread|random|csignal|ctime)>")
 OS_CALLS = re.compile(r"\bfilesystem::(?!path\b)|\b(system_clock|steady_clock)::now|\bgetenv\(|\bstd::time\(|\bfopen\(")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
-ROW = re.compile(r"^\|\s*`(\w+)`\s*\|\s*([^|]*)\|\s*(pure|)\s*\|")
+ROW = re.compile(r"^\|\s*`([\w/]+)`\s*\|\s*([^|]*)\|\s*(pure|)\s*\|")
 
 
 def read_table(source, faults):
@@ -29,7 +29,7 @@ def read_table(source, faults):
     for line in (source / "ARCHITECTURE.md").read_text().splitlines():
         row = ROW.match(line)
         if row:
-            table[row[1]] = set(re.findall(r"`(\w+)`", row[2]))
+            table[row[1]] = set(re.findall(r"`([\w/]+)`", row[2]))
             if row[3]:
                 pure.add(row[1])
     if not table:
@@ -47,13 +47,14 @@ def closure(table, room, seen=None):
 
 
 def check_cmake(source, table, faults):
-    for path in sorted(source.glob("lib/*/CMakeLists.txt")):
-        room = path.parent.name
+    rooms = {room.replace("/", "_"): room for room in table}
+    for path in sorted([*source.glob("lib/*/CMakeLists.txt"), *source.glob("lib/*/*/CMakeLists.txt")]):
+        room = str(path.parent.relative_to(source / "lib"))
         if room not in table:
             faults.append(f"lib/{room}: not in the layer table of ARCHITECTURE.md")
             continue
-        uses = re.search(r"USES\s+([a-z ]+)", path.read_text())
-        extra = set(uses[1].split() if uses else ()) - table[room]
+        uses = re.search(r"USES\s+([a-z_ ]+)", path.read_text())
+        extra = {rooms.get(name, name) for name in (uses[1].split() if uses else ())} - table[room]
         if extra:
             faults.append(f"{path.relative_to(source)}: USES {' '.join(sorted(extra))} is not allowed by the layer table")
     for room in table:
@@ -71,7 +72,9 @@ def check_file(source, path, room, table, pure, adapters, faults):
         if not include:
             continue
         kind, name = include.groups()
-        first = name.split("/")[0]
+        # A wing's rooms have names of two parts.
+        parts = name.split("/")
+        first = next((one for one in ("/".join(parts[:2]), parts[0]) if one in table), parts[0])
         if kind == '"' and first in table and first not in allowed:
             faults.append(f"{place}: {room} may not use {first}")
         if kind == '"' and first.startswith("kmm-"):
@@ -95,9 +98,10 @@ def main():
             faults.append(f"ARCHITECTURE.md: room {room} uses itself in a circle")
     check_cmake(source, table, faults)
     files = 0
-    for path in sorted(source.glob("lib/*/*.[ch]pp")):
+    for path in sorted([*source.glob("lib/*/*.[ch]pp"), *source.glob("lib/*/*/*.[ch]pp")]):
         files += 1
-        check_file(source, path, path.parent.name, table, pure, adapters, faults)
+        room = str(path.parent.relative_to(source / "lib"))
+        check_file(source, path, room, table, pure, adapters, faults)
     for (room, library), paths in sorted(adapters.items()):
         if len(paths) > 1:
             faults.append(f"lib/{room}: {library} is included by {len(paths)} files, one adapter is allowed: {' '.join(sorted(paths))}")

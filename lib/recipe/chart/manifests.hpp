@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rendered files as objects, in Helm's order.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace kmm::recipe::chart {
+
+/// One document of a rendered template.
+struct Manifest {
+    std::string source;       ///< the template: "chart/templates/x.yaml"
+    std::string content;
+    std::string api_version, kind, name;
+    std::string hooks;        ///< the annotation helm.sh/hook
+    std::size_t line = 1;     ///< of the rendered text in which it starts
+};
+
+/// A template that was rendered. `origin` leads from a line of the text, from 1, to the place in a template that made it.
+struct RenderedFile {
+    std::string name;
+    std::string text;
+    std::function<Position(std::size_t line)> origin;
+};
+
+/// The documents of `files`, which are in order of their names. Hooks stand apart, those with an unknown event are left out.
+/// Error: data "bad-manifest" at the template's line for a document that is not YAML, or whose kind, name or annotations have another
+/// type than string.
+struct Manifests {
+    std::vector<Manifest> objects, hooks;
+};
+[[nodiscard]] Manifests sort_manifests(const std::vector<RenderedFile>& files);
+
+/// Where kinds stand in Helm's install order; unknown kinds are last, in order of their names.
+[[nodiscard]] bool installs_before(std::string_view kind, std::string_view other);
+
+}  // namespace kmm::recipe::chart

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe/chart/render.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "recipe/chart/metadata.hpp"
+#include "recipe/chart/schema.hpp"
+#include "recipe/chart/values.hpp"
+#include "recipe/template/text.hpp"
+#include "recipe/template/url.hpp"
+#include "recipe/template/version.hpp"
+
+namespace kmm::recipe::chart {
+
+using tmpl::Map;
+using tmpl::Type;
+using tmpl::Value;
+
+namespace {
+
+/// A template and what it sees.
+struct Renderable {
+    const std::string* text = nullptr;
+    Value scope;
+    std::string base_path;
+};
+
+Value capabilities(const Release& release) {
+    auto version = std::make_shared<tmpl::Record>();
+    version->type = "chartutil.KubeVersion";
+    version->fields = {{"Version", "Version", false, Value::string(release.kube_version.version)},
+                       {"Major", "Major", false, Value::string(release.kube_version.major)},
+                       {"Minor", "Minor", false, Value::string(release.kube_version.minor)}};
+    version->text = release.kube_version.version;
+    version->text_by_address = true;
+    for (const auto name : {"String", "GitVersion"}) {
+        version->methods.push_back({name, "", [text = version->text](const tmpl::List&) { return Value::string(text); }});
+    }
+    auto helm = std::make_shared<tmpl::Record>();
+    helm->type = "version.BuildInfo";
+    helm->fields = {{"Version", "version", true, Value::string("v3.22")},
+                    {"GitCommit", "git_commit", true, Value::string("")},
+                    {"GitTreeState", "git_tree_state", true, Value::string("")},
+                    {"GoVersion", "go_version", true, Value::string("go1.26.8")}};
+    tmpl::List versions;
+    for (const auto* list : {&default_api_versions(), &release.api_versions}) {
+        for (const auto& one : *list) { versions.push_back(Value::string(one)); }
+    }
+    auto record = std::make_shared<tmpl::Record>();
+    record->type = "*chartutil.Capabilities";
+    record->pointer = true;
+    record->fields = {{"KubeVersion", "KubeVersion", false, Value::record(std::move(version))},
+                      {"APIVersions", "APIVersions", false, Value::list(std::move(versions), Type::versions)},
+                      {"HelmVersion", "HelmVersion", false, Value::record(std::move(helm))}};
+    return Value::record(std::move(record));
+}
+
+Value release_value(const Release& release) {
+    return Value::map({{"Name", Value::string(release.name)},
+                       {"Namespace", Value::string(release.name_space)},
+                       {"IsUpgrade", Value::boolean(false)},
+                       {"IsInstall", Value::boolean(true)},
+                       {"Revision", Value::integer(1)},
+                       {"Service", Value::string("Helm")}});
+}
+
+Value files_value(const std::vector<File>& files) {
+    Map members;
+    for (const auto& file : files) { members[file.name] = Value::string(file.data, Type::bytes); }
+    return Value::map(std::move(members), Type::files);
+}
+
+/// Collects the templates of a chart and those below it; gives what its templates see.
+Value collect(const Chart& chart, bool is_root, const std::string& path, const Value& outer, std::map<std::string, Renderable>& templates) {
+    const Value children = Value::map({});
+    Map scope;
+    scope["Chart"] = metadata_value(chart.metadata, is_root);
+    scope["Files"] = files_value(chart.files);
+    scope["Release"] = outer.members().at("Release");
+    scope["Capabilities"] = outer.members().at("Capabilities");
+    scope["Subcharts"] = children;
+    const Value& values = outer.members().at("Values");
+    if (is_root) {
+        scope["Values"] = values;
+    } else {
+        const Value* own = find_table(values, chart.name());
+        scope["Values"] = own != nullptr ? own->as(Type::values) : Value::map({}, Type::values);
+    }
+    const Value made = Value::map(std::move(scope), Type::values);
+    for (const auto& child : chart.children) {
+        (*children.shared_map())[child.name()] = collect(child, false, path + "/charts/" + child.name(), made, templates).as(Type::map);
+    }
+    for (const auto& file : chart.templates) {
+        if (chart.metadata.is_library() && !tmpl::base_path(file.name).starts_with('_')) { continue; }
+        templates[tmpl::clean_path(path + '/' + file.name)] = {&file.data, made, path + "/templates"};
+    }
+    return made;
+}
+
+/// Deep templates come first.
+std::vector<std::string> in_order(const std::map<std::string, Renderable>& templates) {
+    std::vector<std::string> names;
+    for (const auto& [name, one] : templates) { names.push_back(name); }
+    const auto depth = [](const std::string& name) { return std::count(name.begin(), name.end(), '/'); };
+    std::sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+        const auto da = depth(a), db = depth(b);
+        return da != db ? da > db : a > b;
+    });
+    return names;
+}
+
+void check_schemas(const Chart& chart, const Value& values, Diagnostics& faults) {
+    const std::string file = chart.place + "/values.schema.json";
+    if (chart.schema) {
+        for (auto& message : schema_faults(*chart.schema, file, values)) {
+            faults.push_back({Severity::error, "values-schema", std::move(message), Position{file, 0, 0}, "", Exit::data});
+        }
+    }
+    for (const auto& child : chart.children) {
+        const auto found = values.members().find(child.name());
+        if (found == values.members().end() || found->second.is_nil()) { continue; }
+        check_schemas(child, found->second, faults);
+    }
+}
+
+void collect_crds(const Chart& chart, const std::string& path, std::vector<Manifest>& crds) {
+    for (const auto& file : chart.files) {
+        const std::string lower = base::to_lower(file.name);
+        if (!file.name.starts_with("crds/") || !(lower.ends_with(".yaml") || lower.ends_with(".yml") || lower.ends_with(".json"))) { continue; }
+        Manifest crd;
+        crd.source = tmpl::clean_path(path + '/' + file.name);
+        crd.content = file.data;
+        crds.push_back(std::move(crd));
+    }
+    for (const auto& child : chart.children) { collect_crds(child, path + "/charts/" + child.name(), crds); }
+}
+
+Error bad_chart(const Chart& chart, std::string message) {
+    return Error(Exit::data, "bad-chart", std::move(message)).at(Position{chart.place + "/Chart.yaml", 0, 0});
+}
+
+void check_installable(const Chart& chart) {
+    if (chart.metadata.is_library()) {
+        throw bad_chart(chart, "library charts cannot be rendered alone").hint("render the chart that depends on it");
+    }
+    if (const auto missing = missing_dependencies(chart); !missing.empty()) {
+        throw bad_chart(chart, fmt::format("found in Chart.yaml, but missing in charts/ directory: {}", base::escape(base::join(missing, ", "))))
+            .hint("helm dependency build");
+    }
+}
+
+std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const Release& release) {
+    check_installable(chart);
+    process_dependencies(chart, values);
+    const Value all = coalesce_values(chart, values, false).as(Type::values);
+    Diagnostics faults;
+    check_schemas(chart, all, faults);
+    if (!faults.empty()) { throw Error::from_diagnostics(std::move(faults)); }
+    if (!chart.metadata.kube_version.empty() && !tmpl::is_compatible(chart.metadata.kube_version, release.kube_version.version)) {
+        throw bad_chart(chart, fmt::format("chart requires kubeVersion {}, which does not fit Kubernetes {}",
+                                           base::escape(chart.metadata.kube_version), release.kube_version.version))
+            .hint("--kube-version names the cluster's");
+    }
+    const Value top = Value::map({{"Release", release_value(release)}, {"Capabilities", capabilities(release)}, {"Values", all}});
+    std::map<std::string, Renderable> templates;
+    collect(chart, true, chart.name(), top, templates);
+    const auto names = in_order(templates);
+    tmpl::Engine engine(release.limits);
+    for (const auto& name : names) { engine.add(name, *templates[name].text); }
+    std::vector<RenderedFile> files;
+    for (const auto& name : names) {
+        if (tmpl::base_path(name).starts_with('_')) { continue; }
+        Renderable& one = templates[name];
+        (*one.scope.shared_map())["Template"] =
+            Value::map({{"Name", Value::string(name)}, {"BasePath", Value::string(one.base_path)}}, Type::values);
+        tmpl::Output output = engine.render(name, one.scope);
+        if (name.ends_with("NOTES.txt")) { continue; }
+        RenderedFile file{name, std::move(output.text), nullptr};
+        file.origin = [marks = std::move(output.origin)](std::size_t line) { return marks.position(line); };
+        files.push_back(std::move(file));
+    }
+    return files;
+}
+
+}  // namespace
+
+std::optional<KubeVersion> parse_kube_version(std::string_view text) {
+    // As apimachinery's ParseGeneric: two or more numbers, what follows them is dropped.
+    std::string_view rest = tmpl::trim_space(text);
+    if (rest.starts_with('v')) { rest.remove_prefix(1); }
+    std::vector<std::string> numbers;
+    std::size_t at = 0;
+    for (;;) {
+        const std::size_t end = std::min(rest.find_first_not_of("0123456789", at), rest.size());
+        const std::string_view digits = rest.substr(at, end - at);
+        if (digits.empty() || digits.size() > 9 || (digits.size() > 1 && digits[0] == '0')) { return std::nullopt; }
+        numbers.emplace_back(digits);
+        at = end;
+        if (at >= rest.size() || rest[at] != '.' || at + 1 >= rest.size() || rest[at + 1] < '0' || rest[at + 1] > '9') { break; }
+        ++at;
+    }
+    if (numbers.size() < 2) { return std::nullopt; }
+    return KubeVersion{"v" + base::join(numbers, "."), numbers[0], numbers[1]};
+}
+
+Rendered render_chart(Chart chart, const Value& values, const Release& release) {
+    auto files = render_files(chart, values, release);
+    std::sort(files.begin(), files.end(), [](const RenderedFile& a, const RenderedFile& b) { return a.name < b.name; });
+    Manifests sorted = sort_manifests(files);
+    Rendered rendered;
+    rendered.objects = std::move(sorted.objects);
+    rendered.hooks = std::move(sorted.hooks);
+    collect_crds(chart, chart.name(), rendered.crds);
+    return rendered;
+}
+
+std::string render_bare(Chart chart, const Value& values, const Release& release, const std::string& name) {
+    const std::string wanted = chart.name() + '/' + name;
+    for (auto& file : render_files(chart, values, release)) {
+        if (file.name == wanted) { return std::move(file.text); }
+    }
+    throw Error(Exit::not_found, "no-template", fmt::format("the chart has no {}", name));
+}
+
+std::string release_text(const Rendered& rendered, bool include_crds) {
+    std::string text;
+    const auto put = [&](const Manifest& manifest) { text += fmt::format("---\n# Source: {}\n{}\n", manifest.source, manifest.content); };
+    if (include_crds) {
+        for (const auto& crd : rendered.crds) { put(crd); }
+    }
+    for (const auto& object : rendered.objects) { put(object); }
+    text = std::string(tmpl::trim_space(text)) + '\n';
+    for (const auto& hook : rendered.hooks) { put(hook); }
+    return text;
+}
+
+bool is_release_name(std::string_view name) {
+    if (name.empty() || name.size() > 53) { return false; }
+    for (const auto& label : tmpl::split_text(name, ".")) {
+        const bool right = !label.empty() && label.front() != '-' && label.back() != '-' && std::all_of(label.begin(), label.end(), [](char c) {
+            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+        });
+        if (!right) { return false; }
+    }
+    return true;
+}
+
+}  // namespace kmm::recipe::chart

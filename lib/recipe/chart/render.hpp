@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A chart with values as the objects of a release: `helm template`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recipe/chart/chart.hpp"
+#include "recipe/chart/manifests.hpp"
+#include "recipe/template/engine.hpp"
+
+namespace kmm::recipe::chart {
+
+/// Kubernetes' version as templates see it.
+struct KubeVersion {
+    std::string version = "v1.20.0", major = "1", minor = "20";
+};
+
+/// "1.27", "v1.27.10+k3s1"; nullopt for what is none.
+[[nodiscard]] std::optional<KubeVersion> parse_kube_version(std::string_view text);
+/// What Helm takes for the API versions of a cluster that it does not ask.
+[[nodiscard]] const std::vector<std::string>& default_api_versions();
+
+struct Release {
+    std::string name = "release-name";
+    std::string name_space = "default";
+    KubeVersion kube_version;
+    std::vector<std::string> api_versions;  ///< besides the default ones
+    tmpl::Limits limits;
+};
+
+struct Rendered {
+    std::vector<Manifest> crds;  ///< of crds/: source and content alone
+    std::vector<Manifest> objects;
+    std::vector<Manifest> hooks;
+};
+
+/// Renders all templates. `values` are the user's; null deletes a default. Errors: data "bad-chart" (a library, a missing sub-chart,
+/// a version of Kubernetes that does not fit), "bad-values", "values-schema", those of templates and "bad-manifest".
+[[nodiscard]] Rendered render_chart(Chart chart, const tmpl::Value& values, const Release& release);
+
+/// What one template of the chart itself prints, as it is, not split into objects. `name` is that of its file: "templates/x.yaml".
+[[nodiscard]] std::string render_bare(Chart chart, const tmpl::Value& values, const Release& release, const std::string& name);
+
+/// The output of `helm template`.
+[[nodiscard]] std::string release_text(const Rendered& rendered, bool include_crds);
+
+/// Whether Helm takes a name for a release: at most 53 characters, as DNS has them.
+[[nodiscard]] bool is_release_name(std::string_view name);
+
+}  // namespace kmm::recipe::chart

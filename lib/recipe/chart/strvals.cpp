@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe/chart/strvals.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "base/text.hpp"
+#include "recipe/template/format.hpp"
+#include "recipe/template/unicode.hpp"
+
+namespace kmm::recipe::chart {
+
+using tmpl::List;
+using tmpl::Map;
+using tmpl::Value;
+
+namespace {
+
+constexpr std::int64_t k_index_max = 65536;
+constexpr int k_nested_max = 30;
+
+/// What a key or value ended with; 0 is the end of the text.
+struct SetPiece {
+    std::string text;
+    char stop = 0;
+};
+
+class SetParser {
+public:
+    explicit SetParser(std::string_view text) : text_(text) {}
+
+    void run(Map& values) {
+        while (!key(values, 0)) {}
+    }
+
+private:
+    std::string_view text_;
+    std::size_t at_ = 0;
+
+    [[noreturn]] void fail(std::string message) const {
+        throw Error(Exit::usage, "bad-set", std::move(message)).detail("--set", base::escape(text_)).hint("write KEY=VALUE, and \\, for a comma in a value");
+    }
+
+    SetPiece until(std::string_view stops) {
+        SetPiece piece;
+        while (at_ < text_.size()) {
+            const char c = text_[at_++];
+            if (stops.find(c) != std::string_view::npos) {
+                piece.stop = c;
+                return piece;
+            }
+            if (c == '\\') {
+                if (at_ >= text_.size()) { return piece; }
+                const std::size_t width = tmpl::decode(text_, at_).width;
+                piece.text += text_.substr(at_, width);
+                at_ += width;
+            } else {
+                piece.text += c;
+            }
+        }
+        return piece;
+    }
+
+    static void put(Map& values, const std::string& key, Value value) {
+        if (!key.empty()) { values[key] = std::move(value); }
+    }
+
+    static Value typed(const std::string& text) {
+        const std::string lower = base::to_lower(text);
+        if (lower == "true" || lower == "false") { return Value::boolean(lower == "true"); }
+        if (lower == "null") { return Value::nil(); }
+        if (text == "0") { return Value::integer(0, tmpl::Type::int64); }
+        if (!text.empty() && text[0] != '0') {
+            if (const auto number = tmpl::parse_int(text, 10)) { return Value::integer(*number, tmpl::Type::int64); }
+        }
+        return Value::string(text);
+    }
+
+    /// The value behind '='; `end` is set at the end of the text.
+    Value value(bool& end) {
+        if (at_ >= text_.size()) {
+            end = true;
+            return Value::string("");
+        }
+        if (text_[at_] != '{') {
+            const SetPiece piece = until(",");
+            return typed(piece.text);
+        }
+        ++at_;
+        List items;
+        for (;;) {
+            const SetPiece piece = until(",}");
+            if (piece.stop == 0) { fail("list must terminate with '}'"); }
+            items.push_back(typed(piece.text));
+            if (piece.stop == '}') { break; }
+        }
+        if (at_ < text_.size() && text_[at_] == ',') { ++at_; }
+        return Value::list(std::move(items));
+    }
+
+    std::int64_t index() {
+        const SetPiece piece = until("]");
+        std::string_view digits = piece.text;
+        if (digits.starts_with('+')) { digits.remove_prefix(1); }
+        const auto number = piece.stop == 0 ? std::nullopt : base::parse_number<std::int64_t>(digits);
+        if (!number) { fail(fmt::format("error parsing index: expected a number in [], found {}", tmpl::quote_text(piece.text))); }
+        if (*number < 0) { fail(fmt::format("negative {} index not allowed", *number)); }
+        if (*number > k_index_max) { fail(fmt::format("index of {} is greater than maximum supported index of {}", *number, k_index_max)); }
+        return *number;
+    }
+
+    /// One key and its value; true at the end of the text.
+    bool key(Map& values, int nested) {
+        const SetPiece piece = until("=[,.");
+        const std::string& name = piece.text;
+        switch (piece.stop) {
+            case 0:
+                if (name.empty()) { return true; }
+                fail(fmt::format("key {} has no value", tmpl::quote_text(name)));
+            case '[': {
+                const std::int64_t i = index();
+                List items;
+                if (const auto found = values.find(name); found != values.end()) {
+                    if (!found->second.is_list()) { fail(fmt::format("{} is not a list", tmpl::quote_text(name))); }
+                    items = found->second.items();
+                }
+                bool end = false;
+                list_item(items, i, nested, end);
+                put(values, name, Value::list(std::move(items)));
+                return end;
+            }
+            case '=': {
+                bool end = false;
+                Value made = value(end);
+                put(values, name, std::move(made));
+                return end;
+            }
+            case ',': fail(fmt::format("key {} has no value (cannot end with ,)", tmpl::quote_text(name)));
+            default: break;
+        }
+        if (++nested > k_nested_max) { fail(fmt::format("value name nested level is greater than maximum supported nested level of {}", k_nested_max)); }
+        Map inner;
+        if (const auto found = values.find(name); found != values.end()) {
+            if (!found->second.is_map()) { fail(fmt::format("{} is not a mapping", tmpl::quote_text(name))); }
+            inner = found->second.members();
+        }
+        const bool end = key(inner, nested);
+        if (!end && inner.empty()) { fail(fmt::format("key map {} has no value", tmpl::quote_text(name))); }
+        if (!inner.empty()) { put(values, name, Value::map(std::move(inner))); }
+        return end;
+    }
+
+    void list_item(List& items, std::int64_t i, int nested, bool& end) {
+        const auto at = static_cast<std::size_t>(i);
+        const SetPiece piece = until("[.=");
+        if (!piece.text.empty()) { fail(fmt::format("unexpected data at end of array index: {}", tmpl::quote_text(piece.text))); }
+        Value made;
+        switch (piece.stop) {
+            case '=': made = value(end); break;
+            case '[': {
+                const std::int64_t next = index();
+                List inner;
+                if (at < items.size() && !items[at].is_nil()) {
+                    if (!items[at].is_list()) { fail(fmt::format("the item {} is not a list", i)); }
+                    inner = items[at].items();
+                }
+                list_item(inner, next, nested, end);
+                made = Value::list(std::move(inner));
+                break;
+            }
+            case '.': {
+                Map inner;
+                if (at < items.size() && items[at].is_map()) { inner = items[at].members(); }
+                end = key(inner, nested);
+                made = Value::map(std::move(inner));
+                break;
+            }
+            default: end = true; return;
+        }
+        if (items.size() <= at) { items.resize(at + 1, Value::nil()); }
+        items[at] = std::move(made);
+    }
+};
+
+}  // namespace
+
+void set_values(const Value& values, std::string_view text) { SetParser(text).run(*values.shared_map()); }
+
+}  // namespace kmm::recipe::chart

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe/template/engine.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "recipe/template/format.hpp"
+#include "recipe/template/functions.hpp"
+#include "recipe/template/text.hpp"
+
+namespace kmm::recipe::tmpl {
+
+Position Source::position(std::size_t at) const {
+    at = std::min(at, text.size());
+    const auto line = static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    const std::size_t start = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+    return {name, line + 1, (start == std::string::npos ? at : at - start - 1) + 1};
+}
+
+bool Tree::is_empty() const {
+    return std::all_of(body.begin(), body.end(), [](const Statement& statement) {
+        return statement.kind == Statement::Kind::text && statement.text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
+    });
+}
+
+namespace {
+
+constexpr std::size_t k_written_max = 100;
+
+std::string shortened(std::string text) {
+    if (text.size() > k_written_max) { text = text.substr(0, k_written_max) + "..."; }
+    return text;
+}
+
+}  // namespace
+
+std::string written(const Operand& operand) {
+    switch (operand.kind) {
+        case Operand::Kind::text: return shortened(quote_text(operand.text));
+        case Operand::Kind::pipe: return '(' + written(*operand.pipe) + ')';
+        case Operand::Kind::chain: return written(*operand.head) + operand.text;
+        default: return operand.text;
+    }
+}
+
+std::string written(const Command& command) {
+    std::string text;
+    for (const auto& operand : command.operands) {
+        if (text.size() > k_written_max) { break; }
+        text += (text.empty() ? "" : " ") + written(operand);
+    }
+    return shortened(std::move(text));
+}
+
+std::string written(const Pipe& pipe) {
+    std::string text;
+    for (const auto& name : pipe.declarations) { text += (text.empty() ? "" : ", ") + name; }
+    if (!text.empty()) { text += pipe.assigns ? " = " : " := "; }
+    bool first = true;
+    for (const auto& command : pipe.commands) {
+        if (text.size() > k_written_max) { break; }
+        text += (first ? "" : " | ") + written(command);
+        first = false;
+    }
+    return shortened(std::move(text));
+}
+
+const Tree* Scope::find(std::string_view name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->outer) {
+        if (const auto found = scope->trees.find(name); found != scope->trees.end()) { return found->second.get(); }
+    }
+    return nullptr;
+}
+
+void Scope::add(std::shared_ptr<const Tree> tree) {
+    if (tree->is_empty() && find(tree->name) != nullptr) { return; }
+    const std::string name = tree->name;
+    trees[name] = std::move(tree);
+}
+
+void Engine::add(const std::string& name, std::string text) {
+    auto source = std::make_shared<Source>(Source{name, std::move(text)});
+    for (auto& tree : parse(name, std::move(source), find_function)) { scope_.add(std::move(tree)); }
+}
+
+Position Origin::position(std::size_t line) const {
+    const auto behind = std::upper_bound(marks_.begin(), marks_.end(), line, [](std::size_t wanted, const Mark& mark) { return wanted < mark.line; });
+    if (behind == marks_.begin()) { return {}; }
+    // Of the parts of one line, the first that is more than the blanks before it.
+    auto mark = std::prev(behind);
+    while (mark != marks_.begin() && mark->line == line && std::prev(mark)->line == line) { --mark; }
+    Position position = mark->source->position(mark->at);
+    if (mark->verbatim) { position.line += line - mark->line; }
+    position.column = 0;
+    return position;
+}
+
+Output Engine::render(std::string_view name, const Value& dot) {
+    const Tree* tree = scope_.find(name);
+    if (tree == nullptr) { throw Error(Exit::not_found, "no-template", fmt::format("there is no template {}", name)); }
+    run_.included.clear();
+    run_.depth = 0;
+    Output output;
+    run_.output = &output;
+    run_.lines = run_.counted = 0;
+    execute_into(run_, scope_, *tree, dot, output.text);
+    run_.output = nullptr;
+    output.text = replace_all(output.text, "<no value>", "");
+    return output;
+}
+
+}  // namespace kmm::recipe::tmpl

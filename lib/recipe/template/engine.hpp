@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Templates of one release, parsed together and executed as Helm's engine does.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "recipe/template/tree.hpp"
+#include "recipe/template/value.hpp"
+
+namespace kmm::recipe::tmpl {
+
+/// Bounds for hostile templates; exceeding one is data "recipe-too-large".
+struct Limits {
+    std::uint64_t steps_max = 50'000'000;         ///< statements and operands, over all templates of an engine
+    std::size_t depth_max = 1200;                 ///< templates that call each other
+    std::size_t output_max = 64U << 20U;          ///< bytes of one template, and of one text that a function makes
+};
+
+/// Trees by name. A scope made by `tpl` sees those of the scope around it.
+struct Scope {
+    const Scope* outer = nullptr;
+    std::map<std::string, std::shared_ptr<const Tree>, std::less<>> trees;
+    [[nodiscard]] const Tree* find(std::string_view name) const;
+    /// As Go's Parse: an empty tree does not replace another.
+    void add(std::shared_ptr<const Tree> tree);
+};
+
+/// Which statement of which template made a part of an output.
+class Origin {
+public:
+    struct Mark {
+        std::size_t line = 1;   ///< of the output, from 1, where the part begins
+        std::shared_ptr<const Source> source;
+        std::size_t at = 0;
+        bool verbatim = false;  ///< text of the template: its lines are those of the output
+    };
+    void add(Mark mark) { marks_.push_back(std::move(mark)); }
+    /// The place that made line `line` of the output, or its start.
+    [[nodiscard]] Position position(std::size_t line) const;
+
+private:
+    std::vector<Mark> marks_;
+};
+
+/// What a template printed.
+struct Output {
+    std::string text;
+    Origin origin;
+};
+
+/// What all executions of one engine share.
+class Run {
+public:
+    explicit Run(const Limits& limits) : limits_(limits) {}
+    ~Run();
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+    /// A map that templates have changed: it may contain itself. When the run ends it is emptied, so that nothing keeps it for ever.
+    void remember(const Value& map) { changed_.emplace(map.shared_map(), map); }
+    /// Counts a step; throws Fault "recipe-too-large".
+    void step();
+    const Limits& limits() const noexcept { return limits_; }
+    std::map<std::string, int, std::less<>> included;  ///< how deep `include` of a name is nested
+    std::size_t depth = 0;
+    Output* output = nullptr;  ///< of the template that is rendered; nullptr: no origins
+    std::size_t lines = 0, counted = 0;  ///< line feeds in the first `counted` bytes of it
+
+private:
+    Limits limits_;
+    std::uint64_t steps_ = 0;
+    std::map<const Map*, Value> changed_;
+};
+
+/// Executes `tree` with `dot` and gives what it prints. Errors: data "template-error", "template-fail" (required, fail),
+/// "not-deterministic", "recipe-too-large", all with the position in the template and what led there.
+[[nodiscard]] std::string execute(Run& run, Scope& scope, const Tree& tree, const Value& dot);
+
+/// The same, behind what `out` has already.
+void execute_into(Run& run, Scope& scope, const Tree& tree, const Value& dot, std::string& out);
+
+class Engine {
+public:
+    explicit Engine(const Limits& limits = {}) : run_(limits) {}
+    /// Parses a file. Errors: those of parse().
+    void add(const std::string& name, std::string text);
+    /// What the template prints, without "<no value>" as Helm does it. Error: not_found "no-template".
+    [[nodiscard]] Output render(std::string_view name, const Value& dot);
+
+private:
+    Run run_;
+    Scope scope_;
+};
+
+}  // namespace kmm::recipe::tmpl

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe/template/functions.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "recipe/template/engine.hpp"
+#include "recipe/template/format.hpp"
+
+namespace kmm::recipe::tmpl {
+
+namespace {
+
+const std::map<std::string_view, const Function*>& function_table() {
+    static const auto table = [] {
+        std::map<std::string_view, const Function*> made;
+        for (const auto functions : {builtin_functions(), text_functions(), case_functions(), number_functions(), list_functions(), dict_functions(),
+                                     type_functions(), encoding_functions(), digest_functions(), path_functions(), regex_functions(),
+                                     version_functions(), time_functions(), refused_functions(), helm_functions()}) {
+            for (const auto& function : functions) { made[function.name] = &function; }
+        }
+        return made;
+    }();
+    return table;
+}
+
+Value refuse(Call&, List&) {
+    throw Fault{"not deterministic: it gives another result each time", "not-deterministic", "set the value in the values, or make it beforehand"};
+}
+
+constexpr Function refused(std::string_view name) { return {name, "a", true, refuse}; }
+
+}  // namespace
+
+std::span<const Function> refused_functions() {
+    static const Function table[] = {
+        refused("now"), refused("ago"), refused("randAlphaNum"), refused("randAlpha"), refused("randAscii"), refused("randNumeric"),
+        refused("randBytes"), refused("randInt"), refused("shuffle"), refused("uuidv4"), refused("genPrivateKey"), refused("genCA"),
+        refused("genCAWithKey"), refused("genSelfSignedCert"), refused("genSelfSignedCertWithKey"), refused("genSignedCert"),
+        refused("genSignedCertWithKey"), refused("buildCustomCert"), refused("bcrypt"), refused("htpasswd"), refused("encryptAES"),
+    };
+    return table;
+}
+
+const Function* find_function(std::string_view name) {
+    const auto& table = function_table();
+    const auto found = table.find(name);
+    return found == table.end() ? nullptr : found->second;
+}
+
+const std::vector<std::string>& function_names() {
+    static const auto names = [] {
+        std::vector<std::string> made;
+        for (const auto& [name, function] : function_table()) { made.emplace_back(name); }
+        return made;
+    }();
+    return names;
+}
+
+void check_size(std::uint64_t bytes) {
+    if (bytes > Limits{}.output_max) { throw Fault{fmt::format("the result would be {} bytes long", bytes), "recipe-too-large", ""}; }
+}
+
+std::string text_of(const Value& value) {
+    if (value.is_text() || value.type() == Type::bytes) { return value.text(); }
+    return print_value(value);
+}
+
+std::vector<std::string> texts_of(const Value& value) {
+    std::vector<std::string> texts;
+    if (value.type() == Type::bytes) {
+        for (const char c : value.text()) { texts.push_back(std::to_string(static_cast<unsigned char>(c))); }
+    } else if (value.is_list()) {
+        for (const auto& item : value.items()) {
+            if (!item.is_nil()) { texts.push_back(text_of(item)); }
+        }
+    } else if (!value.is_nil()) {
+        texts.push_back(text_of(value));
+    }
+    return texts;
+}
+
+namespace {
+
+/// cast's trimZeroDecimal: "12.000" is "12".
+std::string_view trim_zero_decimal(std::string_view text) {
+    const std::size_t last = text.find_last_not_of('0');
+    if (last != std::string_view::npos && last + 1 < text.size() && last > 0 && text[last] == '.') { return text.substr(0, last); }
+    return text;
+}
+
+std::int64_t real_to_int(double number) {
+    // As amd64 does it for what does not fit.
+    if (!(number >= -9.2233720368547758e18 && number < 9.2233720368547758e18)) { return std::numeric_limits<std::int64_t>::min(); }
+    return static_cast<std::int64_t>(number);
+}
+
+}  // namespace
+
+std::int64_t to_int(const Value& value) {
+    switch (value.type()) {
+        case Type::boolean:
+        case Type::integer:
+        case Type::int64:
+        case Type::uint64:
+        case Type::uint8: return value.as_int();
+        case Type::float64: return real_to_int(value.as_real());
+        case Type::string: return parse_int(trim_zero_decimal(value.text()), 0).value_or(0);
+        default: return 0;
+    }
+}
+
+double to_real(const Value& value) {
+    switch (value.type()) {
+        case Type::boolean:
+        case Type::integer:
+        case Type::int64: return static_cast<double>(value.as_int());
+        case Type::uint64:
+        case Type::uint8: return static_cast<double>(value.as_uint());
+        case Type::float64: return value.as_real();
+        case Type::string: return parse_real(value.text()).value_or(0);
+        default: return 0;
+    }
+}
+
+const List& require_list(const Value& value, std::string_view does) {
+    if (!value.is_list()) {
+        if (value.is_nil()) { throw Fault{fmt::format("Cannot {} on nil", does)}; }
+        throw Fault{fmt::format("Cannot {} on type {}", does, kind_name(value))};
+    }
+    return value.items();
+}
+
+List items_of(const Value& value, std::string_view does) {
+    if (value.type() != Type::bytes) { return require_list(value, does); }
+    List items;
+    for (const char c : value.text()) { items.push_back(Value::integer(static_cast<unsigned char>(c), Type::uint8)); }
+    return items;
+}
+
+}  // namespace kmm::recipe::tmpl

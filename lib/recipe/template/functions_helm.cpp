@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helm's own functions.
+#include <fmt/format.h>
+
+#include "recipe/template/engine.hpp"
+#include "recipe/template/format.hpp"
+#include "recipe/template/functions.hpp"
+#include "recipe/template/json.hpp"
+#include "recipe/template/text.hpp"
+#include "recipe/template/toml.hpp"
+#include "recipe/template/yaml.hpp"
+
+namespace kmm::recipe::tmpl {
+
+namespace {
+
+constexpr int k_included_max = 1000;
+
+Value include(Call& call, List& a) {
+    const std::string& name = a[0].text();
+    const Tree* tree = call.scope.find(name);
+    if (tree == nullptr) { throw Fault{fmt::format("no template {} associated with template \"gotpl\"", quote_text(name)), "template-error", "is the helper in this chart?"}; }
+    int& depth = call.run.included[name];
+    if (depth > k_included_max) { throw Fault{fmt::format("rendering template has a nested reference name: {}", name), "recipe-too-large", ""}; }
+    ++depth;
+    std::string out = execute(call.run, call.scope, *tree, a[1].dug());
+    --call.run.included[name];
+    return Value::string(std::move(out));
+}
+
+Value tpl(Call& call, List& a) {
+    Scope inner;
+    inner.outer = &call.scope;
+    auto source = std::make_shared<Source>(Source{"(tpl)", a[0].text()});
+    const Tree* own = nullptr;
+    for (auto& tree : parse("(tpl)", source, find_function)) {
+        if (tree->name == "(tpl)") { own = tree.get(); }
+        const bool is_own = tree->name == "(tpl)";
+        if (is_own) {
+            inner.trees["(tpl)"] = std::move(tree);
+        } else {
+            inner.add(std::move(tree));
+        }
+    }
+    std::string out = execute(call.run, inner, *own, a[1].dug());
+    return Value::string(replace_all(out, "<no value>", ""));
+}
+
+Value required(Call&, List& a) {
+    if (a[1].is_nil() || (a[1].is_text() && a[1].text().empty())) { throw Fault{a[0].text(), "template-fail", "set the value"}; }
+    return a[1];
+}
+
+Value fail(Call&, List& a) { throw Fault{a[0].text(), "template-fail", ""}; }
+
+Value from_yaml(Call&, List& a) {
+    YamlFault fault;
+    Value value = read_yaml_text(a[0].text(), fault);
+    if (fault.message.empty() && value.is_map()) { return value; }
+    if (fault.message.empty() && value.is_nil()) { return Value::none(Type::map); }
+    const std::string message =
+        !fault.message.empty() ? "error converting YAML to JSON: " + fault.message
+                               : fmt::format("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                                             value.is_list() ? "array" : value.is_text() ? "string" : value.type() == Type::boolean ? "bool" : "number");
+    return Value::map({{"Error", Value::string(message)}});
+}
+
+Value from_yaml_array(Call&, List& a) {
+    YamlFault fault;
+    Value value = read_yaml_text(a[0].text(), fault);
+    if (fault.message.empty() && value.is_list()) { return value; }
+    if (fault.message.empty() && value.is_nil()) { return Value::none(Type::list); }
+    const std::string message =
+        !fault.message.empty() ? "error converting YAML to JSON: " + fault.message
+                               : fmt::format("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type []interface {{}}",
+                                             value.is_map() ? "object" : value.is_text() ? "string" : value.type() == Type::boolean ? "bool" : "number");
+    return Value::list({Value::string(message)});
+}
+
+std::string json_kind(const Value& value) {
+    return value.is_map() ? "object" : value.is_list() ? "array" : value.is_text() ? "string" : value.type() == Type::boolean ? "bool" : "number";
+}
+
+Value from_json(Call&, List& a) {
+    std::string fault;
+    Value value = read_json_text(a[0].text(), fault);
+    if (fault.empty() && value.is_map()) { return value; }
+    if (fault.empty() && value.is_nil()) { return Value::none(Type::map); }
+    if (fault.empty()) { fault = fmt::format("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", json_kind(value)); }
+    return Value::map({{"Error", Value::string(fault)}});
+}
+
+Value from_json_array(Call&, List& a) {
+    std::string fault;
+    Value value = read_json_text(a[0].text(), fault);
+    if (fault.empty() && value.is_list()) { return value; }
+    if (fault.empty() && value.is_nil()) { return Value::none(Type::list); }
+    if (fault.empty()) { fault = fmt::format("json: cannot unmarshal {} into Go value of type []interface {{}}", json_kind(value)); }
+    return Value::list({Value::string(fault)});
+}
+
+/// Helm swallows what JSON does not have.
+Value to_json(Call&, List& a) {
+    try {
+        return Value::string(write_json(a[0]));
+    } catch (const Fault& fault) {
+        if (fault.code == "recipe-too-large") { throw; }
+        return Value::string("");
+    }
+}
+
+}  // namespace
+
+std::span<const Function> helm_functions() {
+    static const Function table[] = {
+        {"include", "sa", false, include},
+        {"tpl", "sa", false, tpl},
+        {"required", "sa", false, required},
+        {"fail", "s", false, fail},
+        {"lookup", "ssss", false, [](Call&, List&) { return Value::map({}); }},
+        {"toYaml", "a", false, [](Call&, List& a) { return Value::string(to_yaml_text(a[0])); }},
+        {"toYamlPretty", "a", false, [](Call&, List& a) { return Value::string(to_yaml_pretty(a[0])); }},
+        {"fromYaml", "s", false, from_yaml},
+        {"fromYamlArray", "s", false, from_yaml_array},
+        {"toJson", "a", false, to_json},
+        {"fromJson", "s", false, from_json},
+        {"fromJsonArray", "s", false, from_json_array},
+        {"toToml", "a", false, [](Call&, List& a) { return Value::string(write_toml(a[0])); }},
+        {"fromToml", "s", false,
+         [](Call&, List&) -> Value { throw Fault{"fromToml is not supported", "unsupported-function", "keep the data as YAML and use fromYaml"}; }},
+    };
+    return table;
+}
+
+}  // namespace kmm::recipe::tmpl

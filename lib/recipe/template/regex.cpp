@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sprig's regular expressions, by RE2, whose syntax is that of Go.
+#include <cctype>
+#include <map>
+#include <memory>
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include "recipe/template/functions.hpp"
+#include "recipe/template/unicode.hpp"
+
+namespace kmm::recipe::tmpl {
+
+namespace {
+
+/// Compiled; throws Fault. Templates use the same few again and again.
+const re2::RE2& compiled(const std::string& pattern) {
+    static thread_local std::map<std::string, std::unique_ptr<re2::RE2>, std::less<>> known;
+    auto found = known.find(pattern);
+    if (found == known.end()) {
+        re2::RE2::Options options;
+        options.set_log_errors(false);
+        options.set_encoding(re2::RE2::Options::EncodingUTF8);
+        auto made = std::make_unique<re2::RE2>(pattern, options);
+        if (!made->ok()) { throw Fault{fmt::format("error parsing regexp: {}", made->error())}; }
+        if (known.size() > 200) { known.clear(); }
+        found = known.emplace(pattern, std::move(made)).first;
+    }
+    return *found->second;
+}
+
+struct Match {
+    std::size_t start = 0, end = 0;
+    std::vector<re2::StringPiece> groups;
+};
+
+/// All matches as Go finds them: an empty one right behind another does not count.
+std::vector<Match> matches(const re2::RE2& expression, const std::string& text, std::int64_t most) {
+    std::vector<Match> found;
+    const int groups = expression.NumberOfCapturingGroups() + 1;
+    std::size_t at = 0;
+    std::size_t last_end = std::string::npos;
+    const re2::StringPiece whole(text);
+    while (at <= text.size() && (most < 0 || static_cast<std::int64_t>(found.size()) < most)) {
+        Match match;
+        match.groups.resize(static_cast<std::size_t>(groups));
+        if (!expression.Match(whole, at, text.size(), re2::RE2::UNANCHORED, match.groups.data(), groups)) { break; }
+        match.start = static_cast<std::size_t>(match.groups[0].data() - text.data());
+        match.end = match.start + match.groups[0].size();
+        const bool is_empty = match.start == match.end;
+        const bool accept = !(is_empty && match.start == last_end);
+        at = is_empty ? match.end + (match.end < text.size() ? decode(text, match.end).width : 1) : match.end;
+        last_end = match.end;
+        if (accept) { found.push_back(std::move(match)); }
+    }
+    return found;
+}
+
+/// Go's Expand: $1, ${1}, $name, $$.
+std::string expanded(const re2::RE2& expression, const Match& match, std::string_view form) {
+    std::string out;
+    for (std::size_t at = 0; at < form.size();) {
+        if (form[at] != '$' || at + 1 >= form.size()) {
+            out += form[at++];
+            continue;
+        }
+        if (form[at + 1] == '$') {
+            out += '$';
+            at += 2;
+            continue;
+        }
+        const bool brace = form[at + 1] == '{';
+        std::size_t start = at + (brace ? 2 : 1), end = start;
+        while (end < form.size()) {
+            const Decoded d = decode(form, end);
+            if (!is_letter(d.rune) && !is_digit(d.rune) && d.rune != '_') { break; }
+            end += d.width;
+        }
+        if (end == start || (brace && (end >= form.size() || form[end] != '}'))) {
+            out += form[at++];
+            continue;
+        }
+        const std::string name(form.substr(start, end - start));
+        at = end + (brace ? 1 : 0);
+        std::size_t number = match.groups.size();
+        if (name.find_first_not_of("0123456789") == std::string::npos && name.size() < 8) {
+            number = std::stoul(name);
+        } else if (const auto named = expression.NamedCapturingGroups().find(name); named != expression.NamedCapturingGroups().end()) {
+            number = static_cast<std::size_t>(named->second);
+        }
+        if (number < match.groups.size()) { out += std::string(match.groups[number]); }
+    }
+    return out;
+}
+
+Value regex_match(Call&, List& a) {
+    return Value::boolean(re2::RE2::PartialMatch(a[1].text(), compiled(a[0].text())));
+}
+
+/// Sprig's regexMatch says false for a wrong expression.
+Value regex_match_or_false(Call& call, List& a) {
+    try {
+        return regex_match(call, a);
+    } catch (const Fault&) { return Value::boolean(false); }
+}
+
+Value find_all(Call&, List& a) {
+    List found;
+    for (const auto& match : matches(compiled(a[0].text()), a[1].text(), a[2].as_int())) {
+        found.push_back(Value::string(a[1].text().substr(match.start, match.end - match.start)));
+    }
+    return found.empty() ? Value::none(Type::strings) : Value::list(std::move(found), Type::strings);
+}
+
+Value find_one(Call&, List& a) {
+    const auto found = matches(compiled(a[0].text()), a[1].text(), 1);
+    return Value::string(found.empty() ? "" : a[1].text().substr(found[0].start, found[0].end - found[0].start));
+}
+
+std::string replaced(const List& a, bool literal) {
+    const re2::RE2& expression = compiled(a[0].text());
+    const std::string& text = a[1].text();
+    std::string out;
+    std::size_t at = 0;
+    for (const auto& match : matches(expression, text, -1)) {
+        out += text.substr(at, match.start - at);
+        out += literal ? a[2].text() : expanded(expression, match, a[2].text());
+        at = match.end;
+        check_size(out.size());
+    }
+    return out + text.substr(at);
+}
+
+Value regex_replace(Call&, List& a) { return Value::string(replaced(a, false)); }
+Value regex_replace_literal(Call&, List& a) { return Value::string(replaced(a, true)); }
+
+Value regex_split(Call&, List& a) {
+    const std::string& text = a[1].text();
+    const std::int64_t most = a[2].as_int();
+    const re2::RE2& expression = compiled(a[0].text());
+    if (most == 0) { return Value::none(Type::strings); }
+    if (!a[0].text().empty() && text.empty()) { return Value::strings({""}); }
+    std::vector<std::string> pieces;
+    std::size_t start = 0, end = 0;
+    for (const auto& match : matches(expression, text, most)) {
+        if (most > 0 && static_cast<std::int64_t>(pieces.size()) == most - 1) { break; }
+        end = match.start;
+        if (match.end != 0) { pieces.push_back(text.substr(start, end - start)); }
+        start = match.end;
+    }
+    if (end != text.size()) { pieces.push_back(text.substr(start)); }
+    return Value::strings(pieces);
+}
+
+Value quote_meta(Call&, List& a) {
+    std::string out;
+    for (const char c : a[0].text()) {
+        if (std::string_view("\\.+*?()|[]{}^$").find(c) != std::string_view::npos) { out += '\\'; }
+        out += c;
+    }
+    return Value::string(std::move(out));
+}
+
+}  // namespace
+
+bool regex_matches(const std::string& pattern, const std::string& text) { return re2::RE2::PartialMatch(text, compiled(pattern)); }
+
+std::span<const Function> regex_functions() {
+    static const Function table[] = {
+        {"regexMatch", "ss", false, regex_match_or_false},
+        {"mustRegexMatch", "ss", false, regex_match},
+        {"regexFindAll", "ssi", false, find_all},
+        {"mustRegexFindAll", "ssi", false, find_all},
+        {"regexFind", "ss", false, find_one},
+        {"mustRegexFind", "ss", false, find_one},
+        {"regexReplaceAll", "sss", false, regex_replace},
+        {"mustRegexReplaceAll", "sss", false, regex_replace},
+        {"regexReplaceAllLiteral", "sss", false, regex_replace_literal},
+        {"mustRegexReplaceAllLiteral", "sss", false, regex_replace_literal},
+        {"regexSplit", "ssi", false, regex_split},
+        {"mustRegexSplit", "ssi", false, regex_split},
+        {"regexQuoteMeta", "s", false, quote_meta},
+    };
+    return table;
+}
+
+}  // namespace kmm::recipe::tmpl

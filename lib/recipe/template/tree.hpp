@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A parsed template.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "recipe/template/value.hpp"
+
+namespace kmm::recipe::tmpl {
+
+/// The text that a tree was read from.
+struct Source {
+    std::string name;  ///< the file, as messages name it
+    std::string text;
+
+    /// Line and column of a byte, from 1.
+    [[nodiscard]] Position position(std::size_t at) const;
+};
+
+struct Pipe;
+struct Function;
+
+/// One operand of a command.
+struct Operand {
+    enum class Kind { boolean, nil, number, text, dot, field, variable, identifier, chain, pipe };
+    Kind kind = Kind::dot;
+    std::size_t at = 0;
+    std::string text;                 ///< as it is written; of `text` the value
+    std::vector<std::string> names;   ///< field: the names; variable: "$x" and the names; chain: the names
+    const Function* function = nullptr;  ///< of an identifier
+    std::unique_ptr<Operand> head;    ///< of a chain
+    std::unique_ptr<Pipe> pipe;
+    bool truth = false;
+    bool is_int = false, is_uint = false, is_real = false, writes_real = false;
+    std::int64_t int_value = 0;
+    double real_value = 0;
+};
+
+struct Command {
+    std::size_t at = 0;
+    std::vector<Operand> operands;
+};
+
+struct Pipe {
+    std::size_t at = 0;
+    bool assigns = false;                    ///< `=` in place of `:=`
+    std::vector<std::string> declarations;   ///< "$x"
+    std::vector<Command> commands;
+};
+
+struct Statement {
+    enum class Kind { text, action, branch_if, branch_with, range, call, leave, next };
+    Kind kind = Kind::text;
+    std::size_t at = 0;
+    std::string text;  ///< of text; the name of a template that is called
+    std::unique_ptr<Pipe> pipe;
+    std::vector<Statement> body, otherwise;
+    bool has_otherwise = false;
+};
+
+/// A template under a name; `source` is the file in which it is defined.
+struct Tree {
+    std::string name;
+    std::shared_ptr<const Source> source;
+    std::vector<Statement> body;
+    /// Nothing but blanks and definitions: does not replace another of its name.
+    [[nodiscard]] bool is_empty() const;
+};
+
+/// How an operand is written, for messages; at most about 100 bytes.
+[[nodiscard]] std::string written(const Operand& operand);
+[[nodiscard]] std::string written(const Command& command);
+[[nodiscard]] std::string written(const Pipe& pipe);
+
+/// The trees of one text: what it defines, and itself under `name`. `find` gives the function of a name or nullptr.
+/// Errors: data "template-syntax" and "unknown-function" with the position; "recipe-too-large" for nesting.
+[[nodiscard]] std::vector<std::shared_ptr<const Tree>>
+parse(const std::string& name, std::shared_ptr<const Source> source, const std::function<const Function*(std::string_view)>& find);
+
+}  // namespace kmm::recipe::tmpl

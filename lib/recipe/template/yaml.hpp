@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// YAML as sigs.k8s.io/yaml writes and reads it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "recipe/template/value.hpp"
+
+namespace kmm::recipe::tmpl {
+
+/// yaml.Marshal: by way of JSON, keys in natural order. Throws Fault for what JSON does not have, and for nesting.
+[[nodiscard]] std::string write_yaml(const Value& value);
+/// Helm's toYaml: without the last line feed; "" for what cannot be written.
+[[nodiscard]] std::string to_yaml_text(const Value& value);
+/// Helm's toYamlPretty: by go-yaml v3, lists are indented.
+[[nodiscard]] std::string to_yaml_pretty(const Value& value);
+
+/// A fault of a YAML text.
+struct YamlFault {
+    std::string message;   ///< empty: none
+    std::size_t line = 0;  ///< from 1, 0 unknown
+};
+
+/// yaml.Unmarshal of the first document into any value: numbers are float64, keys texts, the last of equal keys wins, aliases and merges
+/// are expanded. Empty text is nil.
+[[nodiscard]] Value read_yaml_text(std::string_view text, YamlFault& fault);
+
+/// How go-yaml resolves a plain scalar.
+enum class Resolved { null, boolean, integer, uint, real, text, timestamp, merge };
+struct Scalar {
+    Resolved kind = Resolved::text;
+    bool truth = false;
+    std::int64_t integer = 0;
+    double real = 0;
+};
+[[nodiscard]] Scalar resolve_scalar(std::string_view text);
+
+}  // namespace kmm::recipe::tmpl

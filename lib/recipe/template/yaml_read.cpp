@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// sigs.k8s.io/yaml's Unmarshal over libyaml, from which go-yaml's parser was translated.
+#include <yaml.h>
+
+#include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "recipe/template/format.hpp"
+#include "recipe/template/json.hpp"
+#include "recipe/template/yaml.hpp"
+
+namespace kmm::recipe::tmpl {
+
+namespace {
+
+constexpr int k_read_depth_max = 500;
+constexpr std::uint64_t k_nodes_max = 4'000'000;
+constexpr std::string_view k_long_tag = "tag:yaml.org,2002:";
+
+/// What stops the reading; becomes a YamlFault.
+struct Stop {
+    std::string message;
+    std::size_t line = 0;
+};
+
+std::string_view view(const yaml_char_t* text) { return text == nullptr ? std::string_view() : reinterpret_cast<const char*>(text); }
+
+class Event {
+public:
+    Event() = default;
+    ~Event() { yaml_event_delete(&raw); }
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+    yaml_event_t raw{};
+};
+
+class Composer {
+public:
+    explicit Composer(std::string_view text) {
+        yaml_parser_initialize(&parser_);
+        yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
+        yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+    }
+    ~Composer() { yaml_parser_delete(&parser_); }
+    Composer(const Composer&) = delete;
+    Composer& operator=(const Composer&) = delete;
+
+    Value first_document() {
+        for (;;) {
+            Event event;
+            next(event);
+            if (event.raw.type == YAML_STREAM_END_EVENT) { return Value::nil(); }
+            if (event.raw.type == YAML_DOCUMENT_START_EVENT) { break; }
+        }
+        Event event;
+        next(event);
+        Value value = node(event, 0);
+        // go-yaml reads up to the end of the document and notices faults there.
+        Event end;
+        next(end);
+        return value;
+    }
+
+private:
+    yaml_parser_t parser_{};
+    std::map<std::string, std::pair<Value, std::uint64_t>, std::less<>> anchors_;
+    std::uint64_t nodes_ = 0;
+
+    void next(Event& event) {
+        if (yaml_parser_parse(&parser_, &event.raw) == 1) { return; }
+        std::size_t line = parser_.context_mark.line != 0 ? parser_.context_mark.line : parser_.problem_mark.line;
+        if (line != 0 && parser_.error == YAML_SCANNER_ERROR) { ++line; }
+        const std::string problem = parser_.problem == nullptr ? "unknown problem parsing YAML content" : parser_.problem;
+        throw Stop{line != 0 ? fmt::format("yaml: line {}: {}", line, problem) : "yaml: " + problem, parser_.problem_mark.line + 1};
+    }
+
+    void count(std::uint64_t more, const Event& event) {
+        nodes_ += more;
+        if (nodes_ > k_nodes_max) { throw Stop{"yaml: document contains excessive aliasing", event.raw.start_mark.line + 1}; }
+    }
+
+    Value node(Event& event, int depth) {
+        if (depth > k_read_depth_max) { throw Stop{"yaml: exceeded max depth", event.raw.start_mark.line + 1}; }
+        count(1, event);
+        const std::uint64_t before = nodes_;
+        std::string anchor;
+        Value value;
+        switch (event.raw.type) {
+            case YAML_ALIAS_EVENT: {
+                const std::string name(view(event.raw.data.alias.anchor));
+                const auto found = anchors_.find(name);
+                if (found == anchors_.end()) { throw Stop{fmt::format("yaml: unknown anchor '{}' referenced", name), event.raw.start_mark.line + 1}; }
+                if (found->second.second == 0) { throw Stop{fmt::format("yaml: anchor '{}' value contains itself", name), event.raw.start_mark.line + 1}; }
+                count(found->second.second, event);
+                return deep_copy(found->second.first);
+            }
+            case YAML_SCALAR_EVENT:
+                anchor = view(event.raw.data.scalar.anchor);
+                value = scalar(event);
+                break;
+            case YAML_SEQUENCE_START_EVENT:
+                anchor = view(event.raw.data.sequence_start.anchor);
+                begin(anchor);
+                value = sequence(depth);
+                break;
+            case YAML_MAPPING_START_EVENT:
+                anchor = view(event.raw.data.mapping_start.anchor);
+                begin(anchor);
+                value = mapping(depth);
+                break;
+            default: throw Stop{"yaml: unexpected event", event.raw.start_mark.line + 1};
+        }
+        if (!anchor.empty()) { anchors_[anchor] = {value, nodes_ - before + 1}; }
+        return value;
+    }
+
+    void begin(const std::string& anchor) {
+        if (!anchor.empty()) { anchors_[anchor] = {Value::nil(), 0}; }
+    }
+
+    Value sequence(int depth) {
+        List items;
+        for (;;) {
+            Event event;
+            next(event);
+            if (event.raw.type == YAML_SEQUENCE_END_EVENT) { return Value::list(std::move(items)); }
+            items.push_back(node(event, depth + 1));
+        }
+    }
+
+    Value mapping(int depth) {
+        Map members;
+        for (;;) {
+            Event event;
+            next(event);
+            if (event.raw.type == YAML_MAPPING_END_EVENT) { return Value::map(std::move(members)); }
+            const bool merge = event.raw.type == YAML_SCALAR_EVENT && view(event.raw.data.scalar.value) == "<<" &&
+                               (event.raw.data.scalar.plain_implicit != 0 || view(event.raw.data.scalar.tag) == "tag:yaml.org,2002:merge");
+            const std::size_t line = event.raw.start_mark.line + 1;
+            const std::string key = merge ? "" : key_text(event, depth);
+            Event member;
+            next(member);
+            Value value = node(member, depth + 1);
+            if (merge) {
+                merge_into(members, value, line);
+            } else {
+                members[key] = std::move(value);
+            }
+        }
+    }
+
+    static void merge_into(Map& members, const Value& value, std::size_t line) {
+        if (value.is_map()) {
+            for (const auto& [key, member] : value.members()) { members[key] = member; }
+            return;
+        }
+        if (!value.is_list()) { throw Stop{"yaml: map merge requires map or sequence of maps as the value", line}; }
+        for (auto item = value.items().rbegin(); item != value.items().rend(); ++item) {
+            if (!item->is_map()) { throw Stop{"yaml: map merge requires map or sequence of maps as the value", line}; }
+            merge_into(members, *item, line);
+        }
+    }
+
+    /// Keys become texts, as JSON has no others.
+    std::string key_text(Event& event, int depth) {
+        const std::size_t line = event.raw.start_mark.line + 1;
+        if (event.raw.type == YAML_SCALAR_EVENT && plain(event)) {
+            const std::string_view text = view(event.raw.data.scalar.value);
+            const Scalar resolved = resolve_scalar(text);
+            count(1, event);
+            std::string key(text);
+            switch (resolved.kind) {
+                case Resolved::null: throw Stop{"Unsupported map key of type: invalid, key: <nil>", line};
+                case Resolved::boolean: key = resolved.truth ? "true" : "false"; break;
+                case Resolved::integer: key = std::to_string(resolved.integer); break;
+                case Resolved::uint: throw Stop{"Unsupported map key of type: uint64", line};
+                case Resolved::real: {
+                    key = format_real(resolved.real, 'g', -1);
+                    if (key == "+Inf") { key = ".inf"; }
+                    if (key == "-Inf") { key = "-.inf"; }
+                    if (key == "NaN") { key = ".nan"; }
+                    break;
+                }
+                default: break;
+            }
+            if (const auto name = view(event.raw.data.scalar.anchor); !name.empty()) { anchors_[std::string(name)] = {Value::string(key), 1}; }
+            return key;
+        }
+        const Value value = node(event, depth + 1);
+        if (!value.is_text()) { throw Stop{fmt::format("invalid map key: {}", type_name(value)), line}; }
+        return value.text();
+    }
+
+    static bool plain(const Event& event) {
+        const std::string_view tag = view(event.raw.data.scalar.tag);
+        return tag.empty() && event.raw.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    }
+
+    static Value number(double value, std::string_view text, std::size_t line) {
+        if (!std::isfinite(value)) { throw Stop{fmt::format("json: unsupported value: {}", text), line}; }
+        return Value::real(value);
+    }
+
+    static Value scalar(const Event& event) {
+        const std::size_t line = event.raw.start_mark.line + 1;
+        const std::string text(reinterpret_cast<const char*>(event.raw.data.scalar.value), event.raw.data.scalar.length);
+        std::string_view tag = view(event.raw.data.scalar.tag);
+        if (tag.starts_with(k_long_tag)) { tag.remove_prefix(k_long_tag.size()); }
+        if (tag == "binary") {
+            const auto bytes = base::from_base64(text);
+            if (!bytes) { throw Stop{"yaml: !!binary value contains invalid base64 data", line}; }
+            return Value::string(utf8_text(*bytes));
+        }
+        if (tag == "str" || (tag.empty() && event.raw.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)) { return Value::string(text); }
+        const bool known = tag.empty() || tag == "int" || tag == "float" || tag == "bool" || tag == "null" || tag == "timestamp";
+        if (!known) { return Value::string(text); }
+        const Scalar resolved = resolve_scalar(text);
+        if (!tag.empty() && !fits(tag, resolved.kind)) { throw Stop{fmt::format("yaml: cannot decode `{}` as a !!{}", base::escape(text), tag), line}; }
+        switch (resolved.kind) {
+            case Resolved::null: return Value::nil();
+            case Resolved::boolean: return Value::boolean(resolved.truth);
+            case Resolved::integer: return Value::real(static_cast<double>(resolved.integer));
+            case Resolved::uint: return Value::real(static_cast<double>(static_cast<std::uint64_t>(resolved.integer)));
+            case Resolved::real: return number(resolved.real, text, line);
+            default: return Value::string(text);
+        }
+    }
+
+    static bool fits(std::string_view tag, Resolved kind) {
+        switch (kind) {
+            case Resolved::null: return tag == "null";
+            case Resolved::boolean: return tag == "bool";
+            case Resolved::integer:
+            case Resolved::uint: return tag == "int" || tag == "float";
+            case Resolved::real: return tag == "float";
+            case Resolved::timestamp: return tag == "timestamp";
+            default: return false;
+        }
+    }
+
+    static std::string utf8_text(const std::string& bytes) {
+        std::string fault;
+        return read_json_text(json_quoted(bytes, false), fault).text();
+    }
+};
+
+}  // namespace
+
+Value read_yaml_text(std::string_view text, YamlFault& fault) {
+    try {
+        Composer composer(text);
+        return composer.first_document();
+    } catch (const Stop& stop) {
+        fault.message = stop.message;
+        fault.line = stop.line;
+        return Value::nil();
+    }
+}
+
+}  // namespace kmm::recipe::tmpl

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emitter of go-yaml v2, and of v3 where Helm uses that.
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "recipe/template/clock.hpp"
+#include "recipe/template/format.hpp"
+#include "recipe/template/functions.hpp"
+#include "recipe/template/json.hpp"
+#include "recipe/template/unicode.hpp"
+#include "recipe/template/yaml.hpp"
+
+namespace kmm::recipe::tmpl {
+
+namespace {
+
+constexpr int k_yaml_depth_max = 500;
+constexpr std::size_t k_simple_key_max = 128;
+
+bool is_break(char32_t c) { return c == '\r' || c == '\n' || c == 0x85 || c == 0x2028 || c == 0x2029; }
+bool is_blank(char32_t c) { return c == ' ' || c == '\t'; }
+bool yaml_printable(char32_t c) {
+    return c == '\n' || (c >= 0x20 && c <= 0x7e) || (c >= 0xa0 && c <= 0xd7ff) || (c >= 0xe000 && c <= 0xfffd && c != 0xfeff);
+}
+/// What go-yaml's reader lets through: JSON with other characters cannot be read back.
+bool readable(char32_t c) {
+    return c < 0x7f || c == 0x85 || (c >= 0xa0 && c <= 0xd7ff) || (c >= 0xe000 && c <= 0xfffd) || c >= 0x10000;
+}
+
+enum class Style { plain, single_quoted, double_quoted, literal };
+
+struct Analysis {
+    bool multiline = false, flow_plain = true, block_plain = true, single_quoted = true, block = true;
+};
+
+Analysis analyze(const std::u32string& value) {
+    Analysis a;
+    if (value.empty()) {
+        a.flow_plain = a.block = false;
+        return a;
+    }
+    const std::u32string_view text = value;
+    bool block_indicators = text.starts_with(U"---") || text.starts_with(U"..."), flow_indicators = block_indicators;
+    bool special = false, leading = false, trailing_space = false, trailing_break = false, break_space = false, space_break = false;
+    bool after_blank = true, after_space = false, after_break = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char32_t c = text[i];
+        const bool before_blank = i + 1 >= text.size() || is_blank(text[i + 1]);
+        const std::u32string_view starters = U"#,[]{}&*!|>'\"%@`", inner = U",?[]{}";
+        if (i == 0) {
+            if (starters.find(c) != std::u32string_view::npos || (c == '-' && before_blank)) { flow_indicators = block_indicators = true; }
+            if (c == '?' || c == ':') {
+                flow_indicators = true;
+                block_indicators = block_indicators || before_blank;
+            }
+        } else {
+            if (inner.find(c) != std::u32string_view::npos) { flow_indicators = true; }
+            if (c == ':') {
+                flow_indicators = true;
+                block_indicators = block_indicators || before_blank;
+            }
+            if (c == '#' && after_blank) { flow_indicators = block_indicators = true; }
+        }
+        special = special || !yaml_printable(c);
+        const bool last = i + 1 == text.size();
+        if (c == ' ') {
+            leading = leading || i == 0;
+            trailing_space = trailing_space || last;
+            break_space = break_space || after_break;
+            after_space = true;
+            after_break = false;
+        } else if (is_break(c)) {
+            a.multiline = true;
+            leading = leading || i == 0;
+            trailing_break = trailing_break || last;
+            space_break = space_break || after_space;
+            after_space = false;
+            after_break = true;
+        } else {
+            after_space = after_break = false;
+        }
+        after_blank = is_blank(c) || is_break(c) || c == 0;
+    }
+    if (leading || trailing_space || trailing_break || break_space || space_break || special || a.multiline) { a.flow_plain = a.block_plain = false; }
+    if (trailing_space || space_break || special) { a.block = false; }
+    if (break_space || space_break || special) { a.single_quoted = false; }
+    if (flow_indicators) { a.flow_plain = false; }
+    if (block_indicators) { a.block_plain = false; }
+    return a;
+}
+
+/// Natural order of keys: numbers by their value.
+bool key_less(const std::u32string& a, const std::u32string& b) {
+    for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
+        if (a[i] == b[i]) { continue; }
+        const bool al = is_letter(a[i]), bl = is_letter(b[i]);
+        if (al && bl) { return a[i] < b[i]; }
+        if (al || bl) { return bl; }
+        std::int64_t an = 0, bn = 0;
+        if (a[i] == '0' || b[i] == '0') {
+            for (std::size_t j = i; j-- > 0 && is_digit(a[j]);) {
+                if (a[j] != '0') {
+                    an = bn = 1;
+                    break;
+                }
+            }
+        }
+        std::size_t ai = i, bi = i;
+        const auto digit = [](std::int64_t n, char32_t c) {
+            return static_cast<std::int64_t>(static_cast<std::uint64_t>(n) * 10U + static_cast<std::uint64_t>(c - '0'));
+        };
+        for (; ai < a.size() && is_digit(a[ai]); ++ai) { an = digit(an, a[ai]); }
+        for (; bi < b.size() && is_digit(b[bi]); ++bi) { bn = digit(bn, b[bi]); }
+        if (an != bn) { return an < bn; }
+        if (ai != bi) { return ai < bi; }
+        return a[i] < b[i];
+    }
+    return a.size() < b.size();
+}
+
+class Emitter {
+public:
+    /// `json`: numbers as they are after a way through JSON; `indented`: lists in mappings are indented, as v3 does.
+    Emitter(bool json, bool indented) : json_(json), indented_(indented) {}
+
+    std::string run(const Value& value) {
+        node(value, false, true);
+        write_indent();
+        return std::move(out_);
+    }
+
+private:
+    std::string out_;
+    bool json_, indented_;
+    int indent_ = -1, column_ = 0, depth_ = 0;
+    bool whitespace_ = true, indention_ = true;
+
+    void put(char32_t c) {
+        append_rune(out_, c);
+        ++column_;
+    }
+
+    void put_break() {
+        out_ += '\n';
+        column_ = 0;
+    }
+
+    void write_break(char32_t c) {
+        if (c == '\n') { return put_break(); }
+        append_rune(out_, c);
+        column_ = 0;
+    }
+
+    void write_indent() {
+        const int indent = std::max(indent_, 0);
+        if (!indention_ || column_ > indent || (column_ == indent && !whitespace_)) { put_break(); }
+        while (column_ < indent) { put(' '); }
+        whitespace_ = indention_ = true;
+    }
+
+    void indicator(std::string_view text, bool need_whitespace, bool is_whitespace, bool is_indention) {
+        if (need_whitespace && !whitespace_) { put(' '); }
+        for (const char c : text) { put(static_cast<unsigned char>(c)); }
+        whitespace_ = is_whitespace;
+        indention_ = indention_ && is_indention;
+    }
+
+    int raise(bool flow, bool indentless) {
+        const int before = indent_;
+        if (indent_ < 0) {
+            indent_ = flow ? 2 : 0;
+        } else if (!indentless) {
+            indent_ += 2;
+        }
+        return before;
+    }
+
+    void node(const Value& value, bool mapping, bool root) {
+        if (++depth_ > k_yaml_depth_max) { throw Fault{"a value is nested too deep, or contains itself", "recipe-too-large", ""}; }
+        check_size(out_.size());
+        one(value, mapping, root);
+        --depth_;
+    }
+
+    void one(const Value& value, bool mapping, bool root) {
+        switch (value.type()) {
+            case Type::invalid:
+            case Type::nil: return plain("null");
+            case Type::boolean: return plain(value.as_bool() ? "true" : "false");
+            case Type::integer:
+            case Type::int64: return plain(std::to_string(value.as_int()));
+            case Type::uint64:
+            case Type::uint8: return plain(std::to_string(value.as_uint()));
+            case Type::float64: return real(value.as_real());
+            case Type::string: return string(value.text(), false);
+            case Type::bytes: return bytes(value, mapping);
+            case Type::time: return json_ ? string(rfc3339(value.as_time()), false) : plain(rfc3339(value.as_time()));
+            case Type::record: return record(*value.as_record(), mapping, root);
+            default: break;
+        }
+        if (value.is_none() && json_) { return plain("null"); }
+        if (value.is_map()) {
+            std::vector<std::pair<std::u32string, const Value*>> members;
+            for (const auto& [key, member] : value.members()) { members.emplace_back(runes(key), &member); }
+            return this->mapping(members);
+        }
+        sequence(value.items(), mapping);
+    }
+
+    void record(const Record& record, bool mapping, bool root) {
+        if (!json_) {
+            throw Fault{"toYamlPretty of " + record.type + " is not supported", "unsupported-function", "toYaml writes it"};
+        }
+        if (record.fields.empty() && record.has_text) { return string(record.text, false); }
+        std::vector<std::pair<std::u32string, const Value*>> members;
+        for (const auto& field : record.fields) {
+            if (field.json.empty() || (field.omit_empty && empty(field.value))) { continue; }
+            members.emplace_back(runes(field.json), &field.value);
+        }
+        (void)mapping;
+        (void)root;
+        this->mapping(members);
+    }
+
+    void bytes(const Value& value, bool mapping) {
+        if (json_) {
+            if (value.is_none()) { return plain("null"); }
+            return string(base::to_base64(value.text()), false);
+        }
+        List numbers;
+        for (const char c : value.text()) { numbers.push_back(Value::integer(static_cast<unsigned char>(c))); }
+        sequence(numbers, mapping);
+    }
+
+    void mapping(std::vector<std::pair<std::u32string, const Value*>>& members) {
+        if (members.empty()) {
+            indicator("{", true, true, false);
+            return indicator("}", false, false, false);
+        }
+        std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return key_less(a.first, b.first); });
+        const int before = raise(false, false);
+        for (const auto& [key, member] : members) {
+            write_indent();
+            const std::string text = utf8(key);
+            const bool simple = !analyze(key).multiline && text.size() <= k_simple_key_max;
+            if (!simple) { indicator("?", true, false, true); }
+            string(text, simple);
+            if (simple) {
+                indicator(":", false, false, false);
+            } else {
+                write_indent();
+                indicator(":", true, false, true);
+            }
+            node(*member, true, false);
+        }
+        indent_ = before;
+    }
+
+    void sequence(const List& items, bool mapping) {
+        if (items.empty()) {
+            indicator("[", true, true, false);
+            return indicator("]", false, false, false);
+        }
+        const int before = raise(false, mapping && !indention_ && !indented_);
+        for (const auto& item : items) {
+            write_indent();
+            indicator("-", true, false, true);
+            node(item, false, false);
+        }
+        indent_ = before;
+    }
+
+    void real(double number) {
+        if (json_) {
+            const std::string text = json_number(number);
+            const Scalar scalar = resolve_scalar(text);
+            if (scalar.kind == Resolved::integer) { return plain(std::to_string(scalar.integer)); }
+            if (scalar.kind == Resolved::uint) { return plain(std::to_string(static_cast<std::uint64_t>(scalar.integer))); }
+        }
+        const std::string text = format_real(number, 'g', -1);
+        plain(text == "+Inf" ? ".inf" : text == "-Inf" ? "-.inf" : text == "NaN" ? ".nan" : text);
+    }
+
+    void plain(std::string_view text) {
+        if (!whitespace_) { put(' '); }
+        for (const char32_t c : runes(text)) { put(c); }
+        whitespace_ = indention_ = false;
+    }
+
+    void string(std::string text, bool simple_key) {
+        if (!base::is_utf8(text)) {
+            if (!json_) {
+                indicator("!!binary", true, false, false);
+                text = base::to_base64(text);
+            } else {
+                text = utf8(runes(text));
+            }
+        }
+        const std::u32string value = runes(text);
+        if (json_) {
+            for (const char32_t c : value) {
+                if (!readable(c) && c >= 0x20) { throw Fault{"control characters are not allowed"}; }
+            }
+        }
+        const Analysis a = analyze(value);
+        Style style = Style::double_quoted;
+        if (text.find('\n') != std::string::npos) {
+            style = Style::literal;
+        } else if (resolve_scalar(text).kind == Resolved::text && !base60(text)) {
+            style = Style::plain;
+        }
+        if (simple_key && a.multiline) { style = Style::double_quoted; }
+        if (style == Style::plain && (!a.block_plain || (value.empty() && simple_key))) { style = Style::single_quoted; }
+        if (style == Style::single_quoted && !a.single_quoted) { style = Style::double_quoted; }
+        if (style == Style::literal && (!a.block || simple_key)) { style = Style::double_quoted; }
+        const int before = raise(true, false);
+        switch (style) {
+            case Style::plain: plain(text); break;
+            case Style::single_quoted: single_quoted(value); break;
+            case Style::double_quoted: double_quoted(value); break;
+            case Style::literal: literal(value); break;
+        }
+        indent_ = before;
+    }
+
+    /// "1:20": a number of base 60 in YAML 1.1.
+    static bool base60(std::string_view text) {
+        if (text.empty() || text.find(':') == std::string_view::npos) { return false; }
+        std::size_t at = text[0] == '+' || text[0] == '-' ? 1 : 0;
+        const auto digit = [&](std::size_t i) { return i < text.size() && is_digit(static_cast<unsigned char>(text[i])); };
+        if (!digit(at)) { return false; }
+        while (digit(at) || (at < text.size() && text[at] == '_')) { ++at; }
+        int groups = 0;
+        while (at < text.size() && text[at] == ':') {
+            ++at;
+            if (!digit(at)) { return false; }
+            if (text[at] <= '5' && digit(at + 1)) { ++at; }
+            ++at;
+            ++groups;
+        }
+        if (groups == 0) { return false; }
+        if (at < text.size() && text[at] == '.') {
+            ++at;
+            while (digit(at) || (at < text.size() && text[at] == '_')) { ++at; }
+        }
+        return at == text.size();
+    }
+
+    void single_quoted(const std::u32string& value) {
+        indicator("'", true, false, false);
+        bool breaks = false;
+        for (const char32_t c : value) {
+            if (is_break(c)) {
+                if (!breaks && c == '\n') { put_break(); }
+                write_break(c);
+                indention_ = breaks = true;
+                continue;
+            }
+            if (breaks) { write_indent(); }
+            if (c == '\'') { put('\''); }
+            put(c);
+            indention_ = breaks = false;
+        }
+        indicator("'", false, false, false);
+        whitespace_ = indention_ = false;
+    }
+
+    void double_quoted(const std::u32string& value) {
+        indicator("\"", true, false, false);
+        for (const char32_t c : value) {
+            if (yaml_printable(c) && !is_break(c) && c != '"' && c != '\\') {
+                put(c);
+                continue;
+            }
+            put('\\');
+            constexpr std::array<std::pair<char32_t, char>, 15> k_names{{{0, '0'}, {7, 'a'}, {8, 'b'}, {9, 't'}, {10, 'n'}, {11, 'v'}, {12, 'f'},
+                {13, 'r'}, {0x1b, 'e'}, {'"', '"'}, {'\\', '\\'}, {0x85, 'N'}, {0xa0, '_'}, {0x2028, 'L'}, {0x2029, 'P'}}};
+            const auto named = std::find_if(k_names.begin(), k_names.end(), [&](const auto& n) { return n.first == c; });
+            if (named != k_names.end()) {
+                put(static_cast<unsigned char>(named->second));
+                continue;
+            }
+            const int digits = c <= 0xff ? 2 : c <= 0xffff ? 4 : 8;
+            put(c <= 0xff ? 'x' : c <= 0xffff ? 'u' : 'U');
+            for (int shift = (digits - 1) * 4; shift >= 0; shift -= 4) { put(static_cast<unsigned char>("0123456789ABCDEF"[(c >> static_cast<unsigned>(shift)) & 0xFU])); }
+        }
+        indicator("\"", false, false, false);
+        whitespace_ = indention_ = false;
+    }
+
+    void literal(const std::u32string& value) {
+        indicator("|", true, false, false);
+        if (value[0] == ' ' || is_break(value[0])) { indicator("2", false, false, false); }
+        if (!is_break(value.back())) {
+            indicator("-", false, false, false);
+        } else if (value.size() == 1 || is_break(value[value.size() - 2])) {
+            indicator("+", false, false, false);
+        }
+        put_break();
+        indention_ = whitespace_ = true;
+        bool breaks = true;
+        for (const char32_t c : value) {
+            if (is_break(c)) {
+                write_break(c);
+                indention_ = breaks = true;
+                continue;
+            }
+            if (breaks) { write_indent(); }
+            put(c);
+            indention_ = breaks = false;
+        }
+    }
+};
+
+}  // namespace
+
+std::string write_yaml(const Value& value) { return Emitter(true, false).run(value); }
+
+std::string to_yaml_text(const Value& value) {
+    std::string text;
+    try {
+        text = write_yaml(value);
+    } catch (const Fault& fault) {
+        // Helm swallows what cannot be written; what is too large is still refused.
+        if (fault.code == "recipe-too-large") { throw; }
+        return "";
+    }
+    if (text.ends_with('\n')) { text.pop_back(); }
+    return text;
+}
+
+std::string to_yaml_pretty(const Value& value) {
+    std::string text = Emitter(false, true).run(value);
+    if (text.ends_with('\n')) { text.pop_back(); }
+    return text;
+}
+
+}  // namespace kmm::recipe::tmpl

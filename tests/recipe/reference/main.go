@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Renders charts with Helm's own library: one JSON request a line on standard input, one JSON answer a line on standard output.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path"
+	"sort"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"helm.sh/helm/v3/pkg/strvals"
+)
+
+type request struct {
+	Dir         string            `json:"dir"`
+	Files       map[string]string `json:"files"`
+	Values      []string          `json:"values"`
+	Set         []string          `json:"set"`
+	Release     string            `json:"release"`
+	Namespace   string            `json:"namespace"`
+	KubeVersion string            `json:"kubeVersion"`
+	APIVersions []string          `json:"apiVersions"`
+	IncludeCRDs bool              `json:"includeCRDs"`
+	// The chart has one template, whose bare output is wanted.
+	Bare bool `json:"bare"`
+}
+
+type answer struct {
+	Out   string `json:"out"`
+	Error string `json:"error"`
+}
+
+func mergeMaps(a, b map[string]interface{}) map[string]interface{} {
+	out := make(map[string]interface{}, len(a))
+	for k, v := range a {
+		out[k] = v
+	}
+	for k, v := range b {
+		if v, ok := v.(map[string]interface{}); ok {
+			if bv, ok := out[k].(map[string]interface{}); ok {
+				out[k] = mergeMaps(bv, v)
+				continue
+			}
+		}
+		out[k] = v
+	}
+	return out
+}
+
+func values(r request) (map[string]interface{}, error) {
+	base := map[string]interface{}{}
+	for _, text := range r.Values {
+		current := map[string]interface{}{}
+		if err := yaml.Unmarshal([]byte(text), &current); err != nil {
+			return nil, err
+		}
+		base = mergeMaps(base, current)
+	}
+	for _, set := range r.Set {
+		if err := strvals.ParseInto(set, base); err != nil {
+			return nil, err
+		}
+	}
+	return base, nil
+}
+
+func load(r request) (*chart.Chart, error) {
+	if r.Dir != "" {
+		return loader.Load(r.Dir)
+	}
+	var files []*loader.BufferedFile
+	for name, data := range r.Files {
+		files = append(files, &loader.BufferedFile{Name: name, Data: []byte(data)})
+	}
+	sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
+	return loader.LoadFiles(files)
+}
+
+// As action.CheckDependencies.
+func checkDependencies(c *chart.Chart) error {
+	for _, r := range c.Metadata.Dependencies {
+		found := false
+		for _, d := range c.Dependencies() {
+			found = found || d.Name() == r.Name
+		}
+		if !found {
+			return fmt.Errorf("found in Chart.yaml, but missing in charts/ directory: %s", r.Name)
+		}
+	}
+	return nil
+}
+
+// As action.Install of `helm template` does it.
+func render(r request) (out string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	c, err := load(r)
+	if err != nil {
+		return "", err
+	}
+	if c.Metadata.Type == "library" {
+		return "", fmt.Errorf("library charts are not installable")
+	}
+	if err := checkDependencies(c); err != nil {
+		return "", err
+	}
+	vals, err := values(r)
+	if err != nil {
+		return "", err
+	}
+	if err := chartutil.ProcessDependenciesWithMerge(c, vals); err != nil {
+		return "", err
+	}
+	caps := chartutil.DefaultCapabilities.Copy()
+	if r.KubeVersion != "" {
+		v, err := chartutil.ParseKubeVersion(r.KubeVersion)
+		if err != nil {
+			return "", err
+		}
+		caps.KubeVersion = *v
+	}
+	caps.APIVersions = append(caps.APIVersions, r.APIVersions...)
+	options := chartutil.ReleaseOptions{Name: r.Release, Namespace: r.Namespace, Revision: 1, IsInstall: true}
+	top, err := chartutil.ToRenderValues(c, vals, options, caps)
+	if err != nil {
+		return "", err
+	}
+	if c.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(c.Metadata.KubeVersion, caps.KubeVersion.String()) {
+		return "", fmt.Errorf("chart requires kubeVersion: %s", c.Metadata.KubeVersion)
+	}
+	files, err := engine.Render(c, top)
+	if err != nil {
+		return "", err
+	}
+	if r.Bare {
+		return files[path.Join(c.Name(), "templates/t.yaml")], nil
+	}
+	for name := range files {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			delete(files, name)
+		}
+	}
+	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return "", err
+	}
+	b := &bytes.Buffer{}
+	if r.IncludeCRDs {
+		for _, crd := range c.CRDObjects() {
+			fmt.Fprintf(b, "---\n# Source: %s\n%s\n", crd.Filename, string(crd.File.Data))
+		}
+	}
+	for _, m := range manifests {
+		fmt.Fprintf(b, "---\n# Source: %s\n%s\n", m.Name, m.Content)
+	}
+	text := strings.TrimSpace(b.String()) + "\n"
+	for _, h := range hooks {
+		text += fmt.Sprintf("---\n# Source: %s\n%s\n", h.Path, h.Manifest)
+	}
+	return text, nil
+}
+
+func main() {
+	log.SetOutput(io.Discard)
+	if len(os.Args) > 1 && os.Args[1] == "api-versions" {
+		fmt.Println(strings.Join(chartutil.DefaultVersionSet, "\n"))
+		fmt.Printf("%+v\n", chartutil.DefaultCapabilities.HelmVersion)
+		return
+	}
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	out := bufio.NewWriter(os.Stdout)
+	for {
+		line, err := in.ReadBytes('\n')
+		if len(line) > 0 {
+			var r request
+			var a answer
+			if e := json.Unmarshal(line, &r); e != nil {
+				a.Error = e.Error()
+			} else if a.Out, e = render(r); e != nil {
+				a.Error = e.Error()
+				a.Out = ""
+			}
+			text, _ := json.Marshal(a)
+			out.Write(text)
+			out.WriteByte('\n')
+			out.Flush()
+		}
+		if err != nil {
+			return
+		}
+	}
+}

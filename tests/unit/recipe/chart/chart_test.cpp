@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "recipe/chart/ignore.hpp"
+#include "recipe/chart/render.hpp"
+#include "recipe/chart/strvals.hpp"
+#include "recipe/chart/values.hpp"
+#include "recipe/template/json.hpp"
+#include "recipe/template/yaml.hpp"
+
+namespace {
+
+using namespace kmm;
+using recipe::chart::File;
+using recipe::tmpl::Value;
+
+const File k_chart{"Chart.yaml", "apiVersion: v2\nname: top\nversion: 1.0.0\n"};
+
+Value values_of(const std::string& yaml) {
+    recipe::tmpl::YamlFault fault;
+    return recipe::tmpl::read_yaml_text(yaml, fault);
+}
+
+std::string rendered(std::vector<File> files, const std::string& values = "{}") {
+    files.push_back(k_chart);
+    const auto made = recipe::chart::render_chart(recipe::chart::load_chart(std::move(files), "dir/top"), values_of(values), {});
+    return recipe::chart::release_text(made, false);
+}
+
+template <typename Body>
+Error error_of(Body&& body) {
+    try {
+        body();
+    } catch (const Error& error) { return error; }
+    FAIL("no error");
+    throw bug("not reached");
+}
+
+std::string set(const std::string& text) {
+    const Value values = Value::map({});
+    recipe::chart::set_values(values, text);
+    return recipe::tmpl::write_json(values);
+}
+
+}  // namespace
+
+TEST_CASE("objects come in Helm's order, hooks last") {
+    const std::string text = rendered({{"templates/a.yaml", "kind: Zebra\n---\nkind: Deployment\n---\nkind: Namespace\n---\nkind: Job\nmetadata:\n  annotations: {helm.sh/hook: "
+                                                            "test}\n"}});
+    CHECK(text == "---\n# Source: top/templates/a.yaml\nkind: Namespace\n---\n# Source: top/templates/a.yaml\nkind: Deployment\n---\n"
+                  "# Source: top/templates/a.yaml\nkind: Zebra\n---\n# Source: top/templates/a.yaml\nkind: Job\nmetadata:\n  annotations: {helm.sh/hook: test}\n");
+}
+
+TEST_CASE("null deletes a default, a sub-chart sees its own values and global") {
+    const std::vector<File> files{{"values.yaml", "a: 1\nb: {c: 2}\nglobal: {g: x}\nsub: {v: 5}\n"},
+                                  {"templates/t.yaml", "v: {{ toJson .Values }}"},
+                                  {"charts/sub/Chart.yaml", "name: sub\nversion: 0.1.0\n"},
+                                  {"charts/sub/values.yaml", "v: 1\nw: 2\n"},
+                                  {"charts/sub/templates/s.yaml", "s: {{ toJson .Values }}"}};
+    const std::string text = rendered(files, "a: null\nb: {c: null}\n");
+    CHECK(text.find(R"(s: {"global":{"g":"x"},"v":5,"w":2})") != std::string::npos);
+    CHECK(text.find(R"(v: {"b":{},"global":{"g":"x"},"sub":{"global":{"g":"x"},"v":5,"w":2}})") != std::string::npos);
+}
+
+TEST_CASE("a fault of the output has the template's line and the key") {
+    const Error wrong = error_of([] { (void)rendered({{"templates/t.yaml", "kind: A\nmetadata:\n  annotations:\n    a/b: {{ toYaml .Values.l }}\n"}}, "l: []"); });
+    CHECK(wrong.code() == "bad-manifest");
+    CHECK(wrong.message() == "metadata.annotations[a/b]: expected a string, found []interface {} 0 items");
+    CHECK(wrong.position()->to_string() == "top/templates/t.yaml:4");
+    const Error syntax = error_of([] { (void)rendered({{"templates/t.yaml", "a: 1\n{{ if true }}\nb: c: d\n{{ end }}"}}); });
+    CHECK(syntax.position()->line == 3);
+    CHECK(syntax.exit() == Exit::data);
+}
+
+TEST_CASE("--set") {
+    CHECK(set("a.b=1,c={x,y},d[1].e=z,t=true,n=null,z=0123,e=") == R"({"a":{"b":1},"c":["x","y"],"d":[null,{"e":"z"}],"e":"","n":null,"t":true,"z":"0123"})");
+    CHECK(set("a\\.b=x\\,y") == R"({"a.b":"x,y"})");
+    for (const std::string wrong : {"a", "a,b=1", "l={a", "a[x]=1", "a[-1]=1", "a[99999999]=1", "a[0]b=1"}) {
+        CAPTURE(wrong);
+        CHECK(error_of([&] { (void)set(wrong); }).code() == "bad-set");
+    }
+}
+
+TEST_CASE(".helmignore") {
+    recipe::chart::Ignore ignore;
+    ignore.add("# c\n*.bak\n/top.txt\ndir/\na/*.md\n", ".helmignore");
+    CHECK(ignore.ignores("x/y.bak", false));
+    CHECK(ignore.ignores("top.txt", false));
+    CHECK_FALSE(ignore.ignores("x/top.txt", false));
+    CHECK(ignore.ignores("x/dir", true));
+    CHECK_FALSE(ignore.ignores("dir", false));
+    CHECK(ignore.ignores("a/b.md", false));
+    CHECK_FALSE(ignore.ignores("a/b/c.md", false));
+    CHECK(ignore.ignores("templates/.x", false));
+    CHECK(error_of([&] { ignore.add("a\n**\n", "f"); }).position()->to_string() == "f:2:1");
+    CHECK(error_of([&] { ignore.add("[a", "f"); }).code() == "bad-ignore");
+}
+
+TEST_CASE("charts that cannot be loaded") {
+    const auto load = [](std::vector<File> files) { return error_of([&] { (void)recipe::chart::load_chart(std::move(files), "d"); }); };
+    CHECK(load({}).message() == "Chart.yaml is missing");
+    CHECK(load({{"Chart.yaml", "name: a\nversion: [1]\n"}}).message() == "version: expected a string, found []interface {} 1 items");
+    CHECK(load({{"Chart.yaml", "name: a\nversion: x.y\n"}}).position()->to_string() == "d/Chart.yaml");
+    CHECK(load({k_chart, {"values.yaml", "a: 1\nb: [\n"}}).position()->file == "d/values.yaml");
+    CHECK(load({k_chart, {"charts/s.tgz", "no archive"}}).code() == "bad-archive");
+    const Error schema = error_of([] { (void)rendered({{"values.schema.json", R"({"required": ["x"], "properties": {"port": {"type": "string"}}})"}}, "port: 1"); });
+    REQUIRE(schema.diagnostics().size() == 2);
+    CHECK(schema.diagnostics()[0].message == "(root): the property x is missing");
+    CHECK(schema.diagnostics()[1].message == "port: expected string, found number");
+}

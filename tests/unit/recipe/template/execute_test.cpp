@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Templates: what they print, and what their errors say. Helm's own answers to the same are compared by tests/recipe.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "base/error.hpp"
+#include "recipe/template/engine.hpp"
+#include "recipe/template/yaml.hpp"
+
+namespace {
+
+using namespace kmm;
+using recipe::tmpl::Value;
+
+Value values_of(const std::string& yaml) {
+    recipe::tmpl::YamlFault fault;
+    Value value = recipe::tmpl::read_yaml_text(yaml, fault);
+    REQUIRE(fault.message.empty());
+    return Value::map({{"Values", value.as(recipe::tmpl::Type::values)}});
+}
+
+std::string rendered(const std::string& text, const std::string& yaml = "{}", const recipe::tmpl::Limits& limits = {}) {
+    recipe::tmpl::Engine engine(limits);
+    engine.add("c/templates/t.yaml", text);
+    return engine.render("c/templates/t.yaml", values_of(yaml)).text;
+}
+
+Error error_of(const std::string& text, const std::string& yaml = "{}", const recipe::tmpl::Limits& limits = {}) {
+    try {
+        const std::string out = rendered(text, yaml, limits);
+        FAIL("no error, but: " << out);
+    } catch (const Error& error) { return error; }
+    throw bug("not reached");
+}
+
+std::string detail(const Error& error, const std::string& key) {
+    for (const auto& [name, value] : error.details()) {
+        if (name == key) { return value; }
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("numbers of values are float64, those of templates are int") {
+    CHECK(rendered("{{ .Values.a }} {{ .Values.b }} {{ .Values.c }}", "{a: 8080, b: 1000000, c: 0.1}") == "8080 1e+06 0.1");
+    CHECK(rendered("{{ int .Values.b }} {{ typeOf .Values.b }} {{ typeOf 1 }}", "b: 1000000") == "1000000 float64 int");
+    CHECK(error_of("{{ eq .Values.a 1 }}", "a: 1").message() == "error calling eq: incompatible types for comparison: float64 and int");
+}
+
+TEST_CASE("what is missing prints nothing, and what is below it is an error") {
+    CHECK(rendered("[{{ .Values.x }}]") == "[]");
+    CHECK(rendered("[{{ (.Values.x).y }}]") == "[]");
+    const Error error = error_of("a: 1\nb: {{ .Values.x.y }}");
+    CHECK(error.code() == "template-error");
+    CHECK(error.message() == "nil pointer evaluating interface {}.y");
+    REQUIRE(error.position());
+    CHECK(error.position()->to_string() == "c/templates/t.yaml:2:14");
+    CHECK(detail(error, "expression") == ".Values.x.y");
+}
+
+TEST_CASE("control: scope, break, continue, else") {
+    CHECK(rendered("{{ $x := 1 }}{{ if true }}{{ $x = 2 }}{{ $y := 3 }}{{ $y }}{{ end }}{{ $x }}") == "32");
+    CHECK(rendered("{{ range until 9 }}{{ if eq . 2 }}{{ continue }}{{ end }}{{ if eq . 4 }}{{ break }}{{ end }}{{ . }}{{ end }}") == "013");
+    CHECK(rendered("{{ range $k, $v := .Values.m }}{{ $k }}={{ $v }};{{ else }}none{{ end }}", "m: {b: 1, a: 2}") == "a=2;b=1;");
+    CHECK(rendered("{{ with .Values.none }}x{{ else with .Values.m }}{{ .a }}{{ else }}z{{ end }}", "m: {a: 2}") == "2");
+    CHECK(rendered("a {{- /* c */ -}} b{{ define \"d\" }}<{{ . }}>{{ end }}{{ template \"d\" 5 }}{{ block \"e\" 6 }}({{ . }}){{ end }}") == "ab<5>(6)");
+}
+
+TEST_CASE("a wrong type is named with the value that was found") {
+    const Error error = error_of("{{ .Values.port | trunc 3 }}", "port: 8080");
+    CHECK(error.message() == "wrong type for value; expected string; got float64 (argument 2 of trunc)");
+    CHECK(detail(error, "value") == "float64 8080");
+}
+
+TEST_CASE("functions that are not there, or give something else each time") {
+    const Error unknown = error_of("x\n {{ toYml .Values }}");
+    CHECK(unknown.code() == "unknown-function");
+    CHECK(unknown.hint() == "did you mean toYaml?");
+    CHECK(unknown.position()->to_string() == "c/templates/t.yaml:2:5");
+    for (const std::string name : {"now", "randAlphaNum 5", "genCA \"a\" 1", "uuidv4", "shuffle \"abc\"", "bcrypt \"a\"", "date \"2006\" .Values"}) {
+        CAPTURE(name);
+        CHECK(error_of("{{ " + name + " }}").code() == "not-deterministic");
+    }
+}
+
+TEST_CASE("required and fail speak with their own words, and say who called") {
+    const Error error = error_of("{{ define \"h\" }}\n{{ required \"set it\" .Values.x }}{{ end }}\n{{ include \"h\" . }}");
+    CHECK(error.code() == "template-fail");
+    CHECK(error.message() == "set it");
+    CHECK(error.position()->line == 2);
+    CHECK(detail(error, "called from") == "c/templates/t.yaml:3:4 (include \"h\")");
+}
+
+TEST_CASE("limits") {
+    recipe::tmpl::Limits limits;
+    limits.steps_max = 10'000;
+    CHECK(error_of("{{ range 1000000000 }}{{ end }}", "{}", limits).code() == "recipe-too-large");
+    CHECK(error_of("{{ define \"a\" }}{{ template \"a\" }}{{ end }}{{ template \"a\" }}").code() == "recipe-too-large");
+    CHECK(error_of("{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}").code() == "recipe-too-large");
+    CHECK(error_of("{{ repeat 100000000 \"abc\" }}").code() == "recipe-too-large");
+    CHECK(error_of("{{ until 100000000 }}").code() == "recipe-too-large");
+    CHECK(error_of("{{ $d := dict }}{{ $_ := set $d \"d\" $d }}{{ toYaml $d }}").code() == "recipe-too-large");
+    CHECK(error_of("{{ " + std::string(400, '(')).code() == "template-syntax");
+    CHECK(error_of("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}").code() == "recipe-too-large");
+    limits.output_max = 100;
+    CHECK(error_of("{{ range 1000 }}xxxxxxxxxx{{ end }}", "{}", limits).code() == "recipe-too-large");
+}
+
+TEST_CASE("the line of a template that made a line of the output") {
+    recipe::tmpl::Engine engine;
+    engine.add("t", "a: 1\n{{- range .Values.l }}\n- {{ . }}\n{{- end }}\nz: 1\n");
+    const auto output = engine.render("t", values_of("l: [p, q, r]"));
+    CHECK(output.text == "a: 1\n- p\n- q\n- r\nz: 1\n");
+    CHECK(output.origin.position(1).line == 1);
+    CHECK(output.origin.position(3).line == 3);
+    CHECK(output.origin.position(5).line == 5);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "recipe/template/format.hpp"
+#include "recipe/template/glob.hpp"
+#include "recipe/template/json.hpp"
+#include "recipe/template/version.hpp"
+#include "recipe/template/yaml.hpp"
+
+namespace {
+
+using namespace kmm::recipe::tmpl;
+
+Value parsed(const std::string& yaml) {
+    YamlFault fault;
+    Value value = read_yaml_text(yaml, fault);
+    CHECK(fault.message == "");
+    return value;
+}
+
+}  // namespace
+
+TEST_CASE("floats are written as Go writes them") {
+    CHECK(format_real(1e6, 'g', -1) == "1e+06");
+    CHECK(format_real(123456.0, 'g', -1) == "123456");
+    CHECK(format_real(0.0001, 'g', -1) == "0.0001");
+    CHECK(format_real(0.00001, 'g', -1) == "1e-05");
+    CHECK(format_real(1.0 / 3, 'f', 3) == "0.333");
+    CHECK(format_real(5e-324, 'e', -1) == "5e-324");
+    CHECK(format_real(-0.0, 'g', -1) == "-0");
+    CHECK(json_number(1e21) == "1e+21");
+    CHECK(json_number(1e-7) == "1e-7");
+    CHECK(json_number(1e20) == "100000000000000000000");
+}
+
+TEST_CASE("YAML is written as sigs.k8s.io/yaml writes it") {
+    const std::vector<std::pair<std::string, std::string>> cases{
+        {"{a: 1, b: [x, {c: d}], e: {}}", "a: 1\nb:\n- x\n- c: d\ne: {}\n"},
+        {"{a10: 1, a9: 2, B: 3}", "B: 3\na9: 2\na10: 1\n"},
+        {"['1', 'yes', 'null', '', ' x', 'a: b', '- x', '1:20', '2020-01-01', '~', 'x #y']",
+         "- \"1\"\n- \"yes\"\n- \"null\"\n- \"\"\n- ' x'\n- 'a: b'\n- '- x'\n- \"1:20\"\n- \"2020-01-01\"\n- \"~\"\n- 'x #y'\n"},
+        {"a: \"x\\ny\\n\"", "a: |\n  x\n  y\n"},
+        {"a: \" x\\ny\"", "a: |2-\n   x\n  y\n"},
+        {"a: \"tab\\there\"", "a: \"tab\\there\"\n"},
+        {"a: 123456789.5", "a: 1.234567895e+08\n"},
+        {"a: 1e21", "a: 1e+21\n"},
+        {"a: 1000000", "a: 1000000\n"},
+        {"[[1, 2], []]", "- - 1\n  - 2\n- []\n"},
+    };
+    for (const auto& [yaml, expected] : cases) {
+        CAPTURE(yaml);
+        CHECK(write_yaml(parsed(yaml)) == expected);
+    }
+}
+
+TEST_CASE("YAML is read with the rules of YAML 1.1, the last of equal keys wins") {
+    CHECK(write_json(parsed("{a: yes, b: 010, c: 0x1F, d: 1_000, e: 2020-01-01, f: ~, a: off}")) ==
+          R"({"a":false,"b":8,"c":31,"d":1000,"e":"2020-01-01","f":null})");
+    CHECK(write_json(parsed("a: &x {b: 1}\nc: {<<: *x, d: 2}\n1: z\ntrue: q")) == R"({"1":"z","a":{"b":1},"c":{"b":1,"d":2},"true":"q"})");
+    YamlFault fault;
+    CHECK(read_yaml_text("a: [1\nb: 2", fault).is_nil());
+    CHECK(fault.line > 0);
+    fault = {};
+    CHECK(read_yaml_text("a: &a [*a]", fault).is_nil());
+    CHECK(fault.message == "yaml: anchor 'a' value contains itself");
+    fault = {};
+    std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+    for (int i = 1; i < 12; ++i) {
+        bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+        for (int k = 0; k < 10; ++k) { bomb += (k > 0 ? ", *a" : "*a") + std::to_string(i - 1); }
+        bomb += "]\n";
+    }
+    CHECK(read_yaml_text(bomb, fault).is_nil());
+    CHECK(fault.message == "yaml: document contains excessive aliasing");
+}
+
+TEST_CASE("versions and constraints") {
+    const auto meets = [](const char* constraint, const char* version) { return is_compatible(constraint, version); };
+    CHECK(meets(">=1.20-0", "v1.27.10"));
+    CHECK(meets("^1.2", "1.9.0"));
+    CHECK_FALSE(meets("^1.2", "2.0.0"));
+    CHECK_FALSE(meets(">=1.0.0", "1.2.3-rc.1"));
+    CHECK(meets(">=1.0.0-0", "1.2.3-rc.1"));
+    CHECK(meets("1.2 - 1.4", "1.4.9"));
+    CHECK(meets("~1.2.3 || 2.x", "2.5.0"));
+    CHECK_FALSE(meets("bad", "1.0.0"));
+    CHECK_FALSE(meets("*", "01.0.0"));
+}
+
+TEST_CASE("patterns of files") {
+    CHECK(glob_match("files/*", "files/a.txt"));
+    CHECK_FALSE(glob_match("files/*", "files/b/a.txt"));
+    CHECK(glob_match("**.conf", "x/y.conf"));
+    CHECK(glob_match("{a,b}/[!c].t", "b/d.t"));
+    CHECK_FALSE(glob_match("{a,b}/[!c].t", "b/c.t"));
+    CHECK(glob_match("[", "whatever"));
+}
