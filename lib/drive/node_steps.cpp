@@ -110,8 +110,6 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
             failed.message += "; still cordoned: " + kept.message();
         }
     }
-    // Whoever tries the node again has seen what was changed: that is what it starts from.
-    if (step.step == "check" && error.code() == "label-changed") failed.facts.set("fromLabels", encode(tools_.fleet.view(step.node).labels));
     if (step.step != "check" && error.code() != "node-not-found") {
         // What runs there now: only a look can tell.
         const auto live = glance(step.node);
