@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/text.hpp"
+
 namespace kmm::cli {
 namespace {
 
@@ -33,7 +35,8 @@ Error mismatch_error(const std::vector<Option>& options, const std::string& text
     for (const auto& option : options) {
         if (text.find(option.name + " ") == std::string::npos && text.find("--" + option.name) == std::string::npos) continue;
         if (option.value_name.empty()) return Error(Exit::usage, "usage", fmt::format("option --{} takes no value", option.name));
-        return Error(Exit::usage, "usage", fmt::format("option --{} needs a value: {}", option.name, option.value_name));
+        const auto expected = option.choices.empty() ? option.value_name : "one of " + base::join(option.choices, ", ");
+        return Error(Exit::usage, "usage", fmt::format("option --{} needs a value: {}", option.name, expected));
     }
     return Error(Exit::usage, "usage", text);
 }

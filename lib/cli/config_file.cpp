@@ -130,14 +130,16 @@ Settings read_one(const Program& program, const std::string& path, const std::st
 
 }  // namespace
 
+std::string user_configuration_file(const Surroundings& surroundings) {
+    const auto variable = [&](const std::string& name) { return surroundings.environment(name).value_or(""); };
+    if (const auto directory = variable("XDG_CONFIG_HOME"); directory.starts_with('/')) return directory + "/kmm-tools/config.yaml";
+    const auto home = variable("HOME");
+    return home.empty() ? "" : home + "/.config/kmm-tools/config.yaml";
+}
+
 std::vector<Settings> read_configuration(const Program& program, const Surroundings& surroundings) {
     std::vector<std::string> paths = {"/etc/kmm-tools/config.yaml"};
-    const auto variable = [&](const std::string& name) { return surroundings.environment(name).value_or(""); };
-    if (const auto directory = variable("XDG_CONFIG_HOME"); directory.starts_with('/')) {
-        paths.push_back(directory + "/kmm-tools/config.yaml");
-    } else if (const auto home = variable("HOME"); !home.empty()) {
-        paths.push_back(home + "/.config/kmm-tools/config.yaml");
-    }
+    if (auto own = user_configuration_file(surroundings); !own.empty()) paths.push_back(std::move(own));
     std::vector<Settings> all;
     const auto read = [&](const std::string& path) {
         try {

@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/number.hpp"
+#include "sys/signals.hpp"
 
 namespace kmm::cli {
 namespace {
@@ -71,11 +74,34 @@ bool StdConsole::out_is_gone() const {
 
 bool StdConsole::in_is_terminal() const { return ::isatty(STDIN_FILENO) == 1; }
 
-std::optional<std::string> StdConsole::ask(std::string_view question) {
+namespace {
+
+/// True once standard input has something to read; false once a signal has come or `end` is past.
+bool await_input(std::optional<std::chrono::steady_clock::time_point> end) {
+    for (;;) {
+        if (sys::interrupt_requested()) return false;
+        int wait_ms = -1;
+        if (end) {
+            const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - std::chrono::steady_clock::now()).count();
+            if (left <= 0) return false;
+            wait_ms = static_cast<int>(std::min<std::int64_t>(left, 60'000));
+        }
+        std::array<pollfd, 2> watched{{{STDIN_FILENO, POLLIN, 0}, {sys::interrupt_fd(), POLLIN, 0}}};
+        const int ready = ::poll(watched.data(), watched.size(), wait_ms);
+        if (ready < 0 && errno != EINTR) return false;
+        if (ready > 0 && watched[0].revents != 0 && !sys::interrupt_requested()) return true;
+    }
+}
+
+}  // namespace
+
+std::optional<std::string> StdConsole::ask(std::string_view question, std::optional<std::chrono::milliseconds> patience) {
     err(question);
+    std::optional<std::chrono::steady_clock::time_point> end;
+    if (patience) end = std::chrono::steady_clock::now() + *patience;
     std::string line;
     for (char byte = 0;;) {
-        if (::read(STDIN_FILENO, &byte, 1) != 1) {
+        if (!await_input(end) || ::read(STDIN_FILENO, &byte, 1) != 1) {
             err("\n");
             return std::nullopt;
         }

@@ -2,6 +2,7 @@
 // The seam for everything a command prints or asks the terminal.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -30,8 +31,10 @@ public:
     [[nodiscard]] virtual bool out_is_gone() const { return false; }
     /// True if somebody can be asked: standard input is a terminal.
     [[nodiscard]] virtual bool in_is_terminal() const { return false; }
-    /// Writes the question to standard error and reads one line; nullopt at the end of the input or when a signal came.
-    [[nodiscard]] virtual std::optional<std::string> ask(std::string_view question) {
+    /// Writes the question to standard error and reads one line. nullopt at the end of the input, once a signal has come
+    /// (sys::interrupt_requested), and after `patience` (nullopt: without end).
+    [[nodiscard]] virtual std::optional<std::string> ask(std::string_view question, std::optional<std::chrono::milliseconds> patience) {
+        static_cast<void>(patience);
         err(question);
         return std::nullopt;
     }
@@ -52,7 +55,7 @@ public:
     [[nodiscard]] int out_errno() const override { return out_errno_; }
     [[nodiscard]] bool out_is_gone() const override;
     [[nodiscard]] bool in_is_terminal() const override;
-    [[nodiscard]] std::optional<std::string> ask(std::string_view question) override;
+    [[nodiscard]] std::optional<std::string> ask(std::string_view question, std::optional<std::chrono::milliseconds> patience) override;
 
 private:
     int out_errno_ = 0;  ///< after the first failure nothing more is written to stdout

@@ -70,6 +70,9 @@ using Settings = std::map<std::string, Setting, std::less<>>;
 /// mapping for that command alone and wins over the top level.
 [[nodiscard]] std::vector<Settings> read_configuration(const Program& program, const Surroundings& surroundings);
 
+/// The user's own file of the two, whether it is there or not; "" without XDG_CONFIG_HOME and HOME.
+[[nodiscard]] std::string user_configuration_file(const Surroundings& surroundings);
+
 /// Long names of the options of all three commands, sorted: the keys a configuration file may have.
 [[nodiscard]] std::span<const std::string_view> all_option_names() noexcept;
 

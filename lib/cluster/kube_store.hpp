@@ -45,7 +45,6 @@ public:
     [[nodiscard]] std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) override;
     /// "cluster CONTEXT (SERVER)".
     [[nodiscard]] std::string describe() const override;
-    [[nodiscard]] bool is_thread_safe() const override { return true; }
 
     /// What the store may change: everything, or labels alone. Where it is labels alone no other rights are asked for, and any
     /// other write is a bug. To be called before the first request.

@@ -52,7 +52,6 @@ public:
     /// and version with another name is taken over. Returns those that are new or were not so before: "DaemonSet NS/NAME", "DeviceClass NAME".
     /// Errors: those of kube::Client; checks_failed "dra-not-served".
     std::vector<std::string> apply(kube::Force force);
-    [[nodiscard]] bool is_thread_safe() const override { return true; }
 
 private:
     using Pods = std::map<std::string, value::Node>;  ///< Pods of the Module's DaemonSets on one node, by uid

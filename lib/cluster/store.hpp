@@ -36,6 +36,7 @@ struct Subject {
 /// Desired change of label values: nullopt removes the label.
 using LabelChange = std::map<std::string, std::optional<std::string>>;
 
+/// Thread safe: every implementation takes calls from several threads at once.
 class ClusterStore {
 public:
     virtual ~ClusterStore() = default;
@@ -64,12 +65,10 @@ public:
     /// if there is none; else "" is returned.
     [[nodiscard]] virtual std::string identity(bool create) = 0;
     /// Waits until something may have changed since `seen` was returned, `timeout` at most, and returns the number for the next
-    /// call. Without a timeout it only asks for the number. May be called beside every other call.
+    /// call. Without a timeout it only asks for the number. Holds up no other call.
     [[nodiscard]] virtual std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) = 0;
     /// For messages: "directory ./fleet".
     [[nodiscard]] virtual std::string describe() const = 0;
-    /// True if several threads may call it at once. Where they may not, whoever has several sees to it.
-    [[nodiscard]] virtual bool is_thread_safe() const { return false; }
 };
 
 }  // namespace kmm::cluster

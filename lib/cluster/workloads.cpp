@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/workloads.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 
 #include <fmt/format.h>
 
+#include "api/labels.hpp"
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/kube_store.hpp"
@@ -160,12 +163,33 @@ private:
     std::map<std::string, bool> daemon_sets_;
 };
 
-/// Takes a member away, and with it a parent that would be left empty.
-value::Edit removal(const Node& root, std::vector<std::string> path) {
-    const Node* parent = &root;
-    for (std::size_t index = 0; parent != nullptr && index + 1 < path.size(); ++index) parent = parent->find(path[index]);
-    if (parent != nullptr && parent->members().size() == 1 && parent->find(path.back()) != nullptr) path.pop_back();
-    return {std::move(path), std::nullopt};
+/// Takes members of `parent` away, and the parent with them if nothing else is in it.
+void remove_members(const Node& root, const std::vector<std::string>& parent, const std::vector<std::string>& names,
+                    std::vector<value::Edit>& edits) {
+    const Node* there = &root;
+    for (const auto& name : parent) there = there == nullptr ? nullptr : there->find(name);
+    if (there == nullptr) return;
+    std::vector<std::string> found;
+    std::copy_if(names.begin(), names.end(), std::back_inserter(found), [&](const auto& name) { return there->find(name) != nullptr; });
+    if (!found.empty() && found.size() == there->members().size()) {
+        edits.push_back({parent, std::nullopt});
+        return;
+    }
+    for (const auto& name : found) {
+        auto path = parent;
+        path.push_back(name);
+        edits.push_back({std::move(path), std::nullopt});
+    }
+}
+
+/// spec.taints with the taint of a cordon or without it, as Kubernetes' node lifecycle controller keeps it.
+Node cordon_taints(const Node& node, bool unschedulable) {
+    auto taints = Node::sequence();
+    if (const auto* there = node.find_path({"spec", "taints"}); there != nullptr)
+        for (const auto& taint : there->items())
+            if (taint.get_string({"key"}) != api::k_taint_unschedulable) taints.push_back(taint);
+    if (unschedulable) taints.push_back(Node::mapping({{"key", api::k_taint_unschedulable}, {"effect", "NoSchedule"}}));
+    return taints;
 }
 
 class DirectoryWorkloads final : public Workloads {
@@ -198,13 +222,18 @@ private:
             if (!wanted) return edits;
             now = *wanted;
             const std::string annotation(api::k_annotation_cordoned_by);
+            auto taints = cordon_taints(current, wanted->unschedulable);
+            std::vector<std::string> gone;
+            if (!taints.items().empty()) edits.push_back({{"spec", "taints"}, std::move(taints)});
+            else gone.emplace_back("taints");
             if (wanted->unschedulable) {
                 edits.push_back({{"spec", "unschedulable"}, Node(true)});
                 edits.push_back({{"metadata", "annotations", annotation}, Node(wanted->owner)});
             } else {
-                edits.push_back(removal(current, {"spec", "unschedulable"}));
-                edits.push_back(removal(current, {"metadata", "annotations", annotation}));
+                gone.emplace_back("unschedulable");
+                remove_members(current, {"metadata", "annotations"}, {annotation}, edits);
             }
+            remove_members(current, {"spec"}, gone, edits);
             return edits;
         });
         return now;
@@ -215,10 +244,10 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Workloads> workloads_of(ClusterStore& store, std::optional<kube::OwnPod> own) {
-    if (auto* server = dynamic_cast<KubeStore*>(&store)) return std::make_unique<KubeWorkloads>(*server, std::move(own));
-    if (auto* directory = dynamic_cast<DirectoryStore*>(&store)) return std::make_unique<DirectoryWorkloads>(*directory);
-    throw bug("this store knows no workloads");
+std::unique_ptr<Workloads> workloads_of(KubeStore& store, std::optional<kube::OwnPod> own) {
+    return std::make_unique<KubeWorkloads>(store, std::move(own));
 }
+
+std::unique_ptr<Workloads> workloads_of(DirectoryStore& store) { return std::make_unique<DirectoryWorkloads>(store); }
 
 }  // namespace kmm::cluster

@@ -52,8 +52,13 @@ public:
     virtual PodEviction evict(const api::WorkloadPod& pod, std::optional<int> grace_seconds) = 0;
 };
 
-/// Those of `store`, which must outlive them and be a KubeStore or a DirectoryStore. A directory has no kubelets: there a
-/// cordon is written into the Node's file and there is nothing to evict. `own`: the Pod of this process, if it runs in one.
-[[nodiscard]] std::unique_ptr<Workloads> workloads_of(ClusterStore& store, std::optional<kube::OwnPod> own = std::nullopt);
+class DirectoryStore;
+class KubeStore;
+
+/// Those of an API server; `store` must outlive them. `own`: the Pod of this process, if it runs in one.
+[[nodiscard]] std::unique_ptr<Workloads> workloads_of(KubeStore& store, std::optional<kube::OwnPod> own = std::nullopt);
+/// Those of a directory, which must outlive them. It has neither kubelets nor controllers: a cordon is written into the Node's file with the
+/// taint that a controller would add, and there is nothing to evict.
+[[nodiscard]] std::unique_ptr<Workloads> workloads_of(DirectoryStore& store);
 
 }  // namespace kmm::cluster

@@ -20,8 +20,6 @@ namespace {
 using upgrade::Event;
 using upgrade::EventKind;
 
-constexpr std::string_view k_owner_prefix = "kmm-upgrade ";
-
 // An apply has no version to come from: its record holds nothing that the cluster does not tell the next one.
 constexpr const char* k_go_on_applying = "kmm-upgrade apply goes on from whatever is there; kmm-upgrade doctor --fix --uncordon NODE lifts a cordon "
                                          "of a lost run";
@@ -49,6 +47,7 @@ struct Survey {
     const api::Module* module = nullptr;
     std::string to;
     std::vector<Standing> nodes;  ///< in the order that was asked for
+    std::vector<upgrade::LeftOut> left_out;
     std::vector<std::string> notes;
     bool has_signs = false;
     [[nodiscard]] std::size_t count(Stand stand) const {
@@ -162,8 +161,11 @@ Survey survey_of(const api::Objects& objects, const api::Module& module, const A
     survey.to = request.start.to_version.empty() && module.module_loader ? module.module_loader->container.version : request.start.to_version;
     auto start = request.start;
     start.ns = module.meta.namespace_;
-    const auto names = choose_nodes(objects, module, start, survey.notes);
-    *lineage = lineage_of(objects, names, module, request);
+    // Which run it is decides which cordons count, so the order is not looked at before.
+    auto any = start;
+    any.order.reset();
+    any.options.order = "name";
+    *lineage = lineage_of(objects, choose_nodes(objects, module, any, [](const api::Node&) { return true; }).names, module, request);
     std::set<std::string> held;
     for (const auto& sign : request.signs) {
         if (sign.ns != module.meta.namespace_ || sign.module != module.meta.name || (!lineage->empty() && sign.lineage != *lineage)) continue;
@@ -172,7 +174,13 @@ Survey survey_of(const api::Objects& objects, const api::Module& module, const A
     }
     for (const auto& node : objects.nodes)
         if (!lineage->empty() && cordon_lineage(node) == *lineage) held.insert(node.meta.name);
-    for (const auto& name : names) survey.nodes.push_back(stand_of(objects, survey, name, held));
+    // The run's own cordon is a taint as well, and a node that restarts is not ready: what was begun belongs to the run.
+    auto chosen = choose_nodes(objects, module, start, [&](const api::Node& node) {
+        return stand_of(objects, survey, node.meta.name, held).stand != Stand::pending;
+    });
+    for (const auto& name : chosen.names) survey.nodes.push_back(stand_of(objects, survey, name, held));
+    survey.left_out = std::move(chosen.left_out);
+    survey.notes = std::move(chosen.notes);
     return survey;
 }
 
@@ -386,6 +394,7 @@ Adopted adopt(const cluster::Snapshot& snapshot, const sys::Clock& clock, const 
         if (!run.nodes.back().from_version.empty()) versions.insert(run.nodes.back().from_version);
         has_cordon = has_cordon || (!lineage.empty() && cordon_lineage(node.view.node) == lineage);
     }
+    run.left_out = survey.left_out;
     run.from_version = base::join(std::vector<std::string>(versions.begin(), versions.end()), ",");
     if (!lineage.empty()) adopted.notes.push_back("the run is " + lineage);
     if (has_cordon && !run.options.drain) {

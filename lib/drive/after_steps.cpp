@@ -129,7 +129,7 @@ bool NodeSteps::confirm_done() {
             if (value != wanted) others.push_back(fmt::format("label {} to {}", label, value ? base::escape(*value) : "nothing"));
         };
         compare_label("version-module", labels.module);
-        if (run.options.runner != upgrade::k_runner_operator) compare_label("version-worker-pod", labels.worker);
+        if (run.options.via != upgrade::Via::operator_) compare_label("version-worker-pod", labels.worker);
         if (others.empty()) continue;
         all = false;
         auto changed = event(upgrade::EventKind::observed, node.name, "", "validating-failed");

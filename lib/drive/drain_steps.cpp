@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/workload.hpp"
 #include "base/text.hpp"
 #include "drive/drain.hpp"
 #include "drive/node_steps.hpp"
@@ -181,6 +182,12 @@ std::string NodeSteps::lift(const std::string& name) {
         if (error.code() != "node-not-found") throw;
         return "the node is gone";
     }
+}
+
+bool NodeSteps::is_cordoned_by_run(const std::string& name) {
+    const auto node = tools_.fleet.view(name).node;
+    const auto owner = node.meta.annotations.find(std::string(api::k_annotation_cordoned_by));
+    return node.unschedulable && owner != node.meta.annotations.end() && owner->second == tools_.recorder.header().cordon_owner();
 }
 
 NodeSteps::Facts NodeSteps::uncordon(const std::string& name) {

@@ -26,45 +26,11 @@ constexpr std::chrono::milliseconds k_slice{1000};
 constexpr std::int64_t k_threads_max = 64;
 
 std::unique_ptr<NodeSteps> make_steps(StepTools tools) {
-    if (tools.recorder.header().options.runner == upgrade::k_runner_operator) return std::make_unique<OperatorSteps>(std::move(tools));
+    if (tools.recorder.header().options.via == upgrade::Via::operator_) return std::make_unique<OperatorSteps>(std::move(tools));
     return std::make_unique<NodeSteps>(std::move(tools));
 }
 
 }  // namespace
-
-cluster::Snapshot SharedStore::read() {
-    const auto guard = lock();
-    return inner_.read();
-}
-
-cluster::Snapshot SharedStore::read_about(const cluster::Subject& subject) {
-    const auto guard = lock();
-    return inner_.read_about(subject);
-}
-
-void SharedStore::patch_node_labels(const std::string& node, const cluster::LabelChange& change,
-                                    const cluster::LabelChange& expected) {
-    const auto guard = lock();
-    inner_.patch_node_labels(node, change, expected);
-}
-
-void SharedStore::put_node_module(const std::string& node, const std::string& ns, const std::string& name,
-                                  const std::optional<std::optional<api::NodeModule>>& spec,
-                                  const std::optional<std::optional<api::NodeModule>>& status) {
-    const auto guard = lock();
-    inner_.put_node_module(node, ns, name, spec, status);
-}
-
-void SharedStore::put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
-                                const std::string& architecture) {
-    const auto guard = lock();
-    inner_.put_node_info(node, kernel, boot_id, architecture);
-}
-
-std::string SharedStore::identity(bool create) {
-    const auto guard = lock();
-    return inner_.identity(create);
-}
 
 Driver::Driver(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner, Recorder& recorder,
                sys::Clock& clock, std::function<bool()> interrupted)

@@ -20,37 +20,6 @@ namespace kmm::drive {
 
 enum class Ended { complete, aborted, paused, interrupted };
 
-/// A store that several threads may use: every call under one mutex.
-class SharedStore final : public cluster::ClusterStore {
-public:
-    explicit SharedStore(cluster::ClusterStore& inner) : inner_(inner) {}
-    [[nodiscard]] cluster::Snapshot read() override;
-    [[nodiscard]] cluster::Snapshot read_about(const cluster::Subject& subject) override;
-    void patch_node_labels(const std::string& node, const cluster::LabelChange& change,
-                           const cluster::LabelChange& expected) override;
-    void put_node_module(const std::string& node, const std::string& ns, const std::string& name,
-                         const std::optional<std::optional<api::NodeModule>>& spec,
-                         const std::optional<std::optional<api::NodeModule>>& status) override;
-    void put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
-                       const std::string& architecture) override;
-    [[nodiscard]] std::string identity(bool create) override;
-    /// Not under the mutex: others go on meanwhile.
-    [[nodiscard]] std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) override {
-        return inner_.await_news(seen, timeout);
-    }
-    [[nodiscard]] std::string describe() const override { return inner_.describe(); }
-
-    [[nodiscard]] bool is_thread_safe() const override { return true; }
-
-private:
-    /// Owns nothing if the inner store needs no mutex: a call of one node that waits keeps the others from nothing.
-    [[nodiscard]] std::unique_lock<std::mutex> lock() {
-        return inner_.is_thread_safe() ? std::unique_lock<std::mutex>() : std::unique_lock<std::mutex>(mutex_);
-    }
-    cluster::ClusterStore& inner_;
-    std::mutex mutex_;
-};
-
 /// Carries out the stages of a procedure that are steps of the run itself.
 class StageActor {
 public:
@@ -126,7 +95,7 @@ private:
     void require_failed(const upgrade::Run& run, const std::string& node, const std::string& verb) const;
     void retry_failed(bool back);
 
-    SharedStore store_;
+    cluster::ClusterStore& store_;
     Worker worker_;
     Recorder& recorder_;
     sys::Clock& clock_;

@@ -34,6 +34,7 @@ DryStore::DryStore(cluster::ClusterStore& inner, ActionSink sink)
 }
 
 cluster::Snapshot DryStore::read_about(const cluster::Subject& subject) {
+    const std::lock_guard guard(mutex_);
     const auto& all = snapshot_.objects;
     cluster::Snapshot part;
     part.diagnostics = snapshot_.diagnostics;
@@ -45,6 +46,11 @@ cluster::Snapshot DryStore::read_about(const cluster::Subject& subject) {
     return part;
 }
 
+cluster::Snapshot DryStore::read() {
+    const std::lock_guard guard(mutex_);
+    return snapshot_;
+}
+
 api::Node& DryStore::find_node(const std::string& node) {
     if (const auto found = nodes_.find(node); found != nodes_.end()) return snapshot_.objects.nodes[found->second];
     throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", node));
@@ -52,6 +58,7 @@ api::Node& DryStore::find_node(const std::string& node) {
 
 void DryStore::patch_node_labels(const std::string& node, const cluster::LabelChange& change,
                                  const cluster::LabelChange& /*expected*/) {
+    const std::lock_guard guard(mutex_);
     auto& labels = find_node(node).meta.labels;
     for (const auto& [key, value] : change) {
         if (value) {
@@ -66,6 +73,7 @@ void DryStore::patch_node_labels(const std::string& node, const cluster::LabelCh
 void DryStore::put_node_module(const std::string& node, const std::string& ns, const std::string& name,
                                const std::optional<std::optional<api::NodeModule>>& spec,
                                const std::optional<std::optional<api::NodeModule>>& status) {
+    const std::lock_guard guard(mutex_);
     auto& all = snapshot_.objects.node_modules_configs;
     const auto [place, is_new] = configs_.emplace(node, all.size());
     if (is_new) all.emplace_back().meta.name = node;
@@ -82,6 +90,7 @@ void DryStore::put_node_module(const std::string& node, const std::string& ns, c
 
 void DryStore::put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
                              const std::string& architecture) {
+    const std::lock_guard guard(mutex_);
     auto& item = find_node(node);
     sink_(node, fmt::format("Node: kernel {}, boot id {}", kernel, boot_id));
     item.kernel_version = kernel;

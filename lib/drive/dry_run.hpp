@@ -18,11 +18,11 @@ namespace kmm::drive {
 /// One line a person reads: node and what would be done there.
 using ActionSink = std::function<void(const std::string& node, const std::string& action)>;
 
-/// Reads `inner` once and keeps all changes in memory. Each change is told to the sink.
+/// Reads `inner` once and keeps all changes in memory. Each change is passed to the sink. Thread safe.
 class DryStore final : public cluster::ClusterStore {
 public:
     DryStore(cluster::ClusterStore& inner, ActionSink sink);
-    [[nodiscard]] cluster::Snapshot read() override { return snapshot_; }
+    [[nodiscard]] cluster::Snapshot read() override;
     [[nodiscard]] cluster::Snapshot read_about(const cluster::Subject& subject) override;
     void patch_node_labels(const std::string& node, const cluster::LabelChange& change,
                            const cluster::LabelChange& expected) override;
@@ -38,8 +38,10 @@ public:
     [[nodiscard]] std::string describe() const override { return inner_.describe(); }
 
 private:
+    /// The mutex is held.
     api::Node& find_node(const std::string& node);
     cluster::ClusterStore& inner_;
+    std::mutex mutex_;
     cluster::Snapshot snapshot_;
     std::map<std::string, std::size_t, std::less<>> nodes_, configs_;  ///< places in the snapshot
     ActionSink sink_;

@@ -101,9 +101,11 @@ void NodeSteps::record_failure(const upgrade::NodeStep& step, const Error& error
     if (step.step == "cordon" || step.step == "drain") {
         // Nothing was changed on the node: it goes back to work.
         try {
+            // A cordon that was refused has to be lifted as well where the refusal may not be the last word, but it is not reported.
+            const bool was_cordoned = step.step != "cordon" || is_cordoned_by_run(step.node);
             const auto lifted = lift(step.node);
             failed.facts.set("cordon", "");
-            if (!lifted.empty()) failed.message += "; " + lifted;
+            if (!lifted.empty() && was_cordoned) failed.message += "; " + lifted;
         } catch (const Error& kept) {
             failed.message += "; still cordoned: " + kept.message();
         }
@@ -306,6 +308,7 @@ NodeSteps::Facts NodeSteps::check(const std::string& name, const Look& seen, con
     require_version(module, run.to_version);
     require_name(module, run.kernel_module);
     require_name(tools_.fleet.view(name), run.module(), run.kernel_module);
+    require_label(name);
     const auto entry = resolve_entry(module, seen.facts.kernel);
     const auto checked = check_again(name, input(entry), deadline);
     if (checked.error) throw *checked.error;

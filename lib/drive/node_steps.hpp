@@ -67,6 +67,9 @@ protected:
     virtual void require_target(const std::string& name, const Look& seen) const;
     /// What the load wrote is still there: version labels, spec and status. Errors: locked "label-changed" names what is not.
     void require_undisturbed(const std::string& name);
+    /// The administrator's version label of a node that is not begun is still what it was when the run began, or the target already: nobody
+    /// else's change is overwritten unseen. Errors: locked "label-changed".
+    void require_label(const std::string& name);
     /// Looks until there is an answer, as look_at.
     [[nodiscard]] virtual LookResult look(const std::string& name, const Deadline& deadline);
     /// Looks once; nullopt if there is no answer.
@@ -97,6 +100,7 @@ private:
     [[nodiscard]] Facts drain(const std::string& name, const Deadline& deadline);
     [[nodiscard]] Facts uncordon(const std::string& name);
     void release(const std::string& name);
+    [[nodiscard]] bool is_cordoned_by_run(const std::string& name);
     [[nodiscard]] Facts act(const upgrade::NodeStep& step, const Look& seen, const Deadline& deadline);
     /// Of an adopted run: finds out which builds the old and the new version are, as far as it is needed to tell what is live.
     void learn(const std::string& name, const Look& seen, const Deadline& deadline);

@@ -146,6 +146,7 @@ NodeSteps::Facts OperatorSteps::check(const std::string& name, const Look& seen,
     const auto objects = tools().fleet.store().read().objects;
     const auto now = operator_view(objects, name, run.module_namespace, run.module_name);
     require_operable(objects, module, now, run.options, run.to_version);
+    require_label(name);
     const auto entry = resolve_entry(module, seen.facts.kernel);
     const auto next = first_operator_step(now, run.to_version);
     auto facts = facts_of(name, next == "validate" ? fmt::format("KMM has loaded {}", run.to_version)

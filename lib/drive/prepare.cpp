@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "api/labels.hpp"
+#include "api/workload.hpp"
 #include "base/text.hpp"
 #include "drive/fleet.hpp"
 #include "drive/look.hpp"
@@ -68,7 +70,7 @@ void tell_once(Error& all, const std::vector<std::string>& names, const std::vec
 }  // namespace
 
 void require_one_host(const upgrade::Options& options, std::size_t nodes) {
-    if (options.runner != "local" || nodes < 2) return;
+    if (options.via != upgrade::Via::local || nodes < 2) return;
     throw Error(Exit::usage, "several-nodes", fmt::format("--via local reaches this host only, found {} nodes", nodes))
         .hint("name the Node that is this host with --node, or reach them all with --via ssh");
 }
@@ -91,10 +93,22 @@ void require_known_nodes(const api::Objects& objects, const std::vector<std::str
                 .hint(name.find(',') == std::string::npos ? did_you_mean(name, known) : "give --node once for each node");
 }
 
-std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
-                                      std::vector<std::string>& notes) {
+std::string left_out_reason(const api::Module& module, const api::Node& node) {
+    api::Taint blocking;
+    if (plan::tolerates(plan::loader_tolerations(module), node.taints, &blocking)) return "";
+    if (blocking.key == api::k_taint_unschedulable) {
+        const auto owner = node.meta.annotations.find(std::string(api::k_annotation_cordoned_by));
+        return owner == node.meta.annotations.end() ? "cordoned" : "cordoned by " + owner->second;
+    }
+    if (blocking.key == "node.kubernetes.io/not-ready" || blocking.key == "node.kubernetes.io/unreachable") return "not ready";
+    return fmt::format("taint {}:{}", blocking.key, blocking.effect);
+}
+
+Chosen choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
+                    const std::function<bool(const api::Node& node)>& is_begun) {
     require_known_nodes(objects, request.nodes);
     const auto tolerations = plan::loader_tolerations(module);
+    Chosen result;
     std::vector<std::string> chosen;
     std::vector<std::string> refused;
     bool any_matches = false;
@@ -107,11 +121,14 @@ std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Mo
         api::Taint blocking;
         std::string why;
         if (!plan::selects(module.selector, node.meta.labels)) why = "the Module's selector does not match its labels";
-        else if (!plan::tolerates(tolerations, node.taints, &blocking))
+        else if (!plan::tolerates(tolerations, node.taints, &blocking) && !(is_begun && is_begun(node)))
             why = fmt::format("its taint {}:{} is not tolerated", blocking.key, blocking.effect);
         if (why.empty()) chosen.push_back(name);
         else if (named) refused.push_back(fmt::format("node {}: {}", name, why));
-        else if (plan::selects(module.selector, node.meta.labels)) notes.push_back(fmt::format("node {} is left out: {}", name, why));
+        else if (plan::selects(module.selector, node.meta.labels)) {
+            result.left_out.push_back({name, left_out_reason(module, node)});
+            result.notes.push_back(fmt::format("node {} is left out: {}", name, why));
+        }
     }
     if (!refused.empty())
         throw Error(Exit::checks_failed, "node-not-eligible", base::join(refused, "; "))
@@ -120,7 +137,8 @@ std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Mo
         throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected for Module {}", module.full_name()))
             .at(module.meta.origin)
             .hint(any_matches || objects.nodes.empty() ? "kmm-plan show says why" : "--selector leaves no node over");
-    return walk_order(objects, request, std::move(chosen), notes);
+    result.names = walk_order(objects, request, std::move(chosen), result.notes);
+    return result;
 }
 
 std::vector<std::string> walk_order(const api::Objects& objects, const StartRequest& request, std::vector<std::string> chosen,
@@ -215,7 +233,7 @@ void require_unshared(const api::Objects& objects, const std::string& node, cons
 upgrade::NodeRecord check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
                                const StartRequest& request, const std::string& kernel_module, const std::string& name,
                                const Waiting& waiting) {
-    if (request.options.runner == upgrade::k_runner_operator) {
+    if (request.options.via == upgrade::Via::operator_) {
         const auto view = operator_view(objects, name, module.meta.namespace_, module.meta.name);
         require_operable(objects, module, view, request.options, request.to_version);
         auto record = operator_record(module, view);
@@ -373,7 +391,9 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
     require_valid(objects, module);
     require_version(module, request.to_version);
     Prepared prepared;
-    const auto names = choose_nodes(objects, module, request, prepared.notes);
+    auto chosen = choose_nodes(objects, module, request);
+    const auto& names = chosen.names;
+    prepared.notes = std::move(chosen.notes);
     require_one_host(request.options, names.size());
     const auto kernel_module = kernel_module_name(module.module_loader->container.modprobe.module_name);
     LateWords late;
@@ -381,6 +401,7 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
         return check_node(objects, module, worker, clock, request, kernel_module, node, {late, observer});
     });
     prepared.run = make_run(request, module.meta.namespace_, module.meta.name, kernel_module, std::move(records), clock);
+    prepared.run.left_out = std::move(chosen.left_out);
     return prepared;
 }
 

@@ -16,6 +16,9 @@
 
 namespace kmm::drive {
 
+/// What the owner of a cordon begins with, before the lineage of the run.
+inline constexpr std::string_view k_owner_prefix = "kmm-upgrade ";
+
 struct StartRequest {
     std::string ns;                   ///< "" : the one Module of that name
     std::string name, to_version;
@@ -46,12 +49,22 @@ using CheckObserver = std::function<void(const std::string& node, const std::str
 /// Errors: not_found "node-not-found" for the first of `names` that is no node of the cluster, with those that are.
 void require_known_nodes(const api::Objects& objects, const std::vector<std::string>& names);
 
-/// The nodes of the run in walk order: those that the Module selects and whose taints it tolerates, of `request`'s choice.
-/// Nodes left out are told in `notes`. Errors: not_found "node-not-found"; checks_failed "node-not-eligible", "no-nodes",
+struct Chosen {
+    std::vector<std::string> names;          ///< in walk order
+    std::vector<upgrade::LeftOut> left_out;  ///< selected by the Module and by the request, but with a taint that is not tolerated
+    std::vector<std::string> notes;          ///< for people: nodes left out and why, and what the order does
+};
+
+/// The nodes of the run: those that the Module selects and whose taints it tolerates, of `request`'s choice. Nodes for which `is_begun`
+/// holds are taken whatever their taints are. Errors: not_found "node-not-found"; checks_failed "node-not-eligible", "no-nodes",
 /// "order-incomplete".
-[[nodiscard]] std::vector<std::string> choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
-                                                    std::vector<std::string>& notes);
-/// The runner "local" knows no names: with several nodes one host would be taken for all of them. Errors: usage "several-nodes".
+[[nodiscard]] Chosen choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,
+                                  const std::function<bool(const api::Node& node)>& is_begun = {});
+
+/// Why `node` cannot take `module` now, for people: "cordoned", "cordoned by kmm-upgrade LINEAGE", "not ready", or the taint that is not
+/// tolerated; "" if it can.
+[[nodiscard]] std::string left_out_reason(const api::Module& module, const api::Node& node);
+/// Via::local knows no names: with several nodes one host would be taken for all of them. Errors: usage "several-nodes".
 void require_one_host(const upgrade::Options& options, std::size_t nodes);
 
 /// The zone that a label of the node names, "" for a node that has none.

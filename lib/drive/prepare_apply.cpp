@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "api/labels.hpp"
+#include "api/workload.hpp"
 #include "base/text.hpp"
 #include "drive/prepare_parts.hpp"
 
@@ -122,6 +124,30 @@ plan::ApplyWork narrow(plan::ApplyWork work, const api::Objects& objects, const 
     return work;
 }
 
+std::vector<upgrade::LeftOut> left_out_of(const api::Objects& objects, const StartRequest& request, const plan::ApplyWork& work) {
+    std::vector<upgrade::LeftOut> all;
+    for (const auto& left : work.blocked) all.push_back({left.node, left.message});
+    const auto* module = module_of(objects, work);
+    if (module == nullptr || !module->module_loader || !work.version.empty()) return all;
+    for (const auto& node : objects.nodes) {
+        const auto& name = node.meta.name;
+        if (!is_chosen(request, node) || !plan::selects(module->selector, node.meta.labels) || holds(work.load, name) || holds(work.unload, name)) continue;
+        const auto reason = left_out_reason(*module, node);
+        const bool is_known = std::any_of(all.begin(), all.end(), [&](const auto& left) { return left.name == name; });
+        if (!reason.empty() && !is_known && entry_there(view_of(objects, name, work.namespace_, work.module)) == nullptr) all.push_back({name, reason});
+    }
+    std::sort(all.begin(), all.end(), [](const auto& left, const auto& right) { return left.name < right.name; });
+    return all;
+}
+
+void overlook_own_cordons(api::Objects& objects) {
+    for (auto& node : objects.nodes) {
+        const auto owner = node.meta.annotations.find(std::string(api::k_annotation_cordoned_by));
+        if (owner == node.meta.annotations.end() || !owner->second.starts_with(k_owner_prefix)) continue;
+        std::erase_if(node.taints, [](const api::Taint& taint) { return taint.key == api::k_taint_unschedulable; });
+    }
+}
+
 Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, StartRequest request,
                        const plan::ApplyWork& work, const CheckObserver& observer) {
     const auto& objects = snapshot.objects;
@@ -143,6 +169,7 @@ Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::C
     });
     prepared.run = make_run(request, work.namespace_, work.module, kernel_module, std::move(records), clock);
     auto& run = prepared.run;
+    run.left_out = left_out_of(objects, request, work);
     run.procedure = upgrade::k_procedure_apply;
     const bool unversioned = std::any_of(run.nodes.begin(), run.nodes.end(), [](const upgrade::NodeRecord& node) {
         return !node.from_entry.is_null() && node.from_version.empty();

@@ -29,4 +29,11 @@ namespace kmm::drive {
 [[nodiscard]] Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, StartRequest request,
                                      const plan::ApplyWork& work, const CheckObserver& observer);
 
+/// Nodes of `request`'s choice that the Module of `work` selects and that are left as they are: those that have nothing of it and whose
+/// taints it does not tolerate, and those that are blocked. Of a Module with versions only the latter: apply loads nothing of it.
+[[nodiscard]] std::vector<upgrade::LeftOut> left_out_of(const api::Objects& objects, const StartRequest& request, const plan::ApplyWork& work);
+
+/// Takes the taint of a cordon off nodes that a kmm-upgrade has cordoned: a drain that was cut off is no reason to unload anything.
+void overlook_own_cordons(api::Objects& objects);
+
 }  // namespace kmm::drive

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "base/text.hpp"
 #include "drive/node_steps.hpp"
 #include "plan/survey.hpp"
 
@@ -44,6 +45,20 @@ void NodeSteps::require_goal(const std::string& name) {
         // A cordon of this run is a taint as well: it never makes a node wanted.
         refuse(fmt::format("Module {} wants the node again", run.module()));
     }
+}
+
+void NodeSteps::require_label(const std::string& name) {
+    const auto& run = tools_.recorder.header();
+    const auto node = tools_.recorder.node(name);
+    // Whoever tries a node again has seen what it stopped at, and the run itself may have changed the label.
+    if (run.is_apply() || node.attempts > 1) return;
+    const auto found = tools_.fleet.view(name).labels.module;
+    const auto before = decode_version_labels(node.from_labels).module;
+    if (found == before || found == run.to_version) return;
+    throw Error(Exit::locked, "label-changed",
+                fmt::format("label version-module was changed from {} to {} by someone else since the start of this upgrade to {}",
+                            before ? base::escape(*before) : "nothing", found ? base::escape(*found) : "nothing", run.to_version))
+        .hint(fmt::format("find out who; kmm-upgrade retry {} sets it to {}, kmm-upgrade skip {} --reason TEXT leaves it", name, run.to_version, name));
 }
 
 NodeSteps::Facts NodeSteps::check_removal(const std::string& name, const Look& seen) {

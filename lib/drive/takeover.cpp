@@ -56,8 +56,8 @@ std::vector<HeldNode> survey_held(const cluster::Snapshot& snapshot, Worker& wor
     const auto& module = find_module(snapshot.objects, request.ns, request.name);
     if (!module.module_loader)
         throw Error(Exit::checks_failed, "no-module-loader", fmt::format("Module {} loads no kernel module", module.full_name())).at(module.meta.origin);
-    std::vector<std::string> notes;
-    const auto names = choose_nodes(snapshot.objects, module, request, notes);
+    const auto chosen = choose_nodes(snapshot.objects, module, request);
+    const auto& names = chosen.names;
     std::vector<HeldNode> all(names.size());
     LateWords late;
     for_each_at_once(names.size(), [&](std::size_t index) {
@@ -68,6 +68,7 @@ std::vector<HeldNode> survey_held(const cluster::Snapshot& snapshot, Worker& wor
             all[index] = {names[index], Holding::unknown, error.code() + ": " + error.message()};
         }
     });
+    for (const auto& node : chosen.left_out) all.push_back({node.name, Holding::unknown, node.reason});
     return all;
 }
 

@@ -23,7 +23,8 @@ struct HeldNode {
     std::string message;  ///< for people
 };
 
-/// Asks every node that `request` chooses for what is live, and has it check the Module's image. Changes nothing. In walk order.
+/// Asks every node that `request` chooses for what is live, and has it check the Module's image. Changes nothing. In walk order; nodes that
+/// are left out for their taints come last, as `unknown`.
 /// Errors: those of choosing Module and nodes as prepare; checks_failed "no-module-loader"; what is no node's fault (cluster::ends_run)
 /// as it is.
 [[nodiscard]] std::vector<HeldNode> survey_held(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock,

@@ -36,6 +36,22 @@ std::optional<Rollback> parse_rollback(std::string_view text) noexcept {
     return std::nullopt;
 }
 
+std::string_view to_string(Via via) noexcept {
+    switch (via) {
+        case Via::self: return "self";
+        case Via::operator_: return "operator";
+        case Via::ssh: return "ssh";
+        case Via::local: return "local";
+    }
+    return "ssh";
+}
+
+std::optional<Via> parse_via(std::string_view text) noexcept {
+    for (const auto value : {Via::self, Via::operator_, Via::ssh, Via::local})
+        if (text == to_string(value)) return value;
+    return std::nullopt;
+}
+
 const NodeRecord* Run::find(std::string_view name) const noexcept {
     const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeRecord& node) { return node.name == name; });
     return found == nodes.end() ? nullptr : &*found;
@@ -53,7 +69,7 @@ std::string Run::to_text() const {
 }
 
 bool Run::is_partial() const {
-    return partial_before || std::any_of(nodes.begin(), nodes.end(), [](const NodeRecord& node) { return node.state == "skipped"; });
+    return partial_before || !left_out.empty() || std::any_of(nodes.begin(), nodes.end(), [](const NodeRecord& node) { return node.state == "skipped"; });
 }
 
 bool Run::is_to_be_followed() const { return state == "upgrade-complete" && !rest.modules.empty(); }

@@ -36,8 +36,12 @@ enum class Rollback { none, current, all };
 [[nodiscard]] std::string_view to_string(Rollback rollback) noexcept;
 [[nodiscard]] std::optional<Rollback> parse_rollback(std::string_view text) noexcept;
 
-/// Options::runner of a run that only sets version labels; KMM's operator does the rest.
-inline constexpr std::string_view k_runner_operator = "operator";
+/// How nodes are reached: `self` makes worker Pods, `operator_` sets version labels and leaves the rest to KMM's operator, `ssh` and
+/// `local` run kmm-worker.
+enum class Via { self, operator_, ssh, local };
+/// As the command line and the record spell it: "self", "operator", "ssh", "local".
+[[nodiscard]] std::string_view to_string(Via via) noexcept;
+[[nodiscard]] std::optional<Via> parse_via(std::string_view text) noexcept;
 
 /// What `start` was asked to do.
 struct Options {
@@ -48,7 +52,7 @@ struct Options {
     std::int64_t max_unavailable = 1;    ///< nodes in flight at once, at least 1
     std::int64_t node_timeout_ms = 600'000;  ///< for one step on one node
     bool manual = false;                 ///< `start` records and stops
-    std::string runner = "ssh";          ///< "self" (worker Pods), "ssh", "local" or k_runner_operator
+    Via via = Via::ssh;                  ///< "runner" in the record
     std::string operator_said;           ///< "present" or "absent": a person says whether KMM's operator is at work, "" to look
     bool repair = false;                 ///< version labels that KMM never leaves are mended
     std::string worker_image;            ///< of worker Pods, "" where there are none
@@ -116,6 +120,13 @@ struct NodeRecord {
     std::string hint;
 };
 
+/// A node that the Module selects and that is no part of the run, since it could not take the module when the run began.
+struct LeftOut {
+    std::string name;
+    std::string reason;              ///< for people: "cordoned", "not ready", or the taint
+    friend bool operator==(const LeftOut&, const LeftOut&) = default;
+};
+
 /// What an apply has to do after this run: more Modules, with the options of this one.
 struct Rest {
     std::string modules;             ///< "NS/NAME NS/NAME", "" for none
@@ -128,7 +139,8 @@ struct Rest {
 struct Header {
     std::string lineage;             ///< UUID of this run
     std::string procedure = "module";
-    std::string cluster_identity, cluster_place;  ///< identity, and the path or name it was reached by
+    std::string cluster_identity, cluster_place;  ///< identity, and the text of cluster::Place
+    std::string cluster_context;     ///< of an API server: name of the context, which `cluster_place` has in its text
     std::string created, created_by, tool_version;
     std::string created_definitions;  ///< CustomResourceDefinitions that were created for it, "a,b"; they stay
     bool adopted = false;            ///< made from what the cluster says: which builds run where is found out when it matters
@@ -138,6 +150,7 @@ struct Header {
     Rest rest;
     bool partial_before = false;     ///< of an apply: nodes were left without what they should get before this run began
     Options options;
+    std::vector<LeftOut> left_out;   ///< by name
     value::Node extra;               ///< members of the header that this program does not know, kept
     const Procedure* rules = nullptr;  ///< what `procedure` names, of the set the run was decoded with; null: look there
 
@@ -176,7 +189,7 @@ struct Run : Header, RunState {
     [[nodiscard]] std::string to_text() const;
     /// True if this run has ended well and more Modules are to follow: resume goes on with them.
     [[nodiscard]] bool is_to_be_followed() const;
-    /// True if nodes were left out, by this run or by what the same apply did before it.
+    /// True if nodes were left out, at the start, by skip, or by what the same apply did before this run.
     [[nodiscard]] bool is_partial() const;
 };
 
@@ -197,6 +210,7 @@ void merge(NodeRecord& node, const value::Node& facts);
 [[nodiscard]] value::Node encode(const Identity& identity);
 [[nodiscard]] Identity decode_identity(const value::Node& node);
 [[nodiscard]] value::Node encode(const NodeRecord& node);
+[[nodiscard]] value::Node encode(const std::vector<LeftOut>& nodes);
 [[nodiscard]] value::Node encode(const Run& run);
 /// Inverse of encode. Errors: io "state-damaged" when required members are absent or of another type; config "state-newer".
 [[nodiscard]] Run decode_run(const value::Node& node, const Procedures& procedures = released_procedures());

@@ -24,6 +24,7 @@ public:
     void count(const char* key, std::uint64_t value) const {
         if (value != 0) target_.set(key, value);
     }
+    void via(const char* key, Via value) const { target_.set(key, to_string(value)); }
     void flag(const char* key, bool value, bool usual) const {
         if (value != usual) target_.set(key, value);
     }
@@ -47,6 +48,8 @@ public:
     void number(const char* key, const Value&) const { keys.insert(key); }
     template <typename Value>
     void count(const char* key, const Value&) const { keys.insert(key); }
+    template <typename Value>
+    void via(const char* key, const Value&) const { keys.insert(key); }
     template <typename Value>
     void flag(const char* key, const Value&, bool) const { keys.insert(key); }
     mutable std::set<std::string> keys;
@@ -80,6 +83,15 @@ public:
         const auto number = found->as_uint();
         if (!number) wrong(key, "number", *found);
         target = *number;
+    }
+    void via(const char* key, Via& target) const {
+        std::string text(to_string(target));
+        this->text(key, text);
+        const auto known = parse_via(text);
+        if (!known)
+            throw Error(Exit::config, "state-newer", fmt::format("{} of the record is \"{}\", expected self, operator, ssh or local", key, text))
+                .hint("use the version of kmm-upgrade that wrote it");
+        target = *known;
     }
     void flag(const char* key, bool& target, bool /*usual*/) const {
         const auto* found = source_.find(key);
@@ -158,7 +170,7 @@ void visit_options(const Visitor& visit, Record& it) {
     visit.number("maxUnavailable", it.max_unavailable);
     visit.number("nodeTimeoutMs", it.node_timeout_ms);
     visit.flag("manual", it.manual, false);
-    visit.text("runner", it.runner);
+    visit.via("runner", it.via);
     visit.text("operatorSaid", it.operator_said);
     visit.flag("repair", it.repair, false);
     visit.text("worker", it.worker);
@@ -187,6 +199,7 @@ void visit_run(const Visitor& visit, Record& it) {
     visit.text("procedure", it.procedure);
     visit.text("clusterIdentity", it.cluster_identity);
     visit.text("clusterPlace", it.cluster_place);
+    visit.text("clusterContext", it.cluster_context);
     visit.text("created", it.created);
     visit.text("createdBy", it.created_by);
     visit.text("toolVersion", it.tool_version);
@@ -221,7 +234,7 @@ bool unknown_member(const std::string& key) {
         Names names;
         const Run empty;
         visit_run(names, empty);
-        names.keys.insert({"event", "formatVersion", "minReader", "tool", "rollback", "options", "nodes"});
+        names.keys.insert({"event", "formatVersion", "minReader", "tool", "rollback", "options", "nodes", "leftOut"});
         return names.keys;
     }();
     return known.count(key) == 0;
@@ -250,6 +263,12 @@ value::Node encode(const NodeRecord& node) {
     return tree;
 }
 
+value::Node encode(const std::vector<LeftOut>& nodes) {
+    auto list = value::Node::sequence();
+    for (const auto& node : nodes) list.push_back(value::Node::mapping({{"name", node.name}, {"reason", node.reason}}));
+    return list;
+}
+
 value::Node encode(const Run& run) {
     auto tree = value::Node::mapping({{"event", "header"}, {"formatVersion", k_format_version}, {"minReader", k_format_version},
                                       {"tool", "kmm-upgrade"}});
@@ -261,6 +280,7 @@ value::Node encode(const Run& run) {
     auto nodes = value::Node::sequence();
     for (const auto& node : run.nodes) nodes.push_back(encode(node));
     tree.set("nodes", std::move(nodes));
+    if (!run.left_out.empty()) tree.set("leftOut", encode(run.left_out));
     for (const auto& member : run.extra.members()) tree.set(member.key, member.value);
     return tree;
 }
@@ -295,6 +315,8 @@ Run decode_run(const value::Node& node, const Procedures& procedures) {
             run.nodes.push_back(std::move(record));
         }
     }
+    if (const auto* list = node.find("leftOut"))
+        for (const auto& item : list->items()) run.left_out.push_back({item.get_string({"name"}), item.get_string({"reason"})});
     for (const auto& [name, text] : {std::pair<const char*, const std::string&>{"state", run.state},
                                      {"lineage", run.lineage},
                                      {"moduleName", run.module_name},

@@ -36,6 +36,7 @@ import threading
 import time
 import urllib.parse
 
+import node_lifecycle
 import scripted_operator
 from scripted_operator import field_of, matches, merge
 
@@ -77,6 +78,8 @@ class Cluster:
         self.version += 1
         meta["resourceVersion"] = str(self.version)
         meta.setdefault("uid", f"00000000-0000-4000-8000-{self.version:012d}")
+        if document["kind"] == "Node":
+            node_lifecycle.taint_cordon(document)
         self.objects[(plural, meta.get("namespace", "") if namespaced else "", meta["name"])] = document
         if hasattr(self, "events"):
             self.events.append((self.version, plural, kind, copy.deepcopy(document)))

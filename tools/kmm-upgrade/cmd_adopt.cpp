@@ -10,8 +10,7 @@
 #include "cluster/workloads.hpp"
 #include "drive/adopt.hpp"
 #include "drive/drain.hpp"
-#include "kmm-upgrade/launch.hpp"
-#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "kube/lease.hpp"
@@ -101,55 +100,53 @@ upgrade::Run record_all(const drive::Adopted& adopted, drive::Journal& journal, 
 }  // namespace
 
 Exit run_adopt(const cli::Args& args, cli::Context& context) {
-    Session session(args, context);
+    Access access(args, context);
+    auto& call = access.call;
     auto request = adopt_request_of(args);
     const auto share = max_unavailable(args);
     const bool dry = args.flag("dry-run");
-    const auto place = session.cluster_place("");
-    session.choose_runner(request.start.options, place, Session::Age::fresh);
-    if (!dry) {
-        session.directory().open(true);
-        session.lock("adopt");
-    }
-    const auto old = session.load();
+    const auto place = access.cluster.place();
+    access.reach.choose(request.start.options, place, Reach::Age::adopted);
+    if (!dry) access.record.open_locked("adopt");
+    const auto old = access.record.load();
     require_free_or_unfinished(old);
-    const auto store = session.open_cluster(place);
-    if (!dry) session.lock_directory(*store, "adopt");
-    Session::require_kinds(*store);
-    auto* server = dynamic_cast<cluster::KubeStore*>(store.get());
-    auto snapshot = store->read();
+    auto& cluster = access.cluster.open(place);
+    if (!dry) access.cluster.lock_directory();
+    auto* server = cluster.server;
+    if (server != nullptr) server->require_kinds();
+    auto snapshot = cluster.store->read();
     if (request.start.name.empty()) require_matches(snapshot.objects, request.start.ns, request.start.selector);
     if (server != nullptr) {
         add_lease_signs(server->client(), snapshot.objects, request.start.options.lease_namespace, request.signs);
         add_pod_signs(server->client(), request.signs);
     }
-    auto adopted = drive::adopt(snapshot, session.clock(), request);
-    const auto workloads = Session::workloads_on(*store);
-    Session::expect_drain(adopted.run.options, *workloads);
+    auto adopted = drive::adopt(snapshot, call.clock(), request);
+    access.cluster.expect(adopted.run.options, "");
     auto named = request.start;
     named.ns = adopted.run.module_namespace;
     named.name = adopted.run.module_name;
-    auto errand = errand_of(snapshot, named);
-    errand.lineage = k_adopter + request.start.lineage;
-    session.secure(request.start.options, *store, errand, dry ? Session::Purpose::look : Session::Purpose::change);
+    auto target = target_of(snapshot, named);
+    target.lineage = k_adopter + request.start.lineage;
+    access.cluster.secure(request.start.options, target, dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
     // Whoever had the Lease is gone now, and has changed nothing since.
-    if (server != nullptr && !dry) adopted = drive::adopt(store->read(), session.clock(), request);
+    if (server != nullptr && !dry) adopted = drive::adopt(cluster.store->read(), call.clock(), request);
     auto& run = adopted.run;
-    put_own_node_last(adopted, *workloads);
+    put_own_node_last(adopted, *cluster.workloads);
     const auto wanted = share.of(run.nodes.size());
     run.options.max_unavailable = std::max(wanted, adopted.in_the_middle);
     if (run.options.max_unavailable > wanted)
         adopted.notes.push_back(fmt::format("{} nodes are in the middle: so many may be in flight", adopted.in_the_middle));
-    run.cluster_place = place;
-    run.cluster_identity = store->identity(server != nullptr && !dry);
-    if (context.verbosity >= 0)
-        for (const auto& note : adopted.notes) context.console.err("note: " + base::escape(note) + "\n");
+    put_place(run, place);
+    run.cluster_identity = cluster.store->identity(server != nullptr && !dry);
+    if (run.options.via == upgrade::Via::self && run.options.worker_image.empty())
+        adopted.notes.emplace_back("no --worker-image is recorded: give it to resume, or put worker-image: REGISTRY/kmm-worker:TAG into the configuration file");
+    for (const auto& note : adopted.notes) call.note(note);
     drive::MemoryJournal memory;
-    const auto recorded = record_all(adopted, memory, session.clock());
+    const auto recorded = record_all(adopted, memory, call.clock());
     if (!dry) {
-        if (old) session.directory().archive(old->module_name + "-" + old->to_text());
-        drive::StateJournal journal(session.directory());
-        static_cast<void>(record_all(adopted, journal, session.clock()));
+        if (old) access.record.directory().archive(old->module_name + "-" + old->to_text());
+        drive::StateJournal journal(access.record.directory());
+        static_cast<void>(record_all(adopted, journal, call.clock()));
     }
     if (print_document(context, document(recorded))) return Exit::ok;
     context.console.out(node_table(recorded, context.console.out_is_terminal() ? context.console.width() : 0) + "\n");

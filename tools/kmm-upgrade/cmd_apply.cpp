@@ -13,7 +13,7 @@
 #include "cluster/kube_store.hpp"
 #include "cluster/plugin_store.hpp"
 #include "drive/prepare_apply.hpp"
-#include "kmm-upgrade/launch.hpp"
+#include "kmm-upgrade/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "plan/order.hpp"
@@ -74,26 +74,28 @@ std::string nodes_text(const std::vector<std::string>& names) {
 class Apply {
 public:
     /// As the command line says.
-    explicit Apply(Session& session);
+    explicit Apply(Access& access);
     /// What is left to do after `run`.
-    Apply(Session& session, const upgrade::Run& run);
+    Apply(Access& access, const upgrade::Run& run);
 
     Exit run();
 
 private:
     void open();
-    [[nodiscard]] cluster::Snapshot read() { return dry_store_ ? dry_store_->read() : store_->read(); }
+    [[nodiscard]] cluster::Snapshot read() {
+        auto snapshot = dry_store_ ? dry_store_->read() : store_->read();
+        drive::overlook_own_cordons(snapshot.objects);
+        return snapshot;
+    }
     [[nodiscard]] std::vector<ApplyWork> works(const cluster::Snapshot& snapshot) const;
     /// In a directory nobody but us keeps Nodes up to date: the nodes themselves are asked.
     void refresh(cluster::Snapshot& snapshot);
-    void tell(const std::string& text) const {
-        if (session_.context().verbosity >= 0) console_.err("note: " + base::escape(text) + "\n");
-    }
+    void tell(const std::string& text) const { access_.call.note(text); }
     /// Says what is left alone. Errors: checks_failed "versioned-module".
-    void review(const std::vector<ApplyWork>& all);
+    void review(const cluster::Snapshot& snapshot, const std::vector<ApplyWork>& all);
     [[nodiscard]] Exit say_nothing();
     /// What there is to do for Modules without a kernel module, of which no node is asked: their DaemonSets are applied. Nothing of it is
-    /// in a record: it is done at once. Errors: those of PluginStore::apply and Session::secure.
+    /// in a record: it is done at once. Errors: those of PluginStore::apply and ClusterAccess::secure.
     void apply_plugins(const cluster::Snapshot& snapshot, const std::vector<ApplyWork>& all);
     /// True if what is done for another Module changes whether this one can be checked.
     [[nodiscard]] bool is_related(const ApplyWork& work, const api::Objects& objects) const;
@@ -107,7 +109,7 @@ private:
     /// nullopt: done, the next one may follow.
     [[nodiscard]] std::optional<Exit> walk(std::size_t index);
 
-    Session& session_;
+    Access& access_;
     cli::Console& console_;
     std::vector<std::string> names_;  ///< Modules asked for, empty: all
     std::string ns_;
@@ -116,10 +118,9 @@ private:
     bool dry_ = false;
     Unknown unknown_ = Unknown::refuse;
     drive::StartRequest request_;
-    std::string place_;
+    cluster::Place place_;
     std::optional<upgrade::Run> before_;  ///< the run that is continued
-    std::unique_ptr<cluster::ClusterStore> store_;
-    std::unique_ptr<cluster::Workloads> workloads_;
+    cluster::ClusterStore* store_ = nullptr;  ///< of the open cluster
     Rehearsal rehearsal_;
     std::optional<drive::DryStore> dry_store_;
     std::map<std::string, std::set<std::string>> boots_;  ///< of each node, as its Node and as it itself said
@@ -128,12 +129,13 @@ private:
     std::string definitions_;  ///< those that are to be created, and are in no record yet
     std::string reached_;  ///< the Module that `runner_` is for
     std::unique_ptr<cluster::NodeRunner> runner_;
+    std::vector<upgrade::LeftOut> left_out_;  ///< with the Module in the reason
     bool is_blocked_ = false;  ///< a node cannot get what it should have
     bool is_left_ = false;     ///< a node is left as it is, for this or another reason
 };
 
-Apply::Apply(Session& session) : session_(session), console_(session.context().console), rehearsal_(session.context()) {
-    const auto& args = session.args();
+Apply::Apply(Access& access) : access_(access), console_(access.call.context().console), rehearsal_(access.call.context()) {
+    const auto& args = access.call.args();
     names_ = args.positionals("MODULE");
     ns_ = args.get("namespace").value_or("");
     selector_ = args.get("selector").value_or("");
@@ -141,14 +143,14 @@ Apply::Apply(Session& session) : session_(session), console_(session.context().c
     share_ = parse_share(share_text_);
     dry_ = args.flag("dry-run");
     take_walk_options(args, request_);
-    place_ = session_.cluster_place("");
-    session_.choose_runner(request_.options, place_, Session::Age::fresh);
-    if (request_.options.runner == upgrade::k_runner_operator)
+    place_ = access_.cluster.place();
+    access_.reach.choose(request_.options, place_, Reach::Age::fresh);
+    if (request_.options.via == upgrade::Via::operator_)
         throw Error(Exit::usage, "bad-value", "--via operator is for start: KMM's operator applies Modules by itself")
             .hint("kmm-upgrade start module MODULE --to VERSION --via operator, for one with versions");
 }
 
-Apply::Apply(Session& session, const upgrade::Run& run) : session_(session), console_(session.context().console), rehearsal_(session.context()) {
+Apply::Apply(Access& access, const upgrade::Run& run) : access_(access), console_(access.call.context().console), rehearsal_(access.call.context()) {
     const auto words = [](const std::string& text, char separator) {
         std::vector<std::string> parts;
         for (const auto part : base::split(text, separator))
@@ -165,25 +167,20 @@ Apply::Apply(Session& session, const upgrade::Run& run) : session_(session), con
     request_.options = run.options;
     read_order(request_);
     sign_request(request_);
-    place_ = session_.cluster_place(run.cluster_place);
-    session_.choose_runner(request_.options, place_, Session::Age::recorded);
+    place_ = access_.cluster.place(&run);
+    access_.reach.choose(request_.options, place_, Reach::Age::recorded);
     if (!run.options.time_zone.empty()) sys::use_time_zone(run.options.time_zone);
     before_ = run;
     is_blocked_ = run.is_partial();
 }
 
 void Apply::open() {
-    if (!dry_) {
-        session_.directory().open(true);
-        session_.lock(names_.empty() ? "apply" : "apply " + base::join(names_, " "));
-    }
-    require_free(session_.load());
-    store_ = session_.open_cluster(place_);
+    if (!dry_) access_.record.open_locked(names_.empty() ? "apply" : "apply " + base::join(names_, " "));
+    require_free(access_.record.load());
+    store_ = access_.cluster.open(place_).store.get();
     if (before_) drive::require_cluster_of(*before_, *store_);
-    workloads_ = Session::workloads_on(*store_);
-    Session::expect_drain(request_.options, *workloads_);
-    Session::expect_work(request_.options, *store_, ns_);
-    definitions_ = Session::kinds_to_create(request_.options, *store_, Session::Definitions::all);
+    access_.cluster.expect(request_.options, ns_);
+    definitions_ = access_.cluster.kinds_to_create(request_.options, ClusterAccess::Definitions::all);
     if (dry_) say_definitions(rehearsal_, definitions_);
     if (dry_) dry_store_.emplace(*store_, rehearsal_.sink());
 }
@@ -199,18 +196,19 @@ std::vector<ApplyWork> Apply::works(const cluster::Snapshot& snapshot) const {
 }
 
 void Apply::refresh(cluster::Snapshot& snapshot) {
-    if (dynamic_cast<cluster::KubeStore*>(store_.get()) != nullptr) return;
+    if (place_.is_live()) return;
     const auto chosen = works(snapshot);
-    const auto runner = session_.make_runner(request_.options, *store_, {});
+    const auto runner = access_.reach.runner(request_.options, {});
     drive::Worker worker(*runner);
-    for (const auto& note : drive::ask_nodes(snapshot.objects, worker, session_.clock(), request_, chosen, check_observer(session_, ""))) tell(note);
+    for (const auto& note : drive::ask_nodes(snapshot.objects, worker, access_.call.clock(), request_, chosen, check_observer(access_.call, ""))) tell(note);
 }
 
-void Apply::review(const std::vector<ApplyWork>& all) {
+void Apply::review(const cluster::Snapshot& snapshot, const std::vector<ApplyWork>& all) {
     for (const auto& work : all) {
-        for (const auto& left : work.blocked) {
+        for (const auto& left : drive::left_out_of(snapshot.objects, request_, work)) {
             is_blocked_ = is_left_ = true;
-            tell(fmt::format("{} cannot be applied to node {}: {}", work.full_name(), left.node, left.message));
+            left_out_.push_back({left.name, fmt::format("{}: {}", work.full_name(), left.reason)});
+            tell(fmt::format("{} cannot be applied to node {}: {}", work.full_name(), left.name, left.reason));
         }
         if (work.ordered.empty()) continue;
         const auto command = fmt::format("kmm-upgrade start module {} --to {}", work.full_name(), work.version);
@@ -225,13 +223,14 @@ void Apply::review(const std::vector<ApplyWork>& all) {
 }
 
 Exit Apply::say_nothing() {
-    auto& context = session_.context();
-    if (!dry_) session_.create_kinds(definitions_, *store_);
+    auto& context = access_.call.context();
+    if (!dry_) access_.cluster.create_kinds(definitions_);
     if (dry_ && !rehearsal_.is_empty() && context.output != "table" && context.output != "wide") {
         rehearsal_.finish(true);
         return is_blocked_ ? Exit::partial : Exit::ok;
     }
-    const auto document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "nothing-to-do"}});
+    auto document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "nothing-to-do"}});
+    if (!left_out_.empty()) document.set("leftOut", encode(left_out_));
     if (!print_document(context, document) && context.output != "name")
         console_.out(is_left_              ? "nothing else to do\n"
                      : definitions_.empty() ? "nothing to do: every node is as the Modules say\n"
@@ -246,25 +245,25 @@ void Apply::apply_plugins(const cluster::Snapshot& snapshot, const std::vector<A
         const auto name = module.full_name();
         const bool is_chosen = std::any_of(all.begin(), all.end(), [&](const ApplyWork& work) { return work.full_name() == name; });
         if (module.module_loader || !cluster::has_plugins(module) || !is_chosen) continue;
-        auto* server = dynamic_cast<cluster::KubeStore*>(store_.get());
+        auto* server = access_.cluster.opened().server;
         const bool is_narrowed = !request_.nodes.empty() || !selector_.empty();
-        if (server == nullptr || request_.options.runner != "self" || is_narrowed) {
+        if (server == nullptr || request_.options.via != upgrade::Via::self || is_narrowed) {
             is_left_ = true;
             tell(is_narrowed ? fmt::format("{} has no kernel module, only DaemonSets, which are for all nodes: left out with --node and -l", name)
                              : fmt::format("{} has no kernel module, only DaemonSets: --via self on an API server applies them; here: kmm-plan render "
                                            "device-plugin dra | kubectl apply -f -", name));
             continue;
         }
-        Session::Errand errand{module.meta.namespace_, module.meta.name, "", request_.lineage, cluster::plugin_rules(module)};
-        session_.secure(request_.options, *store_, errand, dry_ ? Session::Purpose::look : Session::Purpose::change);
+        Target target{module.meta.namespace_, module.meta.name, "", request_.lineage, cluster::plugin_rules(module)};
+        access_.cluster.secure(request_.options, target, dry_ ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
         reached_.clear();
         if (dry_) {
             is_left_ = true;
             rehearsal_.action("cluster", fmt::format("apply the DaemonSets of Module {}", name));
             continue;
         }
-        cluster::PluginStore plugins(*server, errand.ns, errand.module, std::chrono::milliseconds(request_.options.node_timeout_ms));
-        for (const auto& changed : plugins.apply(session_.force())) {
+        cluster::PluginStore plugins(*server, target.ns, target.module, std::chrono::milliseconds(request_.options.node_timeout_ms));
+        for (const auto& changed : plugins.apply(access_.reach.force())) {
             is_left_ = true;
             tell(fmt::format("applied {} of Module {}", changed, name));
         }
@@ -285,19 +284,19 @@ bool Apply::is_related(const ApplyWork& work, const api::Objects& objects) const
 void Apply::reach(const cluster::Snapshot& snapshot, const ApplyWork& work) {
     if (reached_ == work.full_name()) return;
     runner_.reset();
-    Session::Errand errand{work.namespace_, work.module, "", request_.lineage, {}};
+    Target target{work.namespace_, work.module, "", request_.lineage, {}};
     for (const auto& module : snapshot.objects.modules) {
         if (module.full_name() != work.full_name()) continue;
-        if (request_.options.runner == "self") errand.rights = cluster::plugin_rules(module);
-        if (module.module_loader) errand.service_account = module.module_loader->service_account_name;
+        if (request_.options.via == upgrade::Via::self) target.rights = cluster::plugin_rules(module);
+        if (module.module_loader) target.service_account = module.module_loader->service_account_name;
     }
     if (work.deleted)
         for (const auto& config : snapshot.objects.node_modules_configs)
             for (const auto* list : {&config.spec, &config.status})
                 for (const auto& entry : *list)
-                    if (entry.namespace_ == work.namespace_ && entry.name == work.module) errand.service_account = entry.service_account_name;
-    session_.secure(request_.options, *store_, errand, dry_ ? Session::Purpose::look : Session::Purpose::change);
-    runner_ = session_.make_runner(request_.options, *store_, errand);
+                    if (entry.namespace_ == work.namespace_ && entry.name == work.module) target.service_account = entry.service_account_name;
+    access_.cluster.secure(request_.options, target, dry_ ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
+    runner_ = access_.reach.runner(request_.options, target);
     reached_ = work.full_name();
 }
 
@@ -310,15 +309,15 @@ drive::Prepared Apply::prepare(const cluster::Snapshot& snapshot, const ApplyWor
         }
         reach(snapshot, work);
         drive::Worker worker(*runner_);
-        auto prepared = drive::prepare_apply(snapshot, worker, session_.clock(), request_, work,
-                                             check_observer(session_, work.version.empty() ? work.full_name() : work.version));
+        auto prepared = drive::prepare_apply(snapshot, worker, access_.call.clock(), request_, work,
+                                             check_observer(access_.call, work.version.empty() ? work.full_name() : work.version));
         api::Module gone;
         gone.meta.namespace_ = work.namespace_;
         gone.meta.name = work.module;
         const auto& modules = snapshot.objects.modules;
         const auto found = std::find_if(modules.begin(), modules.end(),
                                         [&](const api::Module& module) { return module.full_name() == work.full_name(); });
-        finish_preparing(session_, prepared, share_, place_, *workloads_, found != modules.end() ? *found : gone);
+        finish_preparing(access_, prepared, share_, found != modules.end() ? *found : gone);
         return prepared;
     });
 }
@@ -366,20 +365,21 @@ std::optional<Exit> Apply::walk(std::size_t index) {
     auto& run = prepared->run;
     if (dry_) {
         rehearsal_.module(work.full_name(), run.from_text(), run.to_text(), true);
-        if (dry_walk(session_, rehearsal_, run, *dry_store_, *workloads_, *runner_) == drive::Ended::complete) return std::nullopt;
+        rehearsal_.left_out(run.left_out);
+        if (dry_walk(access_, rehearsal_, run, *dry_store_, *runner_) == drive::Ended::complete) return std::nullopt;
         rehearsal_.finish(false);
         return Exit::checks_failed;
     }
     run.rest = rest_after(index);
     run.partial_before = is_blocked_;
     run.created_definitions = std::exchange(definitions_, "");
-    const auto launched = launch(session_, std::move(run), *store_, *workloads_, *runner_);
+    const auto launched = launch(access_, std::move(run), *runner_);
     const bool is_last = index + 1 == todo_.size();
     if (launched.run.is_to_be_followed() || (is_last && launched.ended == drive::Ended::complete && add_restarted())) {
-        if (session_.finish_one(launched.ended, launched.run) == Exit::partial) is_blocked_ = true;
+        if (finish_one(access_.call, launched.ended, launched.run) == Exit::partial) is_blocked_ = true;
         return std::nullopt;
     }
-    const auto exit = session_.finish(launched.ended, launched.run);
+    const auto exit = finish(access_.call, launched.ended, launched.run);
     return exit == Exit::ok && is_blocked_ ? Exit::partial : exit;
 }
 
@@ -390,8 +390,8 @@ Exit Apply::run() {
     refresh(snapshot);
     note_boots(snapshot);
     auto all = works(snapshot);
-    tell_warnings(session_, snapshot.diagnostics);
-    review(all);
+    tell_warnings(access_.call, snapshot.diagnostics);
+    review(snapshot, all);
     apply_plugins(snapshot, all);
     std::erase_if(all, [](const ApplyWork& work) { return !work.has_work(); });
     todo_ = std::move(all);
@@ -411,10 +411,10 @@ Exit Apply::run() {
 
 Exit run_apply(const cli::Args& args, cli::Context& context) {
     if (is_to_be_resumed(args, context)) return run_resume(args, context);
-    Session session(args, context);
-    return Apply(session).run();
+    Access access(args, context);
+    return Apply(access).run();
 }
 
-Exit go_on_applying(Session& session, const upgrade::Run& run) { return Apply(session, run).run(); }
+Exit go_on_applying(Access& access, const upgrade::Run& run) { return Apply(access, run).run(); }
 
 }  // namespace kmm::tool_upgrade

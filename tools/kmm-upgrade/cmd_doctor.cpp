@@ -11,11 +11,11 @@
 #include "cluster/kube_store.hpp"
 #include "cluster/plugin_store.hpp"
 #include "cluster/workloads.hpp"
-#include "kmm-upgrade/launch.hpp"
+#include "kmm-upgrade/cluster_access.hpp"
 #include "kmm-upgrade/mend.hpp"
-#include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
+#include "kmm-upgrade/walk_options.hpp"
 #include "kube/lease.hpp"
 #include "plan/doctor.hpp"
 #include "render/worker_task.hpp"
@@ -43,8 +43,8 @@ std::function<void()> removal(kube::Client& client, const kube::Resource& resour
 }
 
 /// A run that goes on, with nobody at work on it.
-void examine_record(Session& session, const upgrade::Run& run, std::vector<Repair>& found) {
-    if (session.directory().holder()) return;
+void examine_record(RecordAccess& record, const upgrade::Run& run, std::vector<Repair>& found) {
+    if (record.directory().holder()) return;
     found.push_back(warning("run-open",
                             fmt::format("the upgrade of {} to {} is in state {}, and no process is at work on it{}", run.module(), run.to_text(),
                                         run.state, upgrade::cordon_note(run)),
@@ -76,24 +76,24 @@ void examine_pods(kube::Client& client, const std::string& lineage, std::vector<
 }
 
 /// Whether who holds a Lease has renewed it within four times its duration, by the clock of this host.
-bool may_live(Session& session, const kube::LeaseState& state, std::optional<std::int64_t>& renewed) {
+bool may_live(Call& call, const kube::LeaseState& state, std::optional<std::int64_t>& renewed) {
     auto time = state.renew_time;  // with microseconds
     if (const auto dot = time.find('.'); dot != std::string::npos) time = time.substr(0, dot) + "Z";
     renewed = base::parse_rfc3339(time);
-    return renewed && session.clock().now_unix() - *renewed <= 4 * state.duration.count();
+    return renewed && call.clock().now_unix() - *renewed <= 4 * state.duration.count();
 }
 
 /// A Lease that nobody renews. With `Lives::refuse` one that somebody may be renewing is an error.
 enum class Lives { skip, refuse };
-void examine_lease(Session& session, kube::Client& client, const api::Module& module, Lives lives, std::vector<Repair>& found) {
-    const auto given_ns = session.args().get("lease-namespace").value_or("");
+void examine_lease(Call& call, kube::Client& client, const api::Module& module, Lives lives, std::vector<Repair>& found) {
+    const auto given_ns = call.args().get("lease-namespace").value_or("");
     kube::LeaseOptions options;
     options.namespace_ = given_ns.empty() ? module.meta.namespace_ : given_ns;
     options.name = lease_name(module.meta.namespace_, module.meta.name);
     const auto state = kube::Lease(client, options).look();
     if (!state || state->holder.empty()) return;
     std::optional<std::int64_t> renewed;
-    if (may_live(session, *state, renewed)) {
+    if (may_live(call, *state, renewed)) {
         if (lives == Lives::refuse) throw kube::lease_held_error(options, *state);
         return;
     }
@@ -172,22 +172,23 @@ Repair repair_of(plan::Finding finding, cluster::ClusterStore& store, cluster::W
 }
 
 /// Nobody else may be at work, and nobody may begin.
-void claim_record(Session& session) {
+void claim_record(RecordAccess& record) {
     try {
-        session.directory().open(false);
+        record.directory().open(false);
     } catch (const Error& error) {
         if (error.exit() == Exit::not_found) return;  // no record to claim
         throw;
     }
-    session.lock("doctor --fix");
+    record.lock("doctor --fix");
 }
 
 /// Mends what is to be mended and tells of each finding; the exit code.
-Exit report(Session& session, const std::vector<Repair>& found, const std::optional<MendChoice>& choice, const std::string& place) {
-    auto& context = session.context();
+Exit report(Call& call, const std::vector<Repair>& found, const std::optional<MendChoice>& choice, const std::string& place) {
+    auto& context = call.context();
     const bool is_text = context.output == "table" || context.output == "wide";
     auto list = Node::sequence();
     std::size_t notes = 0, mended = 0, open = 0;
+    bool stopped = false;
     for (const auto& repair : found) {
         const bool is_note = repair.diagnostic.severity == Severity::note;
         if (is_text) context.console.out(cli::diagnostic_text(repair.diagnostic, false));
@@ -196,11 +197,13 @@ Exit report(Session& session, const std::vector<Repair>& found, const std::optio
         std::string why;
         auto node = cli::diagnostic_node(repair.diagnostic);
         if (choice) {
-            outcome = mend(session, repair, *choice, why);
+            outcome = mend(call, repair, *choice, why);
             node.set("fix", to_string(outcome));
             if (!why.empty()) node.set("fixError", why);
         }
         list.push_back(std::move(node));
+        stopped = stopped || outcome == Mended::stopped || (outcome == Mended::failed && call.stopped());
+        if (outcome == Mended::stopped && is_text) break;
         if (outcome == Mended::done) ++mended;
         else if (is_note) ++notes;
         else ++open;
@@ -210,6 +213,7 @@ Exit report(Session& session, const std::vector<Repair>& found, const std::optio
                 case Mended::done: return "";
                 case Mended::declined: return "not agreed to";
                 case Mended::failed: return why;
+                case Mended::stopped: return "interrupted";
                 case Mended::none: return "no fix that is safe for certain";
                 case Mended::unnamed: return "lifted only by name: --uncordon " + repair.named;
                 case Mended::busy: return "the recorded upgrade of its Module has not ended";
@@ -219,10 +223,11 @@ Exit report(Session& session, const std::vector<Repair>& found, const std::optio
         }();
         context.console.out(left.empty() ? fmt::format("  fixed:   {}\n", repair.what) : fmt::format("  left:    {}\n", left));
     }
-    const auto exit = open == 0 ? Exit::ok : Exit::checks_failed;
+    const auto exit = stopped ? call.stop_exit() : open == 0 ? Exit::ok : Exit::checks_failed;
     if (print_document(context, Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Diagnosis"}, {"findings", std::move(list)}})) || !is_text)
         return exit;
-    if (found.empty()) context.console.out(fmt::format("nothing is left behind in {}\n", place));
+    if (stopped) context.console.err(fmt::format("interrupted: {} fixed; kmm-upgrade doctor shows what is left\n", mended));
+    else if (found.empty()) context.console.out(fmt::format("nothing is left behind in {}\n", place));
     else if (!choice) context.console.out(fmt::format("\n{} to mend, {} to know; nothing was changed\n", open, notes));
     else context.console.out(fmt::format("\n{} fixed, {} to mend, {} to know\n", mended, open, notes));
     return exit;
@@ -231,36 +236,36 @@ Exit report(Session& session, const std::vector<Repair>& found, const std::optio
 }  // namespace
 
 Exit run_doctor(const cli::Args& args, cli::Context& context) {
-    Session session(args, context);
+    Call call(args, context);
+    RecordAccess record(call);
+    ClusterAccess access(record);
     auto choice = mend_choice_of(args, context);
     const auto ns = args.get("namespace").value_or("");
     if (choice) choice->ns = ns;
-    const auto run = session.load();
+    const auto run = record.load();
     const bool goes_on = run && !upgrade::is_final_run_state(run->state);
     std::vector<Repair> found;
     plan::Recorded recorded;
     if (goes_on) {
-        examine_record(session, *run, found);
+        examine_record(record, *run, found);
         recorded.cordon_owner = run->cordon_owner();
         for (auto& node : upgrade::cordoned_nodes(*run)) recorded.cordoned.insert(std::move(node));
         if (choice) choice->open_module = run->module();
     }
-    if (choice) claim_record(session);
-    const auto store = session.open_cluster(session.cluster_place(goes_on ? run->cluster_place : ""));
-    if (choice) session.lock_directory(*store, "doctor --fix");
-    const auto workloads = cluster::workloads_of(*store);
-    const auto snapshot = store->read();
+    if (choice) claim_record(record);
+    auto& cluster = access.open(access.place(goes_on ? &*run : nullptr));
+    if (choice) access.lock_directory();
+    const auto snapshot = cluster.store->read();
     require_matches(snapshot.objects, ns, {});
     for (const auto& diagnostic : snapshot.diagnostics)
         if (diagnostic.severity != Severity::note) found.push_back({diagnostic, "", {}});
-    auto* server = dynamic_cast<cluster::KubeStore*>(store.get());
-    auto* client = server == nullptr ? nullptr : &server->client();
-    for (auto& finding : plan::examine(snapshot.objects, recorded)) found.push_back(repair_of(std::move(finding), *store, *workloads, client));
+    auto* client = cluster.server == nullptr ? nullptr : &cluster.server->client();
+    for (auto& finding : plan::examine(snapshot.objects, recorded)) found.push_back(repair_of(std::move(finding), *cluster.store, *cluster.workloads, client));
     if (client != nullptr) {
         examine_pods(*client, goes_on ? run->lineage : "", found);
         for (const auto& module : snapshot.objects.modules) {
-            const bool at_work = !choice && goes_on && run->module() == module.full_name() && session.directory().holder();
-            if (!at_work) examine_lease(session, *client, module, choice ? Lives::refuse : Lives::skip, found);
+            const bool at_work = !choice && goes_on && run->module() == module.full_name() && record.directory().holder();
+            if (!at_work) examine_lease(call, *client, module, choice ? Lives::refuse : Lives::skip, found);
             if (cluster::has_plugins(module)) examine_daemon_sets(*client, module, found);
         }
     }
@@ -271,7 +276,7 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
     }
     if (!ns.empty()) std::erase_if(found, [&](const Repair& repair) { return !repair.ns.empty() && repair.ns != ns; });
     if (choice) require_cordons(*choice, found);
-    return report(session, found, choice, store->describe());
+    return report(call, found, choice, cluster.store->describe());
 }
 
 }  // namespace kmm::tool_upgrade

@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
-#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/record_access.hpp"
 #include "kmm-upgrade/story.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
@@ -19,6 +19,7 @@ std::string result_text(const upgrade::Run& run) {
     const auto counts = upgrade::count(run);
     auto text = fmt::format("{} of {} done", counts.done, counts.total);
     if (counts.skipped > 0) text += fmt::format(", {} skipped", counts.skipped);
+    if (!run.left_out.empty()) text += fmt::format(", {} left out", run.left_out.size());
     if (counts.rolled_back > 0) text += fmt::format(", {} rolled back", counts.rolled_back);
     return text;
 }
@@ -29,8 +30,8 @@ std::string minute_text(const std::string& time) {
     return base::parse_rfc3339(time) ? time.substr(0, k_minutes) + "Z" : time;
 }
 
-Exit tell(Session& session, const Story& story) {
-    auto& context = session.context();
+Exit tell(RecordAccess& record, const Story& story) {
+    auto& context = record.call().context();
     if (context.output == "json" || context.output == "jsonl" || context.output == "yaml") {
         auto items = value::Node::sequence();
         for (const auto& entry : story.loaded.entries) {
@@ -49,6 +50,8 @@ Exit tell(Session& session, const Story& story) {
     }
     context.console.out(fmt::format("{} {}: {} -> {}, by {}\n", clock_text(story.run.created), base::escape(story.run.module()),
                                     story.run.from_text(), story.run.to_text(), base::escape(story.run.created_by)));
+    for (const auto& node : story.run.left_out)
+        context.console.out(base::escape(fmt::format("{} {} left out: {}", clock_text(story.run.created), node.name, node.reason)) + "\n");
     for (std::size_t index = 1; index < story.loaded.entries.size(); ++index) {
         const auto& entry = story.loaded.entries[index];
         const auto line = event_line(upgrade::decode_event(entry.payload), entry.time);
@@ -60,9 +63,10 @@ Exit tell(Session& session, const Story& story) {
 }  // namespace
 
 Exit run_history(const cli::Args& args, cli::Context& context) {
-    Session session(args, context);
-    const auto all = stories(session);
-    if (!args.positionals("RUN").empty()) return tell(session, named_story(all, args.positional("RUN")));
+    Call call(args, context);
+    RecordAccess record(call);
+    const auto all = stories(record);
+    if (!args.positionals("RUN").empty()) return tell(record, named_story(all, args.positional("RUN")));
     auto items = value::Node::sequence();
     // The name of a run has the name of its Module in it; all columns would not fit into 80.
     const bool wide = context.output == "wide";
@@ -81,6 +85,7 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
                                               {"started", story.run.created},
                                               {"ended", story.loaded.entries.back().time},
                                               {"by", story.run.created_by}}));
+        if (!story.run.left_out.empty()) items.items().back().set("leftOut", encode(story.run.left_out));
     }
     if (print_list(context, value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeHistory"}, {"items", items}})))
         return Exit::ok;
@@ -89,7 +94,7 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
         return Exit::ok;
     }
     if (all.empty()) {
-        context.console.out(fmt::format("no upgrade is recorded in {}\n", base::escape(session.directory().path())));
+        context.console.out(fmt::format("no upgrade is recorded in {}\n", base::escape(record.directory().path())));
         return Exit::ok;
     }
     context.console.out(cli::format_table(headers, rows, context.console.out_is_terminal() && !wide ? context.console.width() : 0));
@@ -97,14 +102,15 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
 }
 
 Exit run_delete(const cli::Args& args, cli::Context& context) {
-    Session session(args, context);
-    static_cast<void>(session.must_load());
-    session.lock("delete");
-    const auto run = session.must_load();
+    Call call(args, context);
+    RecordAccess record(call);
+    static_cast<void>(record.must_load());
+    record.lock("delete");
+    const auto run = record.must_load();
     if (!upgrade::is_final_run_state(run.state))
         throw Error(Exit::paused, "run-active", fmt::format("the upgrade is in state {}, only an ended one can be deleted", run.state))
             .hint(upgrade::next_commands(run).front() + ", or: kmm-upgrade abort");
-    session.directory().archive(run.module_name + "-" + run.to_text());
+    record.directory().archive(run.module_name + "-" + run.to_text());
     if (print_document(context, document(run))) return Exit::ok;
     if (context.output == "name") {
         context.console.out("upgrade/" + run.module() + "\n");

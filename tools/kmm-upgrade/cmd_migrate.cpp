@@ -9,8 +9,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "drive/prepare.hpp"
-#include "kmm-upgrade/launch.hpp"
-#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 
@@ -76,22 +75,19 @@ Exit run_migrate(const cli::Args& args, cli::Context& context) {
     if (args.flag("remove-daemonset"))
         throw Error(Exit::usage, "missing-option", "--remove-daemonset needs --from-daemonset NAMESPACE/NAME, the one to remove")
             .hint("kmm-upgrade migrate NAMESPACE/NAME --from-daemonset NAMESPACE/NAME --remove-daemonset");
-    Session session(args, context);
+    Access access(args, context);
     drive::StartRequest request;
     take_module(args, request);
     take_walk_options(args, request);
-    const auto place = session.cluster_place("");
+    const auto place = access.cluster.place();
     const bool dry = args.flag("dry-run");
-    if (!dry) {
-        session.directory().open(true);
-        session.lock("migrate");
-    }
-    require_free(session.load());
-    const auto store = session.open_cluster(place);
-    const auto snapshot = store->read();
+    if (!dry) access.record.open_locked("migrate");
+    require_free(access.record.load());
+    auto& store = *access.cluster.open(place).store;
+    const auto snapshot = store.read();
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     auto options = request.options;
-    options.runner = "ssh";  // nodes are not reached: no rights for worker Pods are needed
+    options.via = upgrade::Via::ssh;  // nodes are not reached: no rights for worker Pods are needed
     options.lease_namespace = args.get("lease-namespace").value_or("");
     auto list = Node::sequence();
     std::string text;
@@ -99,16 +95,16 @@ Exit run_migrate(const cli::Args& args, cli::Context& context) {
     const api::Module* held = nullptr;
     const auto moves = moves_of(snapshot.objects, request);
     for (const auto& move : moves) {
-        if (session.stopped()) return session.stop_exit();
+        if (access.call.stopped()) return access.call.stop_exit();
         if (move.module != held && !dry)
-            session.secure(options, *store, {move.module->meta.namespace_, move.module->meta.name, "", request.lineage, {}},
-                           Session::Purpose::change);
+            access.cluster.secure(options, {move.module->meta.namespace_, move.module->meta.name, "", request.lineage, {}},
+                                  ClusterAccess::Purpose::change);
         held = move.module;
         auto said = text_of(move);
         bool done = !move.contradicts();
         if (done && !dry) {
             try {
-                carry_out(move, *store);
+                carry_out(move, store);
             } catch (const Error& error) {
                 if (error.code() != "conflict" && error.code() != "node-not-found") throw;
                 said = "left: " + error.message();
@@ -122,12 +118,12 @@ Exit run_migrate(const cli::Args& args, cli::Context& context) {
         text += context.output == "name" ? fmt::format("{} {}\n", move.node, move.module->full_name())
                                          : fmt::format("{}  {}  {}\n", move.node, move.module->full_name(), base::escape(said));
     }
-    const auto exit = left == 0 ? Exit::ok : dry ? Exit::checks_failed : Exit::partial;
+    const auto exit = left == 0 ? Exit::ok : Exit::partial;
     if (print_document(context, Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Migration"}, {"dryRun", dry}, {"labels", std::move(list)}})))
         return exit;
     context.console.out(text);
     if (context.output == "name") return exit;
-    if (moves.empty()) context.console.out(fmt::format("no label of KMM up to v2.6.0 is in {}\n", store->describe()));
+    if (moves.empty()) context.console.out(fmt::format("no label of KMM up to v2.6.0 is in {}\n", store.describe()));
     else if (dry) context.console.out(fmt::format("\n{} to rename, {} to decide; nothing was changed\n", moved, left));
     else context.console.out(fmt::format("\n{} renamed, {} left; next: kmm-upgrade doctor\n", moved, left));
     return exit;

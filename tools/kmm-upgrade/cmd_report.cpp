@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-upgrade/progress.hpp"
-#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/record_access.hpp"
 #include "kmm-upgrade/story.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
@@ -71,7 +71,7 @@ std::string row(std::string_view key, std::string_view text) {
     return fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", key, html_text(text));
 }
 
-std::string facts_table(Session& session, const Story& story) {
+std::string facts_table(RecordAccess& record, const Story& story) {
     const auto& run = story.run;
     std::string text = "<table>\n";
     text += row("run", story.id == "current" ? run.lineage : fmt::format("{} ({})", story.id, run.lineage));
@@ -79,13 +79,14 @@ std::string facts_table(Session& session, const Story& story) {
     text += row("versions", fmt::format("{} -> {}", run.from_text(), run.to_text()));
     text += row("state", run.state);
     text += row("nodes", counts_text(run));
+    for (const auto& node : run.left_out) text += row("left out", fmt::format("{}: {}", node.name, node.reason));
     if (run.paused) text += row("paused", run.pause_message.empty() ? run.pause_reason : run.pause_reason + ": " + run.pause_message);
     text += row("cluster", run.cluster_place);
     text += row("by", fmt::format("{}, kmm-upgrade {}", run.created_by, run.tool_version));
     text += row("started", run.created);
     text += row(upgrade::is_final_run_state(run.state) ? "ended" : "last event", story.loaded.entries.back().time);
     text += row("took", took(story));
-    if (story.id == "current" && !upgrade::is_final_run_state(run.state) && !session.directory().holder())
+    if (story.id == "current" && !upgrade::is_final_run_state(run.state) && !record.directory().holder())
         text += row("next", upgrade::next_commands(run).front());
     return text + "</table>\n";
 }
@@ -140,16 +141,17 @@ Exit run_report(const cli::Args& args, cli::Context& context) {
     const auto file = args.get("html");
     if (!file || file->empty())
         throw Error(Exit::usage, "missing-option", "--html FILE is missing").hint("kmm-upgrade report --html upgrade.html, or - for standard output");
-    Session session(args, context);
-    const auto all = stories(session);
+    Call call(args, context);
+    RecordAccess record(call);
+    const auto all = stories(record);
     const auto wanted = args.positional("RUN");
     if (wanted.empty() && all.empty())
-        throw Error(Exit::not_found, "no-run", fmt::format("no upgrade is recorded in {}", session.directory().path()))
+        throw Error(Exit::not_found, "no-run", fmt::format("no upgrade is recorded in {}", record.directory().path()))
             .hint("name the record with --state-dir");
     const auto& story = wanted.empty() ? all.front() : named_story(all, wanted);
     const auto& run = story.run;
     const auto page = report::html_page(fmt::format("{} {} -> {}: {}", run.module(), run.from_text(), run.to_text(), run.state), k_style,
-                                        facts_table(session, story) + nodes_table(story) + events_table(story));
+                                        facts_table(record, story) + nodes_table(story) + events_table(story));
     cli::write_report(context, *file, page);
     if (*file == "-") return Exit::ok;
     if (print_document(context, value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeReport"}, {"id", story.id}, {"file", *file}})))

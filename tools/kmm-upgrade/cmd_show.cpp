@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
-#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/record_access.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "value/writer.hpp"
@@ -16,13 +16,13 @@ namespace kmm::tool_upgrade {
 namespace {
 
 /// Nothing follows of itself: the run has ended, and no apply is at work that goes on with its next Module.
-bool is_over(Session& session, const upgrade::Run& run) {
-    return upgrade::is_final_run_state(run.state) && !(run.is_to_be_followed() && session.directory().holder());
+bool is_over(RecordAccess& record, const upgrade::Run& run) {
+    return upgrade::is_final_run_state(run.state) && !(run.is_to_be_followed() && record.directory().holder());
 }
 
-std::string show_text(Session& session, const upgrade::Run& run, std::size_t width) {
+std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t width) {
     std::optional<record::Owner> owner;
-    if (!upgrade::is_final_run_state(run.state) || run.is_to_be_followed()) owner = session.directory().holder();
+    if (!upgrade::is_final_run_state(run.state) || run.is_to_be_followed()) owner = record.directory().holder();
     return properties(run, owner) + "\n" + node_table(run, width);
 }
 
@@ -30,50 +30,50 @@ std::size_t table_width(const cli::Context& context) {
     return context.console.out_is_terminal() && context.output != "wide" ? context.console.width() : 0;
 }
 
-Exit show_idle(Session& session) {
-    auto& context = session.context();
+Exit show_idle(RecordAccess& record) {
+    auto& context = record.call().context();
     const auto idle = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "idle"}});
     if (print_document(context, idle) || context.output == "name") return Exit::ok;
     context.console.out(fmt::format("state      idle: no upgrade is recorded in {}\n"
                                     "next       kmm-upgrade start module MODULE --to VERSION\n",
-                                    base::escape(session.directory().path())));
+                                    base::escape(record.directory().path())));
     return Exit::ok;
 }
 
 /// A document for each change, until the run ends.
-Exit watch_documents(Session& session) {
-    auto& context = session.context();
+Exit watch_documents(RecordAccess& record) {
+    auto& context = record.call().context();
     std::string last;
     for (;;) {
-        const auto run = session.load();
-        if (!run) return show_idle(session);
+        const auto run = record.load();
+        if (!run) return show_idle(record);
         const auto now = document(*run);
         auto text = value::to_json(now);
         if (text != last) static_cast<void>(print_document(context, now));
-        if (is_over(session, *run) || context.console.out_is_gone()) return Exit::ok;
-        if (session.stopped()) return session.stop_exit();
+        if (is_over(record, *run) || context.console.out_is_gone()) return Exit::ok;
+        if (record.call().stopped()) return record.call().stop_exit();
         last = std::move(text);
-        session.clock().sleep_for(std::chrono::seconds(1));
+        record.call().clock().sleep_for(std::chrono::seconds(1));
     }
 }
 
-Exit watch(Session& session) {
-    auto& context = session.context();
-    if (context.output == "json" || context.output == "jsonl" || context.output == "yaml") return watch_documents(session);
+Exit watch(RecordAccess& record) {
+    auto& context = record.call().context();
+    if (context.output == "json" || context.output == "jsonl" || context.output == "yaml") return watch_documents(record);
     cli::LiveArea area(context.console);
     std::string last;
     for (;;) {
-        const auto run = session.load();
+        const auto run = record.load();
         if (!run) {
             area.clear();
-            return show_idle(session);
+            return show_idle(record);
         }
-        const bool ended = is_over(session, *run);
-        const auto text = show_text(session, *run, table_width(context));
-        if (ended || session.stopped()) {
+        const bool ended = is_over(record, *run);
+        const auto text = show_text(record, *run, table_width(context));
+        if (ended || record.call().stopped()) {
             area.clear();
             if (context.console.err_is_terminal() || text != last) context.console.out(text);
-            return ended ? Exit::ok : session.stop_exit();
+            return ended ? Exit::ok : record.call().stop_exit();
         }
         if (context.console.err_is_terminal()) {
             std::vector<std::string> lines;
@@ -87,33 +87,37 @@ Exit watch(Session& session) {
             return Exit::ok;
         }
         last = text;
-        session.clock().sleep_for(std::chrono::seconds(1));
+        record.call().clock().sleep_for(std::chrono::seconds(1));
     }
 }
 
 }  // namespace
 
 Exit run_show(const cli::Args& args, cli::Context& context) {
-    Session session(args, context);
-    const auto run = session.load();
-    if (run) session.require_named(*run);
-    if (args.flag("watch")) return watch(session);
-    if (!run) return show_idle(session);
+    Call call(args, context);
+    RecordAccess record(call);
+    const auto run = record.load();
+    if (run) record.require_named(*run);
+    if (args.flag("watch")) return watch(record);
+    if (!run) return show_idle(record);
     if (print_document(context, document(*run))) return Exit::ok;
     if (context.output == "name") {
         context.console.out("upgrade/" + run->module() + "\n");
         return Exit::ok;
     }
-    context.console.out(show_text(session, *run, table_width(context)));
+    context.console.out(show_text(record, *run, table_width(context)));
     return Exit::ok;
 }
 
 Exit run_nodes(const cli::Args& args, cli::Context& context) {
-    Session session(args, context);
-    const auto run = session.must_load();
+    Call call(args, context);
+    RecordAccess record(call);
+    const auto run = record.must_load();
     auto list = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeNodeList"}});
     auto items = value::Node::sequence();
     for (const auto& node : run.nodes) items.push_back(upgrade::encode(node));
+    for (const auto& node : run.left_out)
+        items.push_back(value::Node::mapping({{"name", node.name}, {"state", "left-out"}, {"reason", node.reason}}));
     list.set("items", std::move(items));
     if (print_list(context, list)) return Exit::ok;
     if (context.output == "name") {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "drive/operator_check.hpp"
-#include "kmm-upgrade/launch.hpp"
+#include "kmm-upgrade/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/drift.hpp"
 #include "sys/host.hpp"
@@ -51,59 +51,55 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
 
 Exit run_start_module(const cli::Args& args, cli::Context& context) {
     if (is_to_be_resumed(args, context)) return run_resume(args, context);
-    Session session(args, context);
+    Access access(args, context);
+    auto& call = access.call;
     auto request = request_of(args);
     const auto share = max_unavailable(args);
     const bool dry = args.flag("dry-run");
-    const auto place = session.cluster_place("");
-    session.choose_runner(request.options, place, Session::Age::fresh);
-    if (dry) {
-        require_free(session.load());
-    } else {
-        // The lock comes before the question what is recorded: who is at work matters more than in which state.
-        session.directory().open(true);
-        session.lock("start module " + args.positional("MODULE"));
-        require_free(session.load());
-    }
-    const auto store = session.open_cluster(place);
-    if (!dry) session.lock_directory(*store, "start module " + args.positional("MODULE"));
-    Session::limit_writes(request.options, *store);
-    const auto workloads = Session::workloads_on(*store);
-    Session::expect_drain(request.options, *workloads);
-    Session::expect_work(request.options, *store, request.ns);
-    const auto definitions = Session::kinds_to_create(request.options, *store, Session::Definitions::of_nodes);
-    const auto snapshot = store->read();
-    const auto errand = errand_of(snapshot, request);
-    session.secure(request.options, *store, errand, dry ? Session::Purpose::look : Session::Purpose::change);
-    const auto runner = session.make_runner(request.options, *store, errand);
+    const auto place = access.cluster.place();
+    access.reach.choose(request.options, place, Reach::Age::fresh);
+    // The lock comes before the question what is recorded: who is at work matters more than in which state.
+    if (!dry) access.record.open_locked("start module " + args.positional("MODULE"));
+    require_free(access.record.load());
+    auto& cluster = access.cluster.open(place);
+    if (!dry) access.cluster.lock_directory();
+    access.cluster.expect(request.options, request.ns);
+    const auto definitions = access.cluster.kinds_to_create(request.options, ClusterAccess::Definitions::of_nodes);
+    const auto snapshot = cluster.store->read();
+    const auto target = target_of(snapshot, request);
+    access.cluster.secure(request.options, target, dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
+    const auto runner = access.reach.runner(request.options, target);
     drive::Worker worker(*runner);
-    tell_warnings(session, snapshot.diagnostics);
+    tell_warnings(call, snapshot.diagnostics);
     if (const auto file = args.get("plan")) require_as_planned(*file, snapshot.objects, request);
-    auto prepared = drive::prepare(snapshot, worker, session.clock(), request, check_observer(session, request.to_version));
-    finish_preparing(session, prepared, share, place, *workloads, drive::find_module(snapshot.objects, errand.ns, errand.module));
-    Session::require_images(prepared.run, *store);
-    prepared.run.created_definitions = definitions;
+    auto prepared = drive::prepare(snapshot, worker, call.clock(), request, check_observer(call, request.to_version));
+    auto& run = prepared.run;
+    finish_preparing(access, prepared, share, drive::find_module(snapshot.objects, target.ns, target.module));
+    access.reach.require_images(run);
+    run.created_definitions = definitions;
     Rehearsal rehearsal(context);
-    if (dry) rehearsal.module(prepared.run.module(), prepared.run.from_text(), prepared.run.to_text(), false);
-    if (dry && prepared.run.options.runner == upgrade::k_runner_operator) {
-        const auto& run = prepared.run;
+    const auto rehearsed = run.is_partial() ? Exit::partial : Exit::ok;
+    if (dry) {
+        rehearsal.module(run.module(), run.from_text(), run.to_text(), false);
+        rehearsal.left_out(run.left_out);
+    }
+    if (dry && run.options.via == upgrade::Via::operator_) {
         for (const auto& node : run.nodes) {
             const auto view = drive::operator_view(snapshot.objects, node.name, run.module_namespace, run.module_name);
-            for (const auto& action : drive::operator_actions(view, run.to_version, run.options))
-                rehearsal.action(node.name, action);
+            for (const auto& action : drive::operator_actions(view, run.to_version, run.options)) rehearsal.action(node.name, action);
         }
         rehearsal.finish(true);
-        return Exit::ok;
+        return rehearsed;
     }
     if (dry) {
         say_definitions(rehearsal, definitions);
-        drive::DryStore dry_store(*store, rehearsal.sink());
-        const auto ended = dry_walk(session, rehearsal, prepared.run, dry_store, *workloads, *runner);
+        drive::DryStore dry_store(*cluster.store, rehearsal.sink());
+        const auto ended = dry_walk(access, rehearsal, run, dry_store, *runner);
         rehearsal.finish(ended == drive::Ended::complete);
-        return ended == drive::Ended::complete ? Exit::ok : Exit::checks_failed;
+        return ended == drive::Ended::complete ? rehearsed : Exit::checks_failed;
     }
-    const auto launched = launch(session, std::move(prepared.run), *store, *workloads, *runner);
-    return session.finish(launched.ended, launched.run);
+    const auto launched = launch(access, std::move(run), *runner);
+    return finish(call, launched.ended, launched.run);
 }
 
 }  // namespace kmm::tool_upgrade

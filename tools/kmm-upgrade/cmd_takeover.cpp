@@ -12,8 +12,7 @@
 #include "drive/fleet.hpp"
 #include "drive/prepare_apply.hpp"
 #include "drive/takeover.hpp"
-#include "kmm-upgrade/launch.hpp"
-#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/apply.hpp"
 
@@ -85,7 +84,7 @@ std::vector<kube::Rule> loader_rules(const std::string& ns, bool removes) {
 /// What is left to do about the DaemonSet, or doing it.
 class Farewell {
 public:
-    Farewell(Session& session, cluster::KubeStore& server, const api::Module& module) : session_(session), server_(server), module_(module) {}
+    Farewell(Call& call, cluster::KubeStore& server, const api::Module& module) : call_(call), server_(server), module_(module) {}
 
     /// Nodes that have the module from the DaemonSet alone.
     [[nodiscard]] std::vector<std::string> dependent(const Loader& loader) const {
@@ -100,7 +99,7 @@ public:
     void tell(const Loader& loader) const {
         const auto name = loader.key.to_string();
         const auto left = dependent(loader);
-        auto& console = session_.context().console;
+        auto& console = call_.context().console;
         if (!left.empty())
             console.out(fmt::format("DaemonSet {} is still what loads it on {}\n", name, base::join(left, ", ")));
         else
@@ -113,12 +112,12 @@ public:
         if (const auto left = dependent(loader); !left.empty())
             throw Error(Exit::checks_failed, "daemonset-in-use",
                         fmt::format("DaemonSet {} is still what loads {} on {}", name, module_.meta.name, base::join(left, ", ")))
-                .hint("bring these nodes to the Module first: kmm-upgrade start, or apply");
+                .hint(way_out(left));
         kube::DeleteOptions options;
         options.uid = loader.uid;
         options.propagation = kube::Propagation::orphan;
         static_cast<void>(server_.client().remove(kube::resources::k_daemon_sets, loader.key, options));
-        auto& console = session_.context().console;
+        auto& console = call_.context().console;
         console.out(fmt::format("deleted DaemonSet {}; its Pods stay and load nothing any more\n", name));
         if (loader.has_hook)
             console.out("they have a preStop hook, which may unload the module where a Pod is deleted: let them end\n"
@@ -127,7 +126,16 @@ public:
     }
 
 private:
-    Session& session_;
+    /// How nodes with another build get rid of it. start and apply refuse them while it is live: nobody but its DaemonSet knows it.
+    [[nodiscard]] std::string way_out(const std::vector<std::string>& nodes) const {
+        const auto version = module_.module_loader ? module_.module_loader->container.version : "";
+        const auto kernel_module = module_.module_loader ? drive::kernel_module_name(module_.module_loader->container.modprobe.module_name) : "the module";
+        return fmt::format("on each of them: keep the DaemonSet's Pod away (its nodeSelector), run rmmod {} there, then kmm-upgrade {} --node {}", kernel_module,
+                           version.empty() ? "apply " + module_.full_name() : fmt::format("start module {} --to {}", module_.full_name(), version),
+                           nodes.size() == 1 ? nodes.front() : "NODE");
+    }
+
+    Call& call_;
     cluster::KubeStore& server_;
     const api::Module& module_;
 };
@@ -142,15 +150,15 @@ const char* holding_text(Holding holding) {
 
 /// A run that records `names` as they are: an ordered one for a Module with versions, else one of apply. nullopt: the plan does not want the
 /// module on any of them.
-std::optional<drive::Prepared> prepare_takeover(Session& session, const cluster::Snapshot& snapshot, drive::Worker& worker,
+std::optional<drive::Prepared> prepare_takeover(Call& call, const cluster::Snapshot& snapshot, drive::Worker& worker,
                                                 drive::StartRequest request, const api::Module& module) {
-    const auto observer = check_observer(session, module.full_name());
-    if (!request.to_version.empty()) return drive::prepare(snapshot, worker, session.clock(), request, observer);
+    const auto observer = check_observer(call, module.full_name());
+    if (!request.to_version.empty()) return drive::prepare(snapshot, worker, call.clock(), request, observer);
     for (auto& work : plan::apply_work(snapshot.objects, plan::complete({}, snapshot.objects))) {
         if (work.full_name() != module.full_name()) continue;
         auto narrowed = drive::narrow(std::move(work), snapshot.objects, request);
         narrowed.unload.clear();
-        if (!narrowed.load.empty()) return drive::prepare_apply(snapshot, worker, session.clock(), request, narrowed, observer);
+        if (!narrowed.load.empty()) return drive::prepare_apply(snapshot, worker, call.clock(), request, narrowed, observer);
     }
     return std::nullopt;
 }
@@ -158,7 +166,8 @@ std::optional<drive::Prepared> prepare_takeover(Session& session, const cluster:
 }  // namespace
 
 Exit run_takeover(const cli::Args& args, cli::Context& context) {
-    Session session(args, context);
+    Access access(args, context);
+    auto& call = access.call;
     drive::StartRequest request;
     take_module(args, request);
     take_walk_options(args, request);
@@ -169,33 +178,30 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
     const bool removes = args.flag("remove-daemonset");
     const auto name = args.get("from-daemonset").value_or("");
     require_loader_name(name);
-    const auto place = session.cluster_place("");
-    session.choose_runner(request.options, place, Session::Age::fresh);
-    if (request.options.runner == upgrade::k_runner_operator)
+    const auto place = access.cluster.place();
+    access.reach.choose(request.options, place, Reach::Age::fresh);
+    if (request.options.via == upgrade::Via::operator_)
         throw Error(Exit::usage, "bad-value", "--via operator is for start: what is loaded is looked at on the nodes")
             .hint("--via self looks by worker Pods, --via ssh by ssh");
-    if (!dry) {
-        session.directory().open(true);
-        session.lock("migrate");
-    }
-    require_free(session.load());
-    const auto store = session.open_cluster(place);
-    auto* server = dynamic_cast<cluster::KubeStore*>(store.get());
+    if (!dry) access.record.open_locked("migrate");
+    require_free(access.record.load());
+    auto& cluster = access.cluster.open(place);
+    auto* server = cluster.server;
     if (server == nullptr)
         throw Error(Exit::usage, "bad-value", "--from-daemonset needs an API server, found a directory cluster").hint("name the server with --context");
-    const auto definitions = Session::kinds_to_create(request.options, *store, Session::Definitions::of_nodes);
-    const auto snapshot = store->read();
-    auto errand = errand_of(snapshot, request);
-    const auto& module = drive::find_module(snapshot.objects, errand.ns, errand.module);
+    const auto definitions = access.cluster.kinds_to_create(request.options, ClusterAccess::Definitions::of_nodes);
+    const auto snapshot = cluster.store->read();
+    auto target = target_of(snapshot, request);
+    const auto& module = drive::find_module(snapshot.objects, target.ns, target.module);
     request.to_version = module.module_loader ? module.module_loader->container.version : "";
     const auto extra = loader_rules(name.substr(0, name.find('/')), removes);
-    errand.rights.insert(errand.rights.end(), extra.begin(), extra.end());
-    session.secure(request.options, *store, errand, dry ? Session::Purpose::look : Session::Purpose::change);
+    target.rights.insert(target.rights.end(), extra.begin(), extra.end());
+    access.cluster.secure(request.options, target, dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
     const auto loader = find_loader(server->client(), name);
-    const auto runner = session.make_runner(request.options, *store, errand);
+    const auto runner = access.reach.runner(request.options, target);
     drive::Worker worker(*runner);
-    tell_warnings(session, snapshot.diagnostics);
-    const auto held = drive::survey_held(snapshot, worker, session.clock(), request, check_observer(session, module.full_name()));
+    tell_warnings(call, snapshot.diagnostics);
+    const auto held = drive::survey_held(snapshot, worker, call.clock(), request, check_observer(call, module.full_name()));
     request.nodes.clear();
     request.order.reset();
     bool is_left = false;
@@ -208,20 +214,26 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
         if (dry) rehearsal.action(node.name, found);
         else if (context.verbosity >= 0) context.console.err(fmt::format("{}  {}\n", node.name, found));
     }
-    const Farewell farewell(session, *server, module);
+    const Farewell farewell(call, *server, module);
     if (dry) {
         rehearsal.finish(true);
-        return is_left ? Exit::checks_failed : Exit::ok;
+        // As the run would end: the DaemonSet is not removed while a node depends on it.
+        const auto depends = [&](const std::string& node) {
+            return std::none_of(held.begin(), held.end(), [&](const drive::HeldNode& each) {
+                return each.name == node && (each.holding == Holding::right || each.holding == Holding::managed);
+            });
+        };
+        if (removes && std::any_of(loader.nodes.begin(), loader.nodes.end(), depends)) return Exit::checks_failed;
+        return is_left ? Exit::partial : Exit::ok;
     }
     if (!request.nodes.empty()) {
         request.options.order = "name";
-        auto prepared = prepare_takeover(session, snapshot, worker, request, module);
+        auto prepared = prepare_takeover(call, snapshot, worker, request, module);
         if (prepared) {
-            const auto workloads = Session::workloads_on(*store);
-            finish_preparing(session, *prepared, Share{}, place, *workloads, module);
+            finish_preparing(access, *prepared, Share{}, module);
             prepared->run.created_definitions = definitions;
-            const auto launched = launch(session, std::move(prepared->run), *store, *workloads, *runner);
-            const auto exit = session.finish(launched.ended, launched.run);
+            const auto launched = launch(access, std::move(prepared->run), *runner);
+            const auto exit = finish(call, launched.ended, launched.run);
             if (launched.ended != drive::Ended::complete) return exit;
         } else {
             is_left = true;

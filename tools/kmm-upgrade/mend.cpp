@@ -12,6 +12,7 @@ const char* to_string(Mended mended) noexcept {
         case Mended::done: return "done";
         case Mended::declined: return "declined";
         case Mended::failed: return "failed";
+        case Mended::stopped: return "stopped";
         case Mended::none: return "none";
         case Mended::unnamed: return "unnamed";
         case Mended::busy: return "busy";
@@ -47,14 +48,15 @@ void require_cordons(const MendChoice& choice, const std::vector<Repair>& repair
     }
 }
 
-Mended mend(Session& session, const Repair& repair, const MendChoice& choice, std::string& why) {
+Mended mend(Call& call, const Repair& repair, const MendChoice& choice, std::string& why) {
     if (!repair.act) return Mended::none;
     if (!choice.ns.empty() && repair.ns != choice.ns) return Mended::elsewhere;
     if (!repair.named.empty() && !choice.uncordon.contains(repair.named)) return Mended::unnamed;
     if (!repair.module.empty() && repair.module == choice.open_module) return Mended::busy;
-    if (session.stopped()) return Mended::declined;
+    if (call.stopped()) return Mended::stopped;
     if (!choice.yes) {
-        const auto answer = session.context().console.ask(repair.what + "? [y/N] ");
+        const auto answer = call.ask(repair.what + "? [y/N] ");
+        if (call.stopped()) return Mended::stopped;
         if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) return Mended::declined;
     }
     try {

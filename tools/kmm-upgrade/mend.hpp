@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/call.hpp"
 
 namespace kmm::tool_upgrade {
 
@@ -24,8 +24,8 @@ struct Repair {
 };
 
 /// How it went: `none` has no safe fix, `unnamed` needs --uncordon NODE, `busy` waits for the recorded upgrade.
-/// `elsewhere` is not of the namespace that was named.
-enum class Mended { done, declined, failed, none, unnamed, busy, elsewhere };
+/// `elsewhere` is not of the namespace that was named, `stopped`: a signal or --timeout came before.
+enum class Mended { done, declined, failed, stopped, none, unnamed, busy, elsewhere };
 [[nodiscard]] const char* to_string(Mended mended) noexcept;
 
 struct MendChoice {
@@ -44,6 +44,6 @@ void require_cordons(const MendChoice& choice, const std::vector<Repair>& repair
 
 /// Asks on standard error, unless nobody has to be asked, and acts. Throws nothing of the kind Error: what fails is told.
 /// `why` is the reason of a failure, for people.
-[[nodiscard]] Mended mend(Session& session, const Repair& repair, const MendChoice& choice, std::string& why);
+[[nodiscard]] Mended mend(Call& call, const Repair& repair, const MendChoice& choice, std::string& why);
 
 }  // namespace kmm::tool_upgrade

@@ -9,7 +9,7 @@
 
 #include "cli/explain.hpp"
 #include "kmm-upgrade/codes.hpp"
-#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/reach.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/codes.hpp"
 

@@ -27,8 +27,14 @@ void Rehearsal::line(const std::string& text) {
 
 void Rehearsal::module(const std::string& name, const std::string& from, const std::string& to, bool is_told) {
     const std::lock_guard guard(mutex_);
-    parts_.push_back({name, from, to, {}});
+    parts_.push_back({name, from, to, {}, {}});
     if (is_told) line(fmt::format("Module {}: {} -> {}\n", name, from, to));
+}
+
+void Rehearsal::left_out(const std::vector<upgrade::LeftOut>& nodes) {
+    const std::lock_guard guard(mutex_);
+    if (parts_.empty()) parts_.emplace_back();
+    parts_.back().left_out = nodes;
 }
 
 void Rehearsal::step(const std::string& node, const std::string& state) {
@@ -72,6 +78,7 @@ void Rehearsal::finish(bool complete) {
             steps.push_back(std::move(node));
         }
         modules.push_back(Node::mapping({{"module", part.module}, {"from", part.from}, {"to", part.to}, {"steps", steps}}));
+        if (!part.left_out.empty()) modules.items().back().set("leftOut", encode(part.left_out));
     }
     if (print_document(context_, Node::mapping({{"apiVersion", "kmmtools/v1"},
                                                 {"kind", "UpgradeRehearsal"},

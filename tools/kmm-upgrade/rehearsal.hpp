@@ -21,6 +21,8 @@ public:
 
     /// What follows is about this Module. `is_told`: one of several, so that people need its name.
     void module(const std::string& name, const std::string& from, const std::string& to, bool is_told);
+    /// Nodes that the walk of this Module would leave out.
+    void left_out(const std::vector<upgrade::LeftOut>& nodes);
     /// `node` would come into `state`.
     void step(const std::string& node, const std::string& state);
     /// One action on `node`; "cluster" for one that is about no node.
@@ -40,6 +42,7 @@ private:
     struct Part {
         std::string module, from, to;
         std::vector<Step> steps;
+        std::vector<upgrade::LeftOut> left_out;
     };
     void line(const std::string& text);
 

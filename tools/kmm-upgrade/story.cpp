@@ -16,11 +16,11 @@ std::string took(const Story& story) {
     return base::format_duration(std::chrono::seconds(*end - *begin));
 }
 
-std::vector<Story> stories(Session& session) {
+std::vector<Story> stories(RecordAccess& record) {
     std::vector<Story> all;
     std::vector<std::string> warnings;
     try {
-        session.directory().open(false);
+        record.directory().open(false);
     } catch (const Error& error) {
         if (error.exit() == Exit::not_found) return all;
         throw;
@@ -29,17 +29,17 @@ std::vector<Story> stories(Session& session) {
         auto run = drive::load_run(loaded, warnings);
         if (run) all.push_back(Story{id, *run, std::move(loaded)});
     };
-    add("current", session.directory().load());
-    for (const auto& item : session.directory().history()) {
+    add("current", record.directory().load());
+    for (const auto& item : record.directory().history()) {
         try {
-            add(item.id, session.directory().load_history(item));
+            add(item.id, record.directory().load_history(item));
         } catch (const Error& error) {
             warnings.push_back(fmt::format("{}: {}", item.id, error.message()));
         }
     }
-    if (session.context().verbosity >= 0)
-        for (const auto& warning : warnings) session.context().console.err("warning: " + base::escape(warning) + "\n");
-    if (const auto ns = session.args().get("namespace"); ns && !all.empty()) {
+    if (record.call().context().verbosity >= 0)
+        for (const auto& warning : warnings) record.call().context().console.err("warning: " + base::escape(warning) + "\n");
+    if (const auto ns = record.call().args().get("namespace"); ns && !all.empty()) {
         std::erase_if(all, [&](const Story& story) { return story.run.module_namespace != *ns; });
         if (all.empty())
             throw Error(Exit::not_found, "history-not-found", fmt::format("no upgrade of namespace {} is recorded", base::escape(*ns)))

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kmm-upgrade/session.hpp"
+#include "kmm-upgrade/record_access.hpp"
 #include "record/state_dir.hpp"
 #include "upgrade/run.hpp"
 
@@ -19,7 +19,7 @@ struct Story {
 
 /// Every run that can be read and that -n does not leave out, newest first. Damaged ones are said on standard error. Takes no lock.
 /// Errors: those of StateDir::open; not_found "history-not-found" if there are runs, but none of that namespace.
-[[nodiscard]] std::vector<Story> stories(Session& session);
+[[nodiscard]] std::vector<Story> stories(RecordAccess& record);
 /// The one with that id. Errors: not_found "history-not-found".
 [[nodiscard]] const Story& named_story(const std::vector<Story>& all, const std::string& id);
 /// From the first entry to the last, with all pauses; "-" if clocks went backwards between.

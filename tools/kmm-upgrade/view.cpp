@@ -2,6 +2,7 @@
 #include "kmm-upgrade/view.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,24 @@ struct Line {
     std::string key, left, right;
 };
 
+std::map<std::string, std::vector<std::string>> left_out_by_reason(const upgrade::Run& run) {
+    std::map<std::string, std::vector<std::string>> reasons;
+    for (const auto& node : run.left_out) reasons[node.reason].push_back(node.name);
+    return reasons;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+    constexpr std::size_t k_named = 8;
+    if (names.size() <= k_named) return base::join(names, ", ");
+    return fmt::format("{}, {} more", base::join(std::vector<std::string>(names.begin(), names.begin() + k_named), ", "), names.size() - k_named);
+}
+
+std::string left_out_hint(const upgrade::Run& run) {
+    const auto* when = upgrade::is_final_run_state(run.state) ? "once it can take Pods" : "after this upgrade";
+    if (run.is_apply()) return fmt::format("{}: kmm-upgrade apply {}", when, run.module());
+    return fmt::format("{}: kmm-upgrade start module {} --to {} --node {}", when, run.module(), run.to_version, run.left_out.front().name);
+}
+
 std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::Owner>& owner) {
     std::vector<Line> lines;
     lines.push_back({"module", run.module(), versions(run)});
@@ -28,6 +47,8 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
         const auto names = base::split(run.rest.modules, ' ');
         lines.push_back({"follows", base::join(std::vector<std::string>(names.begin(), names.end()), ", "), ""});
     }
+    for (const auto& [reason, names] : left_out_by_reason(run)) lines.push_back({"left out", listed(names) + ": " + reason, ""});
+    if (!run.left_out.empty() && !run.rollback) lines.push_back({"hint", left_out_hint(run), ""});
     for (const auto name : base::split(run.created_definitions, ','))
         if (!name.empty()) lines.push_back({"created", fmt::format("CustomResourceDefinition {}", name), ""});
     for (const auto& node : run.nodes) {
@@ -63,6 +84,7 @@ std::string counts_text(const upgrade::Run& run) {
     };
     add(counts.failed, "failed");
     add(counts.skipped, "skipped");
+    add(run.left_out.size(), "left out");
     add(counts.rolled_back, "rolled back");
     if (!upgrade::is_final_run_state(run.state)) text += fmt::format(", {} in flight", counts.active);
     return text;
@@ -80,6 +102,7 @@ std::string node_table(const upgrade::Run& run, std::size_t width) {
         rows.push_back({node.name, dash(node.kernel), node.current_known ? dash(node.current_version) : "?",
                         upgrade::target_text(run, node), node.state, clock_text(node.since), message});
     }
+    for (const auto& node : run.left_out) rows.push_back({node.name, "-", "-", "-", "left-out", "-", node.reason});
     return cli::format_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STATE", "SINCE", "MESSAGE"}, rows, width);
 }
 

@@ -240,6 +240,11 @@ TEST_CASE("workloads of a directory: the Node's file says who cordoned it; nothi
     const auto text = tree.get("nodes/a.yaml");
     CHECK(text.find("unschedulable: true") != std::string::npos);
     CHECK(text.find("kmmtools.dev/cordoned-by: me") != std::string::npos);
+    REQUIRE(store.read().objects.nodes.size() == 1);
+    const auto taints = store.read().objects.nodes[0].taints;
+    REQUIRE(taints.size() == 1);
+    CHECK(taints[0].key == "node.kubernetes.io/unschedulable");
+    CHECK(taints[0].effect == "NoSchedule");
     CHECK(workloads->cordon("node-a", "you") == Cordon{true, "me"});
     CHECK(workloads->uncordon("node-a", "you") == Cordon{true, "me"});
     CHECK(tree.get("nodes/a.yaml") == text);
@@ -247,5 +252,22 @@ TEST_CASE("workloads of a directory: the Node's file says who cordoned it; nothi
     CHECK(tree.get("nodes/a.yaml") == before);
     CHECK(workloads->pods("node-a").empty());
     CHECK_THROWS_AS(workloads->cordon("node-x", "me"), Error);
+}
+
+TEST_CASE("workloads of a directory: other taints and fields of the Node stay as they are") {
+    const test::Tree tree;
+    const std::string before = "kind: Node\napiVersion: v1\nmetadata:\n  name: node-a\nspec:\n  podCIDR: x\n  taints:\n    - key: gpu\n      effect: NoSchedule\n";
+    tree.put("nodes/a.yaml", before);
+    sys::LinuxFileOps ops;
+    cluster::DirectoryStore store(tree.path(), ops);
+    const auto workloads = cluster::workloads_of(store);
+    static_cast<void>(workloads->cordon("node-a", "me"));
+    REQUIRE(store.read().objects.nodes[0].taints.size() == 2);
+    static_cast<void>(workloads->uncordon("node-a", "me"));
+    const auto node = store.read().objects.nodes[0];
+    REQUIRE(node.taints.size() == 1);
+    CHECK(node.taints[0].key == "gpu");
+    CHECK_FALSE(node.unschedulable);
+    CHECK(tree.get("nodes/a.yaml").find("podCIDR: x") != std::string::npos);
 }
 }

@@ -18,21 +18,10 @@ struct Lost {};
 
 enum class Way { upgrade, rollback, install, drain };
 
-/// The objects with the cordons on the Nodes, where an API server has them.
-cluster::Snapshot seen(World& world) {
-    auto snapshot = world.store.read();
-    for (auto& node : snapshot.objects.nodes) {
-        const auto cordon = world.workloads.cordons[node.meta.name];
-        node.unschedulable = cordon.unschedulable;
-        if (!cordon.owner.empty()) node.meta.annotations[std::string(api::k_annotation_cordoned_by)] = cordon.owner;
-    }
-    return snapshot;
-}
-
 Adopted adopted_from(World& world, const AdoptRequest& request) {
     const auto writes = world.store.writes.size();
     const auto calls = world.nodes.calls.size();
-    auto adopted = adopt(seen(world), world.clock, request);
+    auto adopted = adopt(world.store.read(), world.clock, request);
     CHECK(world.store.writes.size() == writes);
     CHECK(world.nodes.calls.size() == calls);
     adopted.run.cluster_identity = world.store.id;
@@ -111,7 +100,7 @@ std::optional<std::string> after_loss(Way way, int when, End end) {
 
 Error refusal_of(World& world, const AdoptRequest& request) {
     try {
-        static_cast<void>(adopt(seen(world), world.clock, request));
+        static_cast<void>(adopt(world.store.read(), world.clock, request));
     } catch (const Error& error) {
         return error;
     }
@@ -160,7 +149,7 @@ TEST_CASE("which run it was, and what it is not told, is asked for") {
 
     // node-b is between the versions.
     world.store.find("node-b").meta.labels[api::label_version_module("drivers", "kmm-hello")] = "v2";
-    const auto found = adopt(seen(world), world.clock, request);
+    const auto found = adopt(world.store.read(), world.clock, request);
     CHECK(found.run.module() == "drivers/kmm-hello");
     CHECK(found.run.to_version == "v2");
     CHECK(found.run.from_version == "v1");
@@ -173,17 +162,17 @@ TEST_CASE("which run it was, and what it is not told, is asked for") {
 
     // What a worker Pod or a cordon says of the run.
     request.signs = {{"run-1", "drivers", "kmm-hello", "node-c", "worker Pod", true}, {"run-9", "drivers", "other", "node-a", "worker Pod", true}};
-    auto signed_run = adopt(seen(world), world.clock, request);
+    auto signed_run = adopt(world.store.read(), world.clock, request);
     CHECK(signed_run.run.lineage == "run-1");
     CHECK(signed_run.in_the_middle == 2);
     request.signs.push_back({"run-2", "drivers", "kmm-hello", "", "Lease", false});
     CHECK(refusal_of(world, request).code() == "adopt-ambiguous");
     request.run = "run-2";
-    CHECK(adopt(seen(world), world.clock, request).run.lineage == "run-2");
+    CHECK(adopt(world.store.read(), world.clock, request).run.lineage == "run-2");
     request.signs.clear();
     request.run.reset();
-    world.workloads.cordons["node-b"] = {true, "kmm-upgrade run-3"};
-    const auto cordoned = adopt(seen(world), world.clock, request);
+    world.store.put_cordon("node-b", world.workloads.cordons["node-b"] = {true, "kmm-upgrade run-3"});
+    const auto cordoned = adopt(world.store.read(), world.clock, request);
     CHECK(cordoned.run.cordon_owner() == "kmm-upgrade run-3");
     CHECK(cordoned.run.options.drain);
 
@@ -197,13 +186,57 @@ TEST_CASE("which run it was, and what it is not told, is asked for") {
     CHECK(unsaid.code() == "adopt-ambiguous");
     CHECK(unsaid.details().size() == 2);
     request.from = "v1";
-    const auto said = adopt(seen(world), world.clock, request);
+    const auto said = adopt(world.store.read(), world.clock, request);
     CHECK(said.run.find("node-b")->from_version == "v1");
     CHECK_FALSE(said.run.find("node-b")->from_entry.is_null());
     request.from = "v7";
-    const auto unknown = adopt(seen(world), world.clock, request);
+    const auto unknown = adopt(world.store.read(), world.clock, request);
     CHECK(unknown.run.find("node-b")->from_entry.is_null());
     CHECK(unknown.notes.back().find("cannot bring it back") != std::string::npos);
+}
+
+TEST_CASE("what the lost run had begun is adopted whatever the taints, other nodes that take no Pods are left out") {
+    const api::Taint not_ready{"node.kubernetes.io/not-ready", "", "NoExecute"};
+    const auto label = api::label_version_module("drivers", "kmm-hello");
+    World world(3);
+    auto request = request_for(Way::drain);
+    world.store.put_cordon("node-b", {true, "kmm-upgrade run-3"});
+    const auto names = [](const Adopted& adopted) {
+        std::set<std::string> all;
+        for (const auto& node : adopted.run.nodes) all.insert(node.name);
+        return all;
+    };
+    SUBCASE("the node that it had cordoned") {
+        const auto adopted = adopt(world.store.read(), world.clock, request);
+        CHECK(adopted.run.lineage == "run-3");
+        CHECK(names(adopted) == std::set<std::string>{"node-a", "node-b", "node-c"});
+        CHECK(adopted.in_the_middle == 1);
+        CHECK(adopted.run.left_out.empty());
+    }
+    SUBCASE("also where others have tainted it, too") {
+        world.store.find("node-b").taints.push_back({"example.com/maintenance", "", "NoSchedule"});
+        CHECK(names(adopt(world.store.read(), world.clock, request)).contains("node-b"));
+    }
+    SUBCASE("a node with half of the labels that restarts") {
+        world.store.find("node-c").meta.labels[label] = "v2";
+        world.store.find("node-c").taints.push_back(not_ready);
+        const auto adopted = adopt(world.store.read(), world.clock, request);
+        CHECK(names(adopted).contains("node-c"));
+        CHECK(adopted.in_the_middle == 2);
+    }
+    SUBCASE("a node with a worker Pod of the run") {
+        world.store.find("node-c").taints.push_back(not_ready);
+        request.signs = {{"run-3", "drivers", "kmm-hello", "node-c", "worker Pod", true}};
+        CHECK(names(adopt(world.store.read(), world.clock, request)).contains("node-c"));
+    }
+    SUBCASE("a cordon of another run, and a node that nothing was begun on") {
+        world.store.put_cordon("node-a", {true, "kmm-upgrade run-9"});
+        world.store.find("node-c").taints.push_back(not_ready);
+        request.run = "run-3";
+        const auto adopted = adopt(world.store.read(), world.clock, request);
+        CHECK(names(adopted) == std::set<std::string>{"node-b"});
+        CHECK(adopted.run.left_out == std::vector<upgrade::LeftOut>{{"node-a", "cordoned by kmm-upgrade run-9"}, {"node-c", "not ready"}});
+    }
 }
 
 TEST_CASE("an adopted record that does not know the previous image does not pretend to bring it back") {

@@ -169,6 +169,19 @@ TEST_CASE("a drain that does not end fails the node, names who is in the way and
     CHECK(world.nodes.nodes.at("node-a").live == "BBBB2222");
 }
 
+TEST_CASE("a node that was never cordoned is not reported as uncordoned") {
+    World world(1);
+    Drive drive(world, world.prepare(draining()));
+    world.workloads.on_write = [&] {
+        if (world.workloads.calls.empty()) throw Error(Exit::no_permission, "rejected", "admission webhook denied the request");
+    };
+    CHECK(drive.driver.walk() == Ended::paused);
+    const auto node = drive.recorder.node("node-a");
+    CHECK(node.state == "cordoning-failed");
+    CHECK(node.message == "admission webhook denied the request");
+    CHECK(node.cordon.empty());
+}
+
 TEST_CASE("a failure behind the drain keeps the cordon, and says so, until skip or abort lifts it") {
     World world(2);
     const auto run = world.prepare(draining());

@@ -58,9 +58,13 @@ public:
 
     Diagnostics faults;  ///< of documents that cannot be read
 
-    [[nodiscard]] cluster::Snapshot read() override { return cluster::Snapshot{objects, faults}; }
+    [[nodiscard]] cluster::Snapshot read() override {
+        const std::lock_guard guard(mutex_);
+        return cluster::Snapshot{objects, faults};
+    }
     void patch_node_labels(const std::string& node, const cluster::LabelChange& change,
                            const cluster::LabelChange& expected) override {
+        const std::lock_guard guard(mutex_);
         auto& labels = find(node).meta.labels;
         for (const auto& [key, value] : expected) {
             const auto found = labels.find(key);
@@ -76,6 +80,7 @@ public:
     void put_node_module(const std::string& node, const std::string& ns, const std::string& name,
                          const std::optional<std::optional<api::NodeModule>>& spec,
                          const std::optional<std::optional<api::NodeModule>>& status) override {
+        const std::lock_guard guard(mutex_);
         api::NodeModulesConfig* config = nullptr;
         for (auto& item : objects.node_modules_configs)
             if (item.meta.name == node) config = &item;
@@ -99,6 +104,7 @@ public:
     }
     void put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
                        const std::string& architecture) override {
+        const std::lock_guard guard(mutex_);
         wrote(node + " info");
         auto& item = find(node);
         item.kernel_version = kernel;
@@ -112,6 +118,18 @@ public:
     }
     [[nodiscard]] std::string describe() const override { return "memory"; }
 
+    /// As the node lifecycle controller does: the cordon's taint comes and goes with it.
+    void put_cordon(const std::string& node, const cluster::Cordon& cordon) {
+        const std::lock_guard guard(mutex_);
+        auto& item = find(node);
+        item.unschedulable = cordon.unschedulable;
+        const std::string annotation(api::k_annotation_cordoned_by);
+        if (cordon.owner.empty()) item.meta.annotations.erase(annotation);
+        else item.meta.annotations[annotation] = cordon.owner;
+        std::erase_if(item.taints, [](const auto& taint) { return taint.key == api::k_taint_unschedulable; });
+        if (cordon.unschedulable) item.taints.push_back({std::string(api::k_taint_unschedulable), "", "NoSchedule"});
+    }
+
     api::Node& find(const std::string& node) {
         for (auto& item : objects.nodes)
             if (item.meta.name == node) return item;
@@ -123,11 +141,13 @@ private:
         if (on_write) on_write();
         writes.push_back(std::move(what));
     }
+    std::recursive_mutex mutex_;  ///< hooks call the store
 };
 
 /// Cordons and Pods of the nodes; evicted Pods are gone at once unless `on_evict` says otherwise.
 class FakeWorkloads final : public cluster::Workloads {
 public:
+    explicit FakeWorkloads(FakeStore& store) : store_(store) {}
     std::map<std::string, cluster::Cordon> cordons;
     std::map<std::string, std::vector<api::WorkloadPod>> pods_of;
     std::vector<api::DisruptionBudget> all_budgets;
@@ -142,12 +162,12 @@ public:
     cluster::Cordon cordon(const std::string& node, const std::string& owner) override {
         auto& there = cordons[node];
         if (there.unschedulable) return there;
-        write(node + " cordon", [&] { there = {true, owner}; });
+        write(node + " cordon", [&] { store_.put_cordon(node, there = {true, owner}); });
         return there;
     }
     cluster::Cordon uncordon(const std::string& node, const std::string& owner) override {
         auto& there = cordons[node];
-        if (there.owner == owner) write(node + " uncordon", [&] { there = {}; });
+        if (there.owner == owner) write(node + " uncordon", [&] { store_.put_cordon(node, there = {}); });
         return there;
     }
     [[nodiscard]] std::vector<api::WorkloadPod> pods(const std::string& node) override { return pods_of[node]; }
@@ -167,6 +187,7 @@ public:
     }
 
 private:
+    FakeStore& store_;
     template <typename Change>
     void write(std::string what, const Change& change) {
         if (on_write) on_write();
@@ -287,7 +308,7 @@ inline api::Module make_module(const std::string& version) {
 /// Three nodes on v1, loaded in this boot, and a Module that says v2.
 struct World {
     FakeStore store;
-    FakeWorkloads workloads;
+    FakeWorkloads workloads{store};
     FakeNodes nodes;
     FakeClock clock;
 

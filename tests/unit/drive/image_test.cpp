@@ -1,47 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <condition_variable>
-#include <thread>
-
 #include "unit/drive/fakes.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;
 using namespace kmm::drive::test;
-
-namespace {
-
-/// A store whose labels take as long to write as a test wants.
-class SlowStore final : public cluster::ClusterStore {
-public:
-    explicit SlowStore(bool thread_safe) : thread_safe_(thread_safe) {}
-    [[nodiscard]] cluster::Snapshot read() override {
-        ++reads;
-        return {};
-    }
-    void patch_node_labels(const std::string&, const cluster::LabelChange&, const cluster::LabelChange&) override {
-        is_writing = true;
-        for (int i = 0; i < 2000 && reads == 0 && !gives_up; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        read_meanwhile = reads > 0;
-    }
-    void put_node_module(const std::string&, const std::string&, const std::string&, const std::optional<std::optional<api::NodeModule>>&,
-                         const std::optional<std::optional<api::NodeModule>>&) override {}
-    void put_node_info(const std::string&, const std::string&, const std::string&, const std::string&) override {}
-    [[nodiscard]] std::string identity(bool) override { return ""; }
-    [[nodiscard]] std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds) override { return seen; }
-    [[nodiscard]] std::string describe() const override { return "slow"; }
-    [[nodiscard]] bool is_thread_safe() const override { return thread_safe_; }
-
-    std::atomic<int> reads{0};
-    std::atomic<bool> is_writing{false}, read_meanwhile{false}, gives_up{false};
-
-private:
-    bool thread_safe_;
-};
-
-}  // namespace
 
 TEST_SUITE("drive::unit") {
 
@@ -82,20 +46,6 @@ TEST_CASE("an image that was mended because no node could load it is taken") {
     CHECK(drive.driver.walk() == Ended::complete);
     CHECK(world.nodes.nodes["node-a"].live == "CCCC3333");
     CHECK(world.nodes.nodes["node-b"].live == "CCCC3333");
-}
-
-TEST_CASE("a store that threads may share is not locked while one of them waits in it") {
-    for (const bool thread_safe : {true, false}) {
-        SlowStore slow(thread_safe);
-        SharedStore shared(slow);
-        std::jthread writer([&] { shared.patch_node_labels("node-a", {}, {}); });
-        while (!slow.is_writing) std::this_thread::yield();
-        if (!thread_safe) slow.gives_up = true;
-        static_cast<void>(shared.read());
-        writer.join();
-        CHECK(slow.reads == 1);
-        if (thread_safe) CHECK(slow.read_meanwhile);
-    }
 }
 
 }  // TEST_SUITE

@@ -68,7 +68,7 @@ struct FakeOperator {
 
 upgrade::Options beside_operator() {
     upgrade::Options options;
-    options.runner = upgrade::k_runner_operator;
+    options.via = upgrade::Via::operator_;
     return options;
 }
 

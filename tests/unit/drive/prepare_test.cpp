@@ -70,7 +70,7 @@ TEST_CASE("everything that would fail is found before anything is touched") {
              world.store.objects.modules[0].module_loader->container.version = request.to_version = "v 2";
          },
          Exit::data, "bad-version", ""},
-        {"one host for three nodes", [](World&, StartRequest& request) { request.options.runner = "local"; }, Exit::usage, "several-nodes", ""},
+        {"one host for three nodes", [](World&, StartRequest& request) { request.options.via = upgrade::Via::local; }, Exit::usage, "several-nodes", ""},
         {"unknown Module", [](World&, StartRequest& request) { request.name = "kmm-helo"; }, Exit::not_found, "module-not-found", ""},
         {"unknown node", [](World&, StartRequest& request) { request.nodes = {"node-z"}; }, Exit::not_found, "node-not-found", ""},
         {"node not selected",
@@ -204,8 +204,28 @@ TEST_CASE("a tainted node is left out and said so") {
     Worker worker(world.nodes);
     const auto prepared = prepare(world.store.read(), worker, world.clock, request, [](const auto&, const auto&) {});
     CHECK(prepared.run.nodes.size() == 2);
+    CHECK(prepared.run.left_out == std::vector<upgrade::LeftOut>{{"node-b", "cordoned"}});
+    CHECK(prepared.run.is_partial());
     CHECK(prepared.notes ==
           std::vector<std::string>{"node node-b is left out: its taint node.kubernetes.io/unschedulable:NoSchedule is not tolerated"});
+}
+
+TEST_CASE("an apply records what it cannot bring to the Module, and overlooks the cordon of a lost run") {
+    World world(3, false);
+    world.without_versions();
+    std::erase_if(world.store.objects.nodes, [](const auto& node) { return !node.meta.labels.contains("role"); });
+    world.store.objects.nodes[0].taints = {{"node.kubernetes.io/not-ready", "", "NoExecute"}};
+    world.store.put_cordon("node-b", {true, "kmm-upgrade lost"});
+    auto snapshot = world.store.read();
+    overlook_own_cordons(snapshot.objects);
+    StartRequest request;
+    auto works = plan::apply_work(snapshot.objects, plan::complete({}, snapshot.objects));
+    REQUIRE(works.size() == 1);
+    CHECK(works[0].load == std::vector<std::string>{"node-b"});
+    Worker worker(world.nodes);
+    const auto prepared = prepare_apply(snapshot, worker, world.clock, request, works[0], [](const auto&, const auto&) {});
+    CHECK(prepared.run.left_out == std::vector<upgrade::LeftOut>{{"node-a", "not ready"}});
+    CHECK(prepared.run.is_partial());
 }
 
 TEST_CASE("the pull Secret follows the config on standard input") {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How nodes are reached: which runner, with which options, and what follows a Module's labels beside it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cluster/plugin_store.hpp"
+#include "cluster/runner.hpp"
+#include "kmm-upgrade/cluster_access.hpp"
+
+namespace kmm::tool_upgrade {
+
+class Reach {
+public:
+    explicit Reach(ClusterAccess& cluster) : call_(cluster.call()), cluster_(cluster) {}
+
+    /// Puts --via, --worker-image, --operator, --repair, --ssh-config and --worker over what is recorded. A run that is `fresh` and names
+    /// no way uses worker Pods on an API server, and ssh elsewhere; one that is `adopted` does so, too, and may lack the image of worker Pods,
+    /// which the next command that reaches a node asks for. Errors: usage "missing-option", "bad-value".
+    enum class Age { fresh, adopted, recorded };
+    void choose(upgrade::Options& options, const cluster::Place& place, Age age) const;
+    /// The runner that `options` name, for the open cluster, which must outlive it.
+    [[nodiscard]] std::unique_ptr<cluster::NodeRunner> runner(const upgrade::Options& options, const Target& target);
+    /// With worker Pods, which no operator accompanies: a store that steps the Module's DaemonSets; what it asks for is applied.
+    /// nullptr otherwise, then the cluster's own store is used.
+    [[nodiscard]] std::unique_ptr<cluster::PluginStore> plugins(const upgrade::Run& run);
+    /// Whether fields of DaemonSets that others have set are taken over: --force-conflicts.
+    [[nodiscard]] kube::Force force() const;
+    /// Beside an operator: every image that nodes of `run` are to load is one that KMM has found. Waits 15 s for KMM to look.
+    /// Errors: checks_failed "image-not-found-by-kmm".
+    void require_images(const upgrade::Run& run);
+
+private:
+    Call& call_;
+    ClusterAccess& cluster_;
+};
+
+/// --via and what belongs to it.
+[[nodiscard]] std::vector<cli::Option> runner_options();
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the options of start, apply, migrate and adopt ask for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "cli/app.hpp"
+#include "drive/prepare.hpp"
+
+namespace kmm::tool_upgrade {
+
+/// "N" or "P%"; a percentage is of the nodes of the run, rounded down, at least one. Kept as given: the number of nodes is not
+/// known yet.
+struct Share {
+    std::int64_t number = 1;
+    bool percent = false;
+    [[nodiscard]] std::int64_t of(std::size_t nodes) const;
+};
+
+/// --max-unavailable, and its text. Errors: usage "bad-value".
+[[nodiscard]] Share max_unavailable(const cli::Args& args);
+[[nodiscard]] Share parse_share(std::string text);
+
+/// MODULE as NAMESPACE/NAME, or NAME with or without --namespace; "" if it is not given. Errors: usage "bad-value".
+void take_module(const cli::Args& args, drive::StartRequest& request);
+/// Nodes, order, pace, drain and who asks, from the options that start and apply share; a new lineage. Errors: usage.
+void take_walk_options(const cli::Args& args, drive::StartRequest& request);
+
+/// The two parts of it that a continued apply needs as well: the names of an order file, and who asks, with which lineage.
+void read_order(drive::StartRequest& request);
+void sign_request(drive::StartRequest& request);
+
+/// "Nothing to do" must not be the answer where -n or -l is misspelt. Errors: not_found "module-not-found", checks_failed "no-nodes".
+void require_matches(const api::Objects& objects, const std::string& ns, const cluster::Selector& selector);
+
+}  // namespace kmm::tool_upgrade
