@@ -17,7 +17,6 @@
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "plan/order.hpp"
-#include "sys/local_time.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -167,7 +166,6 @@ Apply::Apply(Session& session, const upgrade::Run& run) : session_(session), con
     sign_request(request_);
     place_ = session_.cluster_place(run.cluster_place);
     session_.choose_runner(request_.options, place_, Session::Age::recorded);
-    if (!run.options.time_zone.empty()) sys::use_time_zone(run.options.time_zone);
     before_ = run;
     is_blocked_ = run.is_partial();
 }

@@ -22,7 +22,6 @@
 #include "kube/teller.hpp"
 #include "record/space.hpp"
 #include "sys/host.hpp"
-#include "sys/local_time.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::tool_upgrade {
@@ -339,7 +338,6 @@ upgrade::Run locked_run(Session& session, const std::string& operation) {
     session.directory().open(false);
     session.lock(operation);
     auto run = session.must_load();
-    if (!run.options.time_zone.empty()) sys::use_time_zone(run.options.time_zone);
     return run;
 }
 
