@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is needed on a Debian 12, builds, and runs every test. usage: scripts/test.sh [ctest option...]
-# With CI=true a skipped test is a failure. Everything it makes is in build/ and build-asan/.
+# With CI=true a skipped test is a failure. Everything it makes is in build/, build-asan/ and build-tsan/.
 set -euo pipefail
 case "${1:-}" in -h | --help) sed -n '3,4s/^# //p' "$0"; exit ;; esac
 exec </dev/null
@@ -24,8 +24,10 @@ KMM_TESTBED_NICE=-5 python3 tests/apiserver/kmm_cluster.py --dir build/apiserver
   >build/apiserver/build.log 2>&1 &
 
 stage "build"
-configure build RelWithDebInfo -DKMM_WERROR=ON -DKMM_TESTS=ON -DKMM_SANITIZE=OFF -DKMM_ASAN_DIR="$root/build-asan"
+configure build RelWithDebInfo -DKMM_WERROR=ON -DKMM_TESTS=ON -DKMM_SANITIZE=OFF -DKMM_ASAN_DIR="$root/build-asan" \
+  -DKMM_TSAN_DIR="$root/build-tsan"
 configure build-asan Debug -DKMM_WERROR=ON -DKMM_TESTS=ON -DKMM_SANITIZE=ON
+configure build-tsan Debug -DKMM_WERROR=ON -DKMM_TESTS=ON -DKMM_SANITIZE_THREAD=ON
 cmake --build build
 
 # In CI a fuzz target gets a minute, five minutes in all; where building alone took more than 500 s, the run could take

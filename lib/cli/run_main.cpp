@@ -60,14 +60,19 @@ int report(const Program& program, const Error& error, const Presentation& prese
     return static_cast<int>(error.exit());
 }
 
-/// Rooms that wait say "interrupted" of either signal; the exit code tells which one it was.
-Error by_signal(const Error& error) {
-    if (error.exit() != Exit::interrupted || sys::interrupt_signal() != SIGTERM) return error;
-    Error told(Exit::terminated, error.code(), error.message());
+Error with_code(const Error& error, Exit exit, const std::string& code) {
+    Error told(exit, code, error.message());
     for (auto it = error.context().rbegin(); it != error.context().rend(); ++it) told.add_context(*it);
     for (const auto& [key, value] : error.details()) told.detail(key, value);
     told.hint(error.hint());
     return told;
+}
+
+/// Rooms that wait say "interrupted" whatever ended the wait. The exit code names the signal, and --timeout has a code of its own.
+Error by_cause(const Error& error) {
+    if (error.exit() == Exit::timeout && error.code() == "interrupted") return with_code(error, Exit::timeout, "timeout");
+    if (error.exit() != Exit::interrupted || sys::interrupt_signal() != SIGTERM) return error;
+    return with_code(error, Exit::terminated, error.code());
 }
 
 Exit run_command(const Program& program, const Command& command, const Surroundings& surroundings, Console& console) {
@@ -116,7 +121,7 @@ int run_main(const Program& program, int argc, const char* const* argv, Console&
         }
         return static_cast<int>(exit);
     } catch (const Error& error) {
-        return report(program, by_signal(error), presentation, surroundings, console);
+        return report(program, by_cause(error), presentation, surroundings, console);
     } catch (const std::bad_alloc&) {
         return report(program, Error(Exit::bug, "out-of-memory", "out of memory"), presentation, surroundings, console);
     } catch (const std::system_error& fault) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <set>
 #include <thread>
 #include <utility>
@@ -126,16 +127,24 @@ void decode_file(const std::string& path, std::string_view bytes, api::Objects& 
     hint_at_template(bytes, std::span(diagnostics).subspan(before));
 }
 
-/// Removes .NAME.PID-N.kmm-tmp files of processes that are gone.
+/// True if nobody has written to `path` for a minute.
+bool is_abandoned(const std::string& path) {
+    constexpr std::time_t k_minute = 60;
+    struct stat info {};
+    return ::lstat(path.c_str(), &info) == 0 && std::time(nullptr) - info.st_mtime > k_minute;
+}
+
+/// Removes .NAME.PID-N.kmm-tmp files of processes that are gone. A pid that is not here may be one of another pid namespace, whose process
+/// is writing just now: such a file is older than any write takes.
 void remove_orphans(const std::string& directory) {
     for (const auto& entry : sys::list_directory(directory)) {
         if (entry.type != sys::EntryType::file || entry.name[0] != '.' || !entry.name.ends_with(".kmm-tmp")) continue;
         const auto pieces = base::split(entry.name, '.');
         if (pieces.size() < 4) continue;
         const auto pid = std::strtol(std::string(pieces[pieces.size() - 2]).c_str(), nullptr, 10);
-        if (pid <= 0 || (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)) {
-            ::unlink((directory + "/" + entry.name).c_str());
-        }
+        const bool is_gone = pid <= 0 || (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH);
+        const auto path = directory + "/" + entry.name;
+        if (is_gone && is_abandoned(path)) ::unlink(path.c_str());
     }
 }
 

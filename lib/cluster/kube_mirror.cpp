@@ -31,6 +31,7 @@ void put_seen(Mirror& mirror, const Node& object) {
     entry.diagnostics.clear();
     entry.awaited.clear();
     entry.held.reset();
+    entry.uid = object.get_string({"metadata", "uid"});
     kube::decode_object(mirror.resource, object, entry.objects, entry.diagnostics);
     std::erase_if(entry.diagnostics, [](const Diagnostic& diagnostic) { return diagnostic.code == "unknown-field"; });
     remember_version(entry, object.get_string({"metadata", "resourceVersion"}));
@@ -77,7 +78,13 @@ void MirrorReceiver::changed(const kube::WatchEvent& event) {
     const std::string name = mirror_name(event.object);
     const auto found = mirror_.entries.find(name);
     const std::string version = event.object.get_string({"metadata", "resourceVersion"});
-    if (event.type == kube::EventType::deleted) {
+    // What is awaited was made after an older object of that name was deleted: what the watch brings of that one is over.
+    const std::string uid = event.object.get_string({"metadata", "uid"});
+    const bool is_older = found != mirror_.entries.end() && !found->second.awaited.empty() && !uid.empty() && !found->second.uid.empty() &&
+                          uid != found->second.uid;
+    if (is_older) {
+        // Nothing to take over.
+    } else if (event.type == kube::EventType::deleted) {
         if (found != mirror_.entries.end()) { mirror_.entries.erase(found); }
     } else if (found == mirror_.entries.end() || found->second.awaited.empty()) {
         put_seen(mirror_, event.object);

@@ -27,6 +27,7 @@ struct Mirror {
     struct Entry {
         api::Objects objects;  ///< this one object
         Diagnostics diagnostics;
+        std::string uid;               ///< "" if the server did not say; an object that was made anew has another one
         std::deque<std::string> seen;  ///< versions that the watch has brought, the latest last
         /// Version of our own write or reading that the watch has not brought yet: what it brings before is older.
         std::string awaited;

@@ -19,6 +19,7 @@
 #include "cluster/config_list.hpp"
 #include "cluster/definitions.hpp"
 #include "cluster/kube_mirror.hpp"
+#include "cluster/pull_secrets.hpp"
 #include "kube/fleet.hpp"
 
 namespace kmm::cluster {
@@ -112,7 +113,7 @@ struct KubeStore::Cache {
         add_rules(rules, expected);
         return rules;
     }
-    std::map<std::string, api::Objects> secrets;  ///< by NAMESPACE/NAME
+    PullSecrets secrets;
 };
 
 void KubeStore::Cache::run(Mirror& mirror) {
@@ -130,7 +131,7 @@ void KubeStore::Cache::run(Mirror& mirror) {
                 return;
             }
             kube::follow(*client, mirror.resource, query, receiver);
-        } catch (const Error&) {
+        } catch (...) {
             if (stopping) { return; }
             const std::lock_guard lock(mutex);
             mirror.failure = std::current_exception();
@@ -265,21 +266,7 @@ Snapshot KubeStore::read() {
         if (module.image_repo_secret.empty()) { continue; }
         const Key key{module.meta.namespace_, module.image_repo_secret};
         if (!wanted.insert(key.to_string()).second) { continue; }
-        bool is_known = false;
-        {
-            const std::lock_guard lock(cache_->mutex);
-            is_known = cache_->secrets.contains(key.to_string());
-        }
-        api::Objects objects;
-        if (!is_known) {
-            const auto secret = cache_->client->find(kube::resources::k_secrets, key);
-            if (secret) { kube::decode_object(kube::resources::k_secrets, *secret, objects, snapshot.diagnostics); }
-        }
-        const std::lock_guard lock(cache_->mutex);
-        if (!objects.secrets.empty()) { cache_->secrets.insert_or_assign(key.to_string(), std::move(objects)); }
-        if (const auto found = cache_->secrets.find(key.to_string()); found != cache_->secrets.end()) {
-            snapshot.objects.secrets.push_back(found->second.secrets.front());
-        }
+        api::append(snapshot.objects, cache_->secrets.get(*cache_->client, key, snapshot.diagnostics));
     }
     api::finish(snapshot.objects, snapshot.diagnostics);
     return snapshot;

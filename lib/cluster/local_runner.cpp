@@ -16,7 +16,9 @@ WorkerReply LocalRunner::run(const WorkerCall& call) {
     spec.stdin_text = call.stdin_text;
     if (call.timeout.count() > 0) spec.timeout = call.timeout;
     const auto result = sys::run_process(spec);
-    return judge(result, Started::maybe, false, result.err);
+    ChildLog log;
+    log.text = result.err;
+    return judge(result, log);
 }
 
 }  // namespace kmm::cluster

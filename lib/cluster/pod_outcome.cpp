@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "value/reader.hpp"
+#include "cluster/worker_process.hpp"
 
 namespace kmm::cluster {
 
@@ -69,21 +69,13 @@ WorkerReply killed(const Node& pod, const std::string& text) {
     return reply;
 }
 
-/// The one document of a termination message; null if it is none.
-Node document_of(const std::string& message) {
-    Diagnostics faults;
-    auto documents = value::read_json(message, "the worker's result", faults);
-    if (has_errors(faults) || documents.size() != 1 || documents[0].root.get_string({"kind"}).empty()) { return {}; }
-    return std::move(documents[0].root);
-}
-
 WorkerReply ended(const Node& pod, const Node& terminated) {
     const std::string reason = terminated.get_string({"reason"});
     const std::string message = terminated.get_string({"message"});
     const Node* code = terminated.find("exitCode");
     const int exit_code = static_cast<int>(code == nullptr ? 1 : code->as_int().value_or(1));
     if (reason == "StartError" || reason == "ContainerCannotRun") { return not_started(pod, reason, reason_and_message(terminated)); }
-    Node document = document_of(message);
+    Node document = worker_document(message);
     if (document.is_null()) {
         const bool is_killed = exit_code == k_killed || exit_code == k_terminated || exit_code == k_lost || reason == "Unknown" ||
                                reason == "ContainerStatusUnknown";

@@ -52,6 +52,12 @@ Error refusal_of(const Error& error) {
     return Error(Exit::no_permission, "worker-refused", error.message()).hint(error.hint());
 }
 
+/// What to do about a Pod that cannot end.
+std::string removal_hint(const Key& key, const std::string& node) {
+    return fmt::format("only if node {} is off or has restarted since, so that no worker runs there: kubectl delete pod -n {} {} --force --grace-period=0",
+                       node, key.namespace_, key.name);
+}
+
 /// Who has made a Pod that is none of ours.
 std::string whose(const Node& pod) {
     const Node* owners = pod.find_path({"metadata", "ownerReferences"});
@@ -173,7 +179,8 @@ std::optional<PodRunner::Obstacle> PodRunner::clear_pod(const Node& pod, const s
             left(), k_look_again);
         if (!over) {
             return Obstacle{fmt::format("worker Pod {} of {} is still there: {}", key.to_string(),
-                                        is_ours ? "this upgrade" : "another upgrade", pod_situation(*last))};
+                                        is_ours ? "this upgrade" : "another upgrade", pod_situation(*last)),
+                            removal_hint(key, pod.get_string({"spec", "nodeName"}))};
         }
         if (is_gone(last)) { return std::nullopt; }
     }
@@ -181,7 +188,8 @@ std::optional<PodRunner::Obstacle> PodRunner::clear_pod(const Node& pod, const s
     delete_pod(client_, key, uid);
     const bool gone = kube::wait_for(client_, kube::resources::k_pods, key, is_gone, left(), k_look_again);
     if (gone) { return std::nullopt; }
-    return Obstacle{fmt::format("worker Pod {} was deleted, but is still there: the node's kubelet has not ended it", key.to_string())};
+    return Obstacle{fmt::format("worker Pod {} was deleted, but is still there: the node's kubelet has not ended it", key.to_string()),
+                    removal_hint(key, pod.get_string({"spec", "nodeName"}))};
 }
 
 std::optional<PodRunner::Obstacle> PodRunner::clear_node(const render::WorkerTask& task, milliseconds end) {
@@ -198,8 +206,9 @@ std::optional<PodRunner::Obstacle> PodRunner::clear_node(const render::WorkerTas
 }
 
 std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, milliseconds end, Node& created) {
-    const auto unreachable = [](const std::string& text) {
+    const auto unreachable = [](const std::string& text, const std::string& hint = "") {
         WorkerReply reply;
+        reply.hint = hint;
         reply.end = CallEnd::unreachable;
         reply.transport = text;
         return reply;
@@ -207,7 +216,7 @@ std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, mill
     const Node pod = render::worker_task_pod(task);
     for (int tried = 1;; ++tried) {
         try {
-            if (const auto obstacle = clear_node(task, end)) { return unreachable(obstacle->text); }
+            if (const auto obstacle = clear_node(task, end)) { return unreachable(obstacle->text, obstacle->hint); }
         } catch (const Error& error) {
             if (ends_run(error)) { throw; }
             if (is_refusal(error)) { return error_reply(error); }

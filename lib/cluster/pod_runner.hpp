@@ -51,6 +51,7 @@ public:
 private:
     struct Obstacle {
         std::string text;  ///< why no worker may be started now
+        std::string hint;  ///< what to do if it stays in the way
     };
     [[nodiscard]] render::WorkerTask task_of(const WorkerCall& call) const;
     /// Makes sure that no other worker is on the node until `end` (monotonic); what is in the way otherwise.

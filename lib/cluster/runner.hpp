@@ -25,9 +25,16 @@ enum class CallEnd { completed, unknown, unreachable };
 struct WorkerReply {
     CallEnd end = CallEnd::completed;
     int exit_code = 0;         ///< of kmm-worker, when completed
+    int signal = 0;            ///< when completed without a document: the signal that ended kmm-worker, k_some_signal if only that is known
+    bool started = true;       ///< when completed: false if the login shell or a forced command ended before it started kmm-worker
     value::Node document;      ///< WorkerResult, ModuleStatus, Node facts or Error; null when there was none
     std::string transport;     ///< last lines of the transport's own stderr, for messages
+    std::string found;         ///< when completed without a document: the beginning of the standard output, escaped
+    std::string hint;          ///< what to do about a call that did not complete, "" for nothing in particular
 };
+
+/// A signal whose number the transport does not report.
+inline constexpr int k_some_signal = -1;
 
 class NodeRunner {
 public:

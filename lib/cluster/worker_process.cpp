@@ -25,6 +25,56 @@ std::string last_lines(std::string_view text) {
     return base::join(lines, "\n");
 }
 
+/// The JSON object that begins at `begin`, as text; "" if it does not end.
+std::string_view object_at(std::string_view text, std::size_t begin) {
+    int depth = 0;
+    bool quoted = false;
+    for (auto i = begin; i < text.size(); ++i) {
+        const char c = text[i];
+        if (quoted) {
+            if (c == '\\') ++i;
+            else if (c == '"') quoted = false;
+        } else if (c == '"') {
+            quoted = true;
+        } else if (c == '{' || c == '[') {
+            ++depth;
+        } else if ((c == '}' || c == ']') && --depth == 0) {
+            return text.substr(begin, i + 1 - begin);
+        }
+    }
+    return {};
+}
+
+/// Steps back over blanks and then over `token`; false if something else is there.
+bool step_back(std::string_view text, std::size_t& at, std::string_view token) {
+    while (at > 0 && std::string_view(" \t\r\n").find(text[at - 1]) != std::string_view::npos) --at;
+    if (at < token.size() || text.substr(at - token.size(), token.size()) != token) return false;
+    at -= token.size();
+    return true;
+}
+
+/// The only JSON document of `text`, if it is an object that has a kind.
+value::Node only_object(std::string_view text) {
+    Diagnostics faults;
+    auto documents = value::read_json(text, "the worker's output", faults);
+    if (has_errors(faults) || documents.size() != 1 || documents[0].root.get_string({"kind"}).empty()) return {};
+    return std::move(documents[0].root);
+}
+
+/// What the worker itself printed: all that follows the last marker, everything if there is none (an older side, a forced command).
+std::string_view after_marker(std::string_view out, bool& marked) {
+    for (auto at = out.rfind(k_started_marker); at != std::string_view::npos; at = at == 0 ? at : out.rfind(k_started_marker, at - 1)) {
+        auto rest = out.substr(at + k_started_marker.size());
+        if (rest.starts_with('\r')) rest.remove_prefix(1);
+        if (rest.starts_with('\n')) {
+            marked = true;
+            return rest.substr(1);
+        }
+        if (at == 0) break;
+    }
+    return out;
+}
+
 void add_line(std::string& text, const std::string& line) { text += (text.empty() ? "" : "\n") + line; }
 
 }  // namespace
@@ -52,34 +102,52 @@ std::vector<std::string> worker_argv(const std::string& worker_command, const Wo
     return argv;
 }
 
-WorkerReply judge(const sys::ProcessResult& result, Started started, bool transport_failed, std::string_view stderr_text) {
+value::Node worker_document(std::string_view text) {
+    if (auto whole = only_object(text); !whole.is_null()) return whole;
+    constexpr std::string_view k_format = "\"kmmtools/";
+    constexpr int k_tries = 100;  // each may read all of the text
+    value::Node document;
+    std::size_t from = 0;
+    for (int tries = 0; tries < k_tries; ++tries) {
+        const auto format = text.find(k_format, from);
+        if (format == std::string_view::npos) break;
+        from = format + k_format.size();
+        auto begin = format;
+        if (!step_back(text, begin, ":") || !step_back(text, begin, "\"apiVersion\"") || !step_back(text, begin, "{")) continue;
+        const auto object = object_at(text, begin);
+        auto node = only_object(object);
+        if (node.is_null()) continue;
+        if (!document.is_null()) return {};
+        document = std::move(node);
+        from = begin + object.size();
+    }
+    return document;
+}
+
+WorkerReply judge(const sys::ProcessResult& result, const ChildLog& log) {
+    using End = ChildLog::End;
+    constexpr std::size_t k_found_max = 60;
     WorkerReply reply;
-    reply.transport = last_lines(stderr_text);
-    const bool ended = !result.timed_out && result.signal == 0 && !transport_failed;
-    if (started == Started::no) {
+    reply.transport = last_lines(log.text);
+    if (log.end == End::unreachable) {
         reply.end = CallEnd::unreachable;
         if (result.timed_out) add_line(reply.transport, "no connection within the time limit");
         return reply;
     }
-    if (ended) {
-        Diagnostics faults;
-        auto documents = value::read_json(result.out, "the worker's output", faults);
-        if (!has_errors(faults) && documents.size() == 1 && documents[0].root.is_mapping()) {
-            reply.exit_code = result.exit_code;
-            reply.document = std::move(documents[0].root);
-            return reply;
-        }
+    if (result.timed_out || log.end == End::lost) {
+        reply.end = CallEnd::unknown;
+        if (result.timed_out) add_line(reply.transport, "no answer within the time limit");
+        else if (reply.transport.empty()) reply.transport = "the connection was lost";
+        return reply;
     }
-    reply.end = CallEnd::unknown;
-    if (result.timed_out) {
-        add_line(reply.transport, "no answer within the time limit");
-    } else if (ended) {
-        const auto start = base::escape(std::string_view(result.out).substr(0, 60));
-        add_line(reply.transport, fmt::format("expected one JSON document from the worker, found {} (exit code {})",
-                                              start.empty() ? "nothing" : fmt::format("'{}'", start), result.exit_code));
-    } else if (reply.transport.empty()) {
-        add_line(reply.transport, "the connection was lost");
-    }
+    bool marked = false;
+    const auto output = after_marker(result.out, marked);
+    reply.exit_code = result.exit_code;
+    reply.signal = log.end == End::killed ? k_some_signal : result.signal;
+    if (reply.signal == 0) reply.document = worker_document(output);
+    if (!reply.document.is_null()) return reply;
+    reply.started = log.started || marked;
+    reply.found = base::escape(base::trim(output).substr(0, k_found_max));
     return reply;
 }
 

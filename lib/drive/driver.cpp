@@ -46,7 +46,7 @@ Driver::Driver(cluster::ClusterStore& store, cluster::Workloads& workloads, clus
 
 void Driver::set_pace(Pace pace) {
     pace_ = std::move(pace);
-    if (!pace_.minute_of_day) pace_.minute_of_day = sys::minute_of_day;
+    if (!pace_.minute_of_day) pace_.minute_of_day = sys::minute_of_day_in(recorder_.run().options.time_zone);
 }
 
 std::optional<Hold> Driver::hold_back(std::set<std::string> busy, std::vector<upgrade::NodeStep>& steps) {

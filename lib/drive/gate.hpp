@@ -16,7 +16,7 @@ namespace kmm::drive {
 
 /// How a walk learns the time of day and tells what it waits for.
 struct Pace {
-    std::function<int(std::int64_t unix_seconds)> minute_of_day;  ///< default: the host's, sys::minute_of_day
+    std::function<int(std::int64_t unix_seconds)> minute_of_day;  ///< default: that of the run's time zone, sys::minute_of_day_in
     std::function<void(const std::string& text)> notice;          ///< empty: nobody listens
 };
 

@@ -23,6 +23,7 @@ LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node, c
         }
         result.error = status.error;
         result.why = status.settled() ? NoLook::refused : NoLook::unreachable;
+        if (!status.settled()) result.lost = status.error;
         if (status.value && status.value->module.presence != Presence::moving) {
             result.look = *status.value;
             result.error.reset();

@@ -20,6 +20,7 @@ struct LookResult {
     std::optional<Look> look;
     NoLook why = NoLook::unreachable;
     std::optional<Error> error;  ///< set unless interrupted
+    std::optional<Error> lost;   ///< the last call before the answer that was lost or could not reach the node
 };
 
 /// Time left for one step on one node.

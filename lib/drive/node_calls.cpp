@@ -41,7 +41,18 @@ Reply<WorkerResult> NodeSteps::call(const std::string& verb, const std::string& 
     auto watched = watch(name, verb, k_silence_of_work, deadline);
     auto reply = tools_.worker.run(verb, name, text, deadline.left());
     if (reply.settled()) end_watch(watched, name, begin);
+    else record_lost(name, *reply.error, "the node is asked what it runs");
     return reply;
+}
+
+void NodeSteps::record_lost(const std::string& name, const Error& error, const std::string& then) {
+    auto lost = event(EventKind::observed, name, "", tools_.recorder.node(name).state);
+    lost.reason = error.code();
+    lost.message = error.message();
+    for (const auto& [key, text] : error.details())
+        if (key == "transport") lost.message += ": " + text.substr(text.rfind('\n') + 1);
+    lost.message += "; " + then;
+    tools_.recorder.record(lost);
 }
 
 Reply<WorkerResult> NodeSteps::check_again(const std::string& name, const std::string& text, const Deadline& deadline) {

@@ -152,6 +152,7 @@ LookResult NodeSteps::look(const std::string& name, const Deadline& deadline) {
     auto watched = watch(name, "status", tools_.silence, deadline);
     auto result = look_at(tools_.worker, tools_.clock, name, tools_.recorder.header().kernel_module, deadline, tools_.interrupted);
     if (result.look) end_watch(watched, name, begin);
+    if (result.look && result.lost) record_lost(name, *result.lost, "answers again");
     return result;
 }
 
@@ -359,7 +360,7 @@ void NodeSteps::unload_until_gone(const std::string& name, const api::ModuleConf
                         fmt::format("the live module {} is neither the old nor the new one", seen.module.identity.brief()))
                 .hint("find out on the node what loaded it: kmm-worker status");
         const auto reply = call("unload", name, worker_input(config, nullptr), deadline);
-        const bool again = !reply.settled() || is_busy(reply.error);
+        const bool again = !reply.settled() || !reply.has_result || is_busy(reply.error);
         if (reply.error && (!again || deadline.passed())) throw *reply.error;
         if (again && tools_.interrupted()) throw Leave{StepEnd::left};
         seen = must_look(name, deadline);
@@ -367,6 +368,7 @@ void NodeSteps::unload_until_gone(const std::string& name, const api::ModuleConf
             static_cast<void>(same_boot(name, seen.facts));
             throw Leave{StepEnd::again};
         }
+        if (!reply.has_result && seen.module.presence != Presence::absent) throw *reply.error;
         if (!again && seen.module.presence == Presence::live)
             throw Error(Exit::busy, "module-still-live", "the worker unloaded the module, but it is live")
                 .hint("something on the node loads it again: look for a udev rule or a unit");
@@ -384,7 +386,7 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
     };
     for (;;) {
         const auto reply = call("load", name, text, deadline);
-        if (reply.settled() && reply.error && !is_busy(reply.error)) throw *reply.error;
+        if (reply.settled() && reply.has_result && reply.error && !is_busy(reply.error)) throw *reply.error;
         if (reply.value) {
             if (!reply.value->boot_id.empty() && reply.value->boot_id != boot) {
                 const auto seen = must_look(name, deadline);
@@ -413,7 +415,7 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
             throw Error(Exit::unhealthy, "module-gone", fmt::format("{} is not live, though the worker says {}", tools_.recorder.header().kernel_module,
                                                                     base::escape(reply.value->outcome)))
                 .hint("find out on the node what has unloaded it: kmm-worker status");
-        if (deadline.passed()) throw *reply.error;
+        if (deadline.passed() || !reply.has_result) throw *reply.error;
         if (tools_.interrupted()) throw Leave{StepEnd::left};
     }
 }

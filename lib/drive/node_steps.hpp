@@ -121,7 +121,9 @@ private:
                                          const Deadline& deadline);
     /// Ends that, and records that the node has answered if people were told that it has not.
     void end_watch(LateWords::Watch& watched, const std::string& name, std::chrono::milliseconds begin);
-    /// Worker::run, watched.
+    /// Records, as an `observed` event, that a call was lost, and `then`.
+    void record_lost(const std::string& name, const Error& error, const std::string& then);
+    /// Worker::run, watched; a call that was lost is recorded.
     [[nodiscard]] Reply<WorkerResult> call(const std::string& verb, const std::string& name, const std::string& text,
                                            const Deadline& deadline);
     /// call of `check`, which changes nothing: asked again, twice at most, once a node whose connection was lost answers. Throws Leave when

@@ -48,6 +48,7 @@ struct Reply {
     cluster::CallEnd end = cluster::CallEnd::completed;
     std::optional<Value> value;
     std::optional<Error> error;
+    bool has_result = true;  ///< false: the worker has ended without one, so that only a look at the node shows what it did
     [[nodiscard]] bool settled() const noexcept { return end == cluster::CallEnd::completed; }
 };
 

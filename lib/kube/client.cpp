@@ -12,6 +12,7 @@
 #include "kube/access.hpp"
 #include "kube/watch.hpp"
 #include "net/address.hpp"
+#include "net/proxy.hpp"
 #include "net/url.hpp"
 #include "value/reader.hpp"
 
@@ -65,6 +66,19 @@ Error untrusted(Error error) {
         return std::move(error).hint("there is no TLS on that port: look at cluster.server of the kubeconfig");
     }
     return std::move(error).hint("certificate-authority of the kubeconfig's cluster must be the one that signed its certificate");
+}
+
+/// The proxy that was to make the connection; nullptr if there was none.
+const std::string* proxy_in(const Error& error) {
+    for (const auto& [key, text] : error.details()) {
+        if (key == "proxy") { return &text; }
+    }
+    return nullptr;
+}
+
+std::string outage_reason(const Error& error) {
+    const auto* proxy = proxy_in(error);
+    return proxy == nullptr ? error.message() : fmt::format("{} (proxy {})", error.message(), *proxy);
 }
 
 /// Statuses of a server, or of what stands before it, that is not there just now.
@@ -217,10 +231,35 @@ void Client::pause(milliseconds wait, const Outage& outage) {
 }
 
 Error Client::not_waited_for(const std::string& reason) const {
-    return stopped_waiting("the API server")
-        .detail("server", base::escape(connection_.server))
+    Error error = stopped_waiting("the API server");
+    error.detail("server", base::escape(connection_.server));
+    if (!connection_.proxy.empty()) { error.detail("proxy", net::proxy_name(connection_.proxy)); }
+    return std::move(error)
         .detail("last", base::escape(reason))
         .hint("kubectl get --raw /readyz tells whether the API server is up");
+}
+
+Error Client::given_up(Error error, const Action& action, milliseconds spent, std::optional<milliseconds> wish) const {
+    if (error.http_cause()) {
+        if (!wish || spent + *wish < options_.api_timeout) { return error; }
+        const std::string hint = error.hint();
+        const auto asked = fmt::format("the server asks to wait {}, which is longer than --api-timeout {} leaves: try again then", base::format_duration(*wish),
+                                       base::format_duration(options_.api_timeout));
+        return std::move(error).detail("retry after", base::format_duration(*wish)).hint(hint.empty() ? asked : hint + "\n" + asked);
+    }
+    const std::string* proxy = proxy_in(error);
+    const std::string lasted = spent < milliseconds(1000) ? "less than 1s" : base::format_duration(spent);
+    Error away(Exit::unavailable, "api-unreachable",
+               fmt::format("{}: no answer from {}{} in {}: {}", to_string(action), base::escape(connection_.server),
+                           proxy == nullptr ? "" : fmt::format(" through the proxy {}", *proxy), lasted, error.message()));
+    if (spent < options_.api_timeout) { away.detail("limit", fmt::format("--api-timeout {}; the next try would come later", base::format_duration(options_.api_timeout))); }
+    if (proxy == nullptr) { return std::move(away).hint("kubectl get --raw /readyz tells whether the API server is up").retryable(); }
+    const bool is_configured = !connection_.proxy.empty();
+    return std::move(away)
+        .detail("proxy", *proxy)
+        .hint(is_configured ? "proxy-url of the kubeconfig's cluster names the proxy: is it running, and does it reach the API server?"
+                            : "https_proxy, http_proxy or all_proxy names the proxy: is it running? no_proxy=HOST reaches the API server without it")
+        .retryable();
 }
 
 void Client::note_away() {
@@ -340,16 +379,8 @@ Reply Client::exchange(const Call& call) {
         const milliseconds spent = seams_.clock.monotonic() - start;
         milliseconds wait = net::retry_delay(options_.retry, failures, std::nullopt, chance());
         wait = std::max(wait, wish.value_or(milliseconds(0)));
-        if (spent + wait >= options_.api_timeout) {
-            if (error->http_cause()) { throw std::move(*error); }
-            throw Error(Exit::unavailable, "api-unreachable",
-                        fmt::format("{}: no answer from {} within {}: {}", to_string(call.action),
-                                    base::escape(connection_.server), base::format_duration(options_.api_timeout),
-                                    error->message()))
-                .hint("kubectl get --raw /readyz tells whether the API server is up")
-                .retryable();
-        }
-        pause(wait, Outage{connection_.server, error->message(), spent, wait});
+        if (spent + wait >= options_.api_timeout) { throw given_up(std::move(*error), call.action, spent, wish); }
+        pause(wait, Outage{connection_.server, outage_reason(*error), spent, wait});
     }
 }
 

@@ -88,6 +88,8 @@ void LeaseKeeper::keep() {
             renew_once();
         } catch (const Error& error) {
             failed = error;
+        } catch (...) {
+            failed = Error(Exit::bug, "bug", fmt::format("Lease {}/{} could not be renewed", options_.namespace_, options_.name));
         }
         lock.lock();
         wait = failed ? k_between_failures : milliseconds(options_.duration) / 4;

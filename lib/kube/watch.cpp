@@ -156,7 +156,9 @@ void follow(Client& client, const Resource& resource, const ListQuery& query, Wa
 }
 
 Error stopped_waiting(std::string_view what) {
-    return Error(sys::interrupt_requested() ? Exit::interrupted : Exit::timeout, "interrupted", fmt::format("interrupted while waiting for {}", what));
+    const bool by_signal = sys::interrupt_requested();
+    return Error(by_signal ? Exit::interrupted : Exit::timeout, "interrupted",
+                 fmt::format("{} while waiting for {}", by_signal ? "interrupted" : "timed out", what));
 }
 
 bool wait_for(Client& client, const Resource& resource, const Key& key,

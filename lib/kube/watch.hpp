@@ -58,7 +58,8 @@ void follow(Client& client, const Resource& resource, const ListQuery& query, Wa
                             const std::function<bool(const std::optional<value::Node>&)>& done,
                             std::chrono::milliseconds timeout, std::chrono::seconds poll = std::chrono::seconds(10));
 
-/// What a wait ends with that nobody wants any more: "interrupted", with exit 124 if no signal has asked for it.
+/// What a wait ends with that nobody wants any more: "interrupted", with exit 124 if no signal has asked for it: cli::run_main reports
+/// that one as "timeout".
 [[nodiscard]] Error stopped_waiting(std::string_view what);
 
 /// Cuts a watch's body into its JSON lines, however the network has cut it.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who holds the right to write, and whether that process can still be alive.
-#include <pwd.h>
 #include <unistd.h>
 
 #include <array>
@@ -65,6 +64,8 @@ Owner current_owner(const std::string& operation, const sys::Clock& clock) {
     owner.since = base::format_rfc3339(clock.now_unix());
     owner.pid = ::getpid();
     owner.uid = ::geteuid();
+    owner.user = sys::caller_name();
+    owner.pid_namespace = sys::pid_namespace();
     owner.start_time = sys::process_start_time(owner.pid).value_or(0);
     return owner;
 }
@@ -80,6 +81,9 @@ bool owner_may_live(const Owner& owner) {
     if (!boot.empty() && !owner.boot_id.empty() && boot != owner.boot_id) {
         return false;
     }
+    if (!owner.pid_namespace.empty() && owner.pid_namespace != sys::pid_namespace()) {
+        return true;  // its pid is the number of another process here, or of none
+    }
     const std::optional<std::uint64_t> start = sys::process_start_time(owner.pid);
     return start.has_value() && (owner.start_time == 0 || *start == owner.start_time);
 }
@@ -92,6 +96,8 @@ std::string encode_owner(const Owner& owner) {
     document.set("pid", value::Node(owner.pid));
     document.set("startTime", value::Node(owner.start_time));
     document.set("uid", value::Node(owner.uid));
+    document.set("user", value::Node(owner.user));
+    document.set("pidNamespace", value::Node(owner.pid_namespace));
     document.set("tty", value::Node(owner.tty));
     document.set("command", value::Node(owner.command));
     document.set("machineID", value::Node(owner.machine_id));
@@ -111,6 +117,8 @@ std::optional<Owner> parse_owner(std::string_view text) {
     owner.since = document.get_string({"since"});
     owner.host = document.get_string({"host"});
     owner.tty = document.get_string({"tty"});
+    owner.user = document.get_string({"user"});
+    owner.pid_namespace = document.get_string({"pidNamespace"});
     owner.command = document.get_string({"command"});
     owner.machine_id = document.get_string({"machineID"});
     owner.boot_id = document.get_string({"bootID"});
@@ -129,14 +137,7 @@ Error locked_by(const Owner& owner, const std::string& directory) {
                       : "another kmm-upgrade is at work in this state directory");
     error.detail("directory", directory);
     if (known) {
-        std::array<char, 4096> buffer{};
-        passwd entry{};
-        passwd* found = nullptr;
-        std::string who = "uid " + std::to_string(owner.uid);
-        if (::getpwuid_r(static_cast<uid_t>(owner.uid), &entry, buffer.data(), buffer.size(), &found) == 0 &&
-            found != nullptr) {
-            who = found->pw_name;
-        }
+        const std::string who = owner.user.empty() ? sys::user_name(owner.uid) : owner.user;
         error.detail("who", who + (owner.tty.empty() ? "" : " at " + owner.tty));
         error.detail("where", owner.host + ", pid " + std::to_string(owner.pid));
         error.detail("since", owner.since);

@@ -30,6 +30,8 @@ inline constexpr std::int64_t k_format_version = 1;
 struct Owner {
     std::string host, machine_id, boot_id, tty, command, operation, since;
     std::int64_t pid = 0, uid = 0;
+    std::string user;           ///< as sys::caller_name; "" in records of earlier versions
+    std::string pid_namespace;  ///< in which `pid` counts, as sys::pid_namespace; "" if it is not known
     std::uint64_t start_time = 0;  ///< field 22 of /proc/PID/stat, against reuse of the pid
 };
 
@@ -129,7 +131,7 @@ private:
 
 /// This process as an owner record.
 [[nodiscard]] Owner current_owner(const std::string& operation, const sys::Clock& clock);
-/// False only when the owner is provably gone (other boot id on the same machine, no such pid, other start time).
+/// False only when the owner is provably gone (other boot id on the same machine; in this pid namespace no such pid, or other start time).
 [[nodiscard]] bool owner_may_live(const Owner& owner);
 
 /// --state-dir, or /var/lib/kmm-upgrade for root, else $XDG_STATE_HOME/kmm-upgrade (default ~/.local/state).

@@ -66,7 +66,7 @@ Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Referenc
       waiting_(request.waiting),
       authenticator_(reference, request, scopes_of(reference, access, mount_from)),
       deadline_(clock.monotonic() + request.deadline), allowed_(request.deadline),
-      random_(static_cast<std::minstd_rand::result_type>(clock.monotonic().count() + 1)) {
+      random_(std::random_device{}()) {
     policy_.attempts = std::max(1, request.attempts);
     const auto url = net::parse_url("https://" + reference.registry + "/");
     if (!url) {

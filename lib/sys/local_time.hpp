@@ -3,15 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace kmm::sys {
 
-/// Makes `zone` ("Europe/Berlin") the time zone of this process and of its children; call it before there are threads.
-/// Errors: usage "bad-value" for a name the system does not know.
-void use_time_zone(const std::string& zone);
+/// A clock face: minutes since midnight, 0 to 1439, at a time in seconds since 1970.
+using MinuteOfDay = std::function<int(std::int64_t unix_seconds)>;
 
-/// Minutes since midnight in the process's time zone, 0 to 1439.
-[[nodiscard]] int minute_of_day(std::int64_t unix_seconds);
+/// The clock face of `zone` ("Europe/Berlin"), read from the system's zone file; that of this process for "". The environment stays as it
+/// is, so that other threads may read it. Thread safe, and so is the result. Errors: usage "bad-value" for a name the system does not know
+/// or a file that is not one of a time zone.
+[[nodiscard]] MinuteOfDay minute_of_day_in(const std::string& zone);
 
 }  // namespace kmm::sys

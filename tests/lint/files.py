@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks every file of the project: length, licence line, paths of a developer's machine, links of the pages.
 
-Usage: files.py SOURCE_DIR CHECK, CHECK being one of length, licence, machine-paths, links, unfinished.
+Usage: files.py SOURCE_DIR CHECK, CHECK being one of length, licence, machine-paths, links, unfinished, threads.
 """
 
 import pathlib
@@ -16,6 +16,8 @@ LICENSED = SOURCES | {".py", ".sh", ".cmake", ".bats"}
 # The pattern is cut in pieces so that it does not find itself.
 MACHINE = re.compile(r"/wo" r"rk/|/tmp/(tr" r"ees|b-[a-z]\b)|/fa" r"rm/|deb\.deb" r"ian\.org|proxy\.gol" r"ang|registry\.npm" r"js")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+# Where a thread is started: by its type, as a member, or in a list of them.
+THREAD = re.compile(r"std::j?thread\(|\bthread_\(\[|\bthreads\.emplace")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -55,6 +57,12 @@ def check_machine_paths(_path, text):
             yield f"line {number}: path or host of a developer's machine: {line.strip()[:80]}"
 
 
+def check_threads(path, text):
+    """What leaves a thread's function ends the whole program without a word: a file that starts one catches everything."""
+    if path.suffix in SOURCES and "tests" not in path.parts and THREAD.search(text) and "catch (...)" not in text:
+        yield "starts a thread, but has no catch (...): an exception that is not an Error would end the program"
+
+
 def check_unfinished(path, text):
     if path.suffix in LICENSED:
         for number, line in enumerate(text.splitlines(), 1):
@@ -86,7 +94,7 @@ def check_links(path, text):
 
 CHECKS = {
     "length": check_length, "licence": check_licence, "machine-paths": check_machine_paths,
-    "links": check_links, "unfinished": check_unfinished,
+    "links": check_links, "threads": check_threads, "unfinished": check_unfinished,
 }
 
 

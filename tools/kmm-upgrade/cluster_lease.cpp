@@ -17,9 +17,7 @@ namespace kmm::tool_upgrade {
 namespace {
 
 std::string lease_holder(const std::string& lineage) {
-    const auto* user = getlogin();
-    const auto name = user != nullptr ? std::string(user) : fmt::format("uid {}", getuid());
-    return fmt::format("{}@{}/{}/{}", name, sys::host_name(), getpid(), lineage);
+    return fmt::format("{}@{}/{}/{}", sys::caller_name(), sys::host_name(), getpid(), lineage);
 }
 
 /// HOST and LINEAGE of USER@HOST/PID/LINEAGE.

@@ -17,7 +17,6 @@
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "plan/order.hpp"
-#include "sys/local_time.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -169,7 +168,6 @@ Apply::Apply(Access& access, const upgrade::Run& run) : access_(access), console
     sign_request(request_);
     place_ = access_.cluster.place(&run);
     access_.reach.choose(request_.options, place_, Reach::Age::recorded);
-    if (!run.options.time_zone.empty()) sys::use_time_zone(run.options.time_zone);
     before_ = run;
     is_blocked_ = run.is_partial();
 }

@@ -48,7 +48,11 @@ Progress::Progress(cli::Context& context, const upgrade::Run& run)
         while (!stop.stop_requested()) {
             {
                 const std::lock_guard guard(mutex_);
-                if (live_) draw();
+                try {
+                    if (live_) draw();
+                } catch (...) {
+                    live_ = false;  // the walk goes on without its table
+                }
             }
             std::unique_lock lock(mutex);
             wake.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });

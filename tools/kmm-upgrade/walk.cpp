@@ -11,7 +11,6 @@
 #include "drive/prepare.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "plan/plan.hpp"
-#include "sys/local_time.hpp"
 #include "upgrade/planner.hpp"
 
 namespace kmm::tool_upgrade {
@@ -22,7 +21,6 @@ upgrade::Run locked_run(RecordAccess& record, const std::string& operation) {
     record.directory().open(false);
     record.lock(operation);
     auto run = record.must_load();
-    if (!run.options.time_zone.empty()) sys::use_time_zone(run.options.time_zone);
     return run;
 }
 

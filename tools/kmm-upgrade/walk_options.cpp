@@ -69,7 +69,8 @@ void take_pace_options(const cli::Args& args, upgrade::Options& options) {
     options.time_zone = args.get("tz").value_or("");
     if (args.get("tz") && options.between.empty())
         throw Error(Exit::usage, "missing-option", "--tz is about --between, which is missing").hint("--between 22:00-04:00");
-    if (args.get("tz")) sys::use_time_zone(options.time_zone);
+    if (args.get("tz") && options.time_zone.empty()) throw bad_value("tz", "", "a time zone as Europe/Berlin");
+    static_cast<void>(sys::minute_of_day_in(options.time_zone));  // refuses an unknown one
     options.check = command_option(args, "check");
     if (!options.check.empty()) sys::require_program(upgrade::command_words(options.check)->front());
     options.on_event = command_option(args, "on-event");
@@ -172,8 +173,7 @@ void read_order(drive::StartRequest& request) {
 
 void sign_request(drive::StartRequest& request) {
     request.tool_version = KMM_VERSION;
-    const auto* user = getlogin();
-    request.created_by = fmt::format("{}@{}", user != nullptr ? std::string(user) : fmt::format("uid {}", getuid()), sys::host_name());
+    request.created_by = fmt::format("{}@{}", sys::caller_name(), sys::host_name());
     sys::LinuxRandom random;
     request.lineage = sys::uuid_v4(random);
 }

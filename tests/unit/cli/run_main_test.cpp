@@ -50,6 +50,19 @@ TEST_SUITE("cli::unit") {
         CHECK(exit_after(SIGTERM) == 143);
     }
 
+    TEST_CASE("a wait that --timeout ended is reported as such, not as an interrupt") {
+        for (const char* output : {"table", "json"}) {
+            const Ran ran = run({"show", "-o", output}, [](const Args&, Context&) -> Exit {
+                throw Error(Exit::timeout, "interrupted", "timed out while waiting for login program x").detail("server", "s").hint("h");
+            });
+            CHECK(ran.exit == 124);
+            const auto text = ran.console.err_text + ran.console.out_text;
+            CHECK(text.find("timeout") != std::string::npos);
+            CHECK(text.find("interrupted") == std::string::npos);
+            CHECK(text.find("server") != std::string::npos);
+        }
+    }
+
     TEST_CASE("the program is told of every error before it is printed, of the command line too") {
         std::vector<std::string> told;
         const auto exit_of = [&](std::vector<const char*> argv, std::function<Exit(const Args&, Context&)> action) {

@@ -274,13 +274,15 @@ TEST_SUITE("cluster::directory_write") {
         const Tree tree;
         tree.put("a.yaml", test::k_node_a);
         tree.put(".a.yaml.999999999-1.kmm-tmp", "left by a killed process");
+        tree.put(".a.yaml.999999999-2.kmm-tmp", "being written by a process of another pid namespace");
+        std::filesystem::last_write_time(tree.path(".a.yaml.999999999-1.kmm-tmp"), std::filesystem::file_time_type::clock::now() - std::chrono::minutes(2));
         sys::LinuxFileOps ops;
         DirectoryStore store(tree.path(), ops);
         CHECK(store.identity(false) == "");
-        CHECK(tree.names() == ".a.yaml.999999999-1.kmm-tmp a.yaml ");
+        CHECK(tree.names() == ".a.yaml.999999999-1.kmm-tmp .a.yaml.999999999-2.kmm-tmp a.yaml ");
         const auto id = store.identity(true);
         CHECK(id.size() == 36);
-        CHECK(tree.names() == ".kmm-cluster-id a.yaml ");
+        CHECK(tree.names() == ".a.yaml.999999999-2.kmm-tmp .kmm-cluster-id a.yaml ");
         CHECK(store.identity(true) == id);
         CHECK(DirectoryStore(tree.path(), ops).identity(false) == id);
         tree.put(".kmm-cluster-id", "garbage");

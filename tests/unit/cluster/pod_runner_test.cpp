@@ -164,6 +164,8 @@ TEST_CASE("a worker Pod: what its status says of the worker") {
          "unknown", 0, "the worker was killed: Evicted: low on memory"},
         {R"({"phase":"Failed","reason":"Evicted","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"message":"{\"kind\":\"Error\",\"message\":\"in time\"}"}}}]})",
          "completed", 137, "in time"},
+        {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":13,"message":"a line {\n{\"apiVersion\":\"kmmtools/v1\",\"kind\":\"Error\",\"message\":\"in a log\"}\nbye"}}}]})",
+         "completed", 13, "in a log"},
         {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"reason":"ContainerStatusUnknown"}}}]})",
          "unknown", 0, "killed"},
         {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":255,"reason":"Unknown"}}}]})", "unknown", 0, "killed"},
@@ -303,6 +305,8 @@ TEST_CASE("worker Pods: another upgrade's worker is waited for and never touched
     const auto reply = busy.runner().run(status_call());
     CHECK(reply.end == CallEnd::unreachable);
     CHECK(reply.transport == "worker Pod drivers/theirs of another upgrade is still there: Running");
+    CHECK(reply.hint.find("kubectl delete pod -n drivers theirs --force --grace-period=0") != std::string::npos);
+    CHECK(reply.hint.starts_with("only if node "));
     CHECK(busy.changes().empty());
     PodServer over({k_done});
     over.leave("theirs", "run-2", "check", {k_running, k_ended});
@@ -330,8 +334,8 @@ TEST_CASE("worker Pods: somebody who wants to stop is heard at once; what change
     };
     const Row rows[] = {
         {load_call(seconds(600)), k_running, "interrupted; worker Pod drivers/kmm-upgrade-load-node-a-hello-", 1},
-        {load_call(seconds(600)), k_creating, "interrupted while waiting for Pod drivers/kmm-upgrade-load-node-a-hello-", 2},
-        {status_call(), k_running, "interrupted while waiting for Pod drivers/kmm-upgrade-status-node-a-hello-", 2},
+        {load_call(seconds(600)), k_creating, "timed out while waiting for Pod drivers/kmm-upgrade-load-node-a-hello-", 2},
+        {status_call(), k_running, "timed out while waiting for Pod drivers/kmm-upgrade-status-node-a-hello-", 2},
     };
     for (const auto& row : rows) {
         CAPTURE(row.text);
@@ -350,7 +354,7 @@ TEST_CASE("worker Pods: somebody who wants to stop is heard at once; what change
     PodServer server({k_done});
     server.leave("old-load", "run-1", "load", {k_running});
     server.looks_left = 2;
-    CHECK(error_of([&] { static_cast<void>(server.runner().run(status_call())); }).message() == "interrupted while waiting for Pod drivers/old-load");
+    CHECK(error_of([&] { static_cast<void>(server.runner().run(status_call())); }).message() == "timed out while waiting for Pod drivers/old-load");
     CHECK(server.changes().empty());
 }
 

@@ -61,7 +61,8 @@ TEST_SUITE("cluster::runner") {
         CHECK(bench.tree.get("stdin") == "secret: text\n");
         const auto argv = bench.tree.get("argv");
         CHECK(argv.find("-v\n-T\n-o\nBatchMode=yes\n-o\nConnectTimeout=10\n-o\nServerAliveInterval=5\n-o\nServerAliveCountMax=3\n"
-                        "-F\n/a config\n--\nnode-a\n") == 0);
+                        "-F\n/a config\n-E\n/proc/") == 0);
+        CHECK(argv.find("\n--\nnode-a\n") != std::string::npos);
         CHECK(argv.find("secret") == std::string::npos);
     }
 
@@ -79,7 +80,7 @@ TEST_SUITE("cluster::runner") {
         struct Case {
             std::string name, ssh;
             CallEnd end;
-            std::string transport;
+            std::string transport, found = {};
         };
         const std::vector<Case> cases = {
             {"refused", "echo 'debug1: Connecting to node-a' >&2; echo 'ssh: connect to host node-a port 22: Connection refused' >&2; exit 255",
@@ -94,14 +95,13 @@ TEST_SUITE("cluster::runner") {
              "the connection was lost"},
             {"stale shared connection", "echo 'debug1: auto-mux: Trying existing master' >&2; echo 'debug1: Connecting to h' >&2; exit 255",
              CallEnd::unreachable, ""},
-            {"garbage", "echo kmm-worker-started >&2; echo hello; exit 0", CallEnd::unknown,
-             "expected one JSON document from the worker, found 'hello\\n' (exit code 0)"},
-            {"nothing", "echo kmm-worker-started >&2; exit 0", CallEnd::unknown,
-             "expected one JSON document from the worker, found nothing (exit code 0)"},
-            {"two documents", "echo '{}{}'", CallEnd::unknown, "expected one JSON document from the worker, found '{}{}\\n' (exit code 0)"},
-            {"no object", "echo '[1]'", CallEnd::unknown, "expected one JSON document from the worker, found '[1]\\n' (exit code 0)"},
-            {"cut", "echo kmm-worker-started >&2; printf '{\"kind\":'", CallEnd::unknown,
-             "expected one JSON document from the worker, found '{\"kind\":' (exit code 0)"},
+            {"garbage", "echo kmm-worker-started >&2; echo hello; exit 0", CallEnd::completed, "", "hello"},
+            {"nothing", "echo kmm-worker-started >&2; exit 0", CallEnd::completed, "", ""},
+            {"two documents", "echo '{\"kind\":\"A\"}{\"kind\":\"B\"}'", CallEnd::completed, "", R"({"kind":"A"}{"kind":"B"})"},
+            {"no object", "echo '[1]'", CallEnd::completed, "", "[1]"},
+            {"cut", "echo kmm-worker-started >&2; printf '{\"kind\":'", CallEnd::completed, "", R"({"kind":)"},
+            {"exit code 255 of the worker itself", "echo 'debug1: client_input_channel_req: channel 0 rtype exit-status reply 0' >&2; exit 255",
+             CallEnd::completed, "", ""},
             {"killed", "kill -9 $$", CallEnd::unreachable, ""},
             {"killed after the start", "echo kmm-worker-started >&2; kill -9 $$", CallEnd::unknown, "the connection was lost"},
         };
@@ -110,6 +110,7 @@ TEST_SUITE("cluster::runner") {
             const auto reply = Bench(c.ssh).run(call_of({"status"}));
             CHECK(reply.end == c.end);
             CHECK(reply.transport == c.transport);
+            CHECK(reply.found == c.found);
             CHECK(reply.document.is_null());
         }
     }
@@ -118,8 +119,73 @@ TEST_SUITE("cluster::runner") {
         const Bench bench(k_through);
         std::filesystem::remove(bench.tree.path("worker"));
         const auto reply = bench.run(call_of({"status"}));
-        CHECK(reply.end == CallEnd::unreachable);
+        CHECK(reply.end == CallEnd::completed);
+        CHECK(reply.exit_code == 127);
+        CHECK(reply.document.is_null());
         CHECK(reply.transport == bench.tree.path("worker") + ": command not found on the node");
+    }
+
+    TEST_CASE("ssh: what a login shell or a wrapper prints around the worker's document is skipped") {
+        const std::string answer = R"({"apiVersion":"kmmtools/v1","kind":"ModuleStatus","modules":[{"name":"a}\"]{"}]})";
+        const std::string worker = "cat >/dev/null; printf '%s\\n' '" + answer + "'";
+        const std::string start = "for last; do :; done; ";
+        const std::string run = "sh -c \"$last\"";
+        const std::vector<std::pair<std::string, std::string>> shells = {
+            {"a line before", "echo Welcome; " + run},
+            {"no newline", "printf 'Welcome '; " + run},
+            {"lines on both streams", "echo Welcome; echo Welcome >&2; " + run},
+            {"JSON before", R"(echo '{"level":"info","msg":"hi"}'; )" + run},
+            {"a brace that is never closed", "echo 'proxy { {'; " + run},
+            {"another result before", R"(echo '{"apiVersion":"kmmtools/v1","kind":"Node"}'; )" + run},
+            {"JSON after", run + R"(; echo '{"level":"info"}')"},
+            {"lines after", run + "; echo bye; echo '}'"},
+            {"carriage returns", run + " | sed 's/$/\r/'"},
+            {"an older side, a line before", "echo Welcome; echo kmm-worker-started >&2; sh \"$(dirname \"$0\")/worker\""},
+            {"an older side, no marker at all", "printf 'Last login: [{\"'; sh \"$(dirname \"$0\")/worker\"; echo bye"},
+        };
+        for (const auto& [name, shell] : shells) {
+            CAPTURE(name);
+            const auto reply = Bench(start + shell, worker).run(call_of({"status"}, "x"));
+            CHECK(reply.end == CallEnd::completed);
+            CHECK(reply.document.get_string({"kind"}) == "ModuleStatus");
+            CHECK(reply.document.find("modules")->items().size() == 1);
+            CHECK(reply.exit_code == 0);
+        }
+    }
+
+    TEST_CASE("ssh: two results without a marker between them are no result") {
+        const auto reply = Bench(R"(echo '{"apiVersion":"kmmtools/v1","kind":"A"}'; echo '{"apiVersion":"kmmtools/v1","kind":"B"}')").run(call_of({"status"}));
+        CHECK(reply.end == CallEnd::completed);
+        CHECK(reply.document.is_null());
+    }
+
+    TEST_CASE("ssh: a worker that ends without a result has its exit code, its signal and its last lines") {
+        const auto ended = Bench(k_through, "echo 'sudo: a password is required' >&2; exit 1").run(call_of({"load", "-"}, "x"));
+        CHECK(ended.end == CallEnd::completed);
+        CHECK(ended.exit_code == 1);
+        CHECK(ended.started);
+        CHECK(ended.transport == "sudo: a password is required");
+        const auto killed = Bench("echo kmm-worker-started >&2; echo 'debug1: client_input_channel_req: channel 0 rtype exit-signal reply 0' >&2; exit 255")
+                                .run(call_of({"load"}));
+        CHECK(killed.end == CallEnd::completed);
+        CHECK(killed.signal == k_some_signal);
+        const auto no_shell = Bench("echo 'This account is currently not available.'; exit 1").run(call_of({"status"}));
+        CHECK(no_shell.end == CallEnd::completed);
+        CHECK_FALSE(no_shell.started);
+        CHECK(no_shell.found == "This account is currently not available.");
+    }
+
+    TEST_CASE("ssh: its log has a file of its own, and is read where the client cannot open one") {
+        const std::string find = "log=; for a; do [ \"$was\" != -E ] || log=$a; was=$a; last=$a; done; ";
+        const auto apart = Bench(find + "printf 'debug1: Sending command: x\n' >\"$log\"; printf 'sudodebug1: x: ' >&2; echo 'a password is required' >&2; exit 1")
+                               .run(call_of({"status"}));
+        CHECK(apart.transport == "sudodebug1: x: a password is required");
+        const auto lost = Bench(find + "echo 'debug1: Sending command: x' >>\"$log\"; echo 'Connection reset' >>\"$log\"; exit 255").run(call_of({"status"}));
+        CHECK(lost.end == CallEnd::unknown);
+        CHECK(lost.transport == "Connection reset");
+        const auto refused = Bench(find + "[ -z \"$log\" ] || { echo \"Couldn't open logfile $log: Permission denied\" >&2; exit 255; }; echo '{\"kind\":\"A\"}'")
+                                 .run(call_of({"status"}));
+        CHECK(refused.document.get_string({"kind"}) == "A");
     }
 
     TEST_CASE("ssh: the time limit") {
@@ -151,7 +217,10 @@ TEST_SUITE("cluster::runner") {
         CHECK(reply.end == CallEnd::completed);
         CHECK(reply.exit_code == 14);
         CHECK(reply.document.get_string({"kind"}) == "WorkerResult");
-        CHECK(runner.run(call_of({"crash"})).end == CallEnd::unknown);
+        const auto crashed = runner.run(call_of({"crash"}));
+        CHECK(crashed.end == CallEnd::completed);
+        CHECK(crashed.signal == 9);
+        CHECK(crashed.document.is_null());
         CHECK_THROWS_AS((void)LocalRunner("/nonexistent/worker").run(call_of({"status"})), Error);
         CHECK(runner.describe() == "local");
     }

@@ -230,7 +230,7 @@ TEST_CASE("exec plugin: ends when nobody wants to wait any more; two clients of 
     scripted.connect(connection, options);
     const Error error = error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
     CHECK(error.exit() == Exit::timeout);
-    CHECK(error.message() == "interrupted while waiting for login program " + connection.exec->command);
+    CHECK(error.message() == "timed out while waiting for login program " + connection.exec->command);
     CHECK(std::chrono::steady_clock::now() - begin < seconds(10));
     connection.exec = plugin(dir, credential(R"("token":"t")"));
     scripted.connect(connection, {});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of the protocol, one case each: what a client must do when a real API server does what it does.
+#include "base/text.hpp"
 #include "fixture.hpp"
 #include "kube/access.hpp"
 
@@ -141,6 +142,16 @@ TEST_CASE("429 with Retry-After: waited for as long, then sent again") {
     CHECK(scripted.returns == 1);
 }
 
+TEST_CASE("429 with a Retry-After that is longer than we may wait: the error says how long") {
+    Scripted scripted({reply(429, "slow down", {{"Retry-After", "3600"}})});
+    const Error error = error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
+    CHECK(error.code() == "api-error");
+    CHECK(scripted.clock.sleeps.empty());
+    REQUIRE(error.details().size() == 1);
+    CHECK(error.details()[0] == std::pair<std::string, std::string>("retry after", "1h0m0s"));
+    CHECK(error.hint() == "the server asks to wait 1h0m0s, which is longer than --api-timeout 5m0s leaves: try again then");
+}
+
 TEST_CASE("429 without Retry-After: the wait doubles") {
     Scripted scripted({reply(429, ""), reply(429, ""), reply(429, ""), reply(200, k_node_json)});
     static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
@@ -204,7 +215,10 @@ TEST_CASE("API server down for minutes: waited for, said, and found again") {
     const Error error = error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
     CHECK(error.code() == "api-unreachable");
     CHECK(error.exit() == Exit::unavailable);
-    CHECK(error.message().find("within 5m0s") != std::string::npos);
+    const auto lasted = base::format_duration(scripted.clock.elapsed);
+    CHECK_MESSAGE(error.message().find(" in " + lasted + ": ") != std::string::npos, error.message());
+    REQUIRE(error.details().size() == 1);
+    CHECK(error.details()[0] == std::pair<std::string, std::string>("limit", "--api-timeout 5m0s; the next try would come later"));
     CHECK(scripted.clock.elapsed >= seconds(280));
     CHECK(scripted.clock.elapsed <= seconds(300));
     CHECK(scripted.clock.sleeps.front() == milliseconds(500));
@@ -368,45 +382,6 @@ TEST_CASE("keep-alive: one connection for many requests, and a new one after an 
     CHECK(scripted.server.connections() == 2);
     CHECK(scripted.outages.empty());
     scripted.client.reset();
-}
-
-TEST_CASE("a proxy gets the request, as the kubeconfig says") {
-    Scripted scripted({reply(200, k_node_json)});
-    Connection connection;
-    connection.server = "http://api.invalid:6443";
-    connection.proxy = "http://127.0.0.1:" + std::to_string(scripted.server.port());
-    scripted.connect(connection, {});
-    static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
-    CHECK(scripted.targets() == Texts{"GET http://api.invalid:6443/api/v1/nodes/node-a"});
-}
-
-TEST_CASE("a proxy that wants a login is not asked again, one that cannot reach the server is") {
-    Scripted scripted({reply(407, ""), reply(503, ""), reply(407, "")});
-    Connection connection;
-    connection.server = "https://api.invalid:6443";
-    connection.proxy = "http://127.0.0.1:" + std::to_string(scripted.server.port());
-    scripted.connect(connection, {});
-    const Error wanted = error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
-    CHECK(wanted.message().find("answered 407") != std::string::npos);
-    CHECK(scripted.outages.empty());
-    CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).message() == wanted.message());
-    CHECK(scripted.outages.size() == 1);
-}
-
-TEST_CASE("a proxy of the kubeconfig is for every host, those of the variables not for this one") {
-    ::setenv("no_proxy", "*", 1);
-    Scripted named({reply(200, k_node_json)});
-    Connection connection;
-    connection.server = "http://api.invalid:6443";
-    connection.proxy = "http://127.0.0.1:" + std::to_string(named.server.port());
-    named.connect(connection, {});
-    static_cast<void>(named.client->get(resources::k_nodes, k_node));
-    ::unsetenv("no_proxy");
-    ::setenv("http_proxy", "http://127.0.0.1:1", 1);
-    Scripted direct({reply(200, k_node_json)});
-    static_cast<void>(direct.client->get(resources::k_nodes, k_node));
-    ::unsetenv("http_proxy");
-    CHECK(direct.outages.empty());
 }
 
 TEST_CASE("IPv6") {

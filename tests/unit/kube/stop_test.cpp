@@ -19,7 +19,7 @@ TEST_CASE("stop_waiting ends the wait for a server that is away, as a time-out, 
     const Error error = error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
     CHECK(error.code() == "interrupted");
     CHECK(error.exit() == Exit::timeout);
-    CHECK(error.message() == "interrupted while waiting for the API server");
+    CHECK(error.message() == "timed out while waiting for the API server");
     REQUIRE(error.details().size() == 2);
     CHECK(error.details()[0] == std::pair<std::string, std::string>("server", "http://127.0.0.1:9"));
     CHECK(error.details()[1].second.find("Could") != std::string::npos);
@@ -53,7 +53,7 @@ TEST_CASE("stop_waiting: a Lease that somebody else has is not waited for") {
     });
     CHECK(error.code() == "interrupted");
     CHECK(error.exit() == Exit::timeout);
-    CHECK(error.message() == "interrupted while waiting for Lease n/l, which is held by jane@host/12/abc");
+    CHECK(error.message() == "timed out while waiting for Lease n/l, which is held by jane@host/12/abc");
     CHECK(scripted.clock.elapsed < seconds(6));
 }
 

@@ -186,6 +186,13 @@ TEST_SUITE("record::unit") {
         Owner gone = self;
         gone.pid = 1 << 30;
         CHECK_FALSE(owner_may_live(gone));
+        if (!self.pid_namespace.empty()) {
+            Owner contained = gone;  // a live process of a container: its pid is none here
+            contained.pid_namespace = "pid:[1]";
+            CHECK(owner_may_live(contained));
+            contained.boot_id = "00000000-0000-4000-8000-000000000000";
+            CHECK(owner_may_live(contained) == self.boot_id.empty());
+        }
         Owner elsewhere = gone;
         elsewhere.machine_id = "0123456789abcdef0123456789abcdef";
         elsewhere.host = "elsewhere";
@@ -208,6 +215,8 @@ TEST_SUITE("record::unit") {
         CHECK(back->boot_id == owner.boot_id);
         CHECK(back->pid == owner.pid);
         CHECK(back->uid == owner.uid);
+        CHECK(back->user == owner.user);
+        CHECK(back->pid_namespace == owner.pid_namespace);
         CHECK(back->start_time == owner.start_time);
         CHECK(back->tty == owner.tty);
         CHECK(back->command == owner.command);
