@@ -79,6 +79,16 @@ void Scope::add(std::shared_ptr<const Tree> tree) {
     trees[name] = std::move(tree);
 }
 
+Run::~Run() {
+    for (auto& [map, value] : changed_) { value.shared_map()->clear(); }
+}
+
+void Run::step() {
+    if (++steps_ > limits_.steps_max) {
+        throw Fault{fmt::format("the templates need more than {} steps", limits_.steps_max), "recipe-too-large", "is there a loop without an end?"};
+    }
+}
+
 void Engine::add(const std::string& name, std::string text) {
     auto source = std::make_shared<Source>(Source{name, std::move(text)});
     for (auto& tree : parse(name, std::move(source), find_function)) { scope_.add(std::move(tree)); }

@@ -69,6 +69,7 @@ public:
     const Limits& limits() const noexcept { return limits_; }
     std::map<std::string, int, std::less<>> included;  ///< how deep `include` of a name is nested
     std::size_t depth = 0;
+    std::size_t blocks = 0;    ///< blocks of templates that are at work
     Output* output = nullptr;  ///< of the template that is rendered; nullptr: no origins
     std::size_t lines = 0, counted = 0;  ///< line feeds in the first `counted` bytes of it
 

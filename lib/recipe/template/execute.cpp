@@ -30,6 +30,16 @@ std::string type_of_letter(char letter) {
 
 enum class Flow { on, leave, next };
 
+constexpr std::size_t k_blocks_max = 4000;  // blocks of all templates that are at work: they take room on the stack
+
+struct Nested {
+    explicit Nested(std::size_t& number) : counted(number) { ++counted; }
+    ~Nested() { --counted; }
+    Nested(const Nested&) = delete;
+    Nested& operator=(const Nested&) = delete;
+    std::size_t& counted;
+};
+
 /// One template at work.
 class Execution {
 public:
@@ -99,6 +109,10 @@ private:
     }
 
     Flow list(const Value& dot, const std::vector<Statement>& statements) {
+        const Nested nested(run_.blocks);
+        if (run_.blocks > k_blocks_max && !statements.empty()) {
+            throw Error(Exit::data, "recipe-too-large", "templates and their blocks are nested too deep").at(tree_.source->position(statements[0].at));
+        }
         for (const auto& statement : statements) {
             const Flow flow = one(dot, statement);
             if (flow != Flow::on) { return flow; }
@@ -466,16 +480,6 @@ private:
 };
 
 }  // namespace
-
-Run::~Run() {
-    for (auto& [map, value] : changed_) { value.shared_map()->clear(); }
-}
-
-void Run::step() {
-    if (++steps_ > limits_.steps_max) {
-        throw Fault{fmt::format("the templates need more than {} steps", limits_.steps_max), "recipe-too-large", "is there a loop without an end?"};
-    }
-}
 
 void execute_into(Run& run, Scope& scope, const Tree& tree, const Value& dot, std::string& out) {
     if (run.depth >= run.limits().depth_max) {

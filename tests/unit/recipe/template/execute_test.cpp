@@ -99,6 +99,12 @@ TEST_CASE("limits") {
     CHECK(error_of("{{ range 1000000000 }}{{ end }}", "{}", limits).code() == "recipe-too-large");
     CHECK(error_of("{{ define \"a\" }}{{ template \"a\" }}{{ end }}{{ template \"a\" }}").code() == "recipe-too-large");
     CHECK(error_of("{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}").code() == "recipe-too-large");
+    std::string deep = "{{ define \"a\" }}", ends;
+    for (int i = 0; i < 400; ++i) {
+        deep += "{{ if true }}";
+        ends += "{{ end }}";
+    }
+    CHECK(error_of(deep + "{{ include \"a\" . }}" + ends + "{{ end }}{{ include \"a\" . }}").code() == "recipe-too-large");
     CHECK(error_of("{{ repeat 100000000 \"abc\" }}").code() == "recipe-too-large");
     CHECK(error_of("{{ until 100000000 }}").code() == "recipe-too-large");
     CHECK(error_of("{{ $d := dict }}{{ $_ := set $d \"d\" $d }}{{ toYaml $d }}").code() == "recipe-too-large");
