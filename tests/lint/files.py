@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks every file of the project: length, licence line, paths of a developer's machine, links of the pages.
 
-Usage: files.py SOURCE_DIR CHECK, CHECK being one of length, licence, machine-paths, links, unfinished.
+Usage: files.py SOURCE_DIR CHECK, CHECK being one of length, licence, machine-paths, links, unfinished, errno.
 """
 
 import pathlib
@@ -16,6 +16,7 @@ LICENSED = SOURCES | {".py", ".sh", ".cmake", ".bats"}
 # The pattern is cut in pieces so that it does not find itself.
 MACHINE = re.compile(r"/wo" r"rk/|/tmp/(tr" r"ees|b-[a-z]\b)|/fa" r"rm/|deb\.deb" r"ian\.org|proxy\.gol" r"ang|registry\.npm" r"js")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+ERRNO_ARGUMENT = re.compile(r"(?:\(\s*errno\s*,|,\s*errno\s*[,)]|\bfrom_errno\(\s*errno\b)")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -84,9 +85,17 @@ def check_links(path, text):
             yield f"link to {target}: no such heading"
 
 
+def check_errno(path, text):
+    """errno as an argument of a call may be read after another argument was made, which can change it."""
+    if path.suffix in SOURCES and {"lib", "tools"} & set(path.parts):
+        for number, line in enumerate(text.splitlines(), 1):
+            if ERRNO_ARGUMENT.search(line):
+                yield f"line {number}: errno is an argument: use LastErrno().error(...), or save it first: {line.strip()[:80]}"
+
+
 CHECKS = {
     "length": check_length, "licence": check_licence, "machine-paths": check_machine_paths,
-    "links": check_links, "unfinished": check_unfinished,
+    "links": check_links, "unfinished": check_unfinished, "errno": check_errno,
 }
 
 
