@@ -124,6 +124,7 @@ bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
     std::error_code error;
     require_own_directories(root, directory);
     modules.of_host = kmod::ModuleIndex::build(directory, root);
+    warn_of_left_out(modules.of_host, result.warnings);
     const std::filesystem::path real_root = std::filesystem::canonical(root, error);
     for (const auto& [name, module] : modules.of_host.modules()) {  // where a link leads
         const auto real = std::filesystem::canonical(module.path, error);
@@ -225,6 +226,7 @@ WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& conte
         require_first_time(job.load.first_time, result.outcome, wish.module);
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
+        kmod::add_warnings(error, kmod::warnings_as_findings(result.warnings));
         throw;
     }
     return result;
@@ -254,6 +256,7 @@ WorkerResult check(const cli::Args& args, cli::Context& context) {
         take(result, kmod::describe(modules.index(), checked, wish));
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
+        kmod::add_warnings(error, kmod::warnings_as_findings(result.warnings));
         throw;
     }
     return result;
@@ -339,16 +342,19 @@ WorkerResult unload_job(const Job& job, const cli::Args& args) {
 
 namespace {
 
+/// Under the names by which KMM calls its worker, CONFIG is the operator's.
+UnknownFields unknown_fields(const cli::Context& context) { return context.verb.name.starts_with("kmod ") ? UnknownFields::warn : UnknownFields::refuse; }
+
 Exit run_load(const cli::Args& args, cli::Context& context) {
     return run_and_report(context, [&] {
-        Job job = read_job(args, Needs::image);
+        Job job = read_job(args, Needs::image, unknown_fields(context));
         job.sandbox = Job::Sandbox::calls;
         return load_job(job, args, context);
     });
 }
 
 Exit run_unload(const cli::Args& args, cli::Context& context) {
-    return run_and_report(context, [&] { return unload_job(read_job(args, Needs::module_name), args); });
+    return run_and_report(context, [&] { return unload_job(read_job(args, Needs::module_name, unknown_fields(context)), args); });
 }
 
 }  // namespace
