@@ -192,7 +192,7 @@ private:
             add("the key has expired or was revoked", Applies::unknown, "");
             return;
         }
-        add("the module is not signed", yes_if(!file_->is_signed && wants_signatures(state_)), file_->is_signed ? "it is; " + enforce : "it is not, " + enforce);
+        add("the module is not signed", yes_if(!file_->is_signed && wants_signatures(state_)), enforce);
         if (!file_->is_signed) return;
         add("the signature is damaged", yes_if(!file_->signature().fault.empty()), file_->signature().fault);
         const KeyPresence presence = find_key(file_->signature(), kernel_keys(host_));

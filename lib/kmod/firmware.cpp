@@ -396,7 +396,7 @@ std::vector<std::string> remove_firmware(sys::FileOps& ops, const std::string& t
             try {
                 if (fs::exists(fs::symlink_status(saved, error))) names.move(saved, path);
             } catch (const Error& refused) {
-                fault = refused;
+                fault = from_errno(refused.errno_cause().value_or(EIO), fmt::format("cannot remove {}", base::escape(path)));
             }
         } else {
             if (::unlink(path.c_str()) != 0) fault = LastErrno().error(fmt::format("cannot remove {}", base::escape(path)));

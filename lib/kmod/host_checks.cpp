@@ -48,7 +48,7 @@ public:
         if (!modules.empty() || !names_device(alias)) return modules;
         const std::string literal(literal_part(alias));
         const auto take = [&](const auto& entry) {
-            if (patterns_meet(entry.second.first, alias)) modules.insert(entry.second.second);
+            if (aliases_meet(entry.second.first, alias)) modules.insert(entry.second.second);
         };
         for (auto it = by_literal_.lower_bound(literal); it != by_literal_.end() && it->first.starts_with(literal); ++it) take(*it);
         for (std::size_t length = literal.find(':') + 2; length < literal.size(); ++length) {
@@ -108,7 +108,7 @@ std::optional<std::uint64_t> meminfo(const HostPaths& host, std::string_view key
 
 std::optional<std::uint64_t> available_memory(const HostPaths& host) { return meminfo(host, "MemAvailable"); }
 
-bool patterns_meet(std::string_view a, std::string_view b) {
+bool aliases_meet(std::string_view a, std::string_view b) {
     // The states after each piece of `a`, as `b` goes on: whether some text fits both so far.
     const auto class_end = [](std::string_view pattern, std::size_t at) {
         const auto end = pattern.find(']', at + 2);
@@ -116,6 +116,8 @@ bool patterns_meet(std::string_view a, std::string_view b) {
     };
     const auto next = [&](std::string_view pattern, std::size_t at) { return pattern[at] == '[' ? class_end(pattern, at) : at + 1; };
     const auto is_literal = [](std::string_view pattern, std::size_t at) { return pattern[at] != '?' && pattern[at] != '['; };
+    const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
+    const auto fits_star = [&](std::string_view pattern, std::size_t star, char c) { return !is_lower(c) || star + 1 == pattern.size() || !is_lower(pattern[star + 1]); };
     std::set<std::pair<std::size_t, std::size_t>> seen;
     std::vector<std::pair<std::size_t, std::size_t>> open{{0, 0}};
     while (!open.empty()) {
@@ -129,8 +131,8 @@ bool patterns_meet(std::string_view a, std::string_view b) {
         const bool b_star = !b_ends && b[j] == '*';
         if (a_star) open.emplace_back(i + 1, j);
         if (b_star) open.emplace_back(i, j + 1);
-        if (a_star && !b_ends && !b_star) open.emplace_back(i, next(b, j));
-        if (b_star && !a_ends && !a_star) open.emplace_back(next(a, i), j);
+        if (a_star && !b_ends && !b_star && fits_star(a, i, b[j])) open.emplace_back(i, next(b, j));
+        if (b_star && !a_ends && !a_star && fits_star(b, j, a[i])) open.emplace_back(next(a, i), j);
         if (a_star || b_star || a_ends || b_ends) continue;
         if (is_literal(a, i) && is_literal(b, j) && a[i] != b[j]) continue;  // a class is taken to fit: better one warning too many
         open.emplace_back(next(a, i), next(b, j));

@@ -96,8 +96,9 @@ private:
 /// In which forms firmware `file` is in `directories`: "" as it is, ".xz", ".zst", ".gz".
 [[nodiscard]] std::vector<std::string> firmware_forms(const std::vector<std::string>& directories, const std::string& file);
 
-/// Whether some text fits both glob patterns (`*`, `?`, and `[...]`, which is taken to fit any character).
-[[nodiscard]] bool patterns_meet(std::string_view a, std::string_view b);
+/// Whether some device fits both aliases, which are glob patterns: `*` before the lower-case name of the next field fits a value, which has no
+/// lower-case letters, any other `*` all; `[...]` is taken to fit any character.
+[[nodiscard]] bool aliases_meet(std::string_view a, std::string_view b);
 
 /// Appends a finding of the checks.
 void add_finding(Diagnostics& findings, Severity severity, std::string code, std::string message, std::string hint = {});

@@ -161,7 +161,7 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
     const std::string parameter = refused_parameter(about);
     LoggedCause told = logged_cause(about, candidate.file, directory);
     const bool of_kernel = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
-    if (told.cause.empty() && !of_kernel && !unknown_symbol) told = logged_firmware(about, machine.host, node_facts(machine.host).kernel);
+    if (told.cause.empty() && (!of_kernel || error_number == ENOENT) && !unknown_symbol) told = logged_firmware(about, machine.host, node_facts(machine.host).kernel);
     if (!parameter.empty()) told = {fmt::format("the value of parameter {} does not fit", parameter), "correct it in the Module's parameters, or in the options that this host adds"};
     error.detail("errno", errno_name(error_number));
     if (!told.cause.empty()) {

@@ -33,7 +33,7 @@ std::optional<bool> kernel_option(const CheckInput& input, std::string_view opti
     const std::string root = input.host.etc.ends_with("/etc") ? input.host.etc.substr(0, input.host.etc.size() - 4) : std::string();
     for (const std::string& path : {header_directory(input.directory) + "/.config", input.directory + "/config", root + "/boot/config-" + input.facts.kernel}) {
         const auto text = read_text(path, 4U << 20U);
-        if (text) return ("\n" + *text).find(fmt::format("\n{}=y\n", option)) != std::string::npos;
+        if (text) return fmt::format("\n{}\n", *text).find(fmt::format("\n{}=y\n", option)) != std::string::npos;
     }
     return std::nullopt;
 }

@@ -205,22 +205,26 @@ void unload_into(Report& report, const UnloadWish& wish, const Machine& machine)
     const auto order = unload_order(wish, machine.host);
     if (wish.policy == UnloadPolicy::never) {
         report = keep_all(order, main, fmt::format("kept: module {} stays loaded, as the policy never says; it is gone after the next reboot", main), machine.host);
+        return;
     }
     const auto permanent = std::find_if(order.begin(), order.end(), [&](const std::string& name) { return is_permanent(machine.host, name); });
     if (permanent != order.end() && wish.policy == UnloadPolicy::if_idle) {
         report = keep_all(order, main, fmt::format("kept: module {} has no exit function and stays until the node is rebooted; nothing was changed, as the policy if-idle says", *permanent), machine.host);
+        return;
     }
     if (permanent != order.end() && !wish.force.removal) throw permanent_error(*permanent);
     if (wish.policy == UnloadPolicy::if_idle) {
         const auto busy = std::find_if(order.begin(), order.end(), [&](const std::string& name) { return is_busy(machine.host, name, order); });
         if (busy != order.end()) {
             report = keep_all(order, main, fmt::format("kept: {}; nothing was changed, as the policy if-idle says", busy_error(machine, *busy).message()), machine.host);
+            return;
         }
         for (const auto& name : order) {
             const auto up = interfaces_up(machine.host, name);
             if (up.empty()) continue;
             report = keep_all(order, main, fmt::format("kept: module {} drives a network interface that is up: {}; nothing was changed, as the policy if-idle says", name,
                                                         base::escape(base::join(up, ", "))), machine.host);
+            return;
         }
     }
     for (const auto& name : order) {

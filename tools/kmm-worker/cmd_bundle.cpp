@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 
 #include <fmt/format.h>
@@ -31,10 +32,10 @@ constexpr std::size_t k_library_bytes = 256U << 20U;
 
 /// What begins the file. It needs a POSIX shell, and of tools what busybox has; `busybox NAME` where they have no names of their own. @WORDS@ are
 /// replaced. The loader has the worker's name, as that is what the kernel logs of a process.
-constexpr std::string_view k_start = R"(#!/bin/sh
+constexpr std::string_view k_start = R"sh(#!/bin/sh
 # kmm-worker @VERSION@ for @MACHINE@ with all that it needs. It is unpacked once, and then started.
 id=@DIGEST@
-tool() { if command -v "$1" >/dev/null 2>&1; then "$@"; else /bin/busybox "$@"; fi; }
+tool() { case $(command -v "$1" 2>&1) in /*) "$@";; *) /bin/busybox "$@";; esac; }
 fail() { printf 'error: %s\n  hint:    %s\n  code:    bundle-not-started\n' "$1" "$2" >&2; exit 74; }
 other='name another directory: KMM_BUNDLE_DIR=DIR'
 machine=$(tool uname -m)
@@ -59,7 +60,7 @@ if [ ! -e "$dir/complete" ]; then
   tool rm -rf "$new"
   trap - HUP INT TERM
 fi
-"$dir/kmm-worker" --help >/dev/null 2>&1 || fail "programs in $base cannot be run: is it mounted noexec?" "$other"
+found=$("$dir/kmm-worker" --help 2>&1) || fail "programs in $base cannot be run: is it mounted noexec?" "$other"
 if [ -z "${SSL_CERT_FILE-}" ]; then
   own=1
   for file in @BUNDLES@; do [ ! -r "$file" ] || own=; done
@@ -67,7 +68,7 @@ if [ -z "${SSL_CERT_FILE-}" ]; then
 fi
 export @VARIABLE@="$0"
 exec "$dir/kmm-worker" --library-path "$dir/lib" "$dir/program" "$@"
-)";
+)sh";
 
 struct LoadedObjects {
     std::string loader;                            ///< path of the dynamic loader
@@ -99,6 +100,25 @@ registry::LayerFile file_at(std::string name, const std::string& path, bool exec
     return {std::move(name), executable, [path] { return sys::read_file(path, k_library_bytes); }};
 }
 
+/// ICU's tables, 30 MB, are only read with XML, which libarchive needs for formats that no image has. The library must be there, its tables are zeros.
+std::string without_tables(std::string library) {
+    constexpr std::size_t table_bytes = 1U << 20U;
+    ElfW(Ehdr) header{};
+    if (library.size() < sizeof header) return library;
+    std::memcpy(&header, library.data(), sizeof header);
+    for (std::size_t i = 0; i < header.e_phnum; ++i) {
+        ElfW(Phdr) segment{};
+        const std::size_t at = header.e_phoff + i * sizeof segment;
+        if (at + sizeof segment > library.size()) break;
+        std::memcpy(&segment, library.data() + at, sizeof segment);
+        const bool table = segment.p_type == PT_LOAD && segment.p_flags == PF_R && segment.p_filesz > table_bytes;
+        if (table && segment.p_offset <= library.size() && segment.p_filesz <= library.size() - segment.p_offset) {
+            std::memset(library.data() + segment.p_offset, 0, segment.p_filesz);
+        }
+    }
+    return library;
+}
+
 std::string with_words(std::string text, const std::map<std::string, std::string>& words) {
     for (const auto& [word, value] : words) {
         for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size())) text.replace(at, word.size(), value);
@@ -115,7 +135,11 @@ std::string make_bundle() {
         throw Error(Exit::not_found, "not-found", "this system has no file with certificate authorities, which belong into the bundle").hint("install the package ca-certificates");
     }
     std::map<std::string, registry::LayerFile> files;
-    for (const auto& [name, path] : loaded.libraries) files.emplace("lib/" + name, file_at("lib/" + name, path, true));
+    for (const auto& [name, path] : loaded.libraries) {
+        registry::LayerFile file = file_at("lib/" + name, path, true);
+        if (name.starts_with("libicudata.")) file.bytes = [path = path] { return without_tables(sys::read_file(path, k_library_bytes)); };
+        files.emplace("lib/" + name, std::move(file));
+    }
     files.emplace("ca-certificates.crt", file_at("ca-certificates.crt", authorities, false));
     files.emplace("kmm-worker", file_at("kmm-worker", loaded.loader, true));
     files.emplace("program", file_at("program", "/proc/self/exe", true));

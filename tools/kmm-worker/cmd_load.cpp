@@ -176,6 +176,16 @@ kmod::LoadWish full_wish(const Job& job, const Modules& modules) {
 /// --verify-after. The parser has checked it.
 milliseconds second_look(const cli::Args& args) { return base::parse_duration(args.get("verify-after").value_or("2s")).value_or(milliseconds(2000)); }
 
+/// An error must not hide what was warned of before; what it says itself is not said twice.
+void keep_warnings(Error& error, const std::vector<std::string>& warnings) {
+    Diagnostics findings = kmod::warnings_as_findings(warnings);
+    std::erase_if(findings, [&](const Diagnostic& finding) {
+        const auto& known = error.diagnostics();
+        return std::any_of(known.begin(), known.end(), [&](const Diagnostic& each) { return each.code == finding.code && finding.message.starts_with(each.message); });
+    });
+    kmod::add_warnings(error, std::move(findings));
+}
+
 /// modprobe --first-time: success without a change is an error.
 void require_first_time(bool wanted, const std::string& outcome, const std::string& module) {
     if (!wanted || (outcome != "already-loaded" && outcome != "not-loaded")) return;
@@ -226,7 +236,7 @@ WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& conte
         require_first_time(job.load.first_time, result.outcome, wish.module);
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
-        kmod::add_warnings(error, kmod::warnings_as_findings(result.warnings));
+        keep_warnings(error, result.warnings);
         throw;
     }
     return result;
@@ -256,7 +266,7 @@ WorkerResult check(const cli::Args& args, cli::Context& context) {
         take(result, kmod::describe(modules.index(), checked, wish));
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
-        kmod::add_warnings(error, kmod::warnings_as_findings(result.warnings));
+        keep_warnings(error, result.warnings);
         throw;
     }
     return result;

@@ -61,7 +61,8 @@ TEST_SUITE("kmod::unit") {
 
 TEST_CASE("firmware that a driver did not get is named, also where the line names only its device") {
     CauseRig rig;
-    rig.kernel.load_answers["demo"] = {ENOENT, false, false, 77, ""};
+    rig.wish.module = "dep";
+    rig.kernel.load_answers["dep"] = {ENOENT, false, false, 77, ""};
     std::string line = "fwl: Direct firmware load for acme/fw.bin failed with error -2";
     std::string level = "4";
     rig.kernel.on_refusal = [&] { std::ofstream(rig.host.paths.kmsg, std::ios::app) << level << ",9,9,-;" << line << "\n SUBSYSTEM=platform\n DEVICE=+platform:fwl\n"; };
@@ -71,7 +72,7 @@ TEST_CASE("firmware that a driver did not get is named, also where the line name
         CHECK(detail(error, "kernel") == line);
     }
     SUBCASE("any errno may follow") {
-        rig.kernel.load_answers["demo"].error = EIO;
+        rig.kernel.load_answers["dep"].error = EIO;
         CHECK(detail(rig.refused(), "cause").starts_with("firmware acme/fw.bin was not found"));
     }
     SUBCASE("it is there, compressed") {
@@ -122,7 +123,7 @@ TEST_CASE("a symbol that is exported twice is named with its owner") {
 TEST_CASE("where every test says no, the answer is that of the init function") {
     CauseRig rig;
     put(rig.host.paths.proc + "/meminfo", "MemAvailable:    1000000 kB\n");
-    for (const int number : {EPERM, ENOSYS, ENOEXEC, EKEYREJECTED, ENOKEY, ENODATA, EACCES, ENOMEM, EBADMSG, ENOPKG, ELIBBAD, ENOENT, EEXIST}) {
+    for (const int number : {EPERM, ENOSYS, ENOEXEC, EKEYREJECTED, ENOKEY, ENODATA, EACCES, ENOMEM, EBADMSG, ENOPKG, ELIBBAD, EEXIST}) {
         CAPTURE(errno_name(number));
         rig.kernel.load_answers["demo"] = {number, false, false, 77, ""};
         const Error error = rig.refused();

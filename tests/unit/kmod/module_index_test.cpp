@@ -165,6 +165,7 @@ TEST_CASE("M53: names in files and modules") {
         KoSpec spec;
         spec.name = "a_b";
         image.add("a_b.ko", spec);
+        spec.srcversion = "OTHER";
         image.add("a-b.ko", spec);
         CHECK(caught([&] { image.index().require_sound(); }).code() == "duplicate-module");
     }

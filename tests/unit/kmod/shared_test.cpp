@@ -77,6 +77,8 @@ TEST_CASE("a dependency that came with the first of two goes with the last") {
         rig.host.make_gone("user_1");
         rig.host.hold("base", "user_2");
         rig.unload("user_2");
+        CHECK(rig.live().empty());
+        rig.unload("user_1");
     }
     CHECK(rig.live().empty());
     CHECK(kmod::all_records(rig.host.paths).empty());
