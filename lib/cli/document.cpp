@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/last_errno.hpp"
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
 
@@ -31,7 +32,7 @@ std::optional<int> own_descriptor(std::string_view path) {
 /// Writes to something that is there and is no regular file, such as a pipe: nothing may come into its place.
 void write_to(sys::FileOps& ops, const std::string& path, const std::string& text) {
     const sys::Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
-    if (!fd) throw from_errno(errno, "cannot open it");
+    if (!fd) throw LastErrno().error("cannot open it");
     ops.write(fd.get(), text);
 }
 

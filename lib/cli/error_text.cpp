@@ -75,7 +75,8 @@ std::string diagnostic_text(const Diagnostic& diagnostic, bool color) {
 
 std::string error_text(const Error& error, bool color) {
     std::string text;
-    const bool many = error.diagnostics().size() > 1;
+    const auto& findings = error.diagnostics();
+    const bool many = findings.size() > 1 || (findings.size() == 1 && findings.front().severity != Severity::error);
     if (many) {
         for (const auto& diagnostic : error.diagnostics()) text.append(diagnostic_text(diagnostic, color));
     }

@@ -65,7 +65,10 @@ public:
 
     void enter(const std::string& directory) {
         struct stat info {};
-        if (::stat(directory.c_str(), &info) != 0) return report(directory, errno);
+        if (::stat(directory.c_str(), &info) != 0) {
+            const int saved = errno;
+            return report(directory, saved);
+        }
         const auto identity = std::pair(info.st_dev, info.st_ino);
         if (open_.size() >= k_depth_max || !open_.insert(identity).second) {
             diagnostics_.push_back(fault_at("symlink-loop", "expected a tree of directories, found a link back into it",

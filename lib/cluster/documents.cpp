@@ -57,7 +57,8 @@ public:
         }
         struct stat info {};
         if (::stat(name.c_str(), &info) != 0) {
-            report_unreadable(diagnostics_, name, errno);
+            const int saved = errno;
+            report_unreadable(diagnostics_, name, saved);
         } else if (S_ISDIR(info.st_mode)) {
             read_directory(name);
         } else {

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/last_errno.hpp"
 
 namespace kmm::cluster {
 
@@ -64,7 +65,7 @@ std::size_t TextSource::read(char* into, std::size_t size) {
 std::optional<std::string> TextSource::whole() {
     constexpr std::size_t k_chunk = std::size_t{1} << 16U;
     if (seekable_) {
-        if (::lseek(fd_, 0, SEEK_SET) != 0) { throw from_errno(errno, "cannot read " + name_ + " again"); }
+        if (::lseek(fd_, 0, SEEK_SET) != 0) { throw LastErrno().error("cannot read " + name_ + " again"); }
         kept_.clear();
     }
     while (keeps_all_ && kept_.size() <= k_whole_max) {

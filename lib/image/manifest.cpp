@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/manifest.hpp"
 
+#include <iterator>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -151,6 +152,12 @@ std::string_view to_string(Compression compression) noexcept {
     return "plain";
 }
 
+bool is_plain_type(std::string_view content_type) {
+    static constexpr std::string_view types[] = {"application/json", "text/json", "text/plain", "application/octet-stream", "binary/octet-stream"};
+    const std::string type = base::to_lower(base::trim(content_type.substr(0, content_type.find(';'))));
+    return std::find(std::begin(types), std::end(types), type) != std::end(types);
+}
+
 DocumentKind document_kind(const Node& root, std::string_view content_type) {
     expect_mapping(root, "manifest");
     expect_exact(root, {"schemaVersion", "mediaType", "manifests", "config", "layers"}, "manifest");
@@ -161,15 +168,19 @@ DocumentKind document_kind(const Node& root, std::string_view content_type) {
     }
     expect_schema_2(root);
     const std::string field = optional_string(root, "mediaType", "manifest");
-    if (!field.empty() && !header.empty() && base::to_lower(field) != header) {
+    const bool is_plain = is_plain_type(header);
+    if (!field.empty() && !header.empty() && !is_plain && base::to_lower(field) != header) {
         throw bad("mediaType", fmt::format("expected the response's content type {}, found {}", shown(header),
                                            shown(field)));
     }
-    const std::string type = header.empty() ? field : header;
     const bool has_manifests = root.find("manifests") != nullptr;
     const bool has_layers = root.find("layers") != nullptr || root.find("config") != nullptr;
     if (has_manifests && has_layers) {
         throw bad("manifest", "expected either manifests or config and layers, found both");
+    }
+    std::string type = header.empty() || is_plain ? field : header;
+    if (type.empty() && is_plain && has_manifests != has_layers) {  // the specification lets the member away
+        type = has_manifests ? k_oci_index : k_oci_manifest;
     }
     if (type == k_oci_index || type == k_docker_list) {
         if (has_layers) {

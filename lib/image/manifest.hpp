@@ -56,7 +56,11 @@ enum class Compression { none, gzip, zstd };
 /// "plain", "gzip" or "zstd".
 [[nodiscard]] std::string_view to_string(Compression compression) noexcept;
 
-/// What a manifest document is. `content_type` is the response header (parameters are ignored; "" if absent).
+/// True for types that say nothing about a document, as servers of plain files give them: application/json, text/plain and the like.
+[[nodiscard]] bool is_plain_type(std::string_view content_type);
+
+/// What a manifest document is. `content_type` is the response header (parameters are ignored; "" if absent). With a plain one the document's
+/// own mediaType counts, and without that its members.
 /// Errors: data "bad-manifest" if the header, the mediaType field and the members do not agree (CVE-2021-41190);
 /// data "unsupported-image" for Docker schema 1 and for anything that is not an image.
 [[nodiscard]] DocumentKind document_kind(const value::Node& root, std::string_view content_type);

@@ -22,6 +22,8 @@ namespace kmm::kmod {
 
 namespace {
 
+constexpr std::string_view k_own_answer = "the module's own init function returned it";
+
 Applies yes_if(bool is) { return is ? Applies::yes : Applies::no; }
 
 /// Finds the causes of one errno.
@@ -42,11 +44,14 @@ public:
             case EACCES: access(); break;
             case ENOMEM: case ENOSPC: memory(); break;
             case ENODEV: device(); break;
+            case ESRCH: versions(); break;
             case ENOSYS: missing_call(); break;
             case EBADMSG: case ELIBBAD: case ENOPKG: damaged(); break;
             default: break;
         }
         if (causes_.empty()) add(std::string(load_advice(number_).cause), Applies::unknown, "");
+        const bool named = std::any_of(causes_.begin(), causes_.end(), [](const Cause& cause) { return cause.text.find("init function") != std::string::npos; });
+        if (!named) add(std::string(k_own_answer), Applies::unknown, "");  // which may return any number
         return std::move(causes_);
     }
 
@@ -89,7 +94,7 @@ private:
         causes_.back().applies = file_->gpl_compatible() ? Applies::no : Applies::unknown;
     }
 
-    void invalid() {
+    void versions() {
         const auto directory = host_module_directory(host_, node_facts(host_).kernel);
         std::vector<std::string> differing;
         if (file_ != nullptr) {
@@ -101,6 +106,10 @@ private:
             }
         }
         add("a symbol has another version (CRC)", file_ == nullptr ? Applies::unknown : yes_if(!differing.empty()), differing.empty() ? "" : first_of(differing));
+    }
+
+    void invalid() {
+        versions();
         add("the module does not import a symbol's namespace", Applies::unknown, file_ == nullptr ? "" : imported());
         std::string declared;
         if (file_ != nullptr && !parameters_.empty()) {
@@ -111,7 +120,7 @@ private:
         }
         add("a parameter has a value that does not fit", file_ != nullptr && parameters_.empty() ? Applies::no : Applies::unknown,
             file_ != nullptr && parameters_.empty() ? "none was given" : declared);
-        add("the module's own init function returned it", Applies::unknown, "");
+        add(std::string(k_own_answer), Applies::unknown, "");
     }
 
     [[nodiscard]] std::string imported() const {
@@ -126,6 +135,7 @@ private:
             add("the module was built for another kernel (vermagic)", Applies::unknown, reference ? fmt::format("this kernel wants '{}'", reference->vermagic) : "");
             add("the module is for another architecture", Applies::unknown, "this node is " + facts.architecture);
             add("module_layout has another version (CRC)", Applies::unknown, "");
+            add("a symbol that the module exports is exported already", Applies::unknown, "");
             return;
         }
         const auto differing = reference ? vermagic_differences(file_->vermagic(), reference->vermagic) : std::vector<std::string>{};
@@ -138,6 +148,10 @@ private:
         const bool known = ours && reference && theirs != reference->crcs.end();
         add("module_layout has another version (CRC)", known ? yes_if(*ours != theirs->second) : Applies::unknown,
             known ? fmt::format("{:#010x}, this kernel {:#010x}", *ours, theirs->second) : "");
+        const auto owners = exporters_of(host_, {file_->exported.begin(), file_->exported.end()});
+        std::vector<std::string> twice;
+        for (const auto& [symbol, owner] : owners.value_or(std::map<std::string, std::string>{})) twice.push_back(fmt::format("{} by {}", base::escape(symbol), owner.empty() ? "the kernel" : "module " + owner));
+        add("a symbol that the module exports is exported already", owners ? yes_if(!twice.empty()) : Applies::unknown, twice.empty() ? "" : first_of(twice));
     }
 
     void exists() {
@@ -166,7 +180,7 @@ private:
             if (live && (live->state == "coming" || live->state == "going")) moving.push_back(fmt::format("{} is {}", name, live->state));
         }
         add("another load or unload of the same module is under way", yes_if(!moving.empty()), !moving.empty() ? first_of(moving) : file_ != nullptr ? "it is neither coming nor going" : "no module is coming or going");
-        add("the module's own init function returned it", Applies::unknown, "");
+        add(std::string(k_own_answer), Applies::unknown, "");
     }
 
     void keys() {
@@ -178,12 +192,13 @@ private:
             add("the key has expired or was revoked", Applies::unknown, "");
             return;
         }
-        add("the module is not signed", yes_if(!file_->is_signed), enforce);
+        add("the module is not signed", yes_if(!file_->is_signed && wants_signatures(state_)), enforce);
         if (!file_->is_signed) return;
         add("the signature is damaged", yes_if(!file_->signature().fault.empty()), file_->signature().fault);
         const KeyPresence presence = find_key(file_->signature(), kernel_keys(host_));
-        add("no key of this kernel fits the signature", presence == KeyPresence::unknown ? Applies::unknown : yes_if(presence == KeyPresence::absent),
+        add("no key of this kernel fits the signature", !wants_signatures(state_) ? Applies::no : presence == KeyPresence::unknown ? Applies::unknown : yes_if(presence == KeyPresence::absent),
             signature_text(file_->signature()) + "; " + enforce);
+        if (number_ == EKEYREJECTED) add("the file is not the one that was signed", Applies::unknown, signature_text(file_->signature()));
         add("the key has expired or was revoked", number_ == EKEYEXPIRED || number_ == EKEYREVOKED ? Applies::yes : Applies::unknown, signature_text(file_->signature()));
     }
 
@@ -216,7 +231,9 @@ private:
             }
         }
         if (file_ != nullptr) sizes = fmt::format("the module has {}{}{}", base::format_bytes(file_->size), sizes.empty() ? "" : "; ", sizes);
-        add(std::string(load_advice(number_).cause), Applies::unknown, sizes);
+        const auto available = available_memory(host_);
+        const bool enough = number_ == ENOMEM && file_ != nullptr && available && *available / 2 > file_->size;
+        add(std::string(load_advice(number_).cause), enough ? Applies::no : Applies::unknown, sizes);
     }
 
     void device() {
@@ -242,12 +259,18 @@ private:
 
     void missing_call() {
         add("this kernel was built without loadable modules", yes_if(!state_.modules_supported), fmt::format("{}/modules is {}there", host_.proc, state_.modules_supported ? "" : "not "));
-        add("a filter of the container refuses the call, or the module's own init function returned it", Applies::unknown, "");
+        add("a filter of the container refuses the call", Applies::unknown, "");
     }
 
     void damaged() {
-        if (file_ != nullptr && file_->is_signed) {
-            add(std::string(load_advice(number_).cause), file_->signature().fault.empty() ? Applies::unknown : Applies::yes, signature_text(file_->signature()));
+        if (file_ == nullptr) return;
+        const std::string fault = file_->is_signed ? file_->signature().fault : std::string();
+        if (number_ == ELIBBAD) {
+            add(std::string(load_advice(number_).cause), fault.empty() ? Applies::no : Applies::yes, fault.empty() ? "it was read as a module, to its end" : fault);
+        } else if (file_->is_signed) {
+            add(std::string(load_advice(number_).cause), fault.empty() ? Applies::unknown : Applies::yes, signature_text(file_->signature()));
+        } else {
+            add(std::string(load_advice(number_).cause), Applies::no, "the module is not signed");
         }
     }
 

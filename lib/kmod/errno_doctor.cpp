@@ -21,7 +21,7 @@ constexpr std::array<ErrnoAdvice, 25> k_load{{
     {ESRCH, "a symbol has another version", "rebuild the module against the headers of the running kernel"},
     {EINTR, "the wait for another loader of the same module was interrupted", "run the same command again"},
     {EIO, "the module's init function reported an I/O error", "read the kernel's lines; the device or its firmware did not answer"},
-    {ENOEXEC, "the module was built for another kernel", "rebuild it against the headers of the running kernel; kmm-worker check shows both vermagic strings"},
+    {ENOEXEC, "the module was built for another kernel, or exports a symbol that is exported already", "rebuild it against the headers of the running kernel; kmm-worker check shows both vermagic strings"},
     {EAGAIN, "the module's init function asked to try again", "run the same command again; read the kernel's lines if it persists"},
     {ENOMEM, "the kernel has no memory for the module", "free memory on the node, or unload modules that are not needed"},
     {EACCES, "a security module refused the file", "allow module loading for this context: SELinux module_load, IMA appraisal or LoadPin"},
@@ -84,9 +84,9 @@ std::string_view to_string(Applies applies) noexcept {
     return "unknown";
 }
 
-bool all_excluded(const std::vector<Cause>& causes, int number) {
-    if ((number != ENOENT && number != EEXIST && number != EBUSY) || causes.empty()) return false;
-    return std::all_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::no || cause.evidence.empty(); });
+bool all_excluded(const std::vector<Cause>& causes) {
+    const bool tested = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::no; });
+    return tested && std::all_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::no || (cause.applies == Applies::unknown && cause.evidence.empty()); });
 }
 
 bool is_signature_errno(int number) noexcept {

@@ -51,9 +51,9 @@ struct Suspect {
 /// possible. Never empty. Source: Linux 6.1 kernel/module/main.c and signing.c.
 [[nodiscard]] std::vector<Cause> load_causes(int number, const HostPaths& host, const KernelState& state, const Suspect& suspect = {});
 
-/// True if every reason that the kernel itself has for this errno was tested and none applies: then it is the answer of the
-/// module's own init function. Of most errnos nobody can tell.
-[[nodiscard]] bool all_excluded(const std::vector<Cause>& causes, int number);
+/// True if every reason that the kernel itself has for an errno, as far as it can be tested here, was tested, and none applies: then it is
+/// the answer of the module's own init function.
+[[nodiscard]] bool all_excluded(const std::vector<Cause>& causes);
 
 /// Whether the kernel answers with this errno for want of a signature that it trusts: of a module without any, too.
 [[nodiscard]] bool is_signature_errno(int number) noexcept;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/last_errno.hpp"
 #include "base/text.hpp"
 
 namespace kmm::kmod {
@@ -74,9 +75,9 @@ Reading for_each_line(const std::string& path, const std::function<Lines(std::st
 
 std::string read_module_bytes(const std::string& path) {
     const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (!fd) throw from_errno(errno, fmt::format("cannot open module file {}", base::escape(path)));
+    if (!fd) throw LastErrno().error(fmt::format("cannot open module file {}", base::escape(path)));
     struct stat status {};
-    if (::fstat(fd.get(), &status) != 0) throw from_errno(errno, fmt::format("cannot read module file {}", base::escape(path)));
+    if (::fstat(fd.get(), &status) != 0) throw LastErrno().error(fmt::format("cannot read module file {}", base::escape(path)));
     if (!S_ISREG(status.st_mode)) throw Error(Exit::data, "module-format", fmt::format("{}: not a regular file", base::escape(path)));
     if (static_cast<std::uint64_t>(status.st_size) > k_module_bytes_max) {
         throw Error(Exit::data, "module-format", fmt::format("{}: {} is more than 512 MiB", base::escape(path),
@@ -92,21 +93,21 @@ std::string read_module_bytes(const std::string& path) {
 
 sys::Fd sealed_file(std::string_view bytes, const std::string& name) {
     const sys::Fd writable(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!writable) throw from_errno(errno, fmt::format("cannot create a memory file for module {}", name));
+    if (!writable) throw LastErrno().error(fmt::format("cannot create a memory file for module {}", name));
     std::string_view rest = bytes;
     while (!rest.empty()) {
         const ssize_t wrote = ::write(writable.get(), rest.data(), rest.size());
         if (wrote < 0) {
             if (errno == EINTR) continue;
-            throw from_errno(errno, fmt::format("cannot fill the memory file for module {}", name));
+            throw LastErrno().error(fmt::format("cannot fill the memory file for module {}", name));
         }
         rest.remove_prefix(static_cast<std::size_t>(wrote));
     }
     if (::fcntl(writable.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
-        throw from_errno(errno, fmt::format("cannot seal the memory file for module {}", name));
+        throw LastErrno().error(fmt::format("cannot seal the memory file for module {}", name));
     }
     sys::Fd read_only(::open(fmt::format("/proc/self/fd/{}", writable.get()).c_str(), O_RDONLY | O_CLOEXEC));
-    if (!read_only) throw from_errno(errno, fmt::format("cannot reopen the memory file for module {}", name));
+    if (!read_only) throw LastErrno().error(fmt::format("cannot reopen the memory file for module {}", name));
     return read_only;
 }
 

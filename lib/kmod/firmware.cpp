@@ -14,9 +14,11 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/last_errno.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "sys/directory.hpp"
+#include "sys/durable_names.hpp"
 #include "sys/file_ops.hpp"
 
 namespace kmm::kmod {
@@ -107,10 +109,10 @@ Manifest read_manifest(const std::string& directory) {
     return manifest;
 }
 
-void write_manifest(const std::string& directory, const Manifest& manifest) {
+void write_manifest(sys::FileOps& ops, const std::string& directory, const Manifest& manifest) {
     const std::string path = directory + "/" + k_manifest;
     if (manifest.files.empty()) {
-        if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw from_errno(errno, fmt::format("cannot remove {}", base::escape(path)));
+        if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw LastErrno().error(fmt::format("cannot remove {}", base::escape(path)));
         return;
     }
     std::string text;
@@ -119,7 +121,6 @@ void write_manifest(const std::string& directory, const Manifest& manifest) {
         const auto origin = std::find_if(std::begin(k_origins), std::end(k_origins), [&](const auto& o) { return o.first == owned.origin; });
         text += fmt::format("{} {} {} {}\n", owned.sha256, origin->second, base::join(std::vector<std::string>(owned.owners.begin(), owned.owners.end()), ","), file);
     }
-    sys::LinuxFileOps ops;
     sys::write_file_atomically(ops, path, text, 0644);
 }
 
@@ -158,14 +159,13 @@ void remove_directories(const std::string& to, const std::set<std::string>& made
     for (const auto& each : order) (void)::rmdir(directory_at(to, each).c_str());
 }
 
-void place_firmware(const std::string& bytes, const std::string& path) {
+void place_firmware(sys::FileOps& ops, const std::string& bytes, const std::string& path, sys::DurableNames& names) {
     const std::string temporary = beside(path, k_unfinished);
     (void)::unlink(temporary.c_str());
-    const sys::Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (!fd) throw from_errno(errno, fmt::format("cannot create {}", base::escape(temporary)));
+    const sys::Fd fd(ops.create(temporary, 0644));
     try {
-        sys::LinuxFileOps().write(fd.get(), bytes);
-        if (::rename(temporary.c_str(), path.c_str()) != 0) throw from_errno(errno, fmt::format("cannot replace {}", base::escape(path)));
+        ops.write(fd.get(), bytes);
+        names.place(fd.get(), temporary, path);
     } catch (...) {
         (void)::unlink(temporary.c_str());
         throw;
@@ -181,14 +181,14 @@ std::string sum_of_file(const std::string& path) {
 
 /// Makes the name free under which the file at `target` will be kept. What is there is of an earlier load whose list is gone, so
 /// nobody can tell which of the two is the host's own: it gets a number, unless it has the same bytes.
-void make_room_to_keep(const std::string& target) {
+void make_room_to_keep(const std::string& target, sys::DurableNames& names) {
     const std::string saved = beside(target, k_saved);
     std::error_code error;
     if (!fs::exists(fs::symlink_status(saved, error))) return;
     if (const auto sum = sum_of_file(saved); !sum.empty() && sum == sum_of_file(target)) return;  // whichever is put back
     int number = 1;
     while (fs::exists(fs::symlink_status(fmt::format("{}.{}", saved, number), error))) ++number;
-    if (::rename(saved.c_str(), fmt::format("{}.{}", saved, number).c_str()) != 0) throw from_errno(errno, fmt::format("cannot keep {}", base::escape(saved)));
+    names.move(saved, fmt::format("{}.{}", saved, number));
 }
 
 constexpr std::size_t k_firmware_files_max = 20'000;
@@ -274,7 +274,7 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path) {
     if (firmware_search_path(host) == path) return false;
     const std::string file = parameter_file(host);
     const sys::Fd fd(::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
-    if (!fd) throw from_errno(errno, fmt::format("cannot set the firmware search path in {}", file));
+    if (!fd) throw LastErrno().error(fmt::format("cannot set the firmware search path in {}", file));
     // a single NUL is how an empty text gets through sysfs: a write of no bytes never reaches the kernel
     sys::LinuxFileOps().write(fd.get(), path.empty() ? std::string_view("\0", 1) : std::string_view(path));
     return true;
@@ -283,7 +283,9 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path) {
 namespace {
 
 /// `sources` as FirmwareLister has them, `missing` the directories that are to be made for them.
-std::vector<FirmwareFile> install_files(const std::map<std::string, std::string>& sources, const std::set<std::string>& missing, const std::string& to, const std::string& owner) {
+std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::string, std::string>& sources, const std::set<std::string>& missing,
+                                        const std::string& to, const std::string& owner) {
+    sys::DurableNames names(ops);
     sys::make_directories(to, 0755);
     (void)sys::remove_temp_files(to);
     Manifest manifest = read_manifest(to);
@@ -297,7 +299,7 @@ std::vector<FirmwareFile> install_files(const std::map<std::string, std::string>
             std::error_code error;
             const bool exists = fs::exists(fs::symlink_status(target, error));
             manifest.files[file].origin = !exists ? Origin::created : there == sum ? Origin::found : Origin::replaced;
-            if (manifest.files[file].origin == Origin::replaced) make_room_to_keep(target);
+            if (manifest.files[file].origin == Origin::replaced) make_room_to_keep(target, names);
         } else if (it->second.origin == Origin::found && there != sum) {
             it->second.origin = Origin::replaced;
         }
@@ -308,7 +310,8 @@ std::vector<FirmwareFile> install_files(const std::map<std::string, std::string>
         owned.owners.insert(owner);
         files.push_back({target, std::move(sum), std::move(others)});
     }
-    write_manifest(to, manifest);
+    names.finish();
+    write_manifest(ops, to, manifest);
     try {
         for (const auto& file : files) {
             if (sum_of_file(file.path) == file.sha256) continue;
@@ -316,14 +319,14 @@ std::vector<FirmwareFile> install_files(const std::map<std::string, std::string>
             sys::make_directories(sys::parent_of(file.path), 0755);
             std::error_code error;
             const std::string saved = beside(file.path, k_saved);
-            if (manifest.files[relative].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error)) && ::rename(file.path.c_str(), saved.c_str()) != 0) {
-                throw from_errno(errno, fmt::format("cannot keep {}", base::escape(file.path)));
-            }
-            place_firmware(read_module_bytes(sources.at(relative)), file.path);
+            if (manifest.files[relative].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error))) names.move(file.path, saved);
+            place_firmware(ops, read_module_bytes(sources.at(relative)), file.path, names);
         }
+        for (const auto& made : missing) names.note(sys::parent_of(directory_at(to, made)));
+        names.finish();
     } catch (...) {
         try {
-            (void)remove_firmware(to, owner);
+            (void)remove_firmware(ops, to, owner);
         } catch (const Error&) {
             // what led here is what the user must see
         }
@@ -335,17 +338,27 @@ std::vector<FirmwareFile> install_files(const std::map<std::string, std::string>
 }  // namespace
 
 std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner) {
+    sys::LinuxFileOps ops;
+    return install_firmware(ops, from, to, owner);
+}
+
+std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner) {
+    sys::LinuxFileOps ops;
+    return remove_firmware(ops, to, owner);
+}
+
+std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to, const std::string& owner) {
     const auto sources = FirmwareLister(from).run();
     const auto missing = missing_directories(to, sources);
     try {
-        return install_files(sources, missing, to, owner);
+        return install_files(ops, sources, missing, to, owner);
     } catch (...) {
         remove_directories(to, missing);
         throw;
     }
 }
 
-std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner) {
+std::vector<std::string> remove_firmware(sys::FileOps& ops, const std::string& to, const std::string& owner) {
     std::error_code absent;
     if (!fs::is_directory(to, absent)) return {};
     (void)sys::remove_temp_files(to);
@@ -353,6 +366,7 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
     std::vector<std::string> left;
     std::optional<Error> failed;
     bool changed = false;
+    sys::DurableNames names(ops);
     for (auto it = manifest.files.begin(); it != manifest.files.end();) {
         Owned& owned = it->second;
         if (owned.owners.erase(owner) == 0) {
@@ -369,7 +383,7 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
         (void)::unlink(beside(path, k_unfinished).c_str());
         const std::string there = sum_of_file(path);
         std::error_code error;
-        int fault = 0;
+        std::optional<Error> fault;
         if (owned.origin == Origin::found || (there.empty() && owned.origin == Origin::created)) {
             // nothing of ours is there
         } else if (!there.empty() && there != owned.sha256) {
@@ -379,12 +393,17 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
                 left.push_back(path);  // and what was there before us stays beside it: a kill in the middle of a load looks the same
             }
         } else if (owned.origin == Origin::replaced) {
-            if (fs::exists(fs::symlink_status(saved, error)) && ::rename(saved.c_str(), path.c_str()) != 0) fault = errno;
-        } else if (::unlink(path.c_str()) != 0) {
-            fault = errno;
+            try {
+                if (fs::exists(fs::symlink_status(saved, error))) names.move(saved, path);
+            } catch (const Error& refused) {
+                fault = from_errno(refused.errno_cause().value_or(EIO), fmt::format("cannot remove {}", base::escape(path)));
+            }
+        } else {
+            if (::unlink(path.c_str()) != 0) fault = LastErrno().error(fmt::format("cannot remove {}", base::escape(path)));
+            names.note(sys::parent_of(path));
         }
-        if (fault != 0) {  // it is still ours, and the others go all the same
-            if (!failed) failed = from_errno(fault, fmt::format("cannot remove {}", base::escape(path)));
+        if (fault) {  // it is still ours, and the others go all the same
+            if (!failed) failed = std::move(fault);
             owned.owners.insert(owner);
             ++it;
             continue;
@@ -392,10 +411,11 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
         it = manifest.files.erase(it);
     }
     if (changed) {
-        write_manifest(to, manifest);
+        names.finish();  // before the list forgets them
+        write_manifest(ops, to, manifest);
         remove_directories(to, manifest.directories);
         const auto is_gone = [&](const std::string& each) { return !fs::exists(directory_at(to, each), absent); };
-        if (!manifest.files.empty() && std::erase_if(manifest.directories, is_gone) > 0) write_manifest(to, manifest);
+        if (!manifest.files.empty() && std::erase_if(manifest.directories, is_gone) > 0) write_manifest(ops, to, manifest);
     }
     if (failed) throw std::move(*failed);
     return left;

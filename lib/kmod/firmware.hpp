@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kmod/host.hpp"
+#include "sys/file_ops.hpp"
 
 namespace kmm::kmod {
 
@@ -35,11 +36,14 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path);
 /// name, which no list mentions, that becomes NAME.kmm-saved.1 (or the next free number). Returned in path
 /// order. On an error the owner's files are removed again. Errors: from_errno; io "firmware-manifest" for a damaged list; unsafe
 /// "image-unsafe" for a link that leaves `from` and for names of the files that are kept here, "image-limit" for too many files or levels.
+/// When it returns, files and names are durable. Cost: one fsync per file and per directory.
 std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner);
+std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to, const std::string& owner);
 /// Gives up the owner's files below `to`: one that no other module owns is removed, or what was there before is put back,
 /// unless its bytes have changed: then somebody has put a newer one there, which stays. Files that were there anyway stay. Returns
 /// the paths that were left because they changed. Directories that install_firmware made, also `to` and those above it, go when they are empty.
 /// No list means nothing to do. Errors as above; a file that cannot be removed stays the owner's, and the others go first.
 std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner);
+std::vector<std::string> remove_firmware(sys::FileOps& ops, const std::string& to, const std::string& owner);
 
 }  // namespace kmm::kmod

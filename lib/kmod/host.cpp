@@ -216,31 +216,66 @@ std::vector<std::string> live_modules(const HostPaths& host) {
     return names;
 }
 
-std::optional<std::set<std::string>> kernel_exports(const HostPaths& host, const std::set<std::string>& wanted) {
+namespace {
+
+/// What kallsyms has of some names: those with an entry in an export table, and those that are plain symbols; with the module of each, "" for
+/// the kernel itself.
+struct NamedSymbols {
+    std::map<std::string, std::string> exported, plain;
+    bool has_table = false;  ///< kernels without CONFIG_KALLSYMS_ALL show none
+};
+
+enum class Seek { exports, functions };
+
+/// nullopt when kallsyms cannot be read or is empty. Stops as soon as all are found: the rest is long, and the kernel writes each line anew.
+std::optional<NamedSymbols> find_symbols(const HostPaths& host, const std::set<std::string>& wanted, Seek seek) {
     constexpr std::string_view prefix = "__ksymtab_";
     const std::set<std::string_view> names(wanted.begin(), wanted.end());
-    std::set<std::string> exported;
-    std::set<std::string> named;
+    NamedSymbols found;
     bool any = false;
-    bool has_table = false;
     const auto read = for_each_line(host.proc + "/kallsyms", [&](std::string_view line) {
         any = true;
         const auto first = line.find(' ');
         if (first == std::string_view::npos || line.size() < first + 4) return Lines::more;
-        std::string_view name = line.substr(first + 3);
-        name = name.substr(0, name.find_first_of("\t "));
-        if (name.starts_with(prefix)) {
-            has_table = true;
-            if (const auto symbol = name.substr(prefix.size()); names.contains(symbol)) exported.emplace(symbol);
-            // The rest is long, and the kernel writes each line anew: it is not read without need.
-            if (exported.size() == names.size()) return Lines::enough;
-        } else if (names.contains(name)) {
-            named.emplace(name);
-        }
-        return Lines::more;
+        const std::string_view rest = line.substr(first + 3);
+        std::string_view name = rest.substr(0, rest.find_first_of("\t "));
+        const bool entry = name.starts_with(prefix);
+        found.has_table = found.has_table || entry;
+        if (entry) name.remove_prefix(prefix.size());
+        if (!names.contains(name)) return Lines::more;
+        const auto bracket = rest.find('[');
+        const std::string owner = bracket == std::string_view::npos ? "" : normalise_name(rest.substr(bracket + 1, rest.find(']') - bracket - 1));
+        (entry ? found.exported : found.plain).emplace(name, owner);
+        return (seek == Seek::exports ? found.exported : found.plain).size() == names.size() ? Lines::enough : Lines::more;
     });
     if (read == Reading::failed || !any) return std::nullopt;
-    return has_table ? exported : named;
+    return found;
+}
+
+std::set<std::string> keys_of(const std::map<std::string, std::string>& owners) {
+    std::set<std::string> keys;
+    for (const auto& [symbol, owner] : owners) keys.insert(symbol);
+    return keys;
+}
+
+}  // namespace
+
+std::optional<std::set<std::string>> kernel_exports(const HostPaths& host, const std::set<std::string>& wanted) {
+    const auto found = find_symbols(host, wanted, Seek::exports);
+    if (!found) return std::nullopt;
+    return keys_of(found->has_table ? found->exported : found->plain);
+}
+
+std::optional<std::map<std::string, std::string>> exporters_of(const HostPaths& host, const std::set<std::string>& wanted) {
+    auto found = find_symbols(host, wanted, Seek::exports);
+    if (!found || !found->has_table) return std::nullopt;
+    return std::move(found->exported);
+}
+
+std::optional<std::set<std::string>> kernel_functions(const HostPaths& host, const std::set<std::string>& wanted) {
+    const auto found = find_symbols(host, wanted, Seek::functions);
+    if (!found) return std::nullopt;
+    return keys_of(found->plain);
 }
 
 IdentityVerdict compare_identity(const ModuleFile& file, const LiveModule& live) {

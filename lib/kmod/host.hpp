@@ -80,6 +80,13 @@ struct LiveModule {
 /// these are asked for plain names. nullopt when kallsyms cannot be read or is empty.
 [[nodiscard]] std::optional<std::set<std::string>> kernel_exports(const HostPaths& host, const std::set<std::string>& wanted);
 
+/// Those of `wanted` in the export tables, with the module that exports each, "" for the kernel itself. nullopt also for a kernel that
+/// hides these tables.
+[[nodiscard]] std::optional<std::map<std::string, std::string>> exporters_of(const HostPaths& host, const std::set<std::string>& wanted);
+
+/// Those of `wanted` that kallsyms has as symbols, exported or not. nullopt when it cannot be read or is empty. Cost: may read all of it.
+[[nodiscard]] std::optional<std::set<std::string>> kernel_functions(const HostPaths& host, const std::set<std::string>& wanted);
+
 enum class Identity { same, different, unknown };
 
 /// Verdict on "is the live module this file", with what was compared.

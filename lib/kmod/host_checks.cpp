@@ -5,9 +5,11 @@
 #include <charconv>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/firmware.hpp"
@@ -26,10 +28,51 @@ bool gives_way(const CheckInput& input, const std::string& name) {
     return std::any_of(listed.begin(), listed.end(), [&](const std::string& raw) { return normalise_name(raw) == name; });
 }
 
+/// The part before the first wildcard.
+std::string_view literal_part(std::string_view pattern) { return pattern.substr(0, pattern.find_first_of("*?[")); }
+
+/// Aliases of modules that stand for one device ID ("pci:v000010DEd*sv*..."), to be compared with those of others that may be written in
+/// another way. Patterns for whole classes of devices ("pci:v*...") and for features of a CPU do not stand for one.
+class DeviceAliases {
+public:
+    void add(const std::string& alias, const std::string& module) {
+        exact_.emplace(alias, module);
+        if (names_device(alias)) by_literal_.emplace(literal_part(alias), std::pair(alias, module));
+    }
+    [[nodiscard]] bool empty() const { return exact_.empty(); }
+    /// The modules with an alias that fits a device that `alias` fits, too.
+    [[nodiscard]] std::set<std::string> rivals_of(const std::string& alias) const {
+        std::set<std::string> modules;
+        const auto [first, last] = exact_.equal_range(alias);
+        for (auto it = first; it != last; ++it) modules.insert(it->second);
+        if (!modules.empty() || !names_device(alias)) return modules;
+        const std::string literal(literal_part(alias));
+        const auto take = [&](const auto& entry) {
+            if (aliases_meet(entry.second.first, alias)) modules.insert(entry.second.second);
+        };
+        for (auto it = by_literal_.lower_bound(literal); it != by_literal_.end() && it->first.starts_with(literal); ++it) take(*it);
+        for (std::size_t length = literal.find(':') + 2; length < literal.size(); ++length) {
+            const auto [begin, end] = by_literal_.equal_range(literal.substr(0, length));
+            for (auto it = begin; it != end; ++it) take(*it);
+        }
+        return modules;
+    }
+
+private:
+    static bool names_device(const std::string& alias) {
+        const std::string_view literal = literal_part(alias);
+        const auto colon = literal.find(':');
+        return colon != std::string_view::npos && literal.size() > colon + 2 && !literal.starts_with("cpu:") && !literal.starts_with("dmi:") && literal.size() < alias.size();
+    }
+
+    std::multimap<std::string, std::string> exact_;
+    std::multimap<std::string, std::pair<std::string, std::string>> by_literal_;
+};
+
 void check_aliases(const CheckInput& input, Diagnostics& findings) {
-    std::map<std::string, std::string> ours;  // alias -> module
+    DeviceAliases ours;
     for (const auto& name : input.found.order.names) {
-        for (const auto& alias : input.index.find(name)->file.info_all("alias")) ours.emplace(alias, name);
+        for (const auto& alias : input.index.find(name)->file.info_all("alias")) ours.add(alias, name);
     }
     const auto text = ours.empty() || input.directory.empty() ? std::nullopt : read_text(input.directory + "/modules.alias");
     if (!text) return;
@@ -38,10 +81,10 @@ void check_aliases(const CheckInput& input, Diagnostics& findings) {
         if (!line.starts_with("alias ")) continue;
         const auto blank = line.rfind(' ');
         if (blank <= 6) continue;
-        const auto it = ours.find(std::string(line.substr(6, blank - 6)));
+        const auto claimed = ours.rivals_of(std::string(line.substr(6, blank - 6)));
         const std::string other = normalise_name(line.substr(blank + 1));
-        if (it == ours.end() || input.index.find(other) != nullptr || gives_way(input, other) || input.found.config.blacklist.contains(other)) continue;
-        rivals[it->second].insert(other);
+        if (claimed.empty() || input.index.find(other) != nullptr || gives_way(input, other) || input.found.config.blacklist.contains(other)) continue;
+        for (const auto& name : claimed) rivals[name].insert(other);
     }
     for (const auto& [name, others] : rivals) {
         add_finding(findings, Severity::warning, "alias-conflict",
@@ -62,6 +105,40 @@ std::optional<std::uint64_t> meminfo(const HostPaths& host, std::string_view key
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> available_memory(const HostPaths& host) { return meminfo(host, "MemAvailable"); }
+
+bool aliases_meet(std::string_view a, std::string_view b) {
+    // The states after each piece of `a`, as `b` goes on: whether some text fits both so far.
+    const auto class_end = [](std::string_view pattern, std::size_t at) {
+        const auto end = pattern.find(']', at + 2);
+        return end == std::string_view::npos ? at + 1 : end + 1;
+    };
+    const auto next = [&](std::string_view pattern, std::size_t at) { return pattern[at] == '[' ? class_end(pattern, at) : at + 1; };
+    const auto is_literal = [](std::string_view pattern, std::size_t at) { return pattern[at] != '?' && pattern[at] != '['; };
+    const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
+    const auto fits_star = [&](std::string_view pattern, std::size_t star, char c) { return !is_lower(c) || star + 1 == pattern.size() || !is_lower(pattern[star + 1]); };
+    std::set<std::pair<std::size_t, std::size_t>> seen;
+    std::vector<std::pair<std::size_t, std::size_t>> open{{0, 0}};
+    while (!open.empty()) {
+        const auto [i, j] = open.back();
+        open.pop_back();
+        if (!seen.insert({i, j}).second) continue;
+        const bool a_ends = i == a.size();
+        const bool b_ends = j == b.size();
+        if (a_ends && b_ends) return true;
+        const bool a_star = !a_ends && a[i] == '*';
+        const bool b_star = !b_ends && b[j] == '*';
+        if (a_star) open.emplace_back(i + 1, j);
+        if (b_star) open.emplace_back(i, j + 1);
+        if (a_star && !b_ends && !b_star && fits_star(a, i, b[j])) open.emplace_back(i, next(b, j));
+        if (b_star && !a_ends && !a_star && fits_star(b, j, a[i])) open.emplace_back(next(a, i), j);
+        if (a_star || b_star || a_ends || b_ends) continue;
+        if (is_literal(a, i) && is_literal(b, j) && a[i] != b[j]) continue;  // a class is taken to fit: better one warning too many
+        open.emplace_back(next(a, i), next(b, j));
+    }
+    return false;
+}
 
 void add_finding(Diagnostics& findings, Severity severity, std::string code, std::string message, std::string hint) {
     findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
@@ -147,18 +224,60 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
     }
 }
 
+std::vector<std::string> firmware_forms(const std::vector<std::string>& directories, const std::string& file) {
+    std::vector<std::string> forms;
+    for (const char* ending : {"", ".xz", ".zst", ".gz"}) {
+        const bool there = std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
+            std::error_code error;
+            return fs::exists(directory + "/" + file + ending, error);
+        });
+        if (there) forms.emplace_back(ending);
+    }
+    return forms;
+}
+
+namespace {
+
+bool before_release(const std::string& release, int major_number, int minor_number) {
+    const auto pieces = base::split(release, '.');
+    const auto number = [&](std::size_t at) {
+        const std::string_view piece = pieces.size() > at ? pieces[at] : std::string_view();
+        return base::parse_number<int>(piece.substr(0, piece.find_first_not_of("0123456789"))).value_or(0);
+    };
+    return std::pair(number(0), number(1)) < std::pair(major_number, minor_number);
+}
+
+/// Whether the kernel decompresses firmware files with this ending; nullopt if that is not known. Source: Linux drivers/base/firmware_loader.
+std::optional<bool> reads_firmware(const CheckInput& input, const std::string& ending) {
+    if (ending.empty()) return true;
+    if (ending == ".gz") return false;
+    if (const auto any = kernel_option(input, "CONFIG_FW_LOADER_COMPRESS")) {
+        if (!*any) return false;
+        if (kernel_option(input, "CONFIG_FW_LOADER_COMPRESS_ZSTD") == true && ending == ".zst") return true;
+        if (kernel_option(input, "CONFIG_FW_LOADER_COMPRESS_XZ") == true && ending == ".xz") return true;
+        return ending == ".xz" && before_release(input.facts.kernel, 5, 19);  // which has no choice
+    }
+    if (ending == ".zst" && before_release(input.facts.kernel, 5, 19)) return false;
+    const std::string function = ending == ".zst" ? "fw_decompress_zstd" : "fw_decompress_xz";
+    const auto named = kernel_functions(input.host, {"fw_decompress_zstd", "fw_decompress_xz"});
+    if (named && !named->empty()) return named->contains(function);  // with neither, they may have other names here
+    return std::nullopt;
+}
+
+}  // namespace
+
 void check_firmware_files(const CheckInput& input, Diagnostics& findings) {
     std::vector<std::string> directories = firmware_directories(input.host, input.facts.kernel);
     if (!input.wish.firmware.empty()) directories.insert(directories.begin(), input.wish.firmware);
     for (const auto& name : input.found.order.names) {
         std::vector<std::string> missing;
         for (const auto& file : input.index.find(name)->file.info_all("firmware")) {
-            const bool there = std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
-                std::error_code error;
-                const std::string path = directory + "/" + file;
-                return fs::exists(path, error) || fs::exists(path + ".xz", error) || fs::exists(path + ".zst", error);
-            });
-            if (!there) missing.push_back(file);
+            const auto forms = firmware_forms(directories, file);
+            if (forms.empty()) missing.push_back(file);
+            if (forms.empty() || std::any_of(forms.begin(), forms.end(), [&](const std::string& form) { return reads_firmware(input, form) != false; })) continue;
+            add_finding(findings, Severity::warning, "firmware-compressed",
+                        fmt::format("module {} may ask for firmware {}, and only {}{} is there, which kernel {} does not decompress", name, base::escape(file), base::escape(file), forms.front(), input.facts.kernel),
+                        "put the file into the image as it is, not compressed");
         }
         if (missing.empty()) continue;
         add_finding(findings, Severity::warning, "firmware-missing",
@@ -296,7 +415,7 @@ void check_process(const CheckInput& input, Diagnostics& findings) {
     }
     std::uint64_t needed = 0;
     for (const auto& name : input.found.order.names) needed += input.index.find(name)->file.size;
-    if (const auto available = meminfo(input.host, "MemAvailable"); available && needed > *available) {
+    if (const auto available = available_memory(input.host); available && needed > *available) {
         add_finding(findings, Severity::error, "no-memory", fmt::format("the modules take {}, available are {}", base::format_bytes(needed), base::format_bytes(*available)),
                     "free memory on the node");
     }

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -28,7 +30,8 @@ struct CheckInput {
 /// Blacklists, install commands and options of modprobe.d and the kernel command line. Errors "blacklisted-module",
 /// "install-command"; warnings "blacklisted-module", "install-command", "host-options".
 void check_configuration(const CheckInput& input, Diagnostics& findings);
-/// firmware= files that are neither in the image nor where the kernel looks. Warning "firmware-missing".
+/// firmware= files that are neither in the image nor where the kernel looks, or only in a form that it cannot read. Warnings
+/// "firmware-missing", "firmware-compressed".
 void check_firmware_files(const CheckInput& input, Diagnostics& findings);
 /// Signer and keyrings. Errors "unsigned-module", "bad-signature", "key-not-trusted"; warning "key-not-trusted".
 void check_signatures(const CheckInput& input, Diagnostics& findings);
@@ -43,6 +46,10 @@ void check_marks(const CheckInput& input, const HostModule* reference, Diagnosti
 void check_live(const CheckInput& input, Diagnostics& findings);
 /// Capability, SELinux, memory. Error "no-memory"; warnings "no-capability", "selinux".
 void check_process(const CheckInput& input, Diagnostics& findings);
+
+/// Symbols that a module of the order exports and that the kernel, a live module or another one of the order exports, too. Error
+/// "duplicate-symbol".
+void check_duplicate_symbols(const CheckInput& input, Diagnostics& findings);
 
 /// GPL-only exports and symbol namespaces, as far as headers and module files tell. Errors "gpl-only",
 /// "namespace-missing" (a warning where the kernel's configuration allows it).
@@ -79,6 +86,19 @@ private:
     std::map<std::string, std::uint32_t, std::less<>> known_;
     bool read_ = false, live_read_ = false, headers_ = false;
 };
+
+/// MemAvailable in bytes; nullopt where it cannot be read.
+[[nodiscard]] std::optional<std::uint64_t> available_memory(const HostPaths& host);
+
+/// Whether the kernel's configuration has `option`=y ("CONFIG_X"); nullopt where no configuration can be read.
+[[nodiscard]] std::optional<bool> kernel_option(const CheckInput& input, std::string_view option);
+
+/// In which forms firmware `file` is in `directories`: "" as it is, ".xz", ".zst", ".gz".
+[[nodiscard]] std::vector<std::string> firmware_forms(const std::vector<std::string>& directories, const std::string& file);
+
+/// Whether some device fits both aliases, which are glob patterns: `*` before the lower-case name of the next field fits a value, which has no
+/// lower-case letters, any other `*` all; `[...]` is taken to fit any character.
+[[nodiscard]] bool aliases_meet(std::string_view a, std::string_view b);
 
 /// Appends a finding of the checks.
 void add_finding(Diagnostics& findings, Severity severity, std::string code, std::string message, std::string hint = {});

@@ -61,17 +61,50 @@ ContextPtr new_context(const std::string& directory) {
     return context;
 }
 
+/// A module file that libkmod cannot read, as it may have been built without a decompressor (Debian's has no zlib); nullopt if it is no module.
+std::optional<ModuleFile> read_here(const std::string& file) {
+    try {
+        return parse_module(plain_module(read_module_bytes(file), file), file);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+/// "mc,video-dev" as normalised names.
+std::vector<std::string> names_in(std::string_view list) {
+    std::vector<std::string> names;
+    for (const auto piece : base::split(list, ',')) {
+        if (!piece.empty()) names.push_back(normalise_name(piece));
+    }
+    return names;
+}
+
+void add_facts(const ModuleFile& file, HostModule& facts) {
+    facts.depends = file.depends();
+    facts.vermagic = std::string(base::trim(file.vermagic()));
+    facts.retpoline = !file.info("retpoline").empty();
+    facts.signer = file.signature().signer;
+    facts.exported = file.exported;
+    for (const auto& [symbol, crc] : file.export_crcs) facts.exported_crcs.emplace(symbol, crc);
+    for (const auto& [symbol, crc] : file.crcs) facts.crcs.emplace(symbol, crc);
+}
+
 HostModule facts_of(const kmod_module* module) {
     HostModule facts;
     facts.name = kmod_module_get_name(module);
     if (const char* path = kmod_module_get_path(module)) facts.path = path;
     kmod_list* list = nullptr;
     kmod_list* entry = nullptr;
-    if (kmod_module_get_info(module, &list) >= 0) {
+    if (kmod_module_get_info(module, &list) < 0) {
+        if (const auto file = facts.path.empty() ? std::nullopt : read_here(facts.path)) add_facts(*file, facts);
+        return facts;
+    }
+    {
         kmod_list_foreach(entry, list) {
             const std::string_view key = kmod_module_info_get_key(entry);
             if (key == "vermagic") facts.vermagic = std::string(base::trim(kmod_module_info_get_value(entry)));
             if (key == "retpoline") facts.retpoline = true;
+            if (key == "depends") facts.depends = names_in(kmod_module_info_get_value(entry));
             if (key == "signer") facts.signer = kmod_module_info_get_value(entry);
         }
         kmod_module_info_free_list(list);
@@ -180,23 +213,24 @@ void collect_by_name(const std::string& directory, const std::map<std::string, s
     kmod_module* raw = nullptr;
     if (kmod_module_new_from_path(context, host_module_file(directory, it->second).c_str(), &raw) < 0) return;
     const ModulePtr module(raw);
-    kmod_list* list = nullptr;
-    kmod_list* entry = nullptr;
-    std::vector<std::string> depends;
-    if (kmod_module_get_info(raw, &list) >= 0) {
-        kmod_list_foreach(entry, list) {
-            if (std::string_view(kmod_module_info_get_key(entry)) != "depends") continue;
-            const std::string value = kmod_module_info_get_value(entry);
-            for (const auto piece : base::split(value, ',')) {
-                if (!piece.empty()) depends.push_back(normalise_name(piece));
-            }
+    HostModule facts = facts_of(raw);
+    for (const auto& dependency : facts.depends) collect_by_name(directory, files, context, dependency, seen, need);
+    facts.name = name;
+    facts.path = it->second;
+    need.modules.push_back(std::move(facts));
+}
+
+/// What the modules say that they need, and neither the index nor the tree led to. libkmod leaves out a dependency whose file is gone.
+void find_missing(const std::string& directory, HostNeed& need) {
+    std::optional<std::set<std::string>> builtin;
+    for (const auto& module : need.modules) {
+        for (const auto& wanted : module.depends) {
+            const auto is_wanted = [&](const HostModule& other) { return normalise_name(other.name) == wanted; };
+            if (std::any_of(need.modules.begin(), need.modules.end(), is_wanted)) continue;
+            if (!builtin) builtin = builtin_names(directory);
+            if (!builtin->contains(wanted)) need.missing.emplace_back(wanted, normalise_name(module.name));
         }
-        kmod_module_info_free_list(list);
     }
-    for (const auto& dependency : depends) collect_by_name(directory, files, context, dependency, seen, need);
-    need.modules.push_back(facts_of(raw));
-    need.modules.back().name = name;
-    need.modules.back().path = it->second;
 }
 
 }  // namespace
@@ -239,7 +273,10 @@ std::optional<HostNeed> find_host_module(const std::string& directory, const std
     if (directory.empty()) return std::nullopt;
     const std::string wanted = normalise_name(name);
     const ContextPtr context = new_context(directory);
-    if (auto need = from_index(directory, context.get(), wanted)) return need;
+    if (auto need = from_index(directory, context.get(), wanted)) {
+        find_missing(directory, *need);
+        return need;
+    }
     std::map<std::string, std::string> files;
     each_module_file(directory, [&](const std::string& module, const std::string& path) {
         files.emplace(module, path);
@@ -250,6 +287,7 @@ std::optional<HostNeed> find_host_module(const std::string& directory, const std
     collect_by_name(directory, files, context.get(), wanted, seen, need);
     need.builtin = need.modules.empty() && builtin_names(directory).contains(wanted);
     if (need.modules.empty() && !need.builtin) return std::nullopt;
+    find_missing(directory, need);
     return need;
 }
 

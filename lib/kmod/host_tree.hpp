@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kmod/host.hpp"
@@ -24,6 +25,7 @@ struct HostModule {
     std::vector<std::string> exported;          ///< symbols, sorted
     std::map<std::string, std::uint32_t> crcs;  ///< symbol -> CRC the running kernel must have for it
     std::map<std::string, std::uint32_t> exported_crcs = {};  ///< of `exported`, those that have one
+    std::vector<std::string> depends = {};      ///< modules that it says it needs, normalised
     bool retpoline = false;                     ///< built against Spectre v2, as modules of a kernel that is are
 };
 
@@ -31,6 +33,9 @@ struct HostModule {
 struct HostNeed {
     bool builtin = false;                ///< part of the kernel image: nothing to load
     std::vector<HostModule> modules;     ///< dependencies first, NAME last; empty for built-in ones
+    /// What one of `modules` needs and the tree does not have, as after half an installation: (needed, who needs it). The index of the host
+    /// may name a file that is gone.
+    std::vector<std::pair<std::string, std::string>> missing = {};
 };
 
 /// The directory of the running kernel: <lib_modules>/<release>, or with a trailing "+" cut off, else the same below /usr/lib/modules; "" if none exists.

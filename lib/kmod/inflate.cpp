@@ -76,10 +76,15 @@ std::string plain_of_gzip(const std::string& bytes, const std::string& file) {
     state->next_in = input.data();
     state->avail_in = static_cast<std::uint32_t>(input.size());
     std::string out;
+    const auto check_flags = [&] {  // RFC 1952, 2.3.1.2: the three highest bits are reserved, and must be zero
+        if (state->avail_in > 3 && (state->next_in[3] & 0xE0U) != 0) damaged_module(file, "gzip", "its header has reserved flags set");
+    };
+    check_flags();
     for (;;) {
         if (state->block_state == ISAL_BLOCK_FINISH) {
             if (!another_follows({reinterpret_cast<const char*>(state->next_in), state->avail_in}, "gzip", file)) break;
             isal_inflate_reset(state.get());
+            check_flags();
         }
         const std::size_t have = grow_plain(out, bytes.size(), file);
         state->next_out = reinterpret_cast<std::uint8_t*>(out.data() + have);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "kmod/module_file.hpp"
 
@@ -24,14 +25,31 @@ const std::vector<std::string>& KernelLog::lines() {
         const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
         if (got < 0 && (errno == EINTR || errno == EPIPE)) continue;  // EPIPE: records were overwritten
         if (got <= 0) break;
-        // "6,1234,5678,-;text\n KEY=value\n": lines that start with a blank describe the record
+        // "6,1234,5678,-;text\n KEY=value\n": lines that start with a blank describe the record. The number is facility * 8 + level.
         for (const auto line : base::split(std::string_view(buffer.data(), static_cast<std::size_t>(got)), '\n')) {
+            if (line.starts_with(" DEVICE=") && grave_) device_lines_.push_back(lines_.back());
             if (line.empty() || line.front() == ' ') continue;
+            const auto level = base::parse_number<unsigned>(line.substr(0, line.find(',')));
+            grave_ = level && (*level & 7U) <= 4;
             const auto semicolon = line.find(';');
             lines_.emplace_back(base::trim(semicolon == std::string_view::npos ? line : line.substr(semicolon + 1)));
         }
     }
     return lines_;
+}
+
+const std::vector<std::string>& KernelLog::device_lines() {
+    (void)lines();
+    return device_lines_;
+}
+
+std::vector<std::string> lines_of_load(KernelLog& log, std::string_view module) {
+    std::vector<std::string> result = lines_about(log.lines(), module);
+    const std::size_t named = result.size();
+    for (const auto& line : log.device_lines()) {
+        if (std::find(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(named), line) == result.begin() + static_cast<std::ptrdiff_t>(named)) result.push_back(line);
+    }
+    return result;
 }
 
 std::vector<std::string> lines_about(const std::vector<std::string>& lines, std::string_view module) {

@@ -17,13 +17,18 @@ public:
     explicit KernelLog(const std::string& path);
     /// Message texts since construction, in order, without priority and time stamp.
     [[nodiscard]] const std::vector<std::string>& lines();
+    /// Those of lines() that a driver logged about one of its devices, as a warning or worse. The module of the driver need not be named in them.
+    [[nodiscard]] const std::vector<std::string>& device_lines();
     [[nodiscard]] bool available() const noexcept { return fd_.get() >= 0; }
 
 private:
     sys::Fd fd_;
-    std::vector<std::string> lines_;
+    std::vector<std::string> lines_, device_lines_;
+    bool grave_ = false;  ///< the last of lines_ is a warning or worse
 };
 
+/// What the log says of a load: the lines that name the module, then those about devices.
+[[nodiscard]] std::vector<std::string> lines_of_load(KernelLog& log, std::string_view module);
 /// Those lines that name the module, in either spelling.
 [[nodiscard]] std::vector<std::string> lines_about(const std::vector<std::string>& lines, std::string_view module);
 /// The one line that tells most: the first that is no notice about taint or signatures, else the first, else "".

@@ -10,19 +10,13 @@
 #include "kmod/inflate.hpp"
 #include "kmod/parameters.hpp"
 #include "kmod/steps.hpp"
+#include "kmod/users.hpp"
 
 namespace kmm::kmod {
 
 namespace {
 
-ModuleReport report_of(const HostModule& module) {
-    ModuleReport report;
-    report.name = module.name;
-    report.action = Action::dependency;
-    report.path = module.path;
-    report.vermagic = module.vermagic;
-    return report;
-}
+constexpr std::size_t k_devices_max = 256;  // one load makes no more that are worth looking at
 
 bool contains(const std::vector<std::string>& list, const std::string& name) { return std::find(list.begin(), list.end(), name) != list.end(); }
 
@@ -32,6 +26,17 @@ public:
         : index_(index), checked_(checked), wish_(wish), firmware_(firmware), machine_(machine), main_(normalise_name(wish.module)) {}
 
     Report run() {
+        try {
+            return load();
+        } catch (Error& error) {  // the cause is often one of these
+            add_warnings(error, warnings_as_findings(report_.warnings));
+            add_warnings(error, checked_.findings);
+            throw;
+        }
+    }
+
+private:
+    Report load() {
         const std::uint64_t taint_before = taint_bits(machine_.host);
         if (wish_.force.any()) report_.warnings.push_back(fmt::format("forced: module {} is loaded although checks of the kernel are switched off, as confirmed", main_));
         look_at_live();
@@ -50,13 +55,12 @@ public:
         load_soft_post();
         look_again(taint_before);
         if (!loaded_.empty() || !removed_now_.empty()) warn_of_unwatched(machine_.host, taint_before, report_.warnings);
-        warn_about_parameters();
+        warn_of_parameters(machine_, index_.find(main_)->file, given_parameters(checked_.config, index_.find(main_)->file, wish_.parameters), same_.contains(main_), report_.warnings);
         finish_report();
         report_.new_taint = taint_letters(taint_bits(machine_.host) & ~taint_before);
         return std::move(report_);
     }
 
-private:
     /// Which modules of the image are live already, and as what.
     void look_at_live() {
         for (const auto& name : checked_.order.names) {
@@ -66,6 +70,10 @@ private:
             if (verdict.identity == Identity::different) {
                 const bool in_tree = live->taint.find('O') == std::string::npos;
                 if (in_tree && listed_for_removal(name)) continue;
+                if (auto left = unload_leftover(machine_, name)) {
+                    report_.modules.push_back(std::move(*left));
+                    continue;
+                }
                 if (!goes_without(name, differs_error(name, verdict))) throw differs_error(name, verdict);
                 others_.insert(name);
                 continue;
@@ -235,15 +243,6 @@ private:
         write_record(machine_.host, as_before);
     }
 
-    /// Whether it is live as a dependency of another module, whose unload would take it along if nothing told that it is wanted for itself.
-    [[nodiscard]] bool came_with_another() const {
-        const auto names = recorded_modules(machine_.host);
-        return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-            const auto record = read_record(machine_.host, name);
-            return name != main_ && record && contains(record->dependencies, main_);
-        });
-    }
-
     /// Everything that will be changed is recorded before the first change, so that a kill leaves nothing unknown.
     void note_intent(const std::vector<std::string>& removal) {
         if (const std::string damaged = damaged_record(machine_.host, main_); !damaged.empty()) {
@@ -255,35 +254,53 @@ private:
         if (earlier_) record_.removed_in_tree = earlier_->removed_in_tree;
         if (earlier_ && earlier_->unloaded) {
             gone_before_ = std::move(earlier_->removed_in_tree);
+            left_before_ = std::move(earlier_->dependencies);
             earlier_.reset();
         }
         for (const auto& name : removal) {
             if (!contains(record_.removed_in_tree, name)) record_.removed_in_tree.push_back(name);
         }
         plan_firmware(earlier_);
-        const auto known = [&](const std::string& name) { return earlier_ && contains(earlier_->dependencies, name); };
+        const auto known = [&](const std::string& name) {
+            return contains(left_before_, name) || (earlier_ && contains(earlier_->dependencies, name)) || came_as_dependency(machine_.host, name, main_);
+        };
+        note_shared(known);
         for (const auto& module : checked_.host_modules) {
-            if (known(module.name) || !live_module(machine_.host, module.name)) record_.dependencies.push_back(module.name);
+            if (known(module.name) || !live_module(machine_.host, module.name)) depend_on(module.name);
         }
         for (const auto& name : checked_.order.names) {
             // what somebody else loaded with the main module came with it, as far as one can tell
             const bool ours = (!same_.contains(name) && !others_.contains(name)) || known(name) || (live_already && !earlier_);
-            if (name != main_ && ours) record_.dependencies.push_back(name);
+            if (name != main_ && ours) depend_on(name);
         }
-        for (const auto& module : checked_.host_after) record_.dependencies.push_back(module.name);
-        if (earlier_) {  // what came with it before and is live still has come with it
-            std::vector<std::string> before = earlier_->dependencies;
+        for (const auto& module : checked_.host_after) depend_on(module.name);
+        if (earlier_ || !left_before_.empty()) {  // what came with it before and is live still has come with it
+            std::vector<std::string> before = earlier_ ? earlier_->dependencies : left_before_;
             std::erase_if(before, [&](const std::string& name) { return contains(record_.dependencies, name) || !live_module(machine_.host, name); });
             record_.dependencies.insert(record_.dependencies.begin(), before.begin(), before.end());
         }
         const bool all_live = std::all_of(checked_.order.names.begin(), checked_.order.names.end(), [&](const auto& name) { return same_.contains(name) || others_.contains(name); });
         const bool firmware = record_.new_firmware_path || !record_.firmware_directory.empty();
-        if (live_already && all_live && !earlier_ && removal.empty() && !firmware && !came_with_another()) return;  // nothing of this will be ours
+        if (live_already && all_live && !earlier_ && removal.empty() && !firmware && !came_as_dependency(machine_.host, main_, main_)) return;  // nothing of this will be ours
         try {
             write_record(machine_.host, record_);
             note_gone(machine_.host, record_.dependencies);
         } catch (const Error& error) {
             report_.warnings.push_back(fmt::format("no-record: {}; unload will look at the kernel instead", error.message()));
+        }
+    }
+
+    void depend_on(const std::string& name) {
+        if (!contains(record_.dependencies, name)) record_.dependencies.push_back(name);
+    }
+
+    /// Modules of the host that are needed and live already, if this tool loaded them for another module.
+    template <typename Known>
+    void note_shared(const Known& known) {
+        for (const auto* names : {&checked_.order.external, &checked_.order.soft, &checked_.order.soft_post}) {
+            for (const auto& name : *names) {
+                if (known(name) && live_module(machine_.host, name)) depend_on(name);
+            }
         }
     }
 
@@ -333,11 +350,29 @@ private:
         }
         bytes = plain_module(std::move(bytes), module.image_path);
         const auto own = name == main_ ? wish_.parameters : std::vector<std::string>{};
+        const std::set<std::string> devices_before = device_numbers(machine_.host);
         const Action action = load_one(machine_, {module.file, bytes, effective_parameters(checked_.config, name, own), wish_.force}, report_.warnings);
-        if (action == Action::loaded) loaded_.push_back(name);
+        if (action == Action::loaded) {
+            loaded_.push_back(name);
+            note_devices(name, devices_before);
+        }
         report_.modules.push_back(report_of(module, action));
         if (action == Action::loaded) add_parameters(report_.modules.back(), checked_.config, module.file, own);
         report_.modules.back().took = machine_.clock.monotonic() - start;
+    }
+
+    /// What appeared while it was loaded is most likely its own: with that its users can be named, also of devices that no driver serves.
+    void note_devices(const std::string& name, const std::set<std::string>& before) {
+        const std::set<std::string> now = device_numbers(machine_.host);
+        std::vector<std::string> fresh;
+        std::set_difference(now.begin(), now.end(), before.begin(), before.end(), std::back_inserter(fresh));
+        if (fresh.empty() || fresh.size() > k_devices_max) return;
+        record_.devices[name] = std::move(fresh);
+        try {
+            write_record(machine_.host, record_);
+        } catch (const Error&) {
+            // note_intent() has warned of that
+        }
     }
 
     /// Best effort: the error that led here is what the user must see.
@@ -388,7 +423,7 @@ private:
             if (!contains(missing, name) && !live_module(machine_.host, name)) missing.push_back(name);
         }
         try {
-            note_unloaded(machine_.host, main_, std::move(missing));
+            note_unloaded(machine_.host, main_, std::move(missing), left_before_);
         } catch (const Error& second) {
             error.detail("undo", second.message());
         }
@@ -405,22 +440,6 @@ private:
         }
     }
 
-    void warn_about_parameters() {
-        const auto live = live_module(machine_.host, main_);
-        if (!live) return;
-        const ModuleFile& file = index_.find(main_)->file;
-        const auto declared = file.parameters();
-        for (const auto& [key, given] : given_parameters(checked_.config, file, wish_.parameters)) {
-            const auto it = live->parameters.find(normalise_name(key));
-            if (it == live->parameters.end()) continue;
-            const auto type = std::find_if(declared.begin(), declared.end(), [&](const Parameter& p) { return normalise_name(p.name) == it->first; });
-            if (shows_value(type == declared.end() ? std::string() : type->type, given.value, it->second)) continue;
-            const std::string origin = given.origin.empty() ? "" : fmt::format(" ({})", base::escape(given.origin));
-            report_.warnings.push_back(fmt::format("parameter-differs: {} is live with {}={}, wanted {}{}{}", main_, key, base::escape(it->second), base::escape(given.value), origin,
-                                                   same_.contains(main_) ? "; unload it first to change that" : ""));
-        }
-    }
-
     void finish_report() {
         for (auto& entry : report_.modules) {
             if (entry.action == Action::removed_in_tree) continue;
@@ -431,8 +450,8 @@ private:
             }
         }
         for (const auto& finding : checked_.findings) {
-            // A load with the first two does not come this far; the third is among the taint of the live module.
-            const bool passed = finding.code == "in-tree-in-use" || finding.code == "module-on-its-way" || finding.code == "license-taint";
+            // A load with the first two or the last does not come this far; the third is among the taint of the live module.
+            const bool passed = finding.code == "in-tree-in-use" || finding.code == "module-on-its-way" || finding.code == "license-taint" || finding.code == "other-build-live";
             if (finding.severity == Severity::warning && !passed) report_.warnings.push_back(fmt::format("{}: {}", finding.code, finding.message));
         }
     }
@@ -447,6 +466,7 @@ private:
     std::set<std::string> others_;      // live as another build, and only wished for: they stay
     std::vector<std::string> loaded_;   // by this call, in order
     std::vector<std::string> removed_now_;  // in-tree modules, by this call
+    std::vector<std::string> left_before_;  // what came with an earlier load and stayed when it was unloaded, as others used it
     std::vector<std::string> gone_before_;  // in-tree modules that an earlier load removed, and an unload did not bring back
     std::optional<LoadRecord> earlier_;     // of a run before this one
     LoadRecord record_;
@@ -456,39 +476,6 @@ private:
 };
 
 }  // namespace
-
-std::string_view to_string(Action action) noexcept {
-    switch (action) {
-        case Action::load: return "load";
-        case Action::loaded: return "loaded";
-        case Action::already_loaded: return "already-loaded";
-        case Action::unloaded: return "unloaded";
-        case Action::not_loaded: return "not-loaded";
-        case Action::removed_in_tree: return "removed-in-tree";
-        case Action::dependency: return "dependency";
-        case Action::kept: return "kept";
-        case Action::restored: return "restored";
-    }
-    return "load";
-}
-
-Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish) {
-    Report report;
-    for (const auto& module : checked.host_modules) report.modules.push_back(report_of(module));
-    const std::string main = normalise_name(wish.module);
-    for (const auto& name : checked.order.names) {
-        ModuleReport entry = report_of(*index.find(name), Action::load);
-        add_parameters(entry, checked.config, index.find(name)->file, name == main ? wish.parameters : std::vector<std::string>{});
-        if (name == main) entry.role = Role::main;
-        report.modules.push_back(std::move(entry));
-    }
-    for (const auto& module : checked.host_after) report.modules.push_back(report_of(module));
-    for (const auto& finding : checked.findings) {
-        if (finding.severity == Severity::warning) report.warnings.push_back(fmt::format("{}: {}", finding.code, finding.message));
-    }
-    if (wish.force.any()) report.warnings.push_back(fmt::format("forced: module {} would be loaded although checks of the kernel are switched off", main));
-    return report;
-}
 
 Report load_modules(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish, const FirmwareWish& firmware, const Machine& machine) {
     return Loader(index, checked, wish, firmware, machine).run();

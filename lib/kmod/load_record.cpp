@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmod/load_record.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <iterator>
 
@@ -15,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "sys/file_ops.hpp"
 
 namespace kmm::kmod {
 
@@ -22,8 +20,6 @@ namespace {
 
 std::string directory_of(const HostPaths& host) { return host.run + "/loaded"; }
 std::string path_of(const HostPaths& host, const std::string& module) { return directory_of(host) + "/" + normalise_name(module); }
-
-std::string unfinished_of(const HostPaths& host, const std::string& module) { return directory_of(host) + "/." + normalise_name(module) + ".new"; }
 
 std::string text_of(const LoadRecord& record) {
     std::string text = fmt::format("module {}\n", record.module);
@@ -35,13 +31,18 @@ std::string text_of(const LoadRecord& record) {
     if (record.new_firmware_path) text += fmt::format("new-firmware-path {}\n", *record.new_firmware_path);
     for (const auto& directory : record.former_firmware_directories) text += fmt::format("former-firmware-directory {}\n", directory);
     if (!record.firmware_directory.empty()) text += fmt::format("firmware-directory {}\n", record.firmware_directory);
+    for (const auto& [module, devices] : record.devices) {
+        for (const auto& device : devices) text += fmt::format("device {} {}\n", module, device);
+    }
     return text;
 }
+
+bool holds(const std::vector<std::string>& list, const std::string& name) { return std::find(list.begin(), list.end(), name) != list.end(); }
 
 /// Whether `text` is one of text_of(), as far as one can tell.
 bool is_record(std::string_view text, const std::string& module) {
     if (!text.starts_with("module " + normalise_name(module) + "\n") || !text.ends_with('\n')) return false;
-    static constexpr std::string_view keys[] = {"module", "state", "dependency", "removed-in-tree", "old-firmware-path", "new-firmware-path", "former-firmware-directory", "firmware-directory"};
+    static constexpr std::string_view keys[] = {"module", "state", "dependency", "removed-in-tree", "old-firmware-path", "new-firmware-path", "former-firmware-directory", "firmware-directory", "device"};
     const auto lines = base::split(text, '\n');
     return std::all_of(lines.begin(), lines.end(), [](std::string_view line) { return line.empty() || std::find(std::begin(keys), std::end(keys), line.substr(0, line.find(' '))) != std::end(keys); });
 }
@@ -75,6 +76,7 @@ std::optional<LoadRecord> read_record(const HostPaths& host, const std::string& 
         if (key == "former-firmware-directory") record.former_firmware_directories.push_back(value);
         if (key == "state") (value == "gone" ? record.gone : record.unloaded) = value == "gone" || value == "unloaded";
         if (key == "firmware-directory") record.firmware_directory = value;
+        if (const auto space = value.find(' '); key == "device" && space != std::string::npos) record.devices[value.substr(0, space)].push_back(value.substr(space + 1));
     }
     return record;
 }
@@ -83,33 +85,22 @@ void write_record(const HostPaths& host, const LoadRecord& record) {
     std::error_code error;
     std::filesystem::create_directories(directory_of(host), error);
     if (error) throw from_errno(error.value(), fmt::format("cannot create {}", directory_of(host)));
-    const std::string path = path_of(host, record.module);
-    const std::string temporary = unfinished_of(host, record.module);
-    (void)::unlink(temporary.c_str());
-    const sys::Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fd) throw from_errno(errno, fmt::format("cannot create {}", temporary));
-    const std::string text = text_of(record);
-    std::string_view rest = text;
-    while (!rest.empty()) {
-        const ssize_t wrote = ::write(fd.get(), rest.data(), rest.size());
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) throw from_errno(errno, fmt::format("cannot write {}", temporary));
-        rest.remove_prefix(static_cast<std::size_t>(wrote));
-    }
-    if (::rename(temporary.c_str(), path.c_str()) != 0) throw from_errno(errno, fmt::format("cannot write {}", path));
+    (void)sys::remove_temp_files(directory_of(host));  // of a process that was killed; the node lock keeps others away
+    sys::LinuxFileOps ops;
+    sys::write_file_atomically(ops, path_of(host, record.module), text_of(record));
 }
 
 void erase_record(const HostPaths& host, const std::string& module) {
     if (!is_module_name(module)) return;
     (void)::unlink(path_of(host, module).c_str());
-    (void)::unlink(unfinished_of(host, module).c_str());
 }
 
-void note_unloaded(const HostPaths& host, const std::string& module, std::vector<std::string> removed_in_tree) {
-    if (removed_in_tree.empty()) return erase_record(host, module);
+void note_unloaded(const HostPaths& host, const std::string& module, std::vector<std::string> removed_in_tree, std::vector<std::string> left_behind) {
+    if (removed_in_tree.empty() && left_behind.empty()) return erase_record(host, module);
     LoadRecord record;
     record.module = normalise_name(module);
     record.removed_in_tree = std::move(removed_in_tree);
+    record.dependencies = std::move(left_behind);
     record.unloaded = true;
     write_record(host, record);
 }
@@ -142,13 +133,57 @@ void give_up_search_path(const HostPaths& host, const LoadRecord& record) {
 
 std::vector<std::string> recorded_modules(const HostPaths& host) {
     std::vector<std::string> names;
+    for (const auto& record : all_records(host)) {
+        if (!record.unloaded) names.push_back(record.module);
+    }
+    return names;
+}
+
+std::vector<LoadRecord> all_records(const HostPaths& host) {
+    std::vector<LoadRecord> records;
     std::error_code error;
     for (std::filesystem::directory_iterator it(directory_of(host), error), end; !error && it != end; it.increment(error)) {
-        const std::string name = it->path().filename().native();
-        if (const auto record = read_record(host, name); record && !record->unloaded) names.push_back(name);
+        if (auto record = read_record(host, it->path().filename().native())) records.push_back(std::move(*record));
     }
-    std::sort(names.begin(), names.end());
+    std::sort(records.begin(), records.end(), [](const LoadRecord& a, const LoadRecord& b) { return a.module < b.module; });
+    return records;
+}
+
+bool came_as_dependency(const HostPaths& host, const std::string& name, const std::string& except) {
+    const auto records = all_records(host);
+    return std::any_of(records.begin(), records.end(), [&](const LoadRecord& record) {
+        return record.module != except && record.module != name && holds(record.dependencies, name);
+    });
+}
+
+std::set<std::string> wanted_on_record(const HostPaths& host, const std::vector<std::string>& leaving) {
+    std::set<std::string> wanted;
+    for (const auto& record : all_records(host)) {
+        if (record.unloaded || holds(leaving, record.module) || !live_module(host, record.module)) continue;
+        if (!record.gone) wanted.insert(record.module);
+        wanted.insert(record.dependencies.begin(), record.dependencies.end());
+    }
+    return wanted;
+}
+
+std::vector<std::string> leftovers(const HostPaths& host) {
+    const auto wanted = wanted_on_record(host, {});
+    std::vector<std::string> names;
+    for (const auto& record : all_records(host)) {
+        if (!record.unloaded && live_module(host, record.module)) continue;
+        for (auto name = record.dependencies.rbegin(); name != record.dependencies.rend(); ++name) {
+            const auto live = wanted.contains(*name) || holds(names, *name) ? std::nullopt : live_module(host, *name);
+            if (live && live->taint.find('O') != std::string::npos) names.push_back(*name);
+        }
+    }
     return names;
+}
+
+void forget_gone_leftovers(const HostPaths& host) {
+    for (auto& record : all_records(host)) {
+        const auto is_gone = [&](const std::string& name) { return !live_module(host, name); };
+        if (record.unloaded && std::erase_if(record.dependencies, is_gone) > 0) note_unloaded(host, record.module, record.removed_in_tree, record.dependencies);
+    }
 }
 
 }  // namespace kmm::kmod

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/last_errno.hpp"
 #include "kmod/files.hpp"
 
 namespace kmm::kmod {
@@ -61,13 +62,13 @@ bool wait_readable(int fd, milliseconds timeout) {
 
 sys::Fd above_standard(int fd) {
     sys::Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 10));
-    if (!copy) throw from_errno(errno, "cannot prepare the module loader");
+    if (!copy) throw LastErrno().error("cannot prepare the module loader");
     return copy;
 }
 
 LoaderAnswer in_helper(int file, const char* text, unsigned flags, int (*call)(const char*, unsigned), milliseconds timeout) {
     std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw from_errno(errno, "cannot prepare the module loader");
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw LastErrno().error("cannot prepare the module loader");
     const sys::Fd reading(ends[0]);
     sys::Fd raw_writing(ends[1]);
     sys::Fd writing = above_standard(raw_writing.get());
@@ -76,7 +77,7 @@ LoaderAnswer in_helper(int file, const char* text, unsigned flags, int (*call)(c
 
     LoaderAnswer answer;
     const pid_t pid = ::fork();
-    if (pid < 0) throw from_errno(errno, "cannot start the module loader");
+    if (pid < 0) throw LastErrno().error("cannot start the module loader");
     if (pid == 0) {
         // No descriptor of the parent may stay open in a process that might hang for ever.
         (void)::setsid();

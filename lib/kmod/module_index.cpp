@@ -212,6 +212,7 @@ private:
     void fill(const std::string& name) {
         const IndexedModule* module = index_.find(name);
         if (module == nullptr) {
+            index_.require_sound(name);  // the image has it, and it is of no use
             if (seen_external_.insert(name).second) result_.external.push_back(name);
             return;
         }
@@ -329,17 +330,22 @@ private:
 
 }  // namespace
 
+namespace {
+
+/// Whether depmod would take the module at image path `one` rather than that at `other`: its search order begins with updates/ everywhere.
+bool comes_before(const std::string& one, const std::string& other) {
+    const auto of_updates = [](const std::string& path) { return path.find("/updates/") != std::string::npos; };
+    return of_updates(one) && !of_updates(other);
+}
+
+}  // namespace
+
 ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums) {
     ModuleIndex index;
-    constexpr std::size_t shown_faults = 20;
-    Diagnostics faults;
-    std::size_t left_out = 0;
-    const auto fault = [&](std::string code, std::string message, std::string hint, Exit exit) {
-        if (faults.size() == shown_faults) {
-            ++left_out;
-            return;
-        }
-        faults.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), exit});
+    std::set<std::string> ambiguous;
+    const auto fault = [&](std::set<std::string> names, std::string code, std::string message, std::string hint) {
+        index.faults_.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::data});
+        index.faulty_names_.push_back(std::move(names));
     };
     const std::vector<FoundFile> files = FileFinder(directory, image_root).run();
     std::size_t at = 0;
@@ -349,31 +355,53 @@ ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& 
             if (file.failure) std::rethrow_exception(file.failure);
             if (!file.module) continue;  // the reader stopped at a limit, which another file tells of
             IndexedModule& module = *file.module;
-            const auto fits = std::find_if(found.paths.begin(), found.paths.end(), [&](const std::string& path) { return name_of_file(path) == module.file.name; });
+            const std::string name = module.file.name;
+            const auto fits = std::find_if(found.paths.begin(), found.paths.end(), [&](const std::string& path) { return name_of_file(path) == name; });
             if (fits != found.paths.end()) module.image_path = cut_root(*fits, image_root);
             const std::string& shown = module.image_path;
-            const std::string file_name = name_of_file(shown);
+            const IndexedModule* twin = index.find(name);
             if (fits == found.paths.end()) {
-                fault("module-name", fmt::format("{}: the file is named '{}' but the module in it '{}'", base::escape(shown),
-                                                 base::escape(file_name), module.file.name),
-                      "name the file as the module inside it", Exit::data);
-            } else if (const IndexedModule* twin = index.find(module.file.name)) {
-                fault("duplicate-module", fmt::format("{}: module {} is also in {}", base::escape(shown), module.file.name,
-                                                      base::escape(twin->image_path)),
-                      "keep one file for each module and kernel", Exit::data);
-            } else {
+                fault({name, name_of_file(shown)}, "module-name", fmt::format("{}: the file is named '{}' but the module in it '{}'", base::escape(shown), base::escape(name_of_file(shown)), name),
+                      "name the file as the module inside it");
+            } else if (twin == nullptr || comes_before(shown, twin->image_path)) {
+                ambiguous.erase(name);
                 index.add(std::move(module));
+            } else if (twin->sha256 != module.sha256 && !comes_before(twin->image_path, shown)) {
+                fault({name}, "duplicate-module", fmt::format("{}: module {} is also in {}", base::escape(shown), name, base::escape(twin->image_path)),
+                      "keep one file for each module and kernel");
+                ambiguous.insert(name);
             }
         } catch (const Error& error) {
             if (error.exit() != Exit::data) throw;
-            fault(error.code(), error.message(), error.hint(), error.exit());
+            fault({name_of_file(found.paths.front())}, error.code(), error.message(), error.hint());
         }
     }
-    if (!faults.empty()) throw Error::from_diagnostics(std::move(faults), left_out);
+    for (const auto& name : ambiguous) index.remove(name);
     return index;
 }
 
+void ModuleIndex::require_sound() const {
+    constexpr std::size_t shown = 20;
+    if (faults_.empty()) return;
+    const auto end = faults_.begin() + static_cast<std::ptrdiff_t>(std::min(shown, faults_.size()));
+    throw Error::from_diagnostics({faults_.begin(), end}, faults_.size() - std::min(shown, faults_.size()));
+}
+
+void ModuleIndex::require_sound(const std::string& name) const {
+    Diagnostics found;
+    for (std::size_t i = 0; i < faults_.size(); ++i) {
+        if (faulty_names_[i].contains(normalise_name(name))) found.push_back(faults_[i]);
+    }
+    if (!found.empty()) throw Error::from_diagnostics(std::move(found));
+}
+
+void ModuleIndex::remove(const std::string& name) {
+    std::erase_if(exporters_, [&](const auto& entry) { return entry.second == name; });
+    modules_.erase(name);
+}
+
 void ModuleIndex::add(IndexedModule module) {
+    if (find(module.file.name) != nullptr) remove(module.file.name);
     for (const auto& symbol : module.file.exported) exporters_.emplace(symbol, module.file.name);
     const std::string name = module.file.name;
     modules_.insert_or_assign(name, std::move(module));
@@ -411,6 +439,7 @@ LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::str
     wanted.insert(wanted.end(), extras.also.begin(), extras.also.end());
     for (const auto& raw : wanted) {
         if (find(raw) != nullptr) continue;
+        require_sound(raw);
         std::vector<std::string> names;
         for (const auto& [key, module] : modules_) names.push_back(key);
         Error error(Exit::not_found, "module-not-in-image", fmt::format("the image has no module {}, found {}", base::escape(raw), some_of(names)));

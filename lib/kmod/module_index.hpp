@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "kmod/module_file.hpp"
 
 namespace kmm::kmod {
@@ -41,11 +42,19 @@ public:
     /// Indexes every file *.ko, *.ko.gz, *.ko.xz and *.ko.zst below `directory` (at most 64 levels, 20,000 files, 4 GiB of decompressed
     /// modules). Symbolic links, to directories, too, are followed as depmod does, inside of `image_root` (of `directory` if that is ""); those that
     /// leave it are passed over. `image_root` is cut from the front of paths to get image paths. A file is one module, however many links
-    /// lead to it. The name of the file, or of one of those links, and the module's must agree, `-` and `_` being the same. All faults of all files are collected:
-    /// data (65) "module-format", "module-name", "duplicate-module"; unsafe (16) "image-limit" at once. A directory that
+    /// lead to it. The name of the file, or of one of those links, and the module's must agree, `-` and `_` being the same. Of a module that is there
+    /// twice, the file below updates/ counts, as for depmod; two files with the same bytes are as good as one. A file that breaks these rules is left
+    /// out and noted, see faults(): nobody may want it. Errors: unsafe (16) "image-limit". A directory that
     /// does not exist gives an empty index. `known_sums` are SHA-256 of files, by image path, that need not be computed again:
     /// only for a directory that nobody else can write to, right after they were written.
     [[nodiscard]] static ModuleIndex build(const std::string& directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums = {});
+
+    /// What is wrong with the files that were left out: "module-format", "module-name", "duplicate-module" (data), in the order of paths.
+    [[nodiscard]] const Diagnostics& faults() const noexcept { return faults_; }
+    /// Throws all faults as one error, if there are any.
+    void require_sound() const;
+    /// Throws the faults of files that are named `name`, or have a module of that name in them, if there are any.
+    void require_sound(const std::string& name) const;
 
     /// Adds one module read elsewhere; replaces one of the same name.
     void add(IndexedModule module);
@@ -64,12 +73,17 @@ public:
     /// and "post:" entries, and by `loading_order` (KMM's modulesLoadingOrder: each entry needs the next). All of these
     /// count together, as modprobe has it: a softdep that itself needs the module which names it comes after that, and
     /// modules of "post:" after the one that names them, be it the main one or a dependency; `extras.also` after the main one.
-    /// Errors: not_found (66) "module-not-in-image" with the nearest name; data (65) "dependency-cycle" naming the cycle.
+    /// Errors: not_found (66) "module-not-in-image" with the nearest name; data (65) "dependency-cycle" naming the cycle; the faults of a file
+    /// that is needed.
     [[nodiscard]] LoadOrder order(const std::string& main, const std::vector<std::string>& loading_order, const OrderExtras& extras = {}) const;
 
 private:
+    void remove(const std::string& name);
+
     std::map<std::string, IndexedModule> modules_;     // by normalised name
     std::map<std::string, std::string> exporters_;     // symbol -> module
+    Diagnostics faults_;
+    std::vector<std::set<std::string>> faulty_names_;  // of each fault: the names under which somebody may ask for the file
 };
 
 }  // namespace kmm::kmod

@@ -64,6 +64,7 @@ private:
         const CheckInput input{index_, wish_, host_, facts_, state_, directory_, out_};
         Diagnostics found;
         check_exports(input, found);
+        check_duplicate_symbols(input, found);
         check_configuration(input, found);
         check_firmware_files(input, found);
         check_signatures(input, found);
@@ -170,6 +171,7 @@ private:
                      "add it to the image, or install the kernel's module package on the node");
                 continue;
             }
+            check_missing(name, *need);
             for (const auto& module : need->modules) {
                 if (index_.find(module.name) != nullptr || !seen.insert(module.name).second) continue;
                 if (module.vermagic.empty() && !live_module(host_, module.name)) {
@@ -196,6 +198,18 @@ private:
                 out_.order.optional.insert(module.name);
                 out_.host_modules.push_back(module);
             }
+        }
+    }
+
+    /// What a module of the host needs, and its tree lacks: then it cannot be loaded.
+    void check_missing(const std::string& name, const HostNeed& need) {
+        const bool optional = out_.order.optional.contains(name);
+        for (const auto& [wanted, by] : need.missing) {
+            if (index_.find(wanted) != nullptr || live_module(host_, wanted) || live_module(host_, by)) continue;
+            find(optional ? Severity::warning : Severity::error, "dependency-missing",
+                 fmt::format("module {} is needed by module {} of this host, and there is no file of it below {}", base::escape(wanted), by, directory_),
+                 "install the kernel's module package on the node again, then run depmod");
+            if (optional) missing_.insert(name);
         }
     }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "kmod/host.hpp"
 #include "kmod/load_record.hpp"
 #include "kmod/loader.hpp"
@@ -47,6 +48,11 @@ struct Report {
     std::string new_taint;  ///< letters the kernel got during this run, e.g. "OE"
     std::vector<NotRestored> not_restored;  ///< in-tree modules that were to come back and did not; `warnings` say it, too
 };
+
+/// Warnings of a report ("code: text") as findings.
+[[nodiscard]] Diagnostics warnings_as_findings(const std::vector<std::string>& warnings);
+/// Attaches those of `warnings` that have the severity warning and are not there yet: an error must not hide them.
+void add_warnings(Error& error, Diagnostics warnings);
 
 /// Times of a load or unload.
 struct Patience {

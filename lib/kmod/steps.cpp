@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "kmod/errno_doctor.hpp"
 #include "kmod/inflate.hpp"
+#include "kmod/logged_cause.hpp"
 #include "kmod/users.hpp"
 
 namespace kmm::kmod {
@@ -29,12 +30,6 @@ constexpr std::uint64_t k_expected = 1ULL << 0U | 1ULL << 10U | 1ULL << 12U | 1U
 constexpr milliseconds k_poll{20};
 
 constexpr std::size_t k_log_lines = 8;
-constexpr std::string_view k_unknown_symbol = "Unknown symbol ";
-constexpr std::string_view k_found_and_refused = "(err -22)";
-
-/// Of the helper process, whose name is in it.
-bool is_of_lockdown(const std::string& line) { return line.find("Lockdown: kmm-worker: ") != std::string::npos && line.find(" is restricted") != std::string::npos; }
-
 /// What the kernel says of a module for want of a signature; it names none.
 bool is_of_signatures(const std::string& line) { return line.find("Loading of ") != std::string::npos && line.ends_with(" is rejected"); }
 
@@ -71,99 +66,6 @@ void add_unknown_symbols(Error& error, const std::vector<std::string>& lines, co
         symbols.push_back(fmt::format("{} ({})", base::escape(symbol), exporter.empty() ? std::string(otherwise) : "exported by module " + exporter + " of this host"));
     }
     if (!symbols.empty()) error.detail("symbols", base::join(symbols, ", "));
-}
-
-/// The parameter whose value the kernel did not take, as one of its lines says: "demo: `x' invalid for parameter `answer'", or
-/// "too large for parameter"; "" if none does.
-std::string refused_parameter(const std::vector<std::string>& lines) {
-    constexpr std::string_view marker = " for parameter `";
-    for (const auto& line : lines) {
-        const auto at = line.find(marker);
-        if (at == std::string::npos) continue;
-        const std::string rest = line.substr(at + marker.size());
-        return base::escape(rest.substr(0, rest.find('\'')));
-    }
-    return {};
-}
-
-/// A cause that the kernel names itself in one of its lines, and what helps against it; empty texts if it names none.
-struct ToldCause {
-    std::string cause, hint;
-};
-
-/// The same of lines that are not about a symbol: "demo: version magic 'A' should be 'B'", "Module demo is blacklisted", and of lockdown
-/// "Lockdown: kmm-worker: unsigned module loading is restricted; see man kernel_lockdown.7".
-ToldCause told_plainly(const std::string& line) {
-    constexpr std::string_view magic = "version magic '";
-    constexpr std::string_view wanted = "' should be '";
-    const auto at = line.find(magic);
-    const auto other = line.find(wanted);
-    if (at != std::string::npos && other != std::string::npos && other > at) {
-        std::string theirs = line.substr(other + wanted.size());
-        theirs = theirs.substr(0, theirs.rfind('\''));
-        const std::string ours = line.substr(at + magic.size(), other - at - magic.size());
-        return {fmt::format("the module was built for another kernel: vermagic '{}', this one wants '{}', differing: {}", base::escape(ours), base::escape(theirs),
-                            base::escape(base::join(vermagic_differences(ours, theirs), ", "))),
-                "rebuild it against the headers of the running kernel"};
-    }
-    if (line.starts_with("Module ") && line.ends_with(" is blacklisted")) {
-        return {"module_blacklist= on the kernel command line names it", "remove it there and reboot the node"};
-    }
-    if (is_of_lockdown(line)) return {"lockdown refuses modules without a valid signature", "sign the module with a key that this kernel trusts"};
-    return {};
-}
-
-/// "demo: disagrees about version of symbol S", "demo: module uses symbol (S) from namespace N, but does not import it."; of a symbol that was found
-/// and refused for a reason that no line tells, only that.
-ToldCause told_cause(const std::vector<std::string>& lines, const ModuleFile& file, const std::string& directory) {
-    constexpr std::string_view version = "disagrees about version of symbol ";
-    constexpr std::string_view use = "module uses symbol ";
-    constexpr std::string_view space = " from namespace ";
-    const auto word_at = [](const std::string& line, std::size_t at) { return line.substr(at, line.find_first_of(" ,", at) - at); };
-    for (const auto& line : lines) {
-        if (const auto at = line.find(version); at != std::string::npos) {
-            const std::string symbol = word_at(line, at + version.size());
-            const auto crc = file.crcs.find(symbol);
-            const auto known = header_crcs(directory);
-            const auto actual = known.find(symbol);
-            return {fmt::format("symbol {} has another version (CRC) in this kernel{}{}", base::escape(symbol), actual == known.end() ? "" : fmt::format(", {:#010x}", actual->second),
-                                crc ? fmt::format(", the module wants {:#010x}", *crc) : ""),
-                    "rebuild the module, and what it needs, against the headers of the running kernel"};
-        }
-        if (ToldCause told = told_plainly(line); !told.cause.empty()) return told;
-        const auto at = line.find(use);
-        const auto from = line.find(space);
-        if (at == std::string::npos || from == std::string::npos) continue;
-        std::string symbol = word_at(line, at + use.size());
-        std::erase_if(symbol, [](char c) { return c == '(' || c == ')'; });
-        const std::string name = base::escape(word_at(line, from + space.size()));
-        return {fmt::format("the module uses symbol {} of namespace {}, which it does not import", base::escape(symbol), name),
-                fmt::format("add MODULE_IMPORT_NS for {} to the module's sources, and rebuild it", name)};
-    }
-    for (const auto& line : lines) {
-        const auto at = line.find(k_unknown_symbol);
-        if (at == std::string::npos || line.find(k_found_and_refused) == std::string::npos) continue;
-        return {fmt::format("symbol {} is exported, and refused: its version (CRC) or its namespace does not fit", base::escape(word_at(line, at + k_unknown_symbol.size()))),
-                "rebuild the module, and what it needs, against the headers of the running kernel"};
-    }
-    return {};
-}
-
-/// "demo 0000:00:01.0: Direct firmware load for a.bin failed with error -2", with Debian's kernels "firmware: failed to load a.bin (-2)". Drivers
-/// try one name after the other: the last one counts.
-ToldCause told_firmware(const std::vector<std::string>& lines) {
-    constexpr std::pair<std::string_view, std::string_view> forms[] = {{"Direct firmware load for ", " failed with error -2"}, {"firmware: failed to load ", " (-2)"}};
-    ToldCause told;
-    for (const auto& line : lines) {
-        for (const auto& [before, after] : forms) {
-            const auto at = line.find(before);
-            const auto end = line.find(after);
-            if (at == std::string::npos || end == std::string::npos || end < at + before.size()) continue;
-            told = {fmt::format("firmware {} was not found where the kernel looks for it", base::escape(line.substr(at + before.size(), end - at - before.size()))),
-                    "put it into the image and set modprobe.firmwarePath, and name its place on this host with --firmware-path"};
-        }
-    }
-    return told;
 }
 
 /// What the kernel logged about a module, as details of an error: the line that tells most, and the others.
@@ -250,15 +152,16 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
     const std::string directory = host_module_directory(machine.host, node_facts(machine.host).kernel);
     Error error(Exit::refused, "module-refused",
                 fmt::format("the kernel refused module {}: {} ({})", name, errno_text(error_number), errno_name(error_number)));
-    auto about = lines_about(log.lines(), name);
+    auto about = lines_of_load(log, name);
     std::copy_if(log.lines().begin(), log.lines().end(), std::back_inserter(about), [](const std::string& line) { return is_of_lockdown(line) || is_of_signatures(line); });
     const bool unknown_symbol = std::any_of(about.begin(), about.end(), [](const std::string& line) { return line.find(k_unknown_symbol) != std::string::npos; });
     if (unknown_symbol) std::erase_if(causes, [](const Cause& cause) { return cause.applies == Applies::no; });  // the kernel knows better than a look at it from outside
-    ErrnoAdvice advice = load_advice(all_excluded(causes, error_number) && !unknown_symbol ? 0 : error_number);
-    if (is_signature_errno(error_number) && !candidate.file.is_signed) advice.hint = "sign the module with a key that this kernel trusts";
+    ErrnoAdvice advice = load_advice(all_excluded(causes) && !unknown_symbol ? 0 : error_number);
+    if (is_signature_errno(error_number) && !candidate.file.is_signed && advice.number == error_number) advice.hint = "sign the module with a key that this kernel trusts";
     const std::string parameter = refused_parameter(about);
-    ToldCause told = told_cause(about, candidate.file, directory);
-    if (told.cause.empty() && error_number == ENOENT && !unknown_symbol) told = told_firmware(about);
+    LoggedCause told = logged_cause(about, candidate.file, directory);
+    const bool of_kernel = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
+    if (told.cause.empty() && (!of_kernel || error_number == ENOENT) && !unknown_symbol) told = logged_firmware(about, machine.host, node_facts(machine.host).kernel);
     if (!parameter.empty()) told = {fmt::format("the value of parameter {} does not fit", parameter), "correct it in the Module's parameters, or in the options that this host adds"};
     error.detail("errno", errno_name(error_number));
     if (!told.cause.empty()) {
@@ -266,8 +169,7 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
     } else {
         error.detail("cause", advice.number == error_number ? likeliest_cause(causes, error_number) : std::string(advice.cause));
     }
-    const bool found = !told.cause.empty() || std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
-    if (!found) {
+    if (told.cause.empty() && !of_kernel) {
         int number = 0;
         for (const auto& cause : causes) {
             if (cause.evidence.empty()) continue;
@@ -457,6 +359,9 @@ std::optional<std::string> load_from_host(const Machine& machine, const std::str
     try {
         const auto need = find_host_module(host_module_directory(machine.host, node_facts(machine.host).kernel), name);
         if (!need) return fmt::format("module {} is not in the host's tree", name);
+        for (const auto& [wanted, by] : need->missing) {
+            if (!live_module(machine.host, wanted)) return fmt::format("module {}, which module {} needs, has no file in the host's tree", base::escape(wanted), by);
+        }
         const ModprobeConfig config = read_modprobe_config(machine.host);
         for (const auto& module : need->modules) {
             if (live_module(machine.host, module.name)) continue;

@@ -55,6 +55,12 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
 /// Returns loaded, or already_loaded when somebody else loaded the same build meanwhile.
 [[nodiscard]] Action load_one(const Machine& machine, const Candidate& candidate, std::vector<std::string>& warnings);
 
+/// Unloads `name` if it is a leftover (see load_record.hpp) that nobody uses any more; nullopt if it is none, or stays.
+[[nodiscard]] std::optional<ModuleReport> unload_leftover(const Machine& machine, const std::string& name);
+
+/// Warns ("parameter-differs") of parameters that are live with another value than `wanted`; `was_live` before this load.
+void warn_of_parameters(const Machine& machine, const ModuleFile& file, const std::map<std::string, GivenParameter>& wanted, bool was_live, std::vector<std::string>& warnings);
+
 /// What its file says of a module.
 [[nodiscard]] ModuleReport report_of(const IndexedModule& module, Action action);
 /// Adds what a module is loaded with: the host's options for it, and `own`.

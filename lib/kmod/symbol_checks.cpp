@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -11,16 +12,6 @@
 namespace kmm::kmod {
 
 namespace {
-
-/// CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS=y in the kernel's configuration, where that can be read.
-bool namespaces_are_optional(const CheckInput& input) {
-    const std::string root = input.host.etc.ends_with("/etc") ? input.host.etc.substr(0, input.host.etc.size() - 4) : std::string();
-    for (const std::string& path : {header_directory(input.directory) + "/.config", input.directory + "/config", root + "/boot/config-" + input.facts.kernel}) {
-        const auto text = read_text(path, 4U << 20U);
-        if (text) return text->find("\nCONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS=y") != std::string::npos;
-    }
-    return false;
-}
 
 /// Everything known about exports outside of the image: the kernel's headers, then the host's modules that are needed.
 std::map<std::string, Export> host_exports(const CheckInput& input) {
@@ -38,9 +29,51 @@ std::map<std::string, Export> host_exports(const CheckInput& input) {
 
 }  // namespace
 
+std::optional<bool> kernel_option(const CheckInput& input, std::string_view option) {
+    const std::string root = input.host.etc.ends_with("/etc") ? input.host.etc.substr(0, input.host.etc.size() - 4) : std::string();
+    for (const std::string& path : {header_directory(input.directory) + "/.config", input.directory + "/config", root + "/boot/config-" + input.facts.kernel}) {
+        const auto text = read_text(path, 4U << 20U);
+        if (text) return fmt::format("\n{}\n", *text).find(fmt::format("\n{}=y\n", option)) != std::string::npos;
+    }
+    return std::nullopt;
+}
+
+void check_duplicate_symbols(const CheckInput& input, Diagnostics& findings) {
+    std::map<std::string, std::string> ours;  // symbol -> the first module of the order that exports it
+    const auto report = [&](const std::string& symbol, const std::string& name, const std::string& owner) {
+        const bool of_kernel = owner.empty();
+        add_finding(findings, Severity::error, "duplicate-symbol",
+                    fmt::format("module {} exports symbol {}, which {} exports already: the kernel refuses a second one", name, base::escape(symbol), of_kernel ? "the kernel itself" : "module " + owner),
+                    of_kernel ? "build the module without it: this kernel has it built in" : fmt::format("unload {} first: list it in inTreeModulesToRemove, or kmm-worker unload --module {}", owner, owner));
+    };
+    const auto leaves = [&](const std::string& owner) {
+        const auto& listed = input.wish.in_tree_modules_to_remove;
+        return std::any_of(listed.begin(), listed.end(), [&](const std::string& raw) { return normalise_name(raw) == owner; });
+    };
+    const auto& order = input.found.order.names;
+    for (const auto& module : input.found.host_modules) {
+        for (const auto& symbol : module.exported) ours.emplace(symbol, module.name);
+    }
+    for (const auto& name : order) {
+        for (const auto& symbol : input.index.find(name)->file.exported) {
+            const auto [it, fresh] = ours.emplace(symbol, name);
+            if (!fresh) report(symbol, name, it->second);
+        }
+    }
+    std::set<std::string> wanted;
+    for (const auto& [symbol, name] : ours) {
+        if (std::find(order.begin(), order.end(), name) != order.end() && !live_module(input.host, name)) wanted.insert(symbol);
+    }
+    if (wanted.empty()) return;
+    const auto owners = exporters_of(input.host, wanted);  // without kallsyms, "symbols-not-checked" is told
+    for (const auto& [symbol, owner] : owners.value_or(std::map<std::string, std::string>{})) {
+        if (owner != ours.at(symbol) && !leaves(owner)) report(symbol, ours.at(symbol), owner);
+    }
+}
+
 void check_exports(const CheckInput& input, Diagnostics& findings) {
     const auto of_host = host_exports(input);
-    const bool optional = namespaces_are_optional(input);
+    const bool optional = kernel_option(input, "CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS") == true;
     for (const auto& name : input.found.order.names) {
         const ModuleFile& file = input.index.find(name)->file;
         std::vector<std::string> gpl_only;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,7 +65,8 @@ std::vector<std::string> firmware_places(const std::optional<LoadRecord>& record
 }
 
 /// Brings in-tree modules back where that is wished, and notes which are still to come back: for a later unload, or the next load.
-void settle_in_tree(const UnloadWish& wish, const LoadRecord& record, const Machine& machine, Report& report) {
+/// What came with it and stays, as others use it, is noted, too.
+void settle_record(const UnloadWish& wish, const LoadRecord& record, const Machine& machine, Report& report) {
     std::vector<std::string> missing = record.removed_in_tree;
     std::erase_if(missing, [&](const std::string& name) { return live_module(machine.host, name).has_value(); });
     if (wish.in_tree == InTree::restore) {
@@ -82,7 +84,41 @@ void settle_in_tree(const UnloadWish& wish, const LoadRecord& record, const Mach
     } else if (!missing.empty()) {
         report.warnings.push_back(fmt::format("in-tree-removed: {} stay unloaded; --restore-in-tree or modprobe bring them back", base::join(missing, ", ")));
     }
-    note_unloaded(machine.host, record.module, std::move(missing));
+    const auto wanted = wanted_on_record(machine.host, {record.module});
+    std::vector<std::string> left = record.dependencies;
+    std::erase_if(left, [&](const std::string& name) { return wanted.contains(name) || !live_module(machine.host, name); });
+    note_unloaded(machine.host, record.module, std::move(missing), std::move(left));
+}
+
+/// Unloads a dependency that nobody seems to use. One that stays after all is told, and no failure of what was asked for.
+bool unload_dependency(const Machine& machine, const std::string& name, std::vector<std::string>& warnings) {
+    Machine at_once = machine;
+    at_once.patience.busy = std::chrono::milliseconds(0);
+    try {
+        return unload_one(at_once, name);
+    } catch (const Error& error) {
+        if (error.exit() != Exit::busy && error.exit() != Exit::refused) throw;
+        warnings.push_back(fmt::format("dependency-kept: {}", error.message()));
+        return false;
+    }
+}
+
+/// Unloads those of `names` that nobody uses any more, and what becomes free by that.
+void unload_unused(const Machine& machine, std::vector<std::string> names, Report& report) {
+    for (bool any = true; any;) {
+        any = false;
+        for (const auto& name : std::exchange(names, {})) {
+            const auto live = live_module(machine.host, name);
+            if (!live) continue;
+            if (live->state != "live" || !live->holders.empty() || live->refcount.value_or(1) != 0) {
+                names.push_back(name);
+                continue;
+            }
+            if (!unload_dependency(machine, name, report.warnings)) continue;
+            report.modules.push_back(report_of(name, Action::unloaded, live));
+            any = true;
+        }
+    }
 }
 
 /// Modules that use `name`, the outermost first, then `name`.
@@ -100,19 +136,6 @@ bool is_busy(const HostPaths& host, const std::string& name, const std::vector<s
     if (!live) return false;
     const bool by_others = std::any_of(live->holders.begin(), live->holders.end(), [&](const std::string& h) { return std::find(order.begin(), order.end(), h) == order.end(); });
     return by_others || live->refcount.value_or(0) > static_cast<long>(live->holders.size());
-}
-
-/// Unloads a dependency that nobody seems to use. One that stays after all is told, and no failure of what was asked for.
-bool unload_dependency(const Machine& machine, const std::string& name, std::vector<std::string>& warnings) {
-    Machine at_once = machine;
-    at_once.patience.busy = std::chrono::milliseconds(0);
-    try {
-        return unload_one(at_once, name);
-    } catch (const Error& error) {
-        if (error.exit() != Exit::busy && error.exit() != Exit::refused) throw;
-        warnings.push_back(fmt::format("dependency-kept: {}", error.message()));
-        return false;
-    }
 }
 
 /// The wish's names, normalised, once each, with their holders in front where that is wanted.
@@ -145,6 +168,13 @@ Report keep_all(const std::vector<std::string>& order, const std::string& main, 
 
 }  // namespace
 
+std::optional<ModuleReport> unload_leftover(const Machine& machine, const std::string& name) {
+    const auto left = leftovers(machine.host);
+    const auto live = live_module(machine.host, name);
+    if (std::find(left.begin(), left.end(), name) == left.end() || !live || !live->holders.empty() || live->refcount.value_or(1) != 0) return std::nullopt;
+    return unload_one(machine, name) ? std::optional(report_of(name, Action::unloaded, live)) : std::nullopt;
+}
+
 std::string holder_chain(const HostPaths& host, const std::string& name) {
     std::string chain;
     std::set<std::string> seen{name};
@@ -167,29 +197,34 @@ std::string holder_chain(const HostPaths& host, const std::string& name) {
     return chain;
 }
 
-Report unload_modules(const UnloadWish& wish, const Machine& machine) {
-    Report report;
+namespace {
+
+void unload_into(Report& report, const UnloadWish& wish, const Machine& machine) {
     if (wish.names.empty()) throw bug("unload_modules without a name");
     const std::string main = normalise_name(wish.names.front());
     const auto order = unload_order(wish, machine.host);
     if (wish.policy == UnloadPolicy::never) {
-        return keep_all(order, main, fmt::format("kept: module {} stays loaded, as the policy never says; it is gone after the next reboot", main), machine.host);
+        report = keep_all(order, main, fmt::format("kept: module {} stays loaded, as the policy never says; it is gone after the next reboot", main), machine.host);
+        return;
     }
     const auto permanent = std::find_if(order.begin(), order.end(), [&](const std::string& name) { return is_permanent(machine.host, name); });
     if (permanent != order.end() && wish.policy == UnloadPolicy::if_idle) {
-        return keep_all(order, main, fmt::format("kept: module {} has no exit function and stays until the node is rebooted; nothing was changed, as the policy if-idle says", *permanent), machine.host);
+        report = keep_all(order, main, fmt::format("kept: module {} has no exit function and stays until the node is rebooted; nothing was changed, as the policy if-idle says", *permanent), machine.host);
+        return;
     }
     if (permanent != order.end() && !wish.force.removal) throw permanent_error(*permanent);
     if (wish.policy == UnloadPolicy::if_idle) {
         const auto busy = std::find_if(order.begin(), order.end(), [&](const std::string& name) { return is_busy(machine.host, name, order); });
         if (busy != order.end()) {
-            return keep_all(order, main, fmt::format("kept: {}; nothing was changed, as the policy if-idle says", busy_error(machine, *busy).message()), machine.host);
+            report = keep_all(order, main, fmt::format("kept: {}; nothing was changed, as the policy if-idle says", busy_error(machine, *busy).message()), machine.host);
+            return;
         }
         for (const auto& name : order) {
             const auto up = interfaces_up(machine.host, name);
             if (up.empty()) continue;
-            return keep_all(order, main, fmt::format("kept: module {} drives a network interface that is up: {}; nothing was changed, as the policy if-idle says", name,
+            report = keep_all(order, main, fmt::format("kept: module {} drives a network interface that is up: {}; nothing was changed, as the policy if-idle says", name,
                                                         base::escape(base::join(up, ", "))), machine.host);
+            return;
         }
     }
     for (const auto& name : order) {
@@ -213,8 +248,6 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
         const auto other = name == main ? std::nullopt : read_record(machine.host, name);
         if (other && !other->unloaded) candidates.insert(candidates.end(), other->dependencies.rbegin(), other->dependencies.rend());
     }
-    auto own = recorded_modules(machine.host);
-    std::erase_if(own, [&](const std::string& name) { return read_record(machine.host, name).value_or(LoadRecord{}).gone; });
     const std::uint64_t taint_before = taint_bits(machine.host);
     ModuleReport main_report;
     const ModprobeConfig config = read_modprobe_config(machine.host);
@@ -248,24 +281,40 @@ Report unload_modules(const UnloadWish& wish, const Machine& machine) {
             report.modules.push_back(std::move(entry));
         }
     }
-    for (const auto& name : candidates) {
-        const bool done = std::find(order.begin(), order.end(), name) != order.end();
-        if (done || std::find(own.begin(), own.end(), name) != own.end()) continue;
-        const auto live = live_module(machine.host, name);
-        if (!live || live->state != "live" || !live->holders.empty() || live->refcount.value_or(1) != 0) continue;
-        if (unload_dependency(machine, name, report.warnings)) report.modules.push_back(report_of(name, Action::unloaded, live));
+    for (auto& name : leftovers(machine.host)) {  // of modules that went before, while others used them
+        if (std::find(candidates.begin(), candidates.end(), name) == candidates.end()) candidates.push_back(std::move(name));
     }
+    const auto wanted = wanted_on_record(machine.host, order);
+    std::erase_if(candidates, [&](const std::string& name) { return wanted.contains(name) || std::find(order.begin(), order.end(), name) != order.end(); });
+    unload_unused(machine, std::move(candidates), report);
     restore_firmware(machine.host, main, record, firmware_places(record, wish.firmware_directory), report.warnings);
-    if (record) settle_in_tree(wish, *record, machine, report);
+    if (record) settle_record(wish, *record, machine, report);
     for (const auto& name : order) {
         const auto other = name == main ? std::nullopt : read_record(machine.host, name);
         if (!other || other->unloaded || live_module(machine.host, name)) continue;
         restore_firmware(machine.host, name, other, firmware_places(other, ""), report.warnings);
-        settle_in_tree(wish, *other, machine, report);
+        settle_record(wish, *other, machine, report);
+    }
+    try {
+        forget_gone_leftovers(machine.host);
+    } catch (const Error& error) {
+        report.warnings.push_back(fmt::format("no-record: {}", error.message()));
     }
     report.modules.push_back(std::move(main_report));
     if (!gone.empty()) warn_of_unwatched(machine.host, taint_before, report.warnings);
     report.new_taint = taint_letters(taint_bits(machine.host) & ~taint_before);
+}
+
+}  // namespace
+
+Report unload_modules(const UnloadWish& wish, const Machine& machine) {
+    Report report;
+    try {
+        unload_into(report, wish, machine);
+    } catch (Error& error) {
+        add_warnings(error, warnings_as_findings(report.warnings));
+        throw;
+    }
     return report;
 }
 

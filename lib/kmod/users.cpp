@@ -14,6 +14,9 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -23,6 +26,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "kmod/load_record.hpp"
 #include "sys/fd.hpp"
 
 namespace kmm::kmod {
@@ -70,8 +74,8 @@ std::string driving_module(const fs::path& device) {
     return {};
 }
 
-DeviceSet devices_of(const HostPaths& host, const std::string& module, const std::string& kind) {
-    DeviceSet devices;
+/// Calls `body` with the major and the driver's name of each line of /proc/devices of one kind.
+void each_major(const HostPaths& host, const std::string& kind, const std::function<void(unsigned, std::string_view)>& body) {
     const std::string table = read_text(host.proc + "/devices").value_or("");
     bool here = false;
     for (const auto line : base::split(table, '\n')) {
@@ -82,9 +86,30 @@ DeviceSet devices_of(const HostPaths& host, const std::string& module, const std
         const auto text = base::trim(line);
         const auto blank = text.find(' ');
         if (!here || blank == std::string_view::npos) continue;
-        const auto number = base::parse_number<unsigned>(text.substr(0, blank));
-        if (number && normalise_name(text.substr(blank + 1)) == module) devices.majors.insert(*number);
+        if (const auto number = base::parse_number<unsigned>(text.substr(0, blank))) body(*number, text.substr(blank + 1));
     }
+}
+
+/// What the records of loads say of the devices of `module`.
+void add_recorded(const HostPaths& host, const std::string& module, const std::string& kind, DeviceSet& devices) {
+    for (const auto& record : all_records(host)) {
+        const auto it = record.devices.find(module);
+        if (it == record.devices.end()) continue;
+        for (const std::string_view device : it->second) {
+            if (!device.starts_with(kind + " ")) continue;
+            const std::string_view text = device.substr(kind.size() + 1);
+            if (const auto number = device_number(text)) devices.numbers.insert(*number);
+            if (const auto all = base::parse_number<unsigned>(text)) devices.majors.insert(*all);
+        }
+    }
+}
+
+DeviceSet devices_of(const HostPaths& host, const std::string& module, const std::string& kind) {
+    DeviceSet devices;
+    each_major(host, kind, [&](unsigned number, std::string_view name) {
+        if (normalise_name(name) == module) devices.majors.insert(number);
+    });
+    add_recorded(host, module, kind, devices);
     const std::string below = host.sys + "/dev/" + kind;
     for (const auto& name : names_below(below)) {
         const auto number = device_number(name);
@@ -99,10 +124,40 @@ DeviceSet devices_of(const HostPaths& host, const std::string& module, const std
     return devices;
 }
 
-void add_open_devices(const HostPaths& host, const std::string& module, std::vector<std::string>& users) {
-    const DeviceSet characters = devices_of(host, module, "char");
-    const DeviceSet blocks = devices_of(host, module, "block");
-    if (characters.empty() && blocks.empty()) return;
+/// Character devices that no module is known to have: of a driver that registered no device with the kernel's driver core, or a virtual one.
+class UnclaimedDevices {
+public:
+    explicit UnclaimedDevices(const HostPaths& host) : host_(host) {
+        each_major(host, "char", [&](unsigned number, std::string_view name) { names_.emplace(number, normalise_name(name)); });
+    }
+
+    [[nodiscard]] bool contains(DeviceNumber n) const {
+        const auto [number, minor_number] = n;
+        constexpr unsigned core[] = {0, 1, 2, 3, 4, 5, 7, 10, 13, 29, 108, 180, 189, 202, 203};  // memory, terminals, misc, input, ...
+        if (std::find(std::begin(core), std::end(core), number) != std::end(core) || (number >= 128 && number <= 143)) return false;
+        const fs::path device = fs::path(host_.sys) / "dev/char" / fmt::format("{}:{}", number, minor_number);
+        std::error_code error;
+        if (fs::exists(device, error)) return driving_module(device).empty() && !has_driver(device) && is_virtual(device);
+        const auto name = names_.find(number);
+        return name != names_.end() && !live_module(host_, name->second);
+    }
+
+private:
+    static bool has_driver(const fs::path& device) {
+        std::error_code error;
+        return fs::exists(device / "driver", error) || fs::exists(device / "device/driver", error);
+    }
+    static bool is_virtual(const fs::path& device) {
+        std::error_code error;
+        return fs::canonical(device, error).native().find("/devices/virtual/") != std::string::npos;
+    }
+
+    const HostPaths& host_;
+    std::map<unsigned, std::string> names_;
+};
+
+/// Adds the processes that have a device open of which `is_wanted` says so; it is asked with "char" or "block" and the number.
+void add_processes(const HostPaths& host, const std::function<bool(std::string_view, DeviceNumber)>& is_wanted, std::string_view note, std::vector<std::string>& users) {
     for (const auto& pid : names_below(host.proc)) {
         if (!base::parse_number<unsigned>(pid)) continue;
         const std::string directory = host.proc + "/" + pid;
@@ -112,14 +167,29 @@ void add_open_devices(const HostPaths& host, const std::string& module, std::vec
             struct stat status {};
             if (::stat(link.c_str(), &status) != 0) continue;
             const DeviceNumber device{major(status.st_rdev), minor(status.st_rdev)};
-            const bool ours = (S_ISCHR(status.st_mode) && characters.contains(device)) || (S_ISBLK(status.st_mode) && blocks.contains(device));
-            if (!ours) continue;
+            const std::string_view kind = S_ISCHR(status.st_mode) ? "char" : S_ISBLK(status.st_mode) ? "block" : "";
+            if (kind.empty() || !is_wanted(kind, device)) continue;
             std::error_code error;
             const std::string path = fs::read_symlink(link, error).native();
             if (!seen.insert(path).second) continue;
-            users.push_back(fmt::format("process {} ({}) has {} open", pid, base::escape(read_text(directory + "/comm").value_or("?")), base::escape(path)));
+            users.push_back(fmt::format("process {} ({}) has {} open{}", pid, base::escape(read_text(directory + "/comm").value_or("?")), base::escape(path), note));
         }
     }
+}
+
+void add_open_devices(const HostPaths& host, const std::string& module, std::vector<std::string>& users) {
+    const DeviceSet characters = devices_of(host, module, "char");
+    const DeviceSet blocks = devices_of(host, module, "block");
+    if (characters.empty() && blocks.empty()) return;
+    add_processes(host, [&](std::string_view kind, DeviceNumber device) { return (kind == "char" ? characters : blocks).contains(device); }, "", users);
+}
+
+/// Only if the reference count says that somebody uses it and nobody was found.
+void add_likely_devices(const HostPaths& host, const std::string& module, std::vector<std::string>& users) {
+    const auto live = live_module(host, module);
+    if (!users.empty() || !live || live->refcount.value_or(0) <= static_cast<long>(live->holders.size())) return;
+    const UnclaimedDevices unclaimed(host);
+    add_processes(host, [&](std::string_view kind, DeviceNumber device) { return kind == "char" && unclaimed.contains(device); }, ", a device of no known driver", users);
 }
 
 void add_mounts(const HostPaths& host, const std::string& module, std::vector<std::string>& users) {
@@ -177,8 +247,18 @@ std::vector<std::string> module_users(const HostPaths& host, const std::string& 
     add_open_devices(host, name, users);
     add_mounts(host, name, users);
     for (const auto& interface : interfaces_of(host, name)) users.push_back(fmt::format("network interface {}", base::escape(interface)));
+    add_likely_devices(host, name, users);
     if (users.size() > k_users_max) users.resize(k_users_max);
     return users;
+}
+
+std::set<std::string> device_numbers(const HostPaths& host) {
+    std::set<std::string> devices;
+    for (const std::string kind : {"char", "block"}) {
+        each_major(host, kind, [&](unsigned number, std::string_view) { devices.insert(fmt::format("{} {}", kind, number)); });
+        for (const auto& name : names_below(host.sys + "/dev/" + kind)) devices.insert(fmt::format("{} {}", kind, name));
+    }
+    return devices;
 }
 
 std::vector<std::string> interfaces_up(const HostPaths& host, const std::string& module) {

@@ -17,6 +17,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "net/ca_bundle.hpp"
 #include "net/http.hpp"
 #include "net/proxy.hpp"
 #include "net/tls_words.hpp"
@@ -235,6 +236,10 @@ void set_tls_texts(CURL* handle, const TlsSettings& tls) {
     } else if (tls.insecure) {  // OpenSSL would read the system's 140 authorities for nobody
         set(handle, CURLOPT_CAINFO, nullptr);
         set(handle, CURLOPT_CAPATH, nullptr);
+    } else {
+        const std::string bundle = system_ca_bundle([](const std::string& file) { return ::access(file.c_str(), R_OK) == 0; });
+        set(handle, CURLOPT_CAINFO, bundle.empty() ? nullptr : bundle.c_str());
+        set(handle, CURLOPT_PROXY_CAINFO, bundle.empty() ? nullptr : bundle.c_str());
     }
     set_blob(handle, CURLOPT_SSLCERT_BLOB, tls.client_certificate_pem);
     set_blob(handle, CURLOPT_SSLKEY_BLOB, tls.client_key_pem);

@@ -19,6 +19,7 @@
 #include "record/sha256.hpp"
 #include "record/snapshot.hpp"
 #include "record/space.hpp"
+#include "sys/durable_names.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
 
@@ -209,19 +210,19 @@ struct StateDir::Tail {
         const std::string temp = fmt::format("{}/.journal.ndjson.{}.kmm-tmp", dir, ::getpid());
         ::unlink(temp.c_str());
         fd.reset();
+        sys::DurableNames names(ops);
         with_context([&] { return "writing " + path; }, [&] {
             sys::Fd file(ops.create(temp, 0600));
             try {
                 reserved = text.size() + k_reserve;
                 sys::reserve_space(file.get(), reserved);
                 ops.write(file.get(), text);
-                ops.sync(file.get());
-                ops.rename(temp, path);
+                names.place(file.get(), temp, path);
             } catch (...) {
                 ::unlink(temp.c_str());
                 throw;
             }
-            ops.sync_dir(dir);
+            names.finish();
             fd = std::move(file);
         });
         good = text;
@@ -410,9 +411,9 @@ void StateDir::archive(const std::string& id_hint) {
     make_parts(path_);  // old runs may have been moved away, directory and all
     const HistoryPlace place = history_place(path_, id_hint);
     put_snapshot_away();
-    ops_.rename(journal_path(path_), place.path);
-    ops_.sync_dir(history_dir(path_));
-    ops_.sync_dir(path_);
+    sys::DurableNames names(ops_);
+    names.move(journal_path(path_), place.path);
+    names.finish();
     tail_->forget();
 }
 
@@ -421,8 +422,9 @@ void StateDir::put_snapshot_away() {
         return;
     }
     // Away before the journal, and durably so: a snapshot without a journal would look like a lost journal.
-    ops_.rename(snapshot_path(path_), fmt::format("{}/{}.json", backup_dir(path_), tail_->seq));
-    ops_.sync_dir(path_);
+    sys::DurableNames names(ops_);
+    names.move(snapshot_path(path_), fmt::format("{}/{}.json", backup_dir(path_), tail_->seq));
+    names.finish();
 }
 
 std::vector<HistoryItem> StateDir::history() const {

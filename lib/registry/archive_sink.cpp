@@ -14,6 +14,7 @@
 #include "registry/tar_reader.hpp"
 #include "registry/upload.hpp"
 #include "sys/directory.hpp"
+#include "sys/durable_names.hpp"
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
 #include "value/writer.hpp"
@@ -73,10 +74,10 @@ public:
         manifests.push_back(layout_entry(media_type, text.size(), digest, reference_.tag));
         put_text("index.json", value::to_json(value::Node::mapping({{"schemaVersion", 2}, {"mediaType", image::k_oci_index}, {"manifests", std::move(manifests)}})));
         tar_.finish();
-        ops_.sync(file_.get());
-        ops_.rename(temporary_, reference_.path);
+        sys::DurableNames names(ops_);
+        names.place(file_.get(), temporary_, reference_.path);
         done_ = true;
-        ops_.sync_dir(sys::parent_of(reference_.path));
+        names.finish();
     }
 
 private:

@@ -82,6 +82,17 @@ std::string record_name(const std::string& reference, const image::Platform& pla
     return digest_of(reference + "\n" + platform.to_string()).hex;
 }
 
+/// Refuses a directory with files of others, such as an image layout: a cache removes what it does not need.
+void require_own(const std::string& directory) {
+    const std::vector<sys::DirectoryEntry> entries = sys::list_directory(directory);
+    const auto is_ours = [](const sys::DirectoryEntry& entry) { return entry.name == "lock"; };
+    const auto is_ignored = [](const sys::DirectoryEntry& entry) { return entry.name == "lost+found"; };
+    if (std::none_of(entries.begin(), entries.end(), is_ours) && !std::all_of(entries.begin(), entries.end(), is_ignored)) {
+        throw Error(Exit::not_found, "no-cache", fmt::format("expected a cache or an empty directory at {}, found something else", directory))
+            .hint(fmt::format("nothing in {} was changed; --cache-dir DIR names another one", directory));
+    }
+}
+
 /// Makes a directory of the cache. A link in its place is none: what the cache writes and removes would be elsewhere.
 void make_part(const std::string& path) {
     struct stat facts {};
@@ -134,9 +145,7 @@ Cache::Cache(std::string directory) : directory_(std::move(directory)) {
                                 static_cast<unsigned>(facts.st_mode & 07777U), facts.st_uid, directory_))
             .hint("chmod 700, or another --cache-dir");
     }
-    for (const char* part : {"/blobs", "/blobs/sha256", "/blobs/sha512", "/images", "/extractions"}) {
-        make_part(directory_ + part);
-    }
+    require_own(directory_);
     lock_.reset(::open((directory_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock_ && errno == EROFS) {
         lock_.reset(::open((directory_ + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));  // what is there can be read
@@ -144,6 +153,9 @@ Cache::Cache(std::string directory) : directory_(std::move(directory)) {
     if (!lock_ || ::flock(lock_.get(), LOCK_SH) != 0) {
         const int saved = errno;
         throw from_errno(saved, "lock of the cache, " + directory_ + "/lock");
+    }
+    for (const char* part : {"/blobs", "/blobs/sha256", "/blobs/sha512", "/images", "/extractions"}) {
+        make_part(directory_ + part);
     }
 }
 

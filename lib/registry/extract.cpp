@@ -169,11 +169,22 @@ void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image
 void read_image(Extraction& into, const std::function<void()>& read) {
     const ExtractionMark nothing(into);
     read();
-    if (const auto real = into.view.other_way()) {
+    const auto real = into.view.other_way();
+    const auto read_again = [&](std::set<std::string> far) {
+        const Wanted asked = into.view.asked();
         nothing.rewind(into);
-        into.view = LayerView(into.view.asked(), into.limits, *real);
+        if (real) {
+            into.view = LayerView(asked, into.limits, *real);
+        }
+        into.view.look_for(std::move(far));
         read();
         static_cast<void>(into.view.other_way());
+    };
+    if (real) {
+        read_again({});
+    }
+    if (auto far = into.view.far_files(); !far.empty()) {
+        read_again(std::move(far));
     }
     into.view.finish();
 }

@@ -36,7 +36,7 @@ void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image
 /// The same for a blob in the file `fd`.
 void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into);
 
-/// Calls `read` to extract all layers into the empty `into`, and finishes the view. A second time if only the end has shown where links lead.
+/// Calls `read` to extract all layers into the empty `into`, and finishes the view. Again if only the end has shown where links lead: once for directories, once for files.
 void read_image(Extraction& into, const std::function<void()>& read);
 
 /// What an extraction consisted of, to return to when bytes turn out not to have been those of the image.

@@ -5,6 +5,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -92,12 +93,23 @@ private:
         between_members_ = true;
     }
 
+    /// The fourth byte of a member's header: the three highest bits are reserved, and must be zero (RFC 1952, 2.3.1.2). ISA-L passes over them.
+    void check_flags(bool at_start) {
+        constexpr std::size_t place = 3;
+        if (at_start) header_seen_ = 0;
+        if (header_seen_ <= place && place - header_seen_ < pending_.size() && (static_cast<unsigned char>(pending_[place - header_seen_]) & 0xE0U) != 0) {
+            throw bad_layer("the gzip header has reserved flags set");
+        }
+        header_seen_ += std::min(pending_.size(), place + 1);
+    }
+
     std::string_view step() {
         const bool at_start = between_members_;
         if (at_start && members_ > 0 && static_cast<unsigned char>(pending_.front()) != 0x1FU) {
             throw bad_layer("expected another gzip member or the end, found trailing garbage");
         }
         between_members_ = false;
+        check_flags(at_start);
         // ISA-L only reads through next_in, whose type lacks the const.
         state_.next_in = const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(pending_.data()));
         state_.avail_in = static_cast<std::uint32_t>(pending_.size());
@@ -128,6 +140,7 @@ private:
     ByteSource& input_;
     std::vector<char> output_;
     inflate_state state_{};
+    std::size_t header_seen_ = 0;  ///< bytes of the member that were looked at, as far as they matter
     std::string_view pending_;
     bool ended_ = false;
     bool first_ = true;

@@ -114,7 +114,13 @@ std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
         return std::nullopt;
     }
     if (!wanted_.covers(path)) {
+        if (far_wanted_.contains(path) && entry.kind != EntryKind::directory) {
+            return add_far_file(path, entry);
+        }
         pass_link(path, entry);
+        if (entry.kind != EntryKind::directory && !far_found_.empty()) {
+            erase_lower(path, false);  // it may take the place of a directory with such a file
+        }
         way_.pass(entry.kind == EntryKind::directory ? std::string_view(path) : parent_of(path));
         if (is_in(path, wanted_.modules_root)) {
             const std::string rest = path.substr(wanted_.modules_root.size() + 1);
@@ -137,6 +143,12 @@ std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
         case EntryKind::directory: place(path, ViewNode{0, layer_, EntryKind::directory, false}); return std::nullopt;
         case EntryKind::file: break;
     }
+    const ContentId content = take_content(path, entry);
+    place(path, ViewNode{content, layer_, EntryKind::file, entry.executable});
+    return content;
+}
+
+ContentId LayerView::take_content(const std::string& path, const LayerEntry& entry) {
     if (entry.size > limits_->file_bytes) {
         throw limit_error("the size of the file " + shown(path), "file_bytes", limits_->file_bytes);
     }
@@ -144,7 +156,6 @@ std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
     if (bytes_ > limits_->inflated_bytes) {
         throw limit_error("the size of the wanted files", "inflated_bytes", limits_->inflated_bytes);
     }
-    place(path, ViewNode{next_content_, layer_, EntryKind::file, entry.executable});
     return next_content_++;
 }
 
@@ -196,6 +207,9 @@ void LayerView::erase_lower(const std::string& path, bool itself) {
     }
     sweep(ignored_, [](const std::string& link) -> const std::string& { return link; },
           [](const std::string&) { return true; });
+    sweep(far_links_, [](const auto& item) -> const std::string& { return item.first; }, [](const auto&) { return true; });
+    sweep(far_found_, [](const auto& item) -> const std::string& { return item.first; },
+          [&](const auto& item) { return item.second.layer < layer_; });
     way_.erase_lower(path, itself, layer_);
     if (is_in(wanted_.modules_root, path)) {
         std::erase_if(kernel_dirs_, [&](const auto& item) { return item.second < layer_; });
@@ -244,6 +258,7 @@ void LayerView::place(const std::string& path, ViewNode node) {
         }
     }
     ignored_.erase(path);
+    far_links_.erase(path);
     if (parent_of(path) == wanted_.modules_root && node.kind == EntryKind::directory) {
         kernel_dirs_[std::string(name_of(path))] = layer_;
     }
@@ -287,6 +302,9 @@ void LayerView::check_target(const std::string& path, const LayerEntry& entry) c
 void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
     check_target(path, entry);
     const bool ignored = is_ignored_link(path, entry.target);
+    if (!ignored && add_link_to_file(path, entry)) {
+        return;
+    }
     if (!ignored && entry.target.front() == '/') {
         throw hostile(fmt::format("expected a relative link, found {} -> {}", shown(path), shown(entry.target)));
     }
@@ -299,8 +317,12 @@ void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
     // Lexically, at once: a link that leaves its root is refused even if something replaces it later.
     const std::string root = wanted_.root_of(path).value_or("");
     const std::optional<std::string> end = lexical_end(path, entry.target);
-    if (!end || !is_in(*end, root)) {
-        throw hostile(fmt::format("the link {} -> {} leaves {}", shown(path), shown(entry.target), end ? shown(root) : "the image"));
+    if (!end) {
+        throw hostile(fmt::format("the link {} -> {} leaves the image", shown(path), shown(entry.target)));
+    }
+    if (!is_in(*end, root)) {
+        throw hostile(fmt::format("the link {} -> {} leaves {}", shown(path), shown(entry.target), shown(root)))
+            .hint("copy what it leads to instead of linking it when the image is built");
     }
 }
 
@@ -397,6 +419,7 @@ void LayerView::finish() {
     for (const std::string& path : dangling) {
         change().nodes.erase(path);
     }
+    place_far_files();
     if (asked_ != wanted_) {
         move_to_asked(ends);
     }

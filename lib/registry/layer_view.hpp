@@ -59,6 +59,10 @@ public:
     /// Where the wanted directories lie, if they turned out to lie where entries had already been passed over: all layers must be
     /// read again. To be asked after the last layer.
     [[nodiscard]] std::optional<Wanted> other_way() const;
+    /// Files elsewhere in the image that links of modules and firmware in the wanted part lead to: `weak-updates/x.ko` to another kernel's module,
+    /// say. To be asked after the last layer; with look_for() another reading takes them.
+    [[nodiscard]] std::set<std::string> far_files() const;
+    void look_for(std::set<std::string> files) { far_wanted_ = std::move(files); }
     /// Resolves every link against the finished view; links that lead nowhere are dropped with a warning.
     /// Errors: unsafe "image-unsafe" for a link that leaves its root or runs in a circle.
     void finish();
@@ -105,6 +109,10 @@ private:
     void place(const std::string& path, ViewNode node);
     [[nodiscard]] bool is_ignored_link(const std::string& path, const std::string& target);
     void add_symlink(const std::string& path, const LayerEntry& entry);
+    [[nodiscard]] bool add_link_to_file(const std::string& path, const LayerEntry& entry);
+    [[nodiscard]] std::optional<ContentId> add_far_file(const std::string& path, const LayerEntry& entry);
+    [[nodiscard]] ContentId take_content(const std::string& path, const LayerEntry& entry);
+    void place_far_files();
     void add_hardlink(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] std::optional<std::string> resolve(const std::string& path, std::uint64_t& steps) const;
 
@@ -120,6 +128,9 @@ private:
     std::shared_ptr<Tree> tree_ = std::make_shared<Tree>();  ///< shared by copies of the view until one of them changes
     std::map<std::string, std::uint32_t> kernel_dirs_;  ///< name -> layer
     std::set<std::string> ignored_;                   ///< paths of links that are left out on purpose
+    std::map<std::string, std::string> far_links_;    ///< path of a link -> the file elsewhere in the image that it means
+    std::set<std::string> far_wanted_;                ///< such files, to be taken when they come
+    ViewNodes far_found_;                             ///< those that came
     std::set<std::string> whiteouts_;                 ///< of the current layer
     std::set<std::string> warnings_;
     std::uint32_t layer_ = 0;

@@ -132,6 +132,7 @@ void LayerView::turn() {
     way_.pass(before.firmware_root);
     std::erase_if(change().nodes, [&](const auto& item) { return !wanted_.covers(item.first); });
     std::erase_if(ignored_, [&](const std::string& link) { return !wanted_.covers(link); });
+    std::erase_if(far_links_, [&](const auto& link) { return !wanted_.covers(link.first); });
     if (other_root) {
         kernel_dirs_.clear();
     }
@@ -177,6 +178,7 @@ void LayerView::move_to_asked(const std::map<std::string, std::string>& ends) {
         }
     }
     ViewNodes moved;
+    const std::map<std::string, std::string> far = std::exchange(moved_, {});
     for (ViewNodes from = take_nodes(); !from.empty(); from.erase(from.begin())) {
         const auto& [path, node] = *from.begin();
         for (const std::string& asked : asked_paths(path)) {
@@ -192,7 +194,7 @@ void LayerView::move_to_asked(const std::map<std::string, std::string>& ends) {
                 }
             }
             moved[asked] = there;
-            moved_[asked] = path;
+            moved_[asked] = far.contains(path) ? far.at(path) : path;
         }
     }
     change().nodes = std::move(moved);

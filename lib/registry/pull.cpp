@@ -37,7 +37,8 @@ class Pull {
 public:
     Pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& http, sys::Clock& clock)
         : request_(with_stop(request)), http_(http), clock_(clock), deadline_(clock.monotonic() + request.deadline),
-          view_(wanted_from(request), request.limits), staging_(out_dir) {}
+          view_(wanted_from(request), request.limits),
+          staging_(out_dir, request.durable ? Durability::durable : Durability::scratch) {}
 
     PullResult run() {
         const auto local = parse_local_reference(request_.reference);
@@ -154,10 +155,12 @@ private:
             if (error.code() == "cache-unsafe") {
                 throw;
             }
-            if (request_.policy == PullPolicy::never) {
+            if (request_.policy == PullPolicy::never && error.code() != "no-cache") {
                 const bool forbidden = error.exit() == Exit::no_permission;
                 error.hint(forbidden ? "run as the user whose cache it is, on a node root, or name another one: --cache-dir DIR"
                                      : fmt::format("remove {}, or name another cache: --cache-dir DIR", base::escape(request_.cache_dir)));
+            }
+            if (request_.policy == PullPolicy::never) {
                 throw;
             }
             notes_.push_back("cache-not-used: " + error.message());

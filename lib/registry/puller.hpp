@@ -72,6 +72,7 @@ struct PullRequest {
     /// False: nobody will ask for ExtractedFile::sha256, and only files whose digest the pull itself needs are hashed. Those of blobs and
     /// layers are always verified.
     bool file_digests = true;
+    bool durable = false;                  ///< the files are on the disk when pull() returns: `out_dir` outlives the program
     Limits limits;
     std::chrono::milliseconds deadline{600'000};
     int attempts = 5;
@@ -120,7 +121,8 @@ struct PullResult {
 };
 
 /// Pulls into `out_dir` (an existing, private directory, empty or with what a killed pull left): files land at OUT + their path in the image, modes 0644
-/// and 0755, nothing else is written. On any Error everything below `out_dir` that was written has been removed again.
+/// and 0755, nothing else is written. On any Error everything below `out_dir` that was written has been removed again, and nothing
+/// that others put there.
 /// Errors: facts reliability-ux 2.8: integrity 76, unsafe 16 ("image-unsafe", "image-limit"), data 65, not_found 66
 /// ("no-platform", "image-not-found", "kernel-not-in-image"), no_permission 77 ("registry-auth"), unavailable 69, io 74,
 /// timeout 124; usage "unsupported" for the transports of container engines. `reference` may also be "oci:DIR[:TAG]",

@@ -166,7 +166,7 @@ FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const
                                        base::escape(announced.substr(0, 80)), result.digest.to_string()));
     }
     result.root = read_image_document(text.body, "manifest", "bad-manifest");
-    if (text.content_type.empty() && result.root.get_string({"mediaType"}).empty()) {
+    if ((text.content_type.empty() || image::is_plain_type(text.content_type)) && result.root.get_string({"mediaType"}).empty()) {
         if (said != nullptr) {
             text.content_type = said->media_type;
         } else if (text.of_file) {
@@ -180,7 +180,8 @@ FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const
     }
     result.media_type = result.root.get_string({"mediaType"});
     if (result.media_type.empty()) {
-        result.media_type = base::to_lower(base::trim(text.content_type.substr(0, text.content_type.find(';'))));
+        result.media_type = image::is_plain_type(text.content_type) ? std::string(result.kind == image::DocumentKind::index ? image::k_oci_index : image::k_oci_manifest)
+                                                                    : base::to_lower(base::trim(text.content_type.substr(0, text.content_type.find(';'))));
     }
     result.text = std::move(text.body);
     return result;

@@ -9,13 +9,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/last_errno.hpp"
 #include "base/text.hpp"
 #include "registry/beneath.hpp"
+#include "registry/path_rules.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
 
@@ -25,11 +28,52 @@ namespace {
 
 constexpr const char* k_work = ".kmm-pull";
 constexpr const char* k_tree = "tree";    ///< in it: the files at their paths
-constexpr const char* k_names = "names";  ///< in it: the top-level names that are moved out
-constexpr std::size_t k_names_max = 1U << 20U;
+constexpr const char* k_names = "names";  ///< in it: the paths of the finished tree, while it is moved out
+constexpr std::size_t k_names_max = 1U << 30U;
 constexpr mode_t k_directory_mode = 0755;
 
 std::string work_name(ContentId id) { return std::to_string(id); }
+
+bool is_top_name(std::string_view path) {
+    const std::string_view top = path.substr(0, path.find('/'));
+    return !top.empty() && top != "." && top != "..";
+}
+
+/// The directories and leaves of `nodes`, parents before what is in them.
+std::set<std::string> paths_of(const ViewNodes& nodes) {
+    std::set<std::string> paths;
+    for (const auto& [path, node] : nodes) {
+        for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+            paths.insert(path.substr(0, slash));
+        }
+        paths.insert(path);
+    }
+    return paths;
+}
+
+/// Removes `paths` (parents first) beneath `root` again, through no link: files and links, and directories that are
+/// empty then. Whatever else is in those directories belongs to others, and stays.
+void remove_paths(const sys::Fd& root, const std::vector<std::string_view>& paths) noexcept {
+    for (auto path = paths.rbegin(); path != paths.rend(); ++path) {
+        if (!is_top_name(*path)) {
+            continue;
+        }
+        const std::string above(parent_of(*path));
+        const sys::Fd directory = above.empty() ? sys::Fd(::openat(root.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+                                                : open_beneath(root.get(), above, O_RDONLY | O_DIRECTORY);
+        const std::string name(name_of(*path));
+        if (directory && ::unlinkat(directory.get(), name.c_str(), 0) != 0 && errno == EISDIR) {
+            static_cast<void>(::unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR));
+        }
+    }
+}
+
+bool is_same_file(int one, int directory, const char* name) {
+    struct stat left {};
+    struct stat right {};
+    return ::fstat(one, &left) == 0 && ::fstatat(directory, name, &right, AT_SYMLINK_NOFOLLOW) == 0 &&
+           left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+}
 
 }  // namespace
 
@@ -38,7 +82,8 @@ bool has_unfinished_pull(const std::string& directory) {
     return ::lstat((directory + "/" + k_work).c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
-Staging::Staging(std::string out_dir) : out_dir_(std::move(out_dir)) {
+Staging::Staging(std::string out_dir, Durability durability)
+    : out_dir_(std::move(out_dir)), durable_(durability == Durability::durable) {
     root_.reset(::open(out_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!root_) {
         const int saved = errno;
@@ -49,14 +94,17 @@ Staging::Staging(std::string out_dir) : out_dir_(std::move(out_dir)) {
     if (!std::filesystem::is_empty(out_dir_, fault) || fault) {
         throw Error(Exit::io, "out-dir", "expected an empty directory, found files in " + out_dir_);
     }
-    owned_ = true;
     if (::mkdirat(root_.get(), k_work, 0700) != 0) {
         const int saved = errno;
-        throw from_errno(saved, "making a directory in " + out_dir_);
+        throw saved == EEXIST ? another_pull() : from_errno(saved, "making a directory in " + out_dir_);
     }
+    work_.reset(::openat(root_.get(), k_work, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!work_ || ::flock(work_.get(), LOCK_EX | LOCK_NB) != 0 || !is_same_file(work_.get(), root_.get(), k_work)) {
+        throw another_pull();  // it took this one for left over, before it was locked
+    }
+    owned_ = true;
     const bool ready = [&] {
-        work_.reset(::openat(root_.get(), k_work, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-        if (!work_ || ::flock(work_.get(), LOCK_EX | LOCK_NB) != 0 || ::mkdirat(work_.get(), k_tree, k_directory_mode) != 0) {
+        if (::mkdirat(work_.get(), k_tree, k_directory_mode) != 0) {
             return false;
         }
         tree_.reset(::openat(work_.get(), k_tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
@@ -69,6 +117,10 @@ Staging::Staging(std::string out_dir) : out_dir_(std::move(out_dir)) {
     }
 }
 
+Error Staging::another_pull() const {
+    return {Exit::io, "out-dir", "expected nobody else at work in " + out_dir_ + ", found another pull"};
+}
+
 /// What a pull that was killed left: its work directory, and of the finished tree what had been moved out of it.
 void Staging::remove_unfinished() const {
     const sys::Fd work(::openat(root_.get(), k_work, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
@@ -76,15 +128,17 @@ void Staging::remove_unfinished() const {
         return;
     }
     if (::flock(work.get(), LOCK_EX | LOCK_NB) != 0) {
-        throw Error(Exit::io, "out-dir", "expected nobody else at work in " + out_dir_ + ", found another pull");
+        throw another_pull();
     }
     const sys::Fd names(::openat(work.get(), k_names, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    const std::string moved = names ? sys::read_fd(names.get(), k_names, k_names_max) : std::string();
-    for (const std::string_view name : base::split(moved, '\n')) {
-        if (!name.empty() && name.find('/') == std::string_view::npos && name != "." && name != "..") {
-            sys::remove_tree(out_dir_ + "/" + std::string(name));
-        }
-    }
+    const std::string text = names ? sys::read_fd(names.get(), k_names, k_names_max) : std::string();
+    std::vector<std::string_view> moved = base::split(text, '\n');
+    std::erase_if(moved, [&](std::string_view path) {  // what is in the tree still was not moved: under that name is another's
+        const std::string top = std::string(k_tree) + "/" + std::string(path.substr(0, path.find('/')));
+        struct stat facts {};
+        return ::fstatat(work.get(), top.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0;
+    });
+    remove_paths(root_, moved);
     sys::remove_tree(out_dir_ + "/" + k_work);
 }
 
@@ -94,15 +148,16 @@ Staging::~Staging() {
     }
 }
 
+/// Only what this pull made: others may have put files into the directory since.
 void Staging::remove_everything() noexcept {
     file_.reset();
+    remove_paths(root_, {moved_.begin(), moved_.end()});
+    if (is_same_file(work_.get(), root_.get(), k_work)) {
+        std::error_code ignored;
+        std::filesystem::remove_all(out_dir_ + "/" + k_work, ignored);
+    }
     tree_.reset();
     work_.reset();
-    std::error_code fault;
-    for (std::filesystem::directory_iterator item(out_dir_, fault), end; !fault && item != end; item.increment(fault)) {
-        std::error_code ignored;
-        std::filesystem::remove_all(item->path(), ignored);
-    }
 }
 
 sys::Fd Staging::unnamed_file() const {
@@ -297,25 +352,31 @@ void Staging::publish(const LayerView& view) {
     owned_ = false;
 }
 
-/// The finished tree becomes visible: a rename for each top-level name, which is on record before.
+/// The finished tree becomes visible: a rename for each top-level name. All paths are on record before.
 void Staging::move_out(const LayerView& view) {
-    std::set<std::string> tops;
-    for (const auto& [path, node] : view.nodes()) {
-        tops.insert(path.substr(0, path.find('/')));
-    }
-    const std::vector<std::string> names(tops.begin(), tops.end());
+    const std::set<std::string> paths = paths_of(view.nodes());
     sys::LinuxFileOps ops;
     const sys::Fd list(::openat(work_.get(), k_names, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!list) {
         const int saved = errno;
         throw from_errno(saved, "making a file in " + out_dir_);
     }
-    ops.write(list.get(), base::join(names, "\n"));
-    for (const std::string& name : names) {
-        if (::renameat(tree_.get(), name.c_str(), root_.get(), name.c_str()) != 0) {
-            const int saved = errno;
-            throw from_errno(saved, "making /" + base::escape(name) + " in " + out_dir_);
+    ops.write(list.get(), base::join(std::vector<std::string>(paths.begin(), paths.end()), "\n"));
+    if (durable_ && (::syncfs(root_.get()) != 0 || ::fsync(work_.get()) != 0)) {
+        throw LastErrno().error("making the files in " + out_dir_ + " durable");
+    }
+    for (const std::string& path : paths) {
+        const bool is_top = path.find('/') == std::string::npos;
+        if (is_top && ::renameat2(tree_.get(), path.c_str(), root_.get(), path.c_str(), RENAME_NOREPLACE) != 0) {
+            throw LastErrno().error("making /" + base::escape(path) + " in " + out_dir_);
         }
+        moved_.push_back(path);
+    }
+    if (durable_ && ::fsync(root_.get()) != 0) {
+        throw LastErrno().error("making the files in " + out_dir_ + " durable");
+    }
+    if (::unlinkat(work_.get(), k_names, 0) != 0) {  // from here on a kill leaves a complete tree
+        throw LastErrno().error("removing a file in " + out_dir_);
     }
 }
 

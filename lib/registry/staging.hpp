@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "image/digest.hpp"
 #include "registry/layer_view.hpp"
 #include "registry/puller.hpp"
@@ -41,13 +42,17 @@ struct ExtractedTree {
     std::vector<StoredFile> contents;  ///< by ContentId
 };
 
-/// Owns what a pull puts below `out_dir` until publish() has succeeded; removes it all otherwise. Every path is opened
+/// Whether publish() waits until the files are on the disk: for a directory that outlives the program.
+enum class Durability { scratch, durable };
+
+/// Owns what a pull puts below `out_dir` until publish() has succeeded; removes that, and nothing that others put
+/// there, otherwise. Every path is opened
 /// relative to the descriptor of the directory, beneath it, through no link.
 class Staging {
 public:
     /// First removes what a pull into `out_dir` that was killed left behind. Errors: io "out-dir" unless `out_dir` is then an
     /// existing, empty directory, and while another pull is at work in it.
-    explicit Staging(std::string out_dir);
+    explicit Staging(std::string out_dir, Durability durability = Durability::scratch);
     ~Staging();
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
@@ -70,12 +75,13 @@ public:
     /// A complete content, before publish(). Errors: io.
     [[nodiscard]] sys::Fd open_content(ContentId id) const;
 
-    /// Moves the files of `view` to their paths, makes its links and directories, removes what is left over.
-    /// Errors: io; everything is removed then.
+    /// Moves the files of `view` to their paths, makes its links and directories, removes what is left over. A name that
+    /// somebody else has taken is an error, and never replaced. Errors: io; what this pull made is removed then.
     void publish(const LayerView& view);
 
 private:
     [[nodiscard]] sys::Fd open_directory(const std::string& path, bool create) const;
+    [[nodiscard]] Error another_pull() const;
     void remove_unfinished() const;
     void move_out(const LayerView& view);
     void remove_everything() noexcept;
@@ -86,6 +92,8 @@ private:
     sys::Fd tree_;  ///< in it: where the finished tree is built up
     sys::Fd file_;
     std::vector<StoredFile> stored_;
+    std::vector<std::string> moved_;  ///< paths of the finished tree that are in place, parents first
+    bool durable_ = false;
     bool owned_ = false;
 };
 

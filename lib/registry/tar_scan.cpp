@@ -209,6 +209,9 @@ void TarScan::take_pax(std::string_view bytes) {
     std::optional<std::string_view> path;
     std::optional<std::string_view> target;
     std::optional<std::string_view> sparse_path;  // takes the place of a path that is made up
+    std::optional<std::uint64_t> segments;        // of a sparse file, as announced
+    std::uint64_t given = 0;                      // numbers of its map: two for each segment
+    bool has_map = false;
     while (!bytes.empty()) {
         std::size_t length = 0;
         const auto [end, fault] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), length);
@@ -230,11 +233,26 @@ void TarScan::take_pax(std::string_view bytes) {
             }
             *value = record.substr(key.size());  // the last one counts, everywhere
         }
+        constexpr std::string_view count = "GNU.sparse.numblocks=";
+        constexpr std::string_view map = "GNU.sparse.map=";
+        if (record.starts_with(count)) {
+            segments = base::parse_number<std::uint64_t>(record.substr(count.size()));
+            has_map = true;
+            if (!segments) throw malformed("no count of a sparse file's segments");
+        } else if (record.starts_with(map)) {
+            const std::string_view numbers = record.substr(map.size());
+            given = numbers.empty() ? 0 : static_cast<std::uint64_t>(std::count(numbers.begin(), numbers.end(), ',')) + 1;
+        } else if (record.starts_with("GNU.sparse.offset=") || record.starts_with("GNU.sparse.numbytes=")) {
+            ++given;
+        }
         if (record.starts_with("size=")) {
             const auto size = base::parse_number<std::uint64_t>(record.substr(5));
             following_ = following_ && size;
             said_.size = size.value_or(0);
         }
+    }
+    if (has_map && (given % 2 != 0 || given / 2 != *segments)) {
+        throw malformed("a sparse file with another number of segments than it announces");
     }
     if (sparse_path) path = sparse_path;
     if (path) name(said_.path, *path);

@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "sys/directory.hpp"
+#include "sys/durable_names.hpp"
 #include "sys/fd.hpp"
 #include "sys/signals.hpp"
 
@@ -193,6 +194,7 @@ void write_file_atomically(FileOps& ops, const std::string& path, const std::fun
         mode = static_cast<unsigned>(existing.st_mode) & 07777U;
     }
     const std::string temp = temp_name(path);
+    DurableNames names(ops);
     with_context([&] { return "writing " + path; }, [&] {
         Fd fd(saying("cannot create a file in " + parent_of(path), [&] { return ops.create(temp, mode); }));
         try {
@@ -202,12 +204,12 @@ void write_file_atomically(FileOps& ops, const std::string& path, const std::fun
                 const int saved = errno;
                 throw from_errno(saved, "cannot close it");
             }
-            saying("cannot replace it", [&] { ops.rename(temp, path); });
+            saying("cannot replace it", [&] { names.move(temp, path); });
         } catch (...) {
             ::unlink(temp.c_str());
             throw;
         }
-        ops.sync_dir(parent_of(path));
+        names.finish();
     });
 }
 

@@ -461,7 +461,8 @@ Error replace_process(const std::vector<std::string>& argv) {
     std::vector<std::string> words = argv;
     std::vector<char*> pointers = pointers_to(words);
     (void)::execv(program.c_str(), pointers.data());
-    return start_error(program, errno);
+    const int saved = errno;
+    return start_error(program, saved);
 }
 
 void require_program(const std::string& program) {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks every file of the project: length, licence line, paths of a developer's machine, links of the pages.
 
-Usage: files.py SOURCE_DIR CHECK, CHECK being one of length, licence, machine-paths, links, unfinished, threads.
+Usage: files.py SOURCE_DIR CHECK, CHECK being one of length, licence, machine-paths, links, unfinished, threads, errno.
 """
 
 import pathlib
@@ -18,6 +18,7 @@ MACHINE = re.compile(r"/wo" r"rk/|/tmp/(tr" r"ees|b-[a-z]\b)|/fa" r"rm/|deb\.deb
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 # Where a thread is started: by its type, as a member, or in a list of them.
 THREAD = re.compile(r"std::j?thread\(|\bthread_\(\[|\bthreads\.emplace")
+ERRNO_ARGUMENT = re.compile(r"(?:\(\s*errno\s*,|,\s*errno\s*[,)]|\bfrom_errno\(\s*errno\b)")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -92,9 +93,17 @@ def check_links(path, text):
             yield f"link to {target}: no such heading"
 
 
+def check_errno(path, text):
+    """errno as an argument of a call may be read after another argument was made, which can change it."""
+    if path.suffix in SOURCES and {"lib", "tools"} & set(path.parts):
+        for number, line in enumerate(text.splitlines(), 1):
+            if ERRNO_ARGUMENT.search(line):
+                yield f"line {number}: errno is an argument: use LastErrno().error(...), or save it first: {line.strip()[:80]}"
+
+
 CHECKS = {
     "length": check_length, "licence": check_licence, "machine-paths": check_machine_paths,
-    "links": check_links, "threads": check_threads, "unfinished": check_unfinished,
+    "links": check_links, "threads": check_threads, "unfinished": check_unfinished, "errno": check_errno,
 }
 
 

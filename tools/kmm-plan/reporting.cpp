@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/last_errno.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "plan/codes.hpp"
@@ -89,7 +90,7 @@ report::Baseline read_baseline(const std::string& file) {
 void append_text(const std::string& file, const std::string& text) {
     with_context([&] { return fmt::format("writing {}", base::escape(file)); }, [&] {
         const sys::Fd fd(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, k_report_mode));
-        if (fd.get() < 0) { throw from_errno(errno, "opening it"); }
+        if (fd.get() < 0) { throw LastErrno().error("opening it"); }
         sys::LinuxFileOps().write(fd.get(), text);
     });
 }

@@ -124,6 +124,7 @@ bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
     std::error_code error;
     require_own_directories(root, directory);
     modules.of_host = kmod::ModuleIndex::build(directory, root);
+    warn_of_left_out(modules.of_host, result.warnings);
     const std::filesystem::path real_root = std::filesystem::canonical(root, error);
     for (const auto& [name, module] : modules.of_host.modules()) {  // where a link leads
         const auto real = std::filesystem::canonical(module.path, error);
@@ -175,6 +176,16 @@ kmod::LoadWish full_wish(const Job& job, const Modules& modules) {
 /// --verify-after. The parser has checked it.
 milliseconds second_look(const cli::Args& args) { return base::parse_duration(args.get("verify-after").value_or("2s")).value_or(milliseconds(2000)); }
 
+/// An error must not hide what was warned of before; what it says itself is not said twice.
+void keep_warnings(Error& error, const std::vector<std::string>& warnings) {
+    Diagnostics findings = kmod::warnings_as_findings(warnings);
+    std::erase_if(findings, [&](const Diagnostic& finding) {
+        const auto& known = error.diagnostics();
+        return std::any_of(known.begin(), known.end(), [&](const Diagnostic& each) { return each.code == finding.code && finding.message.starts_with(each.message); });
+    });
+    kmod::add_warnings(error, std::move(findings));
+}
+
 /// modprobe --first-time: success without a change is an error.
 void require_first_time(bool wanted, const std::string& outcome, const std::string& module) {
     if (!wanted || (outcome != "already-loaded" && outcome != "not-loaded")) return;
@@ -225,6 +236,7 @@ WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& conte
         require_first_time(job.load.first_time, result.outcome, wish.module);
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
+        keep_warnings(error, result.warnings);
         throw;
     }
     return result;
@@ -254,6 +266,7 @@ WorkerResult check(const cli::Args& args, cli::Context& context) {
         take(result, kmod::describe(modules.index(), checked, wish));
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
+        keep_warnings(error, result.warnings);
         throw;
     }
     return result;
@@ -339,16 +352,19 @@ WorkerResult unload_job(const Job& job, const cli::Args& args) {
 
 namespace {
 
+/// Under the names by which KMM calls its worker, CONFIG is the operator's.
+UnknownFields unknown_fields(const cli::Context& context) { return context.verb.name.starts_with("kmod ") ? UnknownFields::warn : UnknownFields::refuse; }
+
 Exit run_load(const cli::Args& args, cli::Context& context) {
     return run_and_report(context, [&] {
-        Job job = read_job(args, Needs::image);
+        Job job = read_job(args, Needs::image, unknown_fields(context));
         job.sandbox = Job::Sandbox::calls;
         return load_job(job, args, context);
     });
 }
 
 Exit run_unload(const cli::Args& args, cli::Context& context) {
-    return run_and_report(context, [&] { return unload_job(read_job(args, Needs::module_name), args); });
+    return run_and_report(context, [&] { return unload_job(read_job(args, Needs::module_name, unknown_fields(context)), args); });
 }
 
 }  // namespace

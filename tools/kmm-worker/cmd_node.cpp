@@ -56,6 +56,7 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
         expected.image = image.pulled.reference;
         expected.digest = image.pulled.digest;
     }
+    expected.index.require_sound();
     if (expected.index.modules().empty()) throw Error(Exit::not_found, "module-not-in-image", fmt::format("--expect: {} holds no modules", base::escape(source)));
     return expected;
 }

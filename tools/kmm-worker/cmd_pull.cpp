@@ -67,6 +67,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     request.dir_name = args.get("dir-name").value_or("/opt");
     request.firmware_path = args.get("image-firmware").value_or("");
     request.file_digests = shows_digests(context);
+    request.durable = true;
     if (!args.get("platform")) request.architecture = result.node.architecture;
     want_kernels(request, args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
     sys::SandboxReport sandbox;
@@ -74,7 +75,8 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     tell_sandbox(sandbox, context);
     const bool created = prepare(*out);
     try {
-        registry::PullResult pulled = run_pull(request, *out, context, clock);
+        registry::PullResult pulled;
+        in_default_directories(request.dir_name, !args.get("dir-name"), [&] { pulled = run_pull(request, *out, context, clock); });
         warn_of_absent(request, pulled, pulled.warnings);
         result.image = pulled.reference;
         result.digest = pulled.digest;

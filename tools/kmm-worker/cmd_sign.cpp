@@ -123,11 +123,14 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     tell_sandbox(sandbox, context);
     const std::string base = scratch_base(host);
     (void)sys::remove_stale_temp_dirs(k_sign_prefix, base);
-    const sys::TempDir directory(k_sign_prefix, base);
     cli::LiveArea area(context.console);
     show_progress(request.source, area, context);
     net::CurlHttpClient http;
-    registry::RewriteResult done = registry::rewrite_image(request, directory.path(), http, clock);
+    registry::RewriteResult done;
+    in_default_directories(request.source.dir_name, !args.get("dir-name"), [&] {
+        const sys::TempDir directory(k_sign_prefix, base);
+        done = registry::rewrite_image(request, directory.path(), http, clock);
+    });
     area.clear();
 
     result.warnings.insert(result.warnings.end(), signer.warnings().begin(), signer.warnings().end());

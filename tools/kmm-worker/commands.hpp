@@ -18,9 +18,9 @@ namespace kmm::tool_worker {
 [[nodiscard]] cli::Verb verb_cache_verify();
 [[nodiscard]] cli::Verb verb_cache_prune();
 [[nodiscard]] cli::Verb verb_run();
+[[nodiscard]] cli::Verb verb_bundle();
 /// `kmod load CONFIG` and `kmod unload CONFIG`, as KMM's worker image is called.
 [[nodiscard]] cli::Verb verb_kmod_load();
 [[nodiscard]] cli::Verb verb_kmod_unload();
-
 
 }  // namespace kmm::tool_worker

@@ -164,32 +164,53 @@ void close_sandbox(const Job& job, const std::string& scratch, sys::SandboxRepor
     tell_sandbox(report, context);
 }
 
-/// The kernel's modules under its name as it is, or without the "+" at its end; and where nothing says dirName, in /opt, which is
-/// what KMM's Modules have, or in the root, which is what KMM's worker then means. `request` and `kernel` become what was found.
+/// The kernel's modules under its name as it is, or without the "+" at its end. `request` and `kernel` become what was found.
 registry::PullResult pull_somewhere(registry::PullRequest& request, std::string& kernel, bool any_directory, const std::function<registry::PullResult()>& pull) {
-    std::vector<std::string> directories{request.dir_name};
-    if (any_directory) directories.emplace_back("/");
-    std::vector<std::string> kernels{kernel};
-    if (std::string trimmed = api::trim_kernel(kernel); trimmed != kernel) kernels.push_back(std::move(trimmed));
-    std::optional<Error> first;
-    for (const auto& directory : directories) {
-        for (const auto& name : kernels) {
-            request.dir_name = directory;
-            request.kernels = {name};
+    registry::PullResult result;
+    in_default_directories(request.dir_name, any_directory, [&] {
+        request.kernels = {kernel};
+        const std::string trimmed = api::trim_kernel(kernel);
+        try {
+            result = pull();
+        } catch (const Error& error) {
+            if (error.code() != "kernel-not-in-image" || trimmed == kernel) throw;
+            request.kernels = {trimmed};
             try {
-                registry::PullResult result = pull();
-                kernel = name;
-                return result;
-            } catch (const Error& error) {
-                if (error.code() != "kernel-not-in-image") throw;
-                if (!first) first = error;
+                result = pull();
+            } catch (const Error& second) {
+                if (second.code() == "kernel-not-in-image") throw error;
+                throw;
             }
+            kernel = trimmed;
         }
-    }
-    throw std::move(*first);
+    });
+    return result;
 }
 
 }  // namespace
+
+void in_default_directories(std::string& directory, bool any_directory, const std::function<void()>& run) {
+    try {
+        return run();
+    } catch (const Error& error) {
+        if (error.code() != "kernel-not-in-image" || !any_directory) throw;
+        const std::string first = std::exchange(directory, "/");
+        try {
+            return run();
+        } catch (const Error& second) {
+            if (second.code() != "kernel-not-in-image") throw;
+        }
+        directory = first;
+        throw;
+    }
+}
+
+void warn_of_left_out(const kmod::ModuleIndex& index, std::vector<std::string>& warnings) {
+    constexpr std::size_t shown = 5;
+    const auto& faults = index.faults();
+    for (std::size_t i = 0; i < std::min(shown, faults.size()); ++i) warnings.push_back(fmt::format("{}: {}; the file is left out", faults[i].code, faults[i].message));
+    if (faults.size() > shown) warnings.push_back(fmt::format("{}: {} more files are left out", faults[shown].code, faults.size() - shown));
+}
 
 PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
     const std::string base = scratch_base(job.host);
@@ -214,6 +235,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     std::map<std::string, std::string> sums;
     image.pulled.files.each([&](const registry::ExtractedFile& file) { sums.emplace_hint(sums.end(), file.path, file.digest()); });
     image.index = with_context([&] { return "image " + image.pulled.reference; }, [&] { return kmod::ModuleIndex::build(directory, root, sums); });
+    warn_of_left_out(image.index, image.pulled.warnings);
     if (!request.firmware_path.empty()) {
         image.firmware = std::filesystem::path(root + "/" + request.firmware_path).lexically_normal().native();
         std::error_code ignored;

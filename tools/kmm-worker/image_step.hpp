@@ -2,6 +2,7 @@
 // Pulling a job's image into a private directory and indexing its modules.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cli/app.hpp"
@@ -30,6 +31,13 @@ struct PulledImage {
 /// Pulls what `job` needs for the running kernel. First removes what killed runs left behind. The directory of the
 /// kernel's full release is wanted; without one, that of the release without its "+".
 /// Errors: of registry::pull and kmod::ModuleIndex::build; interrupted (130).
+/// Where nothing names dirName, modules are in /opt, which is what KMM's Modules have, or in the root, which is what KMM's worker then means: `run`
+/// is called with `directory` set to one after the other, until it does not end with "kernel-not-in-image". The first error counts.
+void in_default_directories(std::string& directory, bool any_directory, const std::function<void()>& run);
+
+/// Warns of the module files of an image that cannot be used: they are no hindrance to what is wanted.
+void warn_of_left_out(const kmod::ModuleIndex& index, std::vector<std::string>& warnings);
+
 [[nodiscard]] PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock);
 
 /// A request for `reference` with everything that the pull options say: limits, platform, credentials (those of `input` after

@@ -72,7 +72,16 @@ Error as_configuration_fault(const Error& error) {
     return fault;
 }
 
-void read_config(const std::string& name, const std::string& expected_size, Needs needs, Job& job) {
+/// Takes the fields that are not known out of the faults.
+void warn_of_unknown_fields(Diagnostics& faults, std::vector<std::string>& warnings) {
+    std::erase_if(faults, [&](const Diagnostic& fault) {
+        if (fault.code != "unknown-field") return false;
+        warnings.push_back(fmt::format("unknown-field: {}{}; it is ignored", fault.position ? fault.position->to_string() + ": " : "", fault.message));
+        return true;
+    });
+}
+
+void read_config(const std::string& name, const std::string& expected_size, Needs needs, UnknownFields unknown, Job& job) {
     std::string text;
     try {
         text = name == "-" ? sys::read_fd(STDIN_FILENO, "standard input", k_config_bytes) : sys::read_file(name, k_config_bytes);
@@ -107,6 +116,7 @@ void read_config(const std::string& name, const std::string& expected_size, Need
         }
     }
     api::finish(objects, faults);
+    if (unknown == UnknownFields::warn) warn_of_unknown_fields(faults, job.warnings);
     for (auto& fault : faults) fault.exit = Exit::config;  // row M68: the worker's own configuration, not what it works on
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     add_secrets(objects, name, job.credentials);
@@ -276,7 +286,7 @@ std::vector<cli::Option> module_options() {
         option("module", "NAME", "module to load or unload, instead of CONFIG"),
         option("kernel", "K", "kernel the module is for; default: the running one"),
         repeatable(option("parameter", "KEY=VALUE", "parameter of the module")),
-        option("dir-name", "DIR", "directory of lib/modules in the image (default /opt)"),
+        option("dir-name", "DIR", "directory of lib/modules in the image (default /opt, else /)"),
         option("image-firmware", "DIR", "directory of firmware in the image"),
         repeatable(option("loading-order", "NAME", "modulesLoadingOrder: main module first")),
         repeatable(option("in-tree-remove", "NAME", "in-tree module to unload first")),
@@ -359,7 +369,7 @@ Job empty_job(const cli::Args& args) {
     return job;
 }
 
-Job read_job(const cli::Args& args, Needs needs) {
+Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown) {
     Job job = empty_job(args);
     require_host(job.host);
     require_release(job.host, job.node);
@@ -377,7 +387,7 @@ Job read_job(const cli::Args& args, Needs needs) {
     if (file.empty()) {
         config_from_flags(args, job.config);
     } else {
-        read_config(file, args.get("input-size").value_or(""), needs, job);
+        read_config(file, args.get("input-size").value_or(""), needs, unknown, job);
     }
     try {
         take_arguments(needs, args.flag("i-understand-this-taints"), job);

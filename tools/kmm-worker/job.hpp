@@ -55,10 +55,15 @@ enum class Needs { image, module_name };
 /// A job of this node with nothing to do yet.
 [[nodiscard]] Job empty_job(const cli::Args& args);
 
+/// A field that is not in KMM's ModuleConfig: a fault in a file that a user wrote; as KMM's own worker (kmod load), of an operator that may be
+/// newer than this, only a warning, as Go's decoder passes over it.
+enum class UnknownFields { refuse, warn };
+
 /// Reads CONFIG, or the module options without it. Errors: usage (64) when there is neither or both; data (65) with all
 /// faults of the document; "unsupported" for unknown modprobe arguments, "force-refused" for forcing ones without the
 /// confirmation. rawArgs replace moduleName, parameters and order, as in KMM.
-[[nodiscard]] Job read_job(const cli::Args& args, Needs needs);
+/// `unknown` says what a field of CONFIG is that nobody knows here.
+[[nodiscard]] Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown = UnknownFields::refuse);
 
 /// Where the host's facts are, with --host-root applied.
 [[nodiscard]] kmod::HostPaths host_paths(const cli::Args& args);

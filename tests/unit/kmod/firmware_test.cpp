@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmod/firmware.hpp"
 
+#include <map>
+#include <set>
+
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
@@ -155,6 +158,66 @@ TEST_CASE("firmware is copied, owned and put back as it was") {
         put(to + "/.kmm-worker-firmware", std::string(64, 'a') + " created demo ../../etc/passwd\n");
         CHECK_THROWS_AS((void)kmod::remove_firmware(to, "demo"), Error);
     }
+}
+
+namespace {
+
+/// Does the real thing, and knows which bytes and names would be there after a power cut.
+class WatchedOps final : public sys::FileOps {
+public:
+    std::map<std::string, bool> open_names;  // by path: renamed there, and the directory not synced since
+    std::set<int> synced;
+    bool unsynced_rename = false;
+    int files = 0;
+
+    int create(const std::string& path, unsigned mode) override {
+        last_ = real_.create(path, mode);
+        synced.erase(last_);
+        created_[path] = last_;
+        return last_;
+    }
+    int open_append(const std::string& path) override { return real_.open_append(path); }
+    void write(int fd, std::string_view bytes) override { real_.write(fd, bytes); }
+    void sync(int fd) override {
+        real_.sync(fd);
+        synced.insert(fd);
+    }
+    void rename(const std::string& from, const std::string& to) override {
+        if (const auto made = created_.find(from); made != created_.end()) {
+            unsynced_rename = unsynced_rename || !synced.contains(made->second);
+            ++files;
+        }
+        real_.rename(from, to);
+        open_names[to] = true;
+    }
+    void sync_dir(const std::string& directory) override {
+        real_.sync_dir(directory);
+        std::erase_if(open_names, [&](const auto& name) { return name.first.substr(0, name.first.rfind('/')) == directory; });
+    }
+
+private:
+    sys::LinuxFileOps real_;
+    std::map<std::string, int> created_;
+    int last_ = -1;
+};
+
+}  // namespace
+
+TEST_CASE("installed firmware, and what is put back, is on the disk under its name before it is relied on") {
+    const sys::TempDir directory("kmm-firmware-");
+    const std::string from = directory.path() + "/from";
+    const std::string to = directory.path() + "/new/to";
+    put(from + "/vendor/a.bin", "aaa");
+    put(from + "/b.bin", "bbb");
+    put(to + "/b.bin", "old");
+    WatchedOps ops;
+    CHECK(kmod::install_firmware(ops, from, to, "demo").size() == 2);
+    CHECK(ops.files == 3);  // and the list
+    CHECK_FALSE(ops.unsynced_rename);
+    CHECK(ops.open_names.empty());
+    CHECK(kmod::remove_firmware(ops, to, "demo").empty());
+    CHECK(kmod::read_raw(to + "/b.bin") == "old");
+    CHECK(ops.open_names.empty());
 }
 
 TEST_CASE("firmware with the longest name that a file can have is replaced and put back") {

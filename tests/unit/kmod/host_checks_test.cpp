@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/text.hpp"
 #include "kmod/signature.hpp"
@@ -262,6 +263,30 @@ TEST_CASE("forcing turns what it overrules into warnings") {
     CHECK(rig.found() == Found{"error vermagic-differs"});
     rig.wish.force.vermagic = true;
     CHECK(rig.found() == Found{"warning vermagic-differs"});
+}
+
+TEST_CASE("aliases meet where one device fits both") {
+    for (const auto& [a, b, meet] : std::vector<std::tuple<std::string, std::string, bool>>{
+             {"pci:v10DEd*sv*bc03*", "pci:v10DEd1234sv*bc*", true}, {"pci:v10DEd*", "pci:v10DFd*", false}, {"pci:v1d*sv*bc03*", "pci:v1d*sv*bc04*", false}, {"of:N*T*Cacme,x*", "of:NnodeT*Cacme,*", true},
+             {"usb:v1p[0-9]*", "usb:v1p5*", true}, {"a?", "ab", true}, {"a?", "a", false}, {"*", "", true}, {"a", "a", true}, {"a", "b", false}}) {
+        CAPTURE(a);
+        CAPTURE(b);
+        CHECK(kmod::aliases_meet(a, b) == meet);
+        CHECK(kmod::aliases_meet(b, a) == meet);
+    }
+}
+
+TEST_CASE("aliases of the host that fit the same devices are a conflict, however they are written") {
+    CheckRig rig;
+    KoSpec demo;
+    demo.modinfo = {"alias=pci:v000010DEd*sv*sd*bc03sc*i*"};
+    rig.add(demo);
+    const std::string aliases = rig.host.paths.lib_modules + "/" + k_release + "/modules.alias";
+    put(aliases, "alias pci:v000010DEd00001234sv*sd*bc*sc*i* rival\nalias pci:v000010DFd*sv*sd*bc*sc*i* other\nalias pci:v*d*sv*sd*bc03sc*i* class_driver\n");
+    CHECK(rig.found() == Found{"warning alias-conflict"});
+    CHECK(rig.messages.find("demo and rival of the host") != std::string::npos);
+    put(aliases, "alias pci:v000010DEd*sv*sd*bc04sc*i* sound\n");
+    CHECK(rig.found().empty());
 }
 
 }

@@ -128,7 +128,7 @@ TEST_CASE("M53: names in files and modules") {
         KoSpec spec;
         spec.name = "other";
         image.add("demo.ko", spec);
-        const Error error = caught([&] { (void)image.index(); });
+        const Error error = caught([&] { image.index().require_sound(); });
         CHECK(error.code() == "module-name");
         CHECK(error.exit() == Exit::data);
     }
@@ -137,7 +137,7 @@ TEST_CASE("M53: names in files and modules") {
         KoSpec spec;
         spec.name = "demo";
         image.add("demo-1.2.ko", spec);
-        CHECK(caught([&] { (void)image.index(); }).code() == "module-name");
+        CHECK(caught([&] { image.index().require_sound(); }).code() == "module-name");
         std::filesystem::create_symlink("demo-1.2.ko", image.directory + "/demo.ko");
         CHECK(image.index().find("demo")->image_path.ends_with("/demo.ko"));
         CHECK(image.index().find("demo")->path.ends_with("/demo-1.2.ko"));
@@ -148,21 +148,49 @@ TEST_CASE("M53: names in files and modules") {
         KoSpec spec;
         spec.name = "demo";
         image.add("extra/demo.ko", spec);
-        CHECK(caught([&] { (void)image.index(); }).code() == "duplicate-module");
+        CHECK(image.index().faults().empty());  // the same bytes
+        CHECK(image.index().find("demo") != nullptr);
+        spec.srcversion = "OTHER";
+        image.add("extra/demo.ko", spec);
+        CHECK(caught([&] { (void)image.index().order("demo", {}); }).code() == "duplicate-module");
+        CHECK(image.index().find("demo") == nullptr);
+        image.add("updates/demo.ko", spec);
+        CHECK(image.index().find("demo")->image_path.ends_with("/updates/demo.ko"));
+        CHECK(image.index().order("demo", {}).names == std::vector<std::string>{"demo"});
+        std::filesystem::remove(image.directory + "/updates/demo.ko");
+        CHECK(caught([&] { image.index().require_sound(); }).code() == "duplicate-module");
     }
     SUBCASE("twins that differ in - and _") {
         Image image;
         KoSpec spec;
         spec.name = "a_b";
         image.add("a_b.ko", spec);
+        spec.srcversion = "OTHER";
         image.add("a-b.ko", spec);
-        CHECK(caught([&] { (void)image.index(); }).code() == "duplicate-module");
+        CHECK(caught([&] { image.index().require_sound(); }).code() == "duplicate-module");
+    }
+    SUBCASE("a file that nobody needs is no hindrance; one that is needed is") {
+        Image image;
+        image.add("demo");
+        put(image.directory + "/extra/other.ko", "<html>404</html>");
+        put(image.directory + "/need-ed.ko", "");
+        const auto index = image.index();
+        CHECK(index.faults().size() == 2);
+        CHECK(index.order("demo", {}).names == std::vector<std::string>{"demo"});
+        CHECK(caught([&] { (void)index.order("other", {}); }).code() == "module-format");
+        KoSpec spec;
+        spec.name = "user";
+        spec.depends = "need_ed";
+        image.add("user.ko", spec);
+        const Error error = caught([&] { (void)image.index().order("user", {}); });
+        CHECK(error.code() == "module-format");
+        CHECK(error.message().find("/need-ed.ko") != std::string::npos);
     }
     SUBCASE("all faults at once") {
         Image image;
         put(image.directory + "/a.ko", "text");
         put(image.directory + "/b.ko", "");
-        const Error error = caught([&] { (void)image.index(); });
+        const Error error = caught([&] { image.index().require_sound(); });
         CHECK(error.exit() == Exit::data);
         CHECK(error.diagnostics().size() == 2);
         CHECK(error.details().empty());
@@ -170,7 +198,7 @@ TEST_CASE("M53: names in files and modules") {
     SUBCASE("of very many faults the first") {
         Image image;
         for (int i = 100; i < 400; ++i) put(fmt::format("{}/m{}.ko", image.directory, i), "text");
-        const Error error = caught([&] { (void)image.index(); });
+        const Error error = caught([&] { image.index().require_sound(); });
         CHECK(error.message() == "300 faults found");
         REQUIRE(error.diagnostics().size() == 20);
         CHECK(error.diagnostics().front().message.find("/m100.ko: ") != std::string::npos);

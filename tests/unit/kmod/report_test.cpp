@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/error.hpp"
+#include "kmod/errno_doctor.hpp"
 #include "kmod/load_record.hpp"
 #include "kmod/procedure.hpp"
 #include "unit/kmod/fixtures.hpp"
@@ -248,14 +249,16 @@ TEST_CASE("a pipe in the place of a file of the host holds nobody") {
     CHECK(of(rig.unload(), "demo").action == kmod::Action::unloaded);
 }
 
-TEST_CASE("a module without a signature is to be signed, whatever the kernel says of keys") {
+TEST_CASE("a module without a signature is to be signed where the kernel insists, whatever it says of keys") {
     ReportRig rig;
+    const kmod::ModuleFile file = kmod::parse_module(make_ko({}), "demo.ko");
+    kmod::KernelState state = kmod::kernel_state(rig.host.paths);
     for (const int number : {ENODATA, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED}) {
         CAPTURE(errno_name(number));
-        rig.kernel.load_answers["demo"] = {number, false, false, 1, ""};
-        const Error error = rig.refused();
-        CHECK(detail(error, "cause").starts_with("the module is not signed: "));
-        CHECK(error.hint() == "sign the module with a key that this kernel trusts");
+        state.sig_enforce = true;
+        CHECK(kmod::likeliest_cause(kmod::load_causes(number, rig.host.paths, state, {&file, ""}), number).starts_with("the module is not signed: "));
+        state.sig_enforce = false;  // then such a module is loaded, and the number is somebody else's
+        CHECK(kmod::all_excluded(kmod::load_causes(number, rig.host.paths, state, {&file, ""})));
     }
 }
 

@@ -158,7 +158,10 @@ TEST_CASE("a dependency that stays after all is told, and is no failure") {
     REQUIRE(report.warnings.size() == 1);
     CHECK(report.warnings.front().starts_with("dependency-kept: module dep cannot be unloaded"));
     CHECK(rig.clock.monotonic().count() == 0);
-    CHECK_FALSE(kmod::read_record(rig.host.paths, "demo"));
+    const auto record = kmod::read_record(rig.host.paths, "demo");
+    REQUIRE(record);
+    CHECK(record->unloaded);
+    CHECK(record->dependencies == std::vector<std::string>{"dep"});  // for a later unload
 }
 
 TEST_CASE("a failure names what was unloaded before it") {

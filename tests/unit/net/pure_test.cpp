@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "net/ca_bundle.hpp"
 #include "net/address.hpp"
 #include "net/http.hpp"
 #include "net/proxy.hpp"
@@ -12,6 +13,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 TEST_SUITE("net::unit") {
+
+TEST_CASE("the authorities of a system are where its distribution has them") {
+    const auto found = [](const std::string& there) { return net::system_ca_bundle([&](const std::string& file) { return file == there; }); };
+    for (const char* place : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) CHECK(found(place) == place);
+    CHECK(found("/elsewhere").empty());
+}
 
 TEST_CASE("Retry-After: seconds, dates and nonsense") {
     const std::int64_t now = 784'111'777;  // Sun, 06 Nov 1994 08:49:37 GMT

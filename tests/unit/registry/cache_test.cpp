@@ -243,6 +243,25 @@ TEST_CASE("where there can be no cache a pull does without, unless it may ask no
     }
 }
 
+TEST_CASE("a directory of others does not become a cache, which would remove what it does not need") {
+    CacheScene scene;
+    fs::create_directories(scene.directory + "/blobs/sha256");
+    const std::string theirs = scene.directory + "/blobs/sha256/" + sha256("theirs").substr(7);
+    std::ofstream(theirs) << "theirs";
+    std::ofstream(scene.directory + "/index.json") << "{}";
+    const Outcome outcome = scene.pull();
+    CHECK_MESSAGE(outcome.code() == "ok", outcome.message());
+    CHECK(outcome.warned("cache-not-used"));
+    const Outcome never = scene.pull(registry::PullPolicy::never);
+    CHECK(never.code() == "no-cache");
+    CHECK(never.error->hint().find("remove") == std::string::npos);
+    CHECK(fs::exists(theirs));
+    CHECK_FALSE(fs::exists(scene.directory + "/lock"));
+    fs::remove_all(scene.directory);
+    fs::create_directories(scene.directory + "/lost+found");
+    CHECK_FALSE(scene.pull().warned("cache-not-used"));
+}
+
 TEST_CASE("nobody is told to remove a cache of somebody else") {
     CacheScene scene;
     REQUIRE(scene.pull().code() == "ok");

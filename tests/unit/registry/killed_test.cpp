@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "sys/fd.hpp"
 #include "sys/temp_dir.hpp"
@@ -80,7 +81,9 @@ TEST_CASE("M66 what had been moved into place when the kill came is cleared too;
     const std::string out = top.path() + "/out";
     fs::create_directories(out + "/.kmm-pull/tree");
     fs::create_directories(out + "/opt/half");
-    std::ofstream(out + "/.kmm-pull/names") << "../victim\n..\nopt";
+    std::ofstream(out + "/.kmm-pull/names") << "../victim\n..\nopt\nopt/half\nopt/half/a.ko\nopt/link";
+    std::ofstream(out + "/opt/half/a.ko") << "ours";
+    fs::create_symlink("half", out + "/opt/link");
     std::ofstream(top.path() + "/victim") << "stays";
     pull_into(out, reference, nullptr);
     CHECK(fs::exists(out + "/" + k_modules + "/a.ko"));
@@ -92,6 +95,62 @@ TEST_CASE("M66 what had been moved into place when the kill came is cleared too;
     std::ofstream(foreign + "/mine") << "stays";
     CHECK_THROWS_AS(pull_into(foreign, reference, nullptr), Error);
     CHECK(fs::exists(foreign + "/mine"));
+}
+
+TEST_CASE("M66 what others put into the directory of a killed pull stays") {
+    const sys::TempDir top("kmm-test-");
+    const std::string reference = write_archive(top.path() + "/image.tar", "m");
+    for (const bool moved : {true, false}) {  // had the kill come after, or before, the tree was moved out
+        CAPTURE(moved);
+        const std::string out = top.path() + (moved ? "/moved" : "/not-moved");
+        fs::create_directories(out + "/.kmm-pull/tree" + (moved ? "" : "/opt/lib"));
+        std::ofstream(out + "/.kmm-pull/names") << "opt\nopt/lib\nopt/lib/a.ko";
+        fs::create_directories(out + "/opt/lib");
+        std::ofstream(out + "/opt/lib/a.ko") << "x";
+        std::ofstream(out + "/opt/lib/mine") << "stays";
+        CHECK_THROWS_AS(pull_into(out, reference, nullptr), Error);  // not empty
+        CHECK(fs::exists(out + "/opt/lib/mine"));
+        CHECK(fs::exists(out + "/opt/lib/a.ko") != moved);
+        CHECK_FALSE(fs::exists(out + "/.kmm-pull"));
+    }
+}
+
+TEST_CASE("a pull that fails removes what it made, and nothing of others") {
+    const sys::TempDir top("kmm-test-");
+    const std::string reference = write_archive(top.path() + "/image.tar", std::string(900'000, 'm'));
+    const std::string out = top.path() + "/out";
+    const auto left = [&] {
+        std::set<std::string> names;
+        for (const auto& entry : fs::recursive_directory_iterator(out)) names.insert(fs::relative(entry.path(), out).native());
+        return names;
+    };
+    fs::create_directory(out);
+    SUBCASE("it fails while it reads") {
+        CHECK_THROWS_AS(pull_into(out, reference, [&](std::uint64_t, std::uint64_t) {
+            std::ofstream(out + "/mine") << "x";
+            throw Error(Exit::io, "io", "no more");
+        }), Error);
+        CHECK(left() == std::set<std::string>{"mine"});
+    }
+    SUBCASE("a name that it needs was taken: neither replaced nor removed") {
+        CHECK_THROWS_AS(pull_into(out, reference, [&](std::uint64_t, std::uint64_t) {
+            fs::create_directories(out + "/opt");
+            std::ofstream(out + "/opt/mine") << "x";
+        }), Error);
+        CHECK(left() == std::set<std::string>{"opt", "opt/mine"});
+    }
+    SUBCASE("even an empty directory") {
+        CHECK_THROWS_AS(pull_into(out, reference, [&](std::uint64_t, std::uint64_t) { fs::create_directories(out + "/opt"); }), Error);
+        CHECK(left() == std::set<std::string>{"opt"});
+    }
+    SUBCASE("another pull took its work directory for left over") {
+        CHECK_THROWS_AS(pull_into(out, reference, [&](std::uint64_t, std::uint64_t) {
+            fs::rename(out + "/.kmm-pull", top.path() + "/aside");
+            fs::create_directories(out + "/.kmm-pull/tree");
+            throw Error(Exit::io, "io", "no more");
+        }), Error);
+        CHECK(left() == std::set<std::string>{".kmm-pull", ".kmm-pull/tree"});
+    }
 }
 
 TEST_CASE("M66 a directory where another pull is at work is left alone") {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links of modules and firmware to files that lie elsewhere in the image, where nothing else is taken. The bytes are the image's own, and get the
+// link's name: nothing is followed on the host.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/text.hpp"
+#include "registry/layer_view.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+/// The path in the image that `target`, of a link at `path`, names if nothing on its way is a link; nullopt if it leaves the image.
+std::optional<std::string> named_by(std::string_view path, std::string_view target) {
+    std::string end(target.starts_with('/') ? std::string_view() : parent_of(path));
+    for (const std::string_view piece : base::split(target, '/')) {
+        if (piece == "..") {
+            if (end.empty()) {
+                return std::nullopt;
+            }
+            end = parent_of(end);
+        } else if (!piece.empty() && piece != ".") {
+            end += (end.empty() ? "" : "/") + std::string(piece);
+        }
+    }
+    return end;
+}
+
+}  // namespace
+
+/// True if the link means a file and was taken as that: a module under the name of a module, or firmware. Everything else is left to stricter rules.
+bool LayerView::add_link_to_file(const std::string& path, const LayerEntry& entry) {
+    const bool absolute = entry.target.starts_with('/');
+    const std::optional<std::string> end = named_by(path, entry.target);
+    if (!end) {
+        return false;
+    }
+    const bool firmware = !wanted_.firmware_root.empty() && is_in(path, wanted_.firmware_root) && ("/" + *end).find("/firmware/") != std::string::npos;
+    if (!firmware && !(ends_like_module(path) && ends_like_module(*end))) {
+        return false;
+    }
+    if (wanted_.covers(*end)) {
+        if (!absolute || wanted_.root_of(path) != wanted_.root_of(*end)) {
+            return false;
+        }
+        place(path, link_to(std::filesystem::path("/" + *end).lexically_relative("/" + std::string(parent_of(path))).native()));
+        return true;
+    }
+    place(path, link_to(entry.target));
+    change().nodes.erase(path);
+    ignored_.insert(path);
+    far_links_[path] = *end;
+    return true;
+}
+
+std::optional<ContentId> LayerView::add_far_file(const std::string& path, const LayerEntry& entry) {
+    erase_lower(path, true);
+    if (entry.kind != EntryKind::file) {
+        pass_link(path, entry);
+        return std::nullopt;  // the link is told to lead nowhere
+    }
+    const ContentId content = take_content(path, entry);
+    far_found_[path] = ViewNode{content, layer_, EntryKind::file, entry.executable};
+    return content;
+}
+
+std::set<std::string> LayerView::far_files() const {
+    std::set<std::string> files;
+    for (const auto& [path, target] : far_links_) {
+        files.insert(target);
+    }
+    return files;
+}
+
+/// The links become the files that they mean.
+void LayerView::place_far_files() {
+    for (const auto& [path, target] : far_links_) {
+        const auto found = far_found_.find(target);
+        if (found == far_found_.end()) {
+            warnings_.insert(fmt::format("dangling-link: /{} -> /{}, which is no file of the image; copy the file instead of linking it", base::escape(path), base::escape(target)));
+            continue;
+        }
+        ignored_.erase(path);
+        change().nodes[path] = found->second;
+        moved_[path] = target;
+    }
+}
+
+}  // namespace kmm::registry

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a load failed: what the kernel says, and what is left when no cause of its own applies.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "kmod/host_tree.hpp"
+#include "kmod/procedure.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+/// An image with modules `demo` (needs `dep`) and `dep`, and everything to load them.
+struct CauseRig {
+    FakeHost host;
+    FakeClock clock;
+    FakeKernel kernel{host};
+    sys::TempDir out{"kmm-image-"};
+    kmod::ModuleIndex index;
+    kmod::LoadWish wish{"demo", {}, {}, {}};
+    kmod::FirmwareWish firmware;
+
+    CauseRig() {
+        KoSpec dep;
+        dep.name = "dep";
+        dep.srcversion = "DDDD";
+        dep.exported = {"dep_symbol"};
+        KoSpec demo;
+        demo.depends = "dep";
+        demo.undefined = {"dep_symbol", "_printk"};
+        demo.modinfo = {"parmtype=answer:int", "parmtype=who:charp", "version=2"};
+        put(out.path() + "/opt/dep.ko", make_ko(dep));
+        put(out.path() + "/opt/demo.ko", make_ko(demo));
+        index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
+    }
+    kmod::Report load() {
+        const auto checked = kmod::preflight(index, wish, host.paths);
+        kmod::require_passed(checked, wish.module);
+        return kmod::load_modules(index, checked, wish, firmware, {host.paths, kernel, clock, {}});
+    }
+    Error refused() {
+        try {
+            (void)load();
+        } catch (const Error& error) {
+            return error;
+        }
+        FAIL("no error");
+        throw bug("unreachable");
+    }
+};
+
+}  // namespace
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("firmware that a driver did not get is named, also where the line names only its device") {
+    CauseRig rig;
+    rig.wish.module = "dep";
+    rig.kernel.load_answers["dep"] = {ENOENT, false, false, 77, ""};
+    std::string line = "fwl: Direct firmware load for acme/fw.bin failed with error -2";
+    std::string level = "4";
+    rig.kernel.on_refusal = [&] { std::ofstream(rig.host.paths.kmsg, std::ios::app) << level << ",9,9,-;" << line << "\n SUBSYSTEM=platform\n DEVICE=+platform:fwl\n"; };
+    SUBCASE("it is nowhere") {
+        const Error error = rig.refused();
+        CHECK(detail(error, "cause") == "firmware acme/fw.bin was not found where the kernel looks for it");
+        CHECK(detail(error, "kernel") == line);
+    }
+    SUBCASE("any errno may follow") {
+        rig.kernel.load_answers["dep"].error = EIO;
+        CHECK(detail(rig.refused(), "cause").starts_with("firmware acme/fw.bin was not found"));
+    }
+    SUBCASE("it is there, compressed") {
+        put(rig.host.directory.path() + "/lib/firmware/acme/fw.bin.zst", "x");
+        CHECK(detail(rig.refused(), "cause") == "firmware acme/fw.bin was not found where the kernel looks for it: acme/fw.bin.zst is there, which this kernel does not decompress");
+    }
+    SUBCASE("another error") {
+        line = "acme 0000:01:00.0: firmware: failed to load acme/fw.bin (-13)";
+        CHECK(detail(rig.refused(), "cause") == "firmware acme/fw.bin could not be loaded: Permission denied (EACCES)");
+    }
+    SUBCASE("what a device says in passing is left out") {
+        level = "6";
+        CHECK(detail(rig.refused(), "kernel").empty());
+    }
+}
+
+TEST_CASE("a symbol that is exported twice is named with its owner") {
+    CauseRig rig;
+    rig.kernel.load_answers["dep"] = {ENOEXEC, false, false, 77, ""};
+    SUBCASE("as the kernel says it") {
+        rig.kernel.on_refusal = [&] { rig.host.log("dep: exports duplicate symbol dep_symbol (owned by failover)"); };
+        const Error error = rig.refused();
+        CHECK(detail(error, "cause") == "symbol dep_symbol, which the module exports, is exported by module failover already");
+        CHECK(error.hint().find("inTreeModulesToRemove") != std::string::npos);
+    }
+    SUBCASE("by the checks") {
+        std::ofstream(rig.host.paths.proc + "/kallsyms", std::ios::app) << "0000000000000000 r __ksymtab_dep_symbol\t[fail-over]\n";
+        const Error error = rig.refused();
+        CHECK(error.code() == "check-failed");
+        CHECK(detail(error, "reason") == "duplicate-symbol");
+        CHECK(error.message().find("module fail_over") != std::string::npos);
+        rig.wish.in_tree_modules_to_remove = {"fail-over"};
+        rig.kernel.load_answers.clear();
+        CHECK_NOTHROW((void)rig.load());
+    }
+    SUBCASE("by the kernel itself") {
+        std::ofstream(rig.host.paths.proc + "/kallsyms", std::ios::app) << "0000000000000000 r __ksymtab_dep_symbol\n";
+        CHECK(rig.refused().message().find("which the kernel itself exports already") != std::string::npos);
+    }
+    SUBCASE("its own symbols are no other's once it is live") {
+        rig.kernel.load_answers.clear();
+        (void)rig.load();
+        std::ofstream(rig.host.paths.proc + "/kallsyms", std::ios::app) << "0000000000000000 r __ksymtab_dep_symbol\t[dep]\n";
+        CHECK_NOTHROW((void)rig.load());
+    }
+}
+
+TEST_CASE("where every test says no, the answer is that of the init function") {
+    CauseRig rig;
+    put(rig.host.paths.proc + "/meminfo", "MemAvailable:    1000000 kB\n");
+    for (const int number : {EPERM, ENOSYS, ENOEXEC, EKEYREJECTED, ENOKEY, ENODATA, EACCES, ENOMEM, EBADMSG, ENOPKG, ELIBBAD, EEXIST}) {
+        CAPTURE(errno_name(number));
+        rig.kernel.load_answers["demo"] = {number, false, false, 77, ""};
+        const Error error = rig.refused();
+        CHECK(detail(error, "cause").find("init function") != std::string::npos);
+    }
+}
+
+TEST_CASE("a module of the host whose dependency has no file is found by the checks") {
+    CauseRig rig;
+    const std::string tree = rig.host.paths.lib_modules + "/" + k_release + "/kernel/";
+    KoSpec videodev;
+    videodev.name = "videodev";
+    videodev.modinfo = {"intree=Y"};
+    videodev.depends = "mc,builtin-part";
+    videodev.exported = {"video_symbol"};
+    put(tree + "videodev.ko", make_ko(videodev));
+    put(rig.host.paths.lib_modules + "/" + k_release + "/modules.builtin", "kernel/builtin-part.ko\n");
+    KoSpec cam;
+    cam.name = "cam";
+    cam.depends = "videodev";
+    cam.undefined = {"video_symbol"};
+    put(rig.out.path() + "/opt/cam.ko", make_ko(cam));
+    rig.index = kmod::ModuleIndex::build(rig.out.path() + "/opt", rig.out.path());
+    rig.wish.module = "cam";
+    const Error error = rig.refused();
+    CHECK(detail(error, "reason") == "dependency-missing");
+    CHECK(error.message().find("module mc is needed by module videodev of this host") != std::string::npos);
+    KoSpec mc;
+    mc.name = "mc";
+    mc.modinfo = {"intree=Y"};
+    SUBCASE("it is there") { put(tree + "mc.ko", make_ko(mc)); }
+    SUBCASE("the image has it") {
+        put(rig.out.path() + "/opt/mc.ko", make_ko(mc));
+        rig.index = kmod::ModuleIndex::build(rig.out.path() + "/opt", rig.out.path());
+    }
+    SUBCASE("it is live") { rig.host.make_live("mc", "AAAA0000", ""); }
+    const auto passed = kmod::preflight(rig.index, rig.wish, rig.host.paths);
+    CHECK(std::none_of(passed.findings.begin(), passed.findings.end(), [](const Diagnostic& finding) { return finding.code == "dependency-missing"; }));
+}
+
+TEST_CASE("firmware in a form that this kernel does not decompress is a warning") {
+    CauseRig rig;
+    KoSpec demo;
+    demo.name = "fw";
+    demo.modinfo = {"firmware=acme/fw.bin"};
+    put(rig.out.path() + "/opt/fw.ko", make_ko(demo));
+    rig.index = kmod::ModuleIndex::build(rig.out.path() + "/opt", rig.out.path());
+    rig.wish.module = "fw";
+    rig.wish.firmware = rig.out.path() + "/firmware";
+    put(rig.wish.firmware + "/acme/fw.bin.zst", "x");
+    const std::string config = rig.host.paths.lib_modules + "/" + k_release + "/config";
+    const auto codes = [&] {
+        std::vector<std::string> list;
+        for (const auto& finding : kmod::preflight(rig.index, rig.wish, rig.host.paths).findings) list.push_back(finding.code);
+        return list;
+    };
+    using Codes = std::vector<std::string>;
+    CHECK(codes().empty());  // nobody knows
+    put(config, "CONFIG_FW_LOADER_COMPRESS=y\nCONFIG_FW_LOADER_COMPRESS_XZ=y\n# CONFIG_FW_LOADER_COMPRESS_ZSTD is not set\n");
+    CHECK(codes() == Codes{"firmware-compressed"});
+    put(config, "CONFIG_FW_LOADER_COMPRESS=y\nCONFIG_FW_LOADER_COMPRESS_ZSTD=y\n");
+    CHECK(codes().empty());
+    put(config, "# CONFIG_FW_LOADER_COMPRESS is not set\n");
+    CHECK(codes() == Codes{"firmware-compressed"});
+    put(rig.wish.firmware + "/acme/fw.bin", "x");
+    CHECK(codes().empty());
+    std::filesystem::remove(config);
+    std::filesystem::remove(rig.wish.firmware + "/acme/fw.bin");
+    std::ofstream(rig.host.paths.proc + "/kallsyms", std::ios::app) << "0000000000000000 t fw_decompress_xz\n";
+    CHECK(codes() == Codes{"firmware-compressed"});
+}
+
+}

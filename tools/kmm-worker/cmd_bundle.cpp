@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker as one file for nodes with another C library, or with none but busybox.
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "kmm-worker/commands.hpp"
+#include "kmm-worker/job.hpp"
+#include "kmm-worker/result.hpp"
+#include "net/ca_bundle.hpp"
+#include "registry/layer_writer.hpp"
+#include "sys/file_ops.hpp"
+#include "sys/shared_library.hpp"
+#include "sys/temp_dir.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+constexpr const char* k_bundle_variable = "KMM_BUNDLE_FILE";  // set by the bundle for the worker that it starts
+constexpr std::size_t k_library_bytes = 256U << 20U;
+
+/// What begins the file. It needs a POSIX shell, and of tools what busybox has; `busybox NAME` where they have no names of their own. @WORDS@ are
+/// replaced. The loader has the worker's name, as that is what the kernel logs of a process.
+constexpr std::string_view k_start = R"sh(#!/bin/sh
+# kmm-worker @VERSION@ for @MACHINE@ with all that it needs. It is unpacked once, and then started.
+id=@DIGEST@
+tool() { case $(command -v "$1" 2>&1) in /*) "$@";; *) /bin/busybox "$@";; esac; }
+fail() { printf 'error: %s\n  hint:    %s\n  code:    bundle-not-started\n' "$1" "$2" >&2; exit 74; }
+other='name another directory: KMM_BUNDLE_DIR=DIR'
+machine=$(tool uname -m)
+[ "$machine" = @MACHINE@ ] || fail "this kmm-worker is for @MACHINE@, the machine is $machine" 'make one on such a machine: kmm-worker bundle'
+base=${KMM_BUNDLE_DIR-}
+if [ -z "$base" ]; then
+  if [ "$(tool id -u)" = 0 ]; then base=/var/lib/kmm-tools
+  elif [ -n "${HOME-}" ]; then base=$HOME/.cache/kmm-tools
+  else fail 'there is no directory to unpack into: HOME is not set' "$other"; fi
+fi
+dir=$base/worker-$id
+if [ ! -e "$dir/complete" ]; then
+  new=$base/.worker-$id.$$
+  (umask 077; tool mkdir -p "$base" && tool rm -rf "$new" && tool mkdir "$new") || fail "cannot create $new" "$other"
+  trap 'tool rm -rf "$new"; exit 74' HUP INT TERM
+  tool tail -n +@LINES@ "$0" >"$new/all" || { tool rm -rf "$new"; fail "cannot unpack into $new" "free space there, or $other"; }
+  sum=$(tool sha256sum "$new/all")
+  [ "${sum%% *}" = "$id" ] || { tool rm -rf "$new"; fail "$0 is damaged: expected SHA-256 $id of what is packed, found ${sum%% *}" 'copy it again'; }
+  { tool gzip -dc <"$new/all" | tool tar -xf - -C "$new"; } && tool rm "$new/all" && : >"$new/complete" && [ -e "$new/program" ] ||
+    { tool rm -rf "$new"; fail "cannot unpack into $new" "free space there, or $other"; }
+  [ -e "$dir/complete" ] || { tool rm -rf "$dir"; tool mv "$new" "$dir"; }
+  tool rm -rf "$new"
+  trap - HUP INT TERM
+fi
+found=$("$dir/kmm-worker" --help 2>&1) || fail "programs in $base cannot be run: is it mounted noexec?" "$other"
+if [ -z "${SSL_CERT_FILE-}" ]; then
+  own=1
+  for file in @BUNDLES@; do [ ! -r "$file" ] || own=; done
+  [ -z "$own" ] || export SSL_CERT_FILE="$dir/ca-certificates.crt"
+fi
+export @VARIABLE@="$0"
+exec "$dir/kmm-worker" --library-path "$dir/lib" "$dir/program" "$@"
+)sh";
+
+struct LoadedObjects {
+    std::string loader;                            ///< path of the dynamic loader
+    std::map<std::string, std::string> libraries;  ///< name -> path
+};
+
+int take_object(dl_phdr_info* object, std::size_t /*size*/, void* user) {
+    auto& loaded = *static_cast<LoadedObjects*>(user);
+    const std::string path = object->dlpi_name == nullptr ? "" : object->dlpi_name;
+    if (path.find('/') != std::string::npos) loaded.libraries.emplace(path.substr(path.rfind('/') + 1), path);
+    for (int i = 0; path.empty() && i < object->dlpi_phnum; ++i) {
+        const auto& header = object->dlpi_phdr[i];
+        if (header.p_type == PT_INTERP) loaded.loader = reinterpret_cast<const char*>(object->dlpi_addr + header.p_vaddr);  // NOLINT: as the format says
+    }
+    return 0;
+}
+
+LoadedObjects loaded_objects() {
+    const sys::SharedLibrary network("libcurl.so.4", "libcurl4");  // this one and the next are loaded when they are needed otherwise
+    const sys::SharedLibrary archives("libarchive.so.13", "libarchive13");
+    LoadedObjects loaded;
+    (void)::dl_iterate_phdr(take_object, &loaded);
+    if (loaded.loader.empty() || loaded.libraries.empty()) throw bug("the libraries of this program are not known");
+    loaded.libraries.erase(loaded.loader.substr(loaded.loader.rfind('/') + 1));
+    return loaded;
+}
+
+registry::LayerFile file_at(std::string name, const std::string& path, bool executable) {
+    return {std::move(name), executable, [path] { return sys::read_file(path, k_library_bytes); }};
+}
+
+/// ICU's tables, 30 MB, are only read with XML, which libarchive needs for formats that no image has. The library must be there, its tables are zeros.
+std::string without_tables(std::string library) {
+    constexpr std::size_t table_bytes = 1U << 20U;
+    ElfW(Ehdr) header{};
+    if (library.size() < sizeof header) return library;
+    std::memcpy(&header, library.data(), sizeof header);
+    for (std::size_t i = 0; i < header.e_phnum; ++i) {
+        ElfW(Phdr) segment{};
+        const std::size_t at = header.e_phoff + i * sizeof segment;
+        if (at + sizeof segment > library.size()) break;
+        std::memcpy(&segment, library.data() + at, sizeof segment);
+        const bool table = segment.p_type == PT_LOAD && segment.p_flags == PF_R && segment.p_filesz > table_bytes;
+        if (table && segment.p_offset <= library.size() && segment.p_filesz <= library.size() - segment.p_offset) {
+            std::memset(library.data() + segment.p_offset, 0, segment.p_filesz);
+        }
+    }
+    return library;
+}
+
+std::string with_words(std::string text, const std::map<std::string, std::string>& words) {
+    for (const auto& [word, value] : words) {
+        for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size())) text.replace(at, word.size(), value);
+    }
+    return text;
+}
+
+/// The bytes of a bundle of this very program.
+std::string make_bundle() {
+    const LoadedObjects loaded = loaded_objects();
+    const auto readable = [](const std::string& file) { return ::access(file.c_str(), R_OK) == 0; };
+    const std::string authorities = net::system_ca_bundle(readable);
+    if (authorities.empty()) {
+        throw Error(Exit::not_found, "not-found", "this system has no file with certificate authorities, which belong into the bundle").hint("install the package ca-certificates");
+    }
+    std::map<std::string, registry::LayerFile> files;
+    for (const auto& [name, path] : loaded.libraries) {
+        registry::LayerFile file = file_at("lib/" + name, path, true);
+        if (name.starts_with("libicudata.")) file.bytes = [path = path] { return without_tables(sys::read_file(path, k_library_bytes)); };
+        files.emplace("lib/" + name, std::move(file));
+    }
+    files.emplace("ca-certificates.crt", file_at("ca-certificates.crt", authorities, false));
+    files.emplace("kmm-worker", file_at("kmm-worker", loaded.loader, true));
+    files.emplace("program", file_at("program", "/proc/self/exe", true));
+    std::vector<registry::LayerFile> sorted;
+    for (auto& [name, file] : files) sorted.push_back(std::move(file));
+    const sys::TempDir scratch("kmm-bundle-");
+    const std::string packed = scratch.path() + "/packed";
+    sys::LinuxFileOps ops;
+    const sys::Fd fd(ops.create(packed, 0600));
+    const registry::WrittenLayer layer = registry::write_layer(sorted, image::Compression::gzip, fd.get());
+    utsname machine{};
+    (void)::uname(&machine);
+    std::string places;
+    (void)net::system_ca_bundle([&](const std::string& place) {
+        places += (places.empty() ? "" : " ") + place;
+        return false;
+    });
+    const std::string start = with_words(std::string(k_start), {{"@VERSION@", KMM_VERSION}, {"@MACHINE@", machine.machine}, {"@DIGEST@", layer.digest.hex}, {"@BUNDLES@", places},
+                                                                {"@VARIABLE@", k_bundle_variable},
+                                                                {"@LINES@", std::to_string(std::count(k_start.begin(), k_start.end(), '\n') + 1)}});
+    return start + sys::read_file(packed, k_library_bytes);
+}
+
+WorkerResult bundle(const cli::Args& args) {
+    const std::string out = args.get("out").value_or("");
+    if (out.empty()) throw Error(Exit::usage, "missing-option", "--out FILE is missing").hint("kmm-worker bundle --out kmm-worker.run");
+    const char* running = std::getenv(k_bundle_variable);
+    sys::LinuxFileOps ops;
+    sys::write_file_atomically(ops, out, running != nullptr ? sys::read_file(running, k_library_bytes) : make_bundle(), 0755);
+    WorkerResult result;
+    result.verb = "bundle";
+    result.node = this_node(kmod::HostPaths{});
+    result.outcome = "bundled";
+    return result;
+}
+
+}  // namespace
+
+cli::Verb verb_bundle() {
+    cli::Verb verb;
+    verb.name = "bundle";
+    verb.summary = "write this program and all that it needs into one file";
+    verb.description =
+        "The file runs on any Linux of the same machine type with a POSIX shell: with an older C library, another distribution, or busybox alone. It holds this "
+        "program, its libraries with the loader, and certificate authorities, which count where the node has none of its own.\n\n"
+        "When it is started it proves its SHA-256, unpacks itself once into /var/lib/kmm-tools (for other users than root ~/.cache/kmm-tools; KMM_BUNDLE_DIR "
+        "names another directory), and then runs from there.";
+    verb.examples = {{"kmm-worker bundle --out kmm-worker.run", "then copy it to a node, and start it there like kmm-worker"}};
+    cli::Option out;
+    out.name = "out";
+    out.value_name = "FILE";
+    out.help = "file to write";
+    out.required = true;
+    verb.options = {out};
+    verb.options = verb.options + cli::common_options();
+    verb.run = [](const cli::Args& args, cli::Context& context) { return run_and_report(context, [&] { return bundle(args); }); };
+    return verb;
+}
+
+}  // namespace kmm::tool_worker
