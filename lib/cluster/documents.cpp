@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/text_source.hpp"
+#include "plan/policy.hpp"
 #include "value/object_stream.hpp"
 #include "value/reader.hpp"
 #include "value/text_index.hpp"
@@ -47,8 +48,8 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, int nu
 
 class DocumentReader {
 public:
-    DocumentReader(api::Objects& objects, Diagnostics& diagnostics, const std::string& given_namespace)
-        : objects_(objects), diagnostics_(diagnostics), given_namespace_(given_namespace) {}
+    DocumentReader(api::Objects& objects, Diagnostics& diagnostics, const std::string& given_namespace, const std::vector<std::string>& ignored)
+        : objects_(objects), diagnostics_(diagnostics), given_namespace_(given_namespace), ignored_(ignored) {}
 
     void read_named(const std::string& name) {
         if (name == "-") {
@@ -75,7 +76,24 @@ private:
             report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
                    "no *.yaml, *.yml or *.json file in this directory");
         }
-        for (const auto& file : found) { read_text(file, Empty::fine); }
+        const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
+        for (const auto& file : found) {
+            if (!is_ignored(std::string_view(file).substr(std::min(prefix, file.size())))) { read_text(file, Empty::fine); }
+        }
+    }
+
+    [[nodiscard]] bool is_ignored(std::string_view path) const {
+        return std::any_of(ignored_.begin(), ignored_.end(), [&](std::string_view glob) {
+            if (glob.starts_with("./")) { glob.remove_prefix(2); }
+            while (glob.ends_with('/')) { glob.remove_suffix(1); }
+            const bool whole = glob.find('/') != std::string_view::npos;
+            if (glob.starts_with('/')) { glob.remove_prefix(1); }
+            for (std::size_t begin = 0, end = 0; end != std::string_view::npos; begin = end + 1) {
+                end = path.find('/', begin);
+                if (plan::glob_matches(glob, whole ? path.substr(0, end) : path.substr(begin, end == std::string_view::npos ? end : end - begin))) { return true; }
+            }
+            return false;
+        });
     }
 
     /// What it means if there is not a byte. Where a command was to write something it has failed: kubectl get > FILE leaves such a file,
@@ -137,6 +155,7 @@ private:
     api::Objects& objects_;
     Diagnostics& diagnostics_;
     const std::string& given_namespace_;
+    const std::vector<std::string>& ignored_;
     std::vector<std::string> files_;
     std::set<std::string> seen_;
 };
@@ -173,8 +192,8 @@ void hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
 }
 
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects, Diagnostics& diagnostics,
-                                        const std::string& given_namespace) {
-    DocumentReader reader(objects, diagnostics, given_namespace);
+                                        const std::string& given_namespace, const std::vector<std::string>& ignored) {
+    DocumentReader reader(objects, diagnostics, given_namespace, ignored);
     for (const auto& name : names) { reader.read_named(name); }
     return std::move(reader).files();
 }
@@ -193,6 +212,11 @@ void overlay(api::Objects& base, api::Objects over) {
     overlay_kind(base.custom_resource_definitions, std::move(over.custom_resource_definitions));
     overlay_kind(base.daemon_sets, std::move(over.daemon_sets));
     overlay_kind(base.device_classes, std::move(over.device_classes));
+    overlay_kind(base.module_images_configs, std::move(over.module_images_configs));
+    overlay_kind(base.module_build_sign_configs, std::move(over.module_build_sign_configs));
+    overlay_kind(base.boot_module_configs, std::move(over.boot_module_configs));
+    base.operator_configs.insert(base.operator_configs.end(), over.operator_configs.begin(), over.operator_configs.end());
+    base.doubles.insert(base.doubles.end(), over.doubles.begin(), over.doubles.end());
 }
 
 }  // namespace kmm::cluster
