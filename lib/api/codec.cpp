@@ -114,6 +114,7 @@ void fold_foreign(Diagnostics& diagnostics) {
         if (!is_foreign(one)) { continue; }
         ++counts[one.message];  // the kind's name, see note_foreign_kind
         if (first == nullptr) { first = &one; }
+        if (first->hint.empty()) { first->hint = one.hint; }
     }
     if (first == nullptr) { return; }
     std::vector<std::string> kinds;
@@ -125,7 +126,7 @@ void fold_foreign(Diagnostics& diagnostics) {
     constexpr std::size_t k_named_max = 12;
     const std::size_t others = kinds.size() > k_named_max ? kinds.size() - k_named_max : 0;
     kinds.resize(kinds.size() - others);
-    Diagnostic note = std::move(*first);
+    Diagnostic note = *first;
     note.message = fmt::format("{} object{} of kinds that KMM does not use {} not read: {}{}", total, total == 1 ? "" : "s", total == 1 ? "was" : "were",
                                base::join(kinds, ", "), others == 0 ? "" : fmt::format(" and {} other kinds", others));
     std::erase_if(diagnostics, [&](const Diagnostic& one) { return is_foreign(one); });

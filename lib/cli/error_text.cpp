@@ -81,7 +81,7 @@ std::string error_text(const Error& error, bool color) {
         for (const auto& diagnostic : found) text.append(diagnostic_text(diagnostic, color));
     }
     // One fault stands above as several do, and is counted as they are.
-    const bool counts = listed && found.size() == 1 && error.message() == found.front().message;
+    const bool counts = listed && std::any_of(found.begin(), found.end(), [&](const Diagnostic& one) { return one.message == error.message(); });
     text.append(severity_word(Severity::error, color)).append(" ");
     for (const auto& context : error.context()) text.append(base::printable(context)).append(": ");
     if (error.position() && !listed) text.append(base::printable(error.position()->to_string())).append(": ");

@@ -16,7 +16,6 @@
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/text_source.hpp"
-#include "plan/policy.hpp"
 #include "value/object_stream.hpp"
 #include "value/reader.hpp"
 #include "value/text_index.hpp"
@@ -48,8 +47,9 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, int nu
 
 class DocumentReader {
 public:
-    DocumentReader(api::Objects& objects, Diagnostics& diagnostics, const std::string& given_namespace, const std::vector<std::string>& ignored)
-        : objects_(objects), diagnostics_(diagnostics), given_namespace_(given_namespace), ignored_(ignored) {}
+    DocumentReader(api::Objects& objects, Diagnostics& diagnostics, const std::string& given_namespace,
+                   const std::function<bool(std::string_view)>& is_ignored)
+        : objects_(objects), diagnostics_(diagnostics), given_namespace_(given_namespace), is_ignored_(is_ignored) {}
 
     void read_named(const std::string& name) {
         if (name == "-") {
@@ -78,22 +78,9 @@ private:
         }
         const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
         for (const auto& file : found) {
-            if (!is_ignored(std::string_view(file).substr(std::min(prefix, file.size())))) { read_text(file, Empty::fine); }
+            const bool ignored = is_ignored_ && is_ignored_(std::string_view(file).substr(std::min(prefix, file.size())));
+            if (!ignored) { read_text(file, Empty::fine); }
         }
-    }
-
-    [[nodiscard]] bool is_ignored(std::string_view path) const {
-        return std::any_of(ignored_.begin(), ignored_.end(), [&](std::string_view glob) {
-            if (glob.starts_with("./")) { glob.remove_prefix(2); }
-            while (glob.ends_with('/')) { glob.remove_suffix(1); }
-            const bool whole = glob.find('/') != std::string_view::npos;
-            if (glob.starts_with('/')) { glob.remove_prefix(1); }
-            for (std::size_t begin = 0, end = 0; end != std::string_view::npos; begin = end + 1) {
-                end = path.find('/', begin);
-                if (plan::glob_matches(glob, whole ? path.substr(0, end) : path.substr(begin, end == std::string_view::npos ? end : end - begin))) { return true; }
-            }
-            return false;
-        });
     }
 
     /// What it means if there is not a byte. Where a command was to write something it has failed: kubectl get > FILE leaves such a file,
@@ -155,7 +142,7 @@ private:
     api::Objects& objects_;
     Diagnostics& diagnostics_;
     const std::string& given_namespace_;
-    const std::vector<std::string>& ignored_;
+    const std::function<bool(std::string_view)>& is_ignored_;
     std::vector<std::string> files_;
     std::set<std::string> seen_;
 };
@@ -192,8 +179,8 @@ void hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
 }
 
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects, Diagnostics& diagnostics,
-                                        const std::string& given_namespace, const std::vector<std::string>& ignored) {
-    DocumentReader reader(objects, diagnostics, given_namespace, ignored);
+                                        const std::string& given_namespace, const std::function<bool(std::string_view path)>& is_ignored) {
+    DocumentReader reader(objects, diagnostics, given_namespace, is_ignored);
     for (const auto& name : names) { reader.read_named(name); }
     return std::move(reader).files();
 }

@@ -36,7 +36,8 @@ std::string remedy_of(const api::Pod& pod, const api::Pod::Problem& problem, con
     if (reason == "Unschedulable") { return fmt::format("make room for Pod {}, or correct the node selector or the tolerations that it has", pod.meta.name); }
     if (problem.container == "image-extractor") { return "put a shell, mkdir and cp into the image, and dirName and firmwarePath at their places"; }
     if (problem.container.empty()) { return fmt::format("kubectl describe pod -n {} {}", pod.meta.namespace_, pod.meta.name); }
-    return fmt::format("kubectl logs -n {} {} -c {} --previous", pod.meta.namespace_, pod.meta.name, problem.container);
+    return fmt::format("kubectl logs -n {} {} -c {}{}", pod.meta.namespace_, pod.meta.name, problem.container,
+                       reason == "CrashLoopBackOff" ? " --previous" : "");
 }
 
 bool is_waiting(const api::Pod::Problem& problem) {

@@ -25,6 +25,9 @@ constexpr std::array k_field_releases{
     FieldRelease{"spec.moduleLoader.container.modprobe.modprobedDir", k_after_last_known},
 };
 
+/// "2.6" is the last of its line.
+constexpr unsigned k_last_patch = std::numeric_limits<unsigned>::max();
+
 /// "a[3].b" as "a[].b".
 std::string without_indexes(std::string_view path) {
     std::string result;
@@ -52,13 +55,12 @@ std::optional<Release> parse_release(std::string_view text) {
         if (!number) { return std::nullopt; }
         numbers.push_back(*number);
     }
-    // "2.6" is the last of its line.
-    constexpr unsigned k_last_patch = 99;
     const Release release{numbers[0], numbers[1], numbers.size() == 3 ? numbers[2] : k_last_patch};
     return release.major < 2 ? std::nullopt : std::optional(release);
 }
 
 std::string to_string(const Release& release) {
+    if (release.patch == k_last_patch) { return minor_of(release); }
     return release == k_main ? "main" : fmt::format("v{}.{}.{}", release.major, release.minor, release.patch);
 }
 

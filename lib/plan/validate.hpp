@@ -14,7 +14,7 @@ namespace kmm::plan {
 /// What the rules need to know beyond the documents.
 struct ValidateOptions {
     std::string kubernetes_version;  ///< "1.34" or "v1.34.2"; "": unknown, rules about it are skipped as KMM does
-    std::optional<Release> release;    ///< whose fields and rules hold; nullopt: those of main, and warnings where the last release differs
+    std::optional<Release> release = std::nullopt;  ///< whose fields and rules hold; nullopt: those of main, and warnings where the last release differs
     /// True if a rule that KMM has since `since` is to be applied.
     [[nodiscard]] bool has_rule_of(const Release& since) const { return !release || *release >= since; }
 };

@@ -83,6 +83,9 @@ void require_objects(Source& source) {
         diagnostic.severity = Severity::error;
         return;
     }
+    for (auto& diagnostic : source.diagnostics) {
+        if (diagnostic.code == "unknown-kind" && diagnostic.severity == Severity::note) { diagnostic.severity = Severity::warning; }  // it tells what was there
+    }
     Diagnostic finding;
     finding.code = "no-objects";
     finding.message = "nothing was validated: what was read has no object of a kind that KMM works with";

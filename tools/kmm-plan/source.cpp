@@ -16,6 +16,7 @@
 #include "kmm-plan/operator_config.hpp"
 #include "kube/kubeconfig.hpp"
 #include "plan/lint.hpp"
+#include "plan/policy.hpp"
 #include "plan/validate.hpp"
 #include "sys/file_ops.hpp"
 
@@ -204,12 +205,31 @@ std::string given_namespace(const cli::Args& args) {
     return name;
 }
 
+/// A glob with a slash is compared with the path below the directory and with those of the directories on the way, one without with each name.
+bool is_ignored(std::string_view path, const std::vector<std::string>& globs) {
+    return std::any_of(globs.begin(), globs.end(), [&](std::string_view glob) {
+        if (glob.starts_with("./")) { glob.remove_prefix(2); }
+        while (glob.ends_with('/')) { glob.remove_suffix(1); }
+        const bool whole = glob.find('/') != std::string_view::npos;
+        if (glob.starts_with('/')) { glob.remove_prefix(1); }
+        std::size_t begin = 0;
+        while (true) {
+            const std::size_t end = path.find('/', begin);
+            if (plan::glob_matches(glob, whole ? path.substr(0, end) : path.substr(begin, end == std::string_view::npos ? end : end - begin))) { return true; }
+            if (end == std::string_view::npos) { return false; }
+            begin = end + 1;
+        }
+    });
+}
+
 void check_source(Source& source, cli::Context& context) {
     append(source.diagnostics, plan::validate(source.objects));
     append(source.diagnostics, plan::lint(source.objects));
     check_secrets(source);
     check_operator_configs(source, OperatorConfigUse::beside);
     drop_notes(source.diagnostics);
+    // Which KMM the documents are for is what validate is asked.
+    std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "newer-field"; });
     sort_and_merge(source.diagnostics);
     if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }
     if (context.verbosity >= 0) {
@@ -229,7 +249,9 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, c
     // Standard input can be read once: the documents are read before any cluster.
     api::Objects objects;
     Diagnostics faults;
-    const auto files = names.empty() ? names : cluster::read_documents(names, objects, faults, given_namespace(args), args.all("ignore"));
+    const auto files = names.empty() ? names
+                                     : cluster::read_documents(names, objects, faults, given_namespace(args),
+                                                     [globs = args.all("ignore")](std::string_view path) { return is_ignored(path, globs); });
     if (!names.empty()) { api::finish(objects, faults); }
     std::vector<Source> sources;
     switch (place) {
