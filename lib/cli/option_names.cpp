@@ -7,8 +7,10 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 120> k_names = {
+    static constexpr std::array<std::string_view, 125> k_names = {
+        "action",
         "all",
+        "all-namespaces",
         "allow-platform-mismatch",
         "api-timeout",
         "authfile",
@@ -50,6 +52,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "host-root",
         "html",
         "i-understand-this-taints",
+        "ignore",
         "image",
         "image-firmware",
         "image-pull-policy",
@@ -62,6 +65,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "kmm-version",
         "kubeconfig",
         "kubernetes-version",
+        "kustomize",
         "label",
         "lease-namespace",
         "limit",
@@ -97,6 +101,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "quiet",
         "reason",
         "reboot",
+        "recursive",
         "remove",
         "remove-daemonset",
         "repair",
