@@ -103,6 +103,7 @@ value::Node canon_modprobe(const ModprobeSpec& modprobe) {
         .present("args", maybe(modprobe.args, canon_args))
         .present("rawArgs", maybe(modprobe.raw_args, canon_args))
         .text("firmwarePath", modprobe.firmware_path)
+        .text("modprobedDir", modprobe.modprobed_dir)
         .list("modulesLoadingOrder", modprobe.modules_loading_order)
         .take();
 }
@@ -190,6 +191,13 @@ value::Node canon_pod(const Pod& pod) {
     return canon.take();
 }
 
+value::Node canon_builds(const ModuleBuildSignConfig& config) {
+    const auto result = [](const ModuleBuildSignConfig::Result& one) {
+        return Canon().text("image", one.image).text("action", one.action).text("status", one.status).take();
+    };
+    return Canon().tree("results", list_of(config.results, result)).take();
+}
+
 template <typename T, typename Encode>
 void each(const char* kind, const std::vector<T>& objects, const CanonicalSink& sink, Encode&& encode_one) {
     for (const auto& object : objects) { sink(kind, object.meta, value::to_json(sorted_tree(encode_one(object)))); }
@@ -206,6 +214,9 @@ void canonical(const Objects& objects, const CanonicalSink& sink) {
         return Canon().flag("deleting", cluster.meta.deleting).map("labels", cluster.meta.labels).map("claims", cluster.claims).take();
     });
     each("Module", objects.modules, sink, canon_module);
+    each("ModuleBuildSignConfig", objects.module_build_sign_configs, sink, canon_builds);
+    each("ModuleImagesConfig", objects.module_images_configs, sink,
+         [](const ModuleImagesConfig& config) { return Canon().map("states", config.states).take(); });
     each("Namespace", objects.namespaces, sink,
          [](const Namespace& ns) { return Canon().flag("deleting", ns.meta.deleting).map("labels", ns.meta.labels).take(); });
     each("Node", objects.nodes, sink, canon_node);

@@ -45,6 +45,7 @@ void read_daemon_set(Scope& scope, const value::Node& root, Objects& objects) {
 }
 
 constexpr std::array k_kinds{
+    KnownKind{"BootModuleConfig", k_group_version, read_into<decode_boot_module_config, &Objects::boot_module_configs>},
     KnownKind{"ConfigMap", "v1", read_into<decode_config_map, &Objects::config_maps>},
     KnownKind{"ManagedClusterModule", "hub.kmm.sigs.x-k8s.io/v1beta1",
               read_into<decode_managed_cluster_module, &Objects::managed_cluster_modules>},
@@ -56,18 +57,20 @@ constexpr std::array k_kinds{
     KnownKind{"DeviceClass", "resource.k8s.io/v1", read_into<decode_device_class, &Objects::device_classes>, {},
               OtherVersions::not_read},
     KnownKind{"Module", k_group_version, read_into<decode_module, &Objects::modules>},
+    KnownKind{"ModuleBuildSignConfig", k_group_version,
+              read_into<decode_module_build_sign_config, &Objects::module_build_sign_configs>},
+    KnownKind{"ModuleImagesConfig", k_group_version, read_into<decode_module_images_config, &Objects::module_images_configs>},
     KnownKind{"Namespace", "v1", read_into<decode_namespace, &Objects::namespaces>},
     KnownKind{"Node", "v1", read_into<decode_node, &Objects::nodes>},
     KnownKind{"NodeModulesConfig", k_group_version,
               read_into<decode_node_modules_config, &Objects::node_modules_configs>},
     KnownKind{"PreflightValidation", "kmm.sigs.x-k8s.io/v1beta2",
               read_into<decode_preflight_validation, &Objects::preflight_validations>, k_group_version},
+    KnownKind{"PreflightValidationOCP", "kmm.sigs.x-k8s.io/v1beta2",
+              read_into<decode_preflight_validation, &Objects::preflight_validations>, k_group_version},
     KnownKind{"Pod", "v1", read_into<decode_pod, &Objects::pods>},
     KnownKind{"Secret", "v1", read_into<decode_secret, &Objects::secrets>},
 };
-
-/// KMM's kinds that say nothing for a plan.
-constexpr std::array<std::string_view, 4> k_kmm_kinds{"BootModuleConfig", "ModuleBuildSignConfig", "ModuleImagesConfig", "PreflightValidationOCP"};
 
 /// What a list says about its items, which may leave kind and apiVersion out as API responses do.
 struct Inherited {
@@ -102,11 +105,37 @@ std::string hint_of_no_mapping(const value::Node& root) {
     return root.is_string() && root.text().starts_with("NAME ") ? "this looks like a table: kubectl get -o json writes the objects" : "";
 }
 
-/// Of many findings about one kind that is not read, or one field of served objects, the first stays, with their number.
+/// One note for all objects of kinds that KMM has nothing to do with, at the first of them: charts and repositories are full of them.
+void fold_foreign(Diagnostics& diagnostics) {
+    const auto is_foreign = [](const Diagnostic& one) { return one.code == "unknown-kind" && one.severity == Severity::note; };
+    std::map<std::string, std::size_t> counts;
+    Diagnostic* first = nullptr;
+    for (auto& one : diagnostics) {
+        if (!is_foreign(one)) { continue; }
+        ++counts[one.message];  // the kind's name, see note_foreign_kind
+        if (first == nullptr) { first = &one; }
+        if (first->hint.empty()) { first->hint = one.hint; }
+    }
+    if (first == nullptr) { return; }
+    std::vector<std::string> kinds;
+    std::size_t total = 0;
+    for (const auto& [kind, count] : counts) {
+        total += count;
+        kinds.push_back(count == 1 ? kind : fmt::format("{} ({})", kind, count));
+    }
+    constexpr std::size_t k_named_max = 12;
+    const std::size_t others = kinds.size() > k_named_max ? kinds.size() - k_named_max : 0;
+    kinds.resize(kinds.size() - others);
+    Diagnostic note = *first;
+    note.message = fmt::format("{} object{} of kinds that KMM does not use {} not read: {}{}", total, total == 1 ? "" : "s", total == 1 ? "was" : "were",
+                               base::join(kinds, ", "), others == 0 ? "" : fmt::format(" and {} other kinds", others));
+    std::erase_if(diagnostics, [&](const Diagnostic& one) { return is_foreign(one); });
+    diagnostics.push_back(std::move(note));
+}
+
+/// Of many findings about one field of served objects the first stays, with their number.
 void fold_unread(Diagnostics& diagnostics) {
-    const auto folds = [](const Diagnostic& one) {
-        return (one.code == "unknown-kind" && one.severity == Severity::warning) || (one.code == "unknown-field" && one.severity == Severity::note);
-    };
+    const auto folds = [](const Diagnostic& one) { return one.code == "unknown-field" && one.severity == Severity::note; };
     const auto key_of = [](const Diagnostic& one) { return std::pair(one.position ? one.position->file : std::string(), one.message); };
     std::map<std::pair<std::string, std::string>, std::size_t> counts;
     for (const auto& one : diagnostics) {
@@ -130,8 +159,13 @@ void soften_served(const value::Node& root, std::string_view kind, Diagnostics& 
     }
 }
 
-void warn_unknown_kind(const Scope& scope, const value::Node& root, const std::string& api_version,
-                       const std::string& kind) {
+/// Whether a group is KMM's, or may be meant to be: "kmm.sigs.k8s.io" serves nothing, and the Module in it would be planned for nothing.
+bool is_like_kmm(std::string_view group) {
+    const std::vector<std::string> groups{std::string(k_group), "hub." + std::string(k_group)};
+    return group.find("kmm") != std::string_view::npos || base::nearest(group, groups).has_value();
+}
+
+void note_foreign_kind(const Scope& scope, const value::Node& root, const std::string& api_version, const std::string& kind) {
     std::vector<std::string> names;
     for (const auto& known : k_kinds) { names.emplace_back(known.kind); }
     names.emplace_back("List");
@@ -139,20 +173,36 @@ void warn_unknown_kind(const Scope& scope, const value::Node& root, const std::s
     // What no server serves is no document to leave aside: the Module in it would be planned for nothing.
     const auto meant = std::find_if(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& row) { return near && row.kind == *near; });
     const bool same_group = group_of(api_version) == (meant == k_kinds.end() ? std::string_view() : group_of(meant->api_version));
-    const bool is_of_kmm = group_of(api_version) == group_of(k_group_version);
-    const bool exists = is_of_kmm && std::find(k_kmm_kinds.begin(), k_kmm_kinds.end(), kind) != k_kmm_kinds.end();
-    const bool is_kmm = is_of_kmm && !exists;
-    const bool misspelt = near && *near != kind && same_group && (is_kmm || base::to_lower(*near) == base::to_lower(kind));
+    const bool is_of_kmm = is_like_kmm(group_of(api_version));
+    const bool misspelt = near && *near != kind && ((same_group && base::to_lower(*near) == base::to_lower(kind)) || is_of_kmm);
     const value::Node* place = root.find("kind");
     Diagnostic diagnostic;
-    diagnostic.severity = misspelt ? Severity::error : Severity::warning;
+    diagnostic.severity = misspelt ? Severity::error : is_of_kmm ? Severity::warning : Severity::note;
     diagnostic.code = "unknown-kind";
-    diagnostic.message = fmt::format("kind {} ({}) {}", base::escape(kind), api_version.empty() ? "no apiVersion" : base::escape(api_version),
-                                     misspelt ? "does not exist" : "is not read");
+    diagnostic.message = base::escape(kind);
+    if (diagnostic.severity != Severity::note) {
+        diagnostic.message = fmt::format("kind {} ({}) {}", base::escape(kind), api_version.empty() ? "no apiVersion" : base::escape(api_version),
+                                         misspelt ? "does not exist" : "is not known");
+        if (near && *near != kind) { diagnostic.hint = fmt::format("did you mean {}?", *near); }
+    }
     diagnostic.position = scope.document.position(place != nullptr ? place->mark() : root.mark());
-    if (near && *near != kind && !exists) { diagnostic.hint = fmt::format("did you mean {}?", *near); }
     if (kind == "Kustomization") { diagnostic.hint = k_kustomize_hint; }
     scope.diagnostics.push_back(std::move(diagnostic));
+}
+
+/// Whether a document without kind and apiVersion is the operator's controller_config.yaml.
+bool is_operator_config(const value::Node& root) {
+    constexpr std::array<std::string_view, 7> keys{"healthProbeBindAddress", "job", "leaderElection", "metrics", "webhook", "webhookPort", "worker"};
+    constexpr std::array<std::string_view, 3> telling{"healthProbeBindAddress", "leaderElection", "webhookPort"};
+    if (root.find("kind") != nullptr || root.find("apiVersion") != nullptr || root.members().empty()) { return false; }
+    const auto is_key = [](const auto& list, const value::Member& member) { return std::find(list.begin(), list.end(), member.key) != list.end(); };
+    const auto& members = root.members();
+    const value::Node* worker = root.find("worker");
+    const bool has_worker = worker != nullptr && (worker->find("firmwareHostPath") != nullptr || worker->find("setFirmwareClassPath") != nullptr ||
+                                                  worker->find("runAsUser") != nullptr || worker->find("seLinuxType") != nullptr);
+    const bool tells = std::any_of(members.begin(), members.end(), [&](const auto& member) { return is_key(telling, member); });
+    return (has_worker || tells || root.find_path({"job", "gcDelay"}) != nullptr) &&
+           std::any_of(members.begin(), members.end(), [&](const auto& member) { return is_key(keys, member); });
 }
 
 void decode_any(Scope& scope, const value::Node& root, const Inherited& inherited, Objects& objects);
@@ -187,6 +237,10 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
         if (!scope.diagnostics.empty()) { scope.diagnostics.back().hint = hint_of_no_mapping(root); }
         return;
     }
+    if (inherited.kind.empty() && is_operator_config(root)) {
+        objects.operator_configs.push_back({scope.document.file, root, scope.document.index, scope.document.written});
+        return;
+    }
     const Need need = inherited.kind.empty() ? Need::required : Need::optional;
     std::string kind = fields.string("kind", need);
     std::string api_version = fields.string("apiVersion", need);
@@ -204,9 +258,10 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     const auto* known =
         std::find_if(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& row) { return row.kind == kind; });
     const bool other_version = known != k_kinds.end() && known->others == OtherVersions::not_read && known->api_version != api_version;
-    const bool foreign_core = known != k_kinds.end() && known->api_version == "v1" && !group_of(api_version).empty();
-    if (known == k_kinds.end() || foreign_core || other_version) {
-        warn_unknown_kind(scope, root, api_version, kind);
+    const bool other_group = known != k_kinds.end() && group_of(api_version) != group_of(known->api_version);
+    const bool foreign = other_group && !api_version.empty() && api_version != "v1" && !is_like_kmm(group_of(api_version));
+    if (known == k_kinds.end() || foreign || other_version) {
+        note_foreign_kind(scope, root, api_version, kind);
         return;
     }
     if (api_version.empty()) { return; }  // already reported as missing
@@ -229,8 +284,16 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
 
 auto sort_key(const ObjectMeta& meta) { return std::tie(meta.namespace_, meta.name, meta.origin); }
 
+/// Of a list that holds two kinds, which one an object is.
 template <typename T>
-void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics& diagnostics) {
+std::string_view kind_of(const T& object) {
+    if constexpr (requires { object.kind; }) { return object.kind; }
+    return {};
+}
+
+/// `doubles`, if given, gets the objects that are left out.
+template <typename T>
+void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics& diagnostics, std::vector<T>* doubles = nullptr) {
     // Servers and kubectl list objects in this order: nothing is to be moved then.
     const auto not_before = [](const T& a, const T& b) { return std::tie(a.meta.namespace_, a.meta.name) >= std::tie(b.meta.namespace_, b.meta.name); };
     if (std::adjacent_find(objects.begin(), objects.end(), not_before) == objects.end()) { return; }
@@ -240,7 +303,7 @@ void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics&
     kept.reserve(objects.size());
     for (auto& object : objects) {
         const bool same = !kept.empty() && !object.meta.name.empty() && kept.back().meta.name == object.meta.name &&
-                          kept.back().meta.namespace_ == object.meta.namespace_;
+                          kept.back().meta.namespace_ == object.meta.namespace_ && kind_of(kept.back()) == kind_of(object);
         if (!same) {
             kept.push_back(std::move(object));
             continue;
@@ -255,6 +318,7 @@ void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics&
         diagnostic.position = object.meta.origin;
         diagnostic.hint = "remove one of the two";
         diagnostics.push_back(std::move(diagnostic));
+        if (doubles != nullptr) { doubles->push_back(std::move(object)); }
     }
     objects = std::move(kept);
 }
@@ -267,7 +331,7 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 }
 
 void append(Objects& to, Objects& from) {
-    static_assert(sizeof(Objects) == 13 * sizeof(std::vector<Node>), "every kind must be appended here");
+    static_assert(sizeof(Objects) == 18 * sizeof(std::vector<Node>), "every kind must be appended here");
     append(to.nodes, from.nodes);
     append(to.modules, from.modules);
     append(to.node_modules_configs, from.node_modules_configs);
@@ -281,6 +345,11 @@ void append(Objects& to, Objects& from) {
     append(to.custom_resource_definitions, from.custom_resource_definitions);
     append(to.daemon_sets, from.daemon_sets);
     append(to.device_classes, from.device_classes);
+    append(to.module_images_configs, from.module_images_configs);
+    append(to.module_build_sign_configs, from.module_build_sign_configs);
+    append(to.boot_module_configs, from.boot_module_configs);
+    append(to.operator_configs, from.operator_configs);
+    append(to.doubles, from.doubles);
 }
 
 }  // namespace
@@ -334,13 +403,16 @@ void append(Objects& to, const Objects& from) {
     };
     add(&Objects::nodes, &Objects::modules, &Objects::node_modules_configs, &Objects::secrets, &Objects::config_maps,
         &Objects::managed_cluster_modules, &Objects::managed_clusters, &Objects::preflight_validations, &Objects::namespaces,
-        &Objects::pods, &Objects::custom_resource_definitions, &Objects::daemon_sets, &Objects::device_classes);
+        &Objects::pods, &Objects::custom_resource_definitions, &Objects::daemon_sets, &Objects::device_classes,
+        &Objects::module_images_configs, &Objects::module_build_sign_configs, &Objects::boot_module_configs, &Objects::operator_configs,
+        &Objects::doubles);
 }
 
 void finish(Objects& objects, Diagnostics& diagnostics) {
+    fold_foreign(diagnostics);
     fold_unread(diagnostics);
     sort_and_check(objects.nodes, "Node", diagnostics);
-    sort_and_check(objects.modules, "Module", diagnostics);
+    sort_and_check(objects.modules, "Module", diagnostics, &objects.doubles);
     sort_and_check(objects.node_modules_configs, "NodeModulesConfig", diagnostics);
     sort_and_check(objects.secrets, "Secret", diagnostics);
     sort_and_check(objects.config_maps, "ConfigMap", diagnostics);
@@ -352,6 +424,9 @@ void finish(Objects& objects, Diagnostics& diagnostics) {
     sort_and_check(objects.custom_resource_definitions, "CustomResourceDefinition", diagnostics);
     sort_and_check(objects.daemon_sets, "DaemonSet", diagnostics);
     sort_and_check(objects.device_classes, "DeviceClass", diagnostics);
+    sort_and_check(objects.module_images_configs, "ModuleImagesConfig", diagnostics);
+    sort_and_check(objects.module_build_sign_configs, "ModuleBuildSignConfig", diagnostics);
+    sort_and_check(objects.boot_module_configs, "BootModuleConfig", diagnostics);
 }
 
 }  // namespace kmm::api

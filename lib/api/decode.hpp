@@ -44,6 +44,9 @@ void decode_module_spec(Fields& spec, Module& module);
 [[nodiscard]] Pod decode_pod(Scope& scope, const value::Node& root);
 [[nodiscard]] PluginObject decode_daemon_set(Scope& scope, const value::Node& root);
 [[nodiscard]] PluginObject decode_device_class(Scope& scope, const value::Node& root);
+[[nodiscard]] ModuleImagesConfig decode_module_images_config(Scope& scope, const value::Node& root);
+[[nodiscard]] ModuleBuildSignConfig decode_module_build_sign_config(Scope& scope, const value::Node& root);
+[[nodiscard]] BootModuleConfig decode_boot_module_config(Scope& scope, const value::Node& root);
 [[nodiscard]] CustomResourceDefinition decode_custom_resource_definition(Scope& scope, const value::Node& root);
 
 }  // namespace kmm::api

@@ -213,10 +213,16 @@ Secret decode_secret(Scope& scope, const value::Node& root) {
 
 ConfigMap decode_config_map(Scope& scope, const value::Node& root) {
     Fields fields(scope, root, "");
-    fields.allow({"apiVersion", "kind", "immutable", "binaryData"});
+    fields.allow({"apiVersion", "kind", "immutable"});
     ConfigMap config_map;
     config_map.meta = decode_meta(fields, Residence::namespaced);
     for (auto& [key, text] : fields.string_map("data")) { config_map.data.emplace(key, text); }
+    for (const auto& [key, text] : fields.string_map("binaryData")) { config_map.binary_keys.push_back(key); }
+    if (const value::Node* data = root.find("data"); data != nullptr && is_operator_config_map(config_map.meta.name)) {
+        for (const auto& member : data->members()) {
+            config_map.places.emplace(member.key, scope.document.position(member.value.mark()));
+        }
+    }
     fields.done();
     return config_map;
 }

@@ -81,6 +81,8 @@ PreflightValidation decode_preflight_validation(Scope& scope, const value::Node&
     PreflightValidation object;
     Fields fields(scope, root, "");
     fields.allow({"apiVersion", "kind", "status"});
+    object.kind = root.get_string({"kind"});
+    if (object.kind.empty()) { object.kind = "PreflightValidation"; }  // an item of a list
     object.meta = decode_meta(fields, Residence::cluster);
     object.kernel_origin = object.meta.origin;
     if (auto spec = fields.child("spec", Need::required)) {
@@ -88,6 +90,24 @@ PreflightValidation decode_preflight_validation(Scope& scope, const value::Node&
         const value::Node* kernel = spec->node().find("kernelVersion");
         if (kernel != nullptr && kernel->is_string()) { object.kernel_origin = spec->position_of("kernelVersion"); }
         static_cast<void>(spec->boolean("pushBuiltImage"));
+        if (object.kind == "PreflightValidationOCP") { static_cast<void>(spec->string("dtkImage")); }
+        spec->done();
+    }
+    fields.done();
+    return object;
+}
+
+BootModuleConfig decode_boot_module_config(Scope& scope, const value::Node& root) {
+    BootModuleConfig object;
+    Fields fields(scope, root, "");
+    fields.allow({"apiVersion", "kind", "status"});
+    object.meta = decode_meta(fields, Residence::namespaced);
+    if (auto spec = fields.child("spec")) {
+        for (const auto* key : {"machineConfigName", "machineConfigPoolName", "kernelModuleImage", "kernelModuleName"}) {
+            static_cast<void>(spec->string(key, Need::required));
+        }
+        static_cast<void>(spec->strings("inTreeModulesToRemove"));
+        for (const auto* key : {"firmwareFilesPath", "workerImage"}) { static_cast<void>(spec->string(key)); }
         spec->done();
     }
     fields.done();
@@ -99,6 +119,13 @@ Namespace decode_namespace(Scope& scope, const value::Node& root) {
     Fields fields(scope, root, "");
     fields.allow({"apiVersion", "kind", "spec", "status"});
     object.meta = decode_meta(fields, Residence::cluster);
+    if (const value::Node* labels = root.find_path({"metadata", "labels"}); labels != nullptr) {
+        for (const auto& label : labels->members()) {
+            if (label.key.starts_with("pod-security.kubernetes.io/")) {
+                object.label_places.emplace(label.key, scope.document.position(label.value.mark()));
+            }
+        }
+    }
     fields.done();
     return object;
 }

@@ -28,6 +28,7 @@ value::Node encode_modprobe(const ModprobeSpec& modprobe) {
     set_if(node, "dirName", modprobe.dir_name);
     set_if(node, "firmwarePath", modprobe.firmware_path);
     set_if(node, "moduleName", modprobe.module_name);
+    set_if(node, "modprobedDir", modprobe.modprobed_dir);
     set_if(node, "modulesLoadingOrder", modprobe.modules_loading_order);
     set_if(node, "parameters", modprobe.parameters);
     if (modprobe.raw_args) { node.set("rawArgs", encode_args(*modprobe.raw_args)); }

@@ -113,6 +113,10 @@ std::set<std::string> module_namespaces(const Objects& objects) {
     return names;
 }
 
+bool is_operator_config_map(std::string_view name) noexcept {
+    return name == "kmm-operator-manager-config" || name == "kmm-operator-hub-manager-config";
+}
+
 std::string trim_kernel(std::string_view kernel) {
     if (kernel.ends_with('+')) kernel.remove_suffix(1);
     return std::string(kernel);

@@ -37,4 +37,7 @@ struct ModuleName {
 /// A kernel release with one trailing "+" less, as KMM does before it matches, tags or writes it into a config.
 [[nodiscard]] std::string trim_kernel(std::string_view kernel);
 
+/// The ConfigMap of KMM's operator, on a hub or not, that holds its controller_config.yaml.
+[[nodiscard]] bool is_operator_config_map(std::string_view name) noexcept;
+
 }  // namespace kmm::api

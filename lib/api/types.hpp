@@ -73,6 +73,7 @@ struct ModprobeSpec {
     std::optional<ModprobeArgs> args, raw_args;
     std::string firmware_path;
     std::vector<std::string> modules_loading_order;
+    std::string modprobed_dir;  ///< directory of modprobe.d files in the image; KMM has it since v2.7
     friend bool operator==(const ModprobeSpec&, const ModprobeSpec&) = default;
 };
 
@@ -190,6 +191,8 @@ struct Secret {
 struct ConfigMap {
     ObjectMeta meta;
     std::map<std::string, std::string> data;
+    std::vector<std::string> binary_keys;        ///< of binaryData
+    std::map<std::string, Position> places = {};  ///< of the values of data, in ConfigMaps of KMM's operator only
 };
 
 /// hub.kmm.sigs.x-k8s.io/v1beta1 ManagedClusterModule.
@@ -207,23 +210,50 @@ struct ManagedCluster {
     std::map<std::string, std::string> claims;  ///< status.clusterClaims
 };
 
-/// kmm.sigs.x-k8s.io PreflightValidation, v1beta1 and v1beta2.
+/// kmm.sigs.x-k8s.io PreflightValidation and, on OpenShift, PreflightValidationOCP, v1beta1 and v1beta2.
 struct PreflightValidation {
     ObjectMeta meta;
+    std::string kind;
     std::string kernel_version;
     Position kernel_origin;  ///< of the value, or of the object if it is absent
 };
 
-struct Namespace {
+/// KMM's own record of a Module's images, named like the Module (kmm.sigs.x-k8s.io/v1beta1, since v2.4).
+struct ModuleImagesConfig {
+    ObjectMeta meta;
+    std::map<std::string, std::string> states;  ///< by image: Exists, DoesNotExist, NeedsBuilding or NeedsSigning; "" for none so far
+};
+
+/// KMM's own record of builds and signings, named like the Module (kmm.sigs.x-k8s.io/v1beta1, since v2.4).
+struct ModuleBuildSignConfig {
+    struct Result {
+        std::string image, action, status;  ///< action: BuildImage or SignImage; status: Success or Failure
+    };
+    ObjectMeta meta;
+    std::vector<Result> results;
+};
+
+/// kmm.sigs.x-k8s.io/v1beta1 BootModuleConfig, which KMM has on OpenShift only. It is checked, nothing is decided from it.
+struct BootModuleConfig {
     ObjectMeta meta;
 };
 
-/// core/v1 Pod, as far as KMM's decisions look at one: worker Pods and those of device plugins and DRA drivers.
+struct Namespace {
+    ObjectMeta meta;
+    std::map<std::string, Position> label_places = {};  ///< of the labels pod-security.kubernetes.io/*
+};
+
+/// core/v1 Pod, as far as KMM's decisions look at one: worker, pull, build and sign Pods, and those of device plugins and DRA drivers.
 struct Pod {
     ObjectMeta meta;
     std::string node_name;
     std::string phase;                 ///< "Pending", "Running", "Succeeded", "Failed", "Unknown" or ""
     std::int64_t worker_restarts = 0;  ///< restartCount of the container "worker", 0 if there is none
+    struct Problem {
+        std::string container;        ///< "" for the Pod as a whole
+        std::string reason, message;  ///< as Kubernetes writes them
+    };
+    std::vector<Problem> problems;  ///< containers that wait or failed, init containers first; then why it is not scheduled
 };
 
 /// What KMM makes for a Module's device plugin or DRA driver: apps/v1 DaemonSet, resource.k8s.io/v1 DeviceClass.
@@ -254,6 +284,11 @@ struct Objects {
     std::vector<CustomResourceDefinition> custom_resource_definitions;
     std::vector<PluginObject> daemon_sets;  ///< those with the label of a Module's name; others are nobody's business here
     std::vector<PluginObject> device_classes;
+    std::vector<ModuleImagesConfig> module_images_configs;
+    std::vector<ModuleBuildSignConfig> module_build_sign_configs;
+    std::vector<BootModuleConfig> boot_module_configs;
+    std::vector<value::Document> operator_configs;  ///< documents that are the operator's controller_config.yaml, in reading order
+    std::vector<Module> doubles;  ///< Modules that another document had defined: checked, never planned
 };
 
 }  // namespace kmm::api

@@ -75,15 +75,17 @@ std::string diagnostic_text(const Diagnostic& diagnostic, bool color) {
 
 std::string error_text(const Error& error, bool color) {
     std::string text;
-    const auto& findings = error.diagnostics();
-    const bool many = findings.size() > 1 || (findings.size() == 1 && findings.front().severity != Severity::error);
-    if (many) {
-        for (const auto& diagnostic : error.diagnostics()) text.append(diagnostic_text(diagnostic, color));
+    const auto& found = error.diagnostics();
+    const bool listed = found.size() > 1 || (found.size() == 1 && (found.front().position || found.front().severity != Severity::error));
+    if (listed) {
+        for (const auto& diagnostic : found) text.append(diagnostic_text(diagnostic, color));
     }
+    // One fault stands above as several do, and is counted as they are.
+    const bool counts = listed && std::any_of(found.begin(), found.end(), [&](const Diagnostic& one) { return one.message == error.message(); });
     text.append(severity_word(Severity::error, color)).append(" ");
     for (const auto& context : error.context()) text.append(base::printable(context)).append(": ");
-    if (error.position() && !many) text.append(base::printable(error.position()->to_string())).append(": ");
-    text.append(indented(error.message(), 2)).append("\n");
+    if (error.position() && !listed) text.append(base::printable(error.position()->to_string())).append(": ");
+    text.append(counts ? "1 fault found" : indented(error.message(), 2)).append("\n");
     for (const auto& [key, value] : error.details()) append_field(text, key, value);
     if (const auto number = error.errno_cause(); number && error.message().find(errno_name(*number)) == std::string::npos) {
         append_field(text, "cause", fmt::format("{} ({})", errno_text(*number), errno_name(*number)));
@@ -92,7 +94,7 @@ std::string error_text(const Error& error, bool color) {
         const std::string words = fmt::format("HTTP {}", *status);
         if (error.message().find(words) == std::string::npos) append_field(text, "cause", words);
     }
-    if (!error.hint().empty()) append_field(text, "hint", error.hint());
+    if (!error.hint().empty() && !counts) append_field(text, "hint", error.hint());
     append_field(text, "code", error.code());
     return text;
 }

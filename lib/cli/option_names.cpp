@@ -7,8 +7,10 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 126> k_names = {
+    static constexpr std::array<std::string_view, 131> k_names = {
+        "action",
         "all",
+        "all-namespaces",
         "allow-platform-mismatch",
         "api-timeout",
         "api-versions",
@@ -51,6 +53,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "host-root",
         "html",
         "i-understand-this-taints",
+        "ignore",
         "image",
         "image-firmware",
         "image-pull-policy",
@@ -65,6 +68,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "kube-version",
         "kubeconfig",
         "kubernetes-version",
+        "kustomize",
         "label",
         "lease-namespace",
         "limit",
@@ -100,6 +104,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "quiet",
         "reason",
         "reboot",
+        "recursive",
         "release",
         "remove",
         "remove-daemonset",

@@ -47,8 +47,9 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, int nu
 
 class DocumentReader {
 public:
-    DocumentReader(api::Objects& objects, Diagnostics& diagnostics, const std::string& given_namespace)
-        : objects_(objects), diagnostics_(diagnostics), given_namespace_(given_namespace) {}
+    DocumentReader(api::Objects& objects, Diagnostics& diagnostics, const std::string& given_namespace,
+                   const std::function<bool(std::string_view)>& is_ignored)
+        : objects_(objects), diagnostics_(diagnostics), given_namespace_(given_namespace), is_ignored_(is_ignored) {}
 
     void read_named(const std::string& name) {
         if (name == "-") {
@@ -76,7 +77,11 @@ private:
             report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
                    "no *.yaml, *.yml or *.json file in this directory");
         }
-        for (const auto& file : found) { read_text(file, Empty::fine); }
+        const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
+        for (const auto& file : found) {
+            const bool ignored = is_ignored_ && is_ignored_(std::string_view(file).substr(std::min(prefix, file.size())));
+            if (!ignored) { read_text(file, Empty::fine); }
+        }
     }
 
     /// What it means if there is not a byte. Where a command was to write something it has failed: kubectl get > FILE leaves such a file,
@@ -138,6 +143,7 @@ private:
     api::Objects& objects_;
     Diagnostics& diagnostics_;
     const std::string& given_namespace_;
+    const std::function<bool(std::string_view)>& is_ignored_;
     std::vector<std::string> files_;
     std::set<std::string> seen_;
 };
@@ -174,8 +180,8 @@ void hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
 }
 
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects, Diagnostics& diagnostics,
-                                        const std::string& given_namespace) {
-    DocumentReader reader(objects, diagnostics, given_namespace);
+                                        const std::string& given_namespace, const std::function<bool(std::string_view path)>& is_ignored) {
+    DocumentReader reader(objects, diagnostics, given_namespace, is_ignored);
     for (const auto& name : names) { reader.read_named(name); }
     return std::move(reader).files();
 }
@@ -194,6 +200,11 @@ void overlay(api::Objects& base, api::Objects over) {
     overlay_kind(base.custom_resource_definitions, std::move(over.custom_resource_definitions));
     overlay_kind(base.daemon_sets, std::move(over.daemon_sets));
     overlay_kind(base.device_classes, std::move(over.device_classes));
+    overlay_kind(base.module_images_configs, std::move(over.module_images_configs));
+    overlay_kind(base.module_build_sign_configs, std::move(over.module_build_sign_configs));
+    overlay_kind(base.boot_module_configs, std::move(over.boot_module_configs));
+    base.operator_configs.insert(base.operator_configs.end(), over.operator_configs.begin(), over.operator_configs.end());
+    base.doubles.insert(base.doubles.end(), over.doubles.begin(), over.doubles.end());
 }
 
 }  // namespace kmm::cluster

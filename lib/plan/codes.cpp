@@ -19,7 +19,8 @@ constexpr std::array k_reason_texts{
              "before a reboot. KMM would start a worker that cannot succeed.", ""},
     CodeText{"image-missing", "reason", "", "KMM writes an entry only when the image is known to exist; until then the old entry stays. Version "
              "labels do not wait for it: they take the old version out first. Images are taken to exist unless --missing names "
-             "them.", ""},
+             "them or a ModuleImagesConfig that was read says otherwise.", ""},
+    CodeText{"image-not-verified", "reason", "", "The Module's ModuleImagesConfig has no state of the image. KMM makes a pull Pod and writes the entry once that has succeeded.", ""},
     CodeText{"kernel-changed", "reason", "", "The node was booted into another kernel, so nothing of the old build is live any more. The module "
              "is loaded anew from the image of the new kernel.", ""},
     CodeText{"module-deleting", "reason", "", "metadata.deletionTimestamp is set: the entry leaves every node and what is loaded is unloaded.", ""},
@@ -78,8 +79,8 @@ constexpr std::array k_error_texts{
              "install it: libcurl4 in Debian 12"},
     CodeText{"missing-argument", "error", "an argument is missing", "", "see --help of the verb"},
     CodeText{"module-not-found", "error", "no Module of that name was read", "", "correct the name, or read its document"},
-    CodeText{"no-nodes", "error", "no node is left to look at", "Nodes were read, and -l leaves none of them over, or the Module selects none that was chosen.",
-             "correct -l; kmm-plan show lists the nodes, and the reasons"},
+    CodeText{"no-nodes", "error", "there is no node to look at", "-l matches none of the Nodes that were read, the Module selects none of those that were chosen, or diff read no Node at all.",
+             "correct -l or the input; kmm-plan show lists the nodes, and the reasons"},
     CodeText{"no-source", "error", "nothing says which cluster or documents to read", "", "give --cluster DIR or -f FILE"},
     CodeText{"node-not-found", "error", "no Node of that name was read", "", "correct the name, or read its document"},
     CodeText{"not-found", "error", "there is no such thing", "", "see the message for what was looked for"},

@@ -13,7 +13,8 @@ constexpr std::array k_finding_texts{
     // Text and documents.
     CodeText{"bad-alias", "finding", "a YAML alias cannot be expanded", "It names no anchor, or contains itself.", "write the value out"},
     CodeText{"bad-key", "finding", "a key is no plain text", "Kubernetes reads YAML as JSON, whose keys are strings.", "write the key as text"},
-    CodeText{"bad-merge", "finding", "YAML merge keys (<<) are not read", "Tools differ in what a merge means.", "write the fields out"},
+    CodeText{"bad-merge", "finding", "a YAML merge key (<<) cannot be read in one way", "It takes a mapping or a list of mappings. A key of the mapping itself wins; where it stands before "
+             "the <<, readers of YAML differ.", "put << first, with an alias of a mapping"},
     CodeText{"bad-number", "finding", "a number that JSON cannot hold", "Kubernetes reads YAML as JSON, which has neither .inf nor .nan.",
              "put it in quotes if it is meant as text"},
     CodeText{"bad-tag", "finding", "a YAML tag that is not read, or does not fit its value", "", "remove the tag"},
@@ -22,7 +23,8 @@ constexpr std::array k_finding_texts{
              "Limits are on bytes, depth and the number of values after aliases are expanded.", "split the file"},
     CodeText{"duplicate-key", "finding", "a key stands twice in one mapping",
              "YAML readers keep the first, the last, or refuse; the API server refuses.", "remove one of the two"},
-    CodeText{"duplicate-object", "finding", "two documents define the same object", "", "remove one of the two"},
+    CodeText{"duplicate-object", "finding", "two documents define the same object", "The first one counts; both are checked. Where they are in different directories, as in a tree "
+             "with a directory for each cluster, validate makes it a warning.", "remove one of the two, or read each cluster's directory by itself"},
     CodeText{"file-not-found", "finding", "a file that was named does not exist", "", "correct the name"},
     CodeText{"file-too-large", "finding", "a file is larger than any document of a cluster", "", "name the right file, or split it"},
     CodeText{"json-syntax", "finding", "the text is no JSON", "The reader is strict: no comments, no trailing commas.", "correct it at that place"},
@@ -32,7 +34,7 @@ constexpr std::array k_finding_texts{
              "Of a directory only *.yaml, *.yml and *.json are read. A named file or standard input that is empty is an error: mostly the command that was to fill it "
              "has failed.", "name another directory; look how that command ended"},
     CodeText{"no-objects", "finding", "nothing that was read can be validated",
-             "Comments alone, an empty directory, or only kinds that KMM has nothing to do with: that nothing is wrong with them says nothing.",
+             "Comments alone, an empty directory, or only kinds that KMM does not use: that nothing is wrong with them says nothing.",
              "name the files with the Modules; look whether the command before a pipe made any"},
     CodeText{"not-utf8", "finding", "the file is not UTF-8", "", "save it as UTF-8"},
     CodeText{"one-object-per-file", "finding", "a file of a directory cluster has several objects",
@@ -66,12 +68,12 @@ constexpr std::array k_finding_texts{
     CodeText{"dra-driver-name", "finding", "driverName is no DNS subdomain", "Rule 9.", "write it like driver.example.org"},
     CodeText{"dra-device-class", "finding", "a device class has no usable name", "Rule 10: a DNS subdomain, each once.", "rename the device class"},
     CodeText{"host-path", "finding", "a hostPath outside the directories that KMM allows",
-             "Rule 11: the cleaned path is /dev, /sys, /var, /opt or /run, or below one of them.", "use one of these directories"},
+             "Rule 11, since v2.7: the cleaned path is /dev, /sys, /var, /opt or /run, or below one of them.", "use one of these directories"},
     CodeText{"in-tree-both", "finding", "inTreeModulesToRemove and inTreeModuleToRemove are both set",
              "Rules 12, 19 and 20: the list and the deprecated single name exclude each other, also across container and mapping.",
              "keep inTreeModulesToRemove"},
     CodeText{"image-untagged", "finding", "an image has neither tag nor digest",
-             "Rules 13 and 18: the name must contain ':' or '@'.", "add :TAG or @sha256:DIGEST"},
+             "Rules 13 and 18, since v2.2: the name must contain ':' or '@'.", "add :TAG or @sha256:DIGEST"},
     CodeText{"mapping-ambiguous", "finding", "a kernel mapping has a literal and a regexp", "Rule 14.", "make two mappings of it"},
     CodeText{"mapping-empty", "finding", "a kernel mapping has neither literal nor regexp", "Rule 15.", "add one; regexp: '^.+$' matches every kernel"},
     CodeText{"bad-regexp", "finding", "a kernel mapping's regexp cannot be compiled", "Rule 16: the syntax is RE2's, as in Go.", "correct the regexp"},
@@ -83,11 +85,12 @@ constexpr std::array k_finding_texts{
              "Rule 23: at least two different modules, the first being moduleName, which is loaded last. KMM takes any text for a name, and "
              "modprobe then finds no such module.", "correct the list"},
     CodeText{"sign-files", "finding", "filesToSign is empty or leaves the image's directory",
-             "Rule 24: on every level that has sign, filesToSign has an entry, and each begins with modprobe.dirName and a slash.",
+             "Rule 24, since v2.6: on every level that has sign, filesToSign has an entry, and each begins with modprobe.dirName and a slash.",
              "write whole paths below dirName"},
     CodeText{"plugins-exclusive", "finding", "spec.dra and spec.devicePlugin are both set", "The CRD forbids it.", "keep one of them"},
-    CodeText{"namespace-has-modules", "finding", "a Namespace with Modules is to be deleted",
-             "KMM refuses the deletion as long as the Namespace has the label kmm.node.k8s.io/contains-modules.", "delete its Modules first"},
+    CodeText{"namespace-has-modules", "finding", "a Namespace with Modules is being deleted",
+             "KMM's webhook refuses the deletion as long as the Namespace has the label kmm.node.k8s.io/contains-modules; where that webhook is off, the deletion waits for the "
+             "Modules.", "delete its Modules first"},
     CodeText{"preflight-kernel", "finding", "kernelVersion of a PreflightValidation is no kernel version",
              "It must have three parts between '.', ',' and '-'.", "write it as uname -r prints it"},
 
@@ -104,8 +107,10 @@ constexpr std::array k_finding_texts{
              "use '-' instead of '.'"},
     CodeText{"module-name", "finding", "moduleName cannot be the name of a module", "KMM takes any text, and hands it to modprobe, which finds no such module; "
              "kmm-worker refuses it.", "write the module's name, which is that of its file without .ko"},
-    CodeText{"dir-name", "finding", "dirName is not absolute", "KMM puts it behind /tmp without a slash between, and modprobe looks elsewhere.", "begin it with '/'"},
-    CodeText{"firmware-path", "finding", "firmwarePath is not absolute", "It names a directory inside the image, from its root.", "begin it with '/'"},
+    CodeText{"dir-name", "finding", "dirName is not absolute", "KMM copies from the image's working directory, which is the root unless the image sets another.",
+             "begin it with '/'"},
+    CodeText{"firmware-path", "finding", "firmwarePath is not absolute", "KMM copies from the image's working directory, which is the root unless the image sets another.",
+             "begin it with '/'"},
     CodeText{"pull-policy", "finding", "imagePullPolicy is none of Kubernetes' words", "KMM takes any word; Pods with it are refused, so nothing is ever "
              "loaded.", "write Always, IfNotPresent or Never"},
     CodeText{"plugin-refused", "finding", "a device plugin or DRA driver breaks a rule of Kubernetes for Pods", "KMM admits the Module, and asks for a DaemonSet "
@@ -126,21 +131,46 @@ constexpr std::array k_finding_texts{
     CodeText{"regexp-unanchored", "finding", "a regexp of a kernel mapping matches more than it seems", "KMM searches for it anywhere in the "
              "kernel version: 6.1 is found in 5.16.1, and ^6.1.0-5 in 6.1.0-56.", "write '^' before and '$' after it, or what follows the number"},
     CodeText{"regexp-bare-dot", "finding", "a '.' between digits of a regexp stands for any character", "", "write [.] for a dot"},
+    CodeText{"regexp-plus", "finding", "a '+' of a regexp repeats what stands before it", "Kernels for real time, of large pages and for debugging have names like "
+             "5.14.0-427.el9.x86_64+rt: there the '+' is meant as it is.", "write [+]"},
+    CodeText{"sign-same-image", "finding", "unsignedImage and containerImage are the same image", "KMM looks whether containerImage exists, and signs only if it does not.",
+             "give the signed image another tag"},
+    CodeText{"image-kernels", "finding", "one image is used for several kernels", "KMM builds or signs an image once, for the first kernel that asks for it; nodes with another "
+             "kernel find no modules in it. A note if KMM does not make the image: it may hold the modules of each.", "put ${KERNEL_FULL_VERSION} into the tag"},
+    CodeText{"image-architectures", "finding", "one image is built for nodes of several architectures", "The build Pod runs on any node, and the image is of that node's architecture.",
+             "make one Module for each architecture, with kubernetes.io/arch in spec.selector and in build.selector"},
+    CodeText{"label-unknown", "finding", "a label of a Node looks like KMM's and is none", "KMM looks for kmm.node.kubernetes.io/version-module.NAMESPACE.NAME and the labels that it sets "
+             "itself; it ignores all others.", "correct the key as the hint says"},
+    CodeText{"pod-security", "finding", "a Namespace refuses the Pods of its Modules", "Worker Pods need host paths and the capability SYS_MODULE, which the levels baseline and "
+             "restricted do not allow.", "label the Namespace pod-security.kubernetes.io/enforce=privileged; kmm-plan render namespace writes that"},
+    CodeText{"newer-field", "finding", "a field that the last release of KMM does not have", "It is one of KMM's branch main. A cluster with a released KMM refuses the object, or drops the "
+             "field.", "leave it out, or give --kmm-version main if that is what runs"},
+    CodeText{"kmm-version-later", "finding", "--kmm-version names a later release than those that are known", "The fields and rules of main are taken for it.",
+             "nothing, or a later kmm-plan"},
+    CodeText{"operator-config", "finding", "a file is the configuration of KMM's operator, or its ConfigMap lacks it", "The operator reads the key controller_config.yaml of ConfigMap "
+             "kmm-operator-manager-config, and ignores the whole text if it has a fault.", "kmm-plan render --operator-config FILE uses it"},
     CodeText{"bad-reference", "finding", "an image's name is none that a registry can have", "KMM takes any text; the container runtime refuses "
              "it (InvalidImageName), so nothing is ever loaded.", "write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST; repositories are lower case"},
     CodeText{"image-port-tag", "finding", "an image without tag, hidden by a registry's port", "KMM's webhook looks for ':' or '@' anywhere in the "
              "name, so host:5000/image passes, and the registry's default tag is pulled.", "add a tag or a digest"},
     CodeText{"image-by-tag", "finding", "an image is named by a tag", "A tag can come to mean another image; nodes then run different builds under one "
-             "name, and KMM does not notice.", "name it by digest where a mapping is for one kernel"},
+             "name, and KMM does not notice. Images that KMM builds or signs, and those with a variable in their name, cannot have a digest.", "name it by digest"},
     CodeText{"path-characters", "finding", "a path has characters that a shell reads", "The operator copies files with an unquoted shell command; "
              "kmm-worker and our manifests quote.", "use letters, digits and / . _ - only"},
     CodeText{"sign-outside", "finding", "a file to sign lies outside its directory", "KMM compares the beginning of the path only.",
              "write the path without '..'"},
     CodeText{"kernel-unmapped", "finding", "no kernel mapping matches a kernel of the fleet", "The nodes are selected, but get nothing; what is "
              "loaded there is unloaded.", "add a kernel mapping, or leave the nodes out of the selector"},
-    CodeText{"secret-unknown", "finding", "a Module names a Secret that is not there", "Other Secrets of its namespace were read and this one was not, or the API server does not have it. "
-             "Without imageRepoSecret images are pulled without a login; build and sign Pods do not start without theirs.", "add the Secret, or correct the name"},
-    CodeText{"kernel-plus", "finding", "a kernel whose version ends with '+'", "KMM drops one '+' for matching, tags and the directory it copies; "
+    CodeText{"secret-unknown", "finding", "a Module names a Secret that is not there", "Other Secrets of its namespace were read and this one was not, it was read in another "
+             "namespace, or the API server does not have it. Without imageRepoSecret images are pulled without a login; build and sign Pods do not start without theirs.",
+             "add the Secret, or correct the name"},
+    CodeText{"secret-key", "finding", "a Secret lacks the key that KMM mounts", "sign.certSecret needs cert, sign.keySecret needs key, and imageRepoSecret needs .dockerconfigjson.",
+             "make the Secret with that key"},
+    CodeText{"config-map-unknown", "finding", "a Module names a ConfigMap that is not there", "Other ConfigMaps of its namespace were read and this one was not, or it was read in "
+             "another namespace. The build Pod does not start without it.", "add the ConfigMap, or correct the name"},
+    CodeText{"config-map-key", "finding", "a ConfigMap lacks the key dockerfile", "KMM mounts that key as the build's Dockerfile. The build Pod does not start without it.",
+             "kubectl create configmap NAME --from-file=dockerfile=Dockerfile"},
+    CodeText{"kernel-plus", "finding", "a kernel whose version ends with '+' on a node where something is to be loaded", "KMM drops one '+' for matching, tags and the directory it copies; "
              "modprobe looks under the real name.", "put a directory of each name into the image, or a link"},
     CodeText{"label-key-leftover", "finding", "a node has the version label of another KMM", "KMM up to v2.6.0 writes version-device-plugin, later "
              "ones version-schedule-pod. Nothing migrates: the DaemonSet of the old key keeps running beside the new one.",

@@ -61,7 +61,7 @@ void check_pull_policy(Findings& findings, const std::string& path, const std::s
 
 /// The parts of validate_module.
 void validate_pod_fields(Findings& findings, const ValidateOptions& options);  ///< names, tolerations, device plugin, DRA
-void validate_loader(Findings& findings);      ///< spec.moduleLoader, which must be present
+void validate_loader(Findings& findings, const ValidateOptions& options);  ///< spec.moduleLoader, which must be present
 /// Secrets that a build or sign Pod cannot have as KMM makes it; spec.moduleLoader must be present.
 void validate_pod_secrets(Findings& findings);
 /// Rules of Kubernetes for Pods about `plugin`, which is spec.devicePlugin or spec.dra as `key` says.

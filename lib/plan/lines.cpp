@@ -149,7 +149,7 @@ public:
         loaded_.clear();
     }
 
-    void report(Diagnostics& diagnostics) const {
+    void report(const api::Objects& objects, Diagnostics& diagnostics) const {
         for (const auto& [key, nodes] : lacking_) {
             Diagnostic diagnostic;
             diagnostic.severity = Severity::warning;
@@ -157,6 +157,9 @@ public:
             diagnostic.message = fmt::format("Module {} needs {}, which is not loaded on {} node{}, first {}", key.first,
                                              key.second, nodes.count, nodes.count == 1 ? "" : "s", nodes.first);
             diagnostic.hint = fmt::format("kmm-plan why {} {}", nodes.first, key.second);
+            for (const auto& module : objects.modules) {
+                if (module.full_name() == key.first && !module.meta.origin.file.empty()) { diagnostic.position = module.meta.origin; }
+            }
             diagnostics.push_back(std::move(diagnostic));
         }
     }
@@ -243,7 +246,7 @@ public:
         globs_.report(diagnostics_);
         diagnostics_.insert(diagnostics_.end(), faults_.begin(), faults_.end());
         report_missing_nodes();
-        needs_.report(diagnostics_);
+        needs_.report(objects_, diagnostics_);
         conflicts_.report(objects_, diagnostics_);
         sort_and_merge(diagnostics_);
         place_kernel_faults(objects_, diagnostics_);

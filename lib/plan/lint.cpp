@@ -7,9 +7,12 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "image/reference.hpp"
+#include "plan/merge.hpp"
 #include "plan/order.hpp"
 #include "plan/policy.hpp"
 #include "plan/regexp.hpp"
+#include "plan/template.hpp"
 
 namespace kmm::plan {
 
@@ -23,8 +26,9 @@ constexpr std::string_view k_plain_path = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJK
 /// Places and messages about one Module.
 class Linter {
 public:
-    Linter(const api::Module& module, Diagnostics& diagnostics)
-        : module_(module), container_(module.module_loader->container), diagnostics_(diagnostics) {}
+    /// `subject` begins each message.
+    Linter(const api::Module& module, std::string subject, Diagnostics& diagnostics)
+        : module_(module), container_(module.module_loader->container), subject_(std::move(subject)), diagnostics_(diagnostics) {}
 
     void run() {
         names();
@@ -43,7 +47,7 @@ private:
         Diagnostic diagnostic;
         diagnostic.severity = severity;
         diagnostic.code = std::move(code);
-        diagnostic.message = fmt::format("Module {}: {}", module_.full_name(), message);
+        diagnostic.message = fmt::format("{}: {}", subject_, message);
         const auto place = module_.places.find(field.starts_with("metadata") ? field : "spec.moduleLoader.container." + field);
         if (place != module_.places.end()) {
             diagnostic.position = place->second;
@@ -64,7 +68,8 @@ private:
                "nothing, unless your own checks follow the documents");
     }
 
-    void image(const std::string& field, const std::string& text) {
+    /// `one_build`: a digest can stand there, as the text is for one image that somebody else made.
+    void image(const std::string& field, const std::string& text, bool one_build) {
         if (text.empty() || text.find('@') != std::string::npos) { return; }
         const std::size_t slash = text.find_last_of('/');
         const bool tagged = text.find(':', slash == std::string::npos ? 0 : slash) != std::string::npos;
@@ -72,17 +77,50 @@ private:
             report(Severity::warning, field, "image-port-tag",
                    fmt::format("image \"{}\" has no tag: KMM takes the registry's port for one", base::escape(text)),
                    "add :TAG, or better @sha256:DIGEST");
-        } else if (tagged) {
+        } else if (tagged && one_build) {
             report(Severity::note, field, "image-by-tag",
                    fmt::format("image \"{}\" is named by a tag, which can come to mean another image", base::escape(text)),
-                   "write it as @sha256:DIGEST where a mapping is for one kernel");
+                   "write it as @sha256:DIGEST");
         }
     }
 
     void images() {
-        image("containerImage", container_.container_image);
-        for (std::size_t i = 0; i < container_.kernel_mappings.size(); ++i) {
-            image(fmt::format("kernelMappings[{}].containerImage", i), container_.kernel_mappings[i].container_image);
+        const auto& mappings = container_.kernel_mappings;
+        const auto has_variables = [](const std::string& text) { return text.find('$') != std::string::npos; };
+        const auto is_made = [&](const api::KernelMapping* mapping) {
+            return container_.build || container_.sign || (mapping != nullptr && (mapping->build || mapping->sign));
+        };
+        const bool made_somewhere = std::any_of(mappings.begin(), mappings.end(), [&](const auto& mapping) { return is_made(&mapping); });
+        image("containerImage", container_.container_image, !has_variables(container_.container_image) && !is_made(nullptr) && !made_somewhere);
+        for (std::size_t i = 0; i < mappings.size(); ++i) {
+            const std::string& text = mappings[i].container_image;
+            const bool one_kernel = !has_variables(text) || !mappings[i].literal.empty();
+            image(fmt::format("kernelMappings[{}].containerImage", i), text, one_kernel && !is_made(&mappings[i]));
+        }
+        for (std::size_t i = 0; i < mappings.size(); ++i) { signed_image(i); }
+    }
+
+    /// KMM looks whether containerImage exists, and if it does signs nothing.
+    void signed_image(std::size_t index) {
+        const auto& mapping = container_.kernel_mappings[index];
+        const auto sign = merge_sign(container_.sign, mapping.sign);
+        if (!sign || sign->unsigned_image.empty() || container_.build || mapping.build) { return; }
+        const auto or_some = [](const std::string& name) { return name.empty() ? std::string("some") : name; };
+        const auto variables = template_variables("6.1.0-some.x86_64", or_some(module_.meta.name), or_some(module_.meta.namespace_));
+        const std::string& target = mapping.container_image.empty() ? container_.container_image : mapping.container_image;
+        if (!variables || target.empty() || !same_image(expand(target, *variables).text, expand(sign->unsigned_image, *variables).text)) { return; }
+        const bool is_own = mapping.sign && !mapping.sign->unsigned_image.empty();
+        report(Severity::warning, is_own ? fmt::format("kernelMappings[{}].sign.unsignedImage", index) : std::string("sign.unsignedImage"), "sign-same-image",
+               "unsignedImage and containerImage are the same image: KMM finds that it exists and never signs it",
+               "give the signed image another tag");
+    }
+
+    static bool same_image(const std::string& left, const std::string& right) {
+        if (left == right) { return true; }
+        try {
+            return image::parse_reference(left) == image::parse_reference(right);
+        } catch (const Error&) {
+            return false;  // what is no reference is reported by the rules
         }
     }
 
@@ -98,6 +136,11 @@ private:
             report(Severity::note, field, "regexp-unanchored",
                    fmt::format("regexp \"{}\" ends with a digit, and more digits may follow in a kernel version", text),
                    "end it with '$', or with what comes after the number");
+        }
+        if (const std::string meant = with_literal_plus(text); meant != text) {
+            report(Severity::warning, field, "regexp-plus",
+                   fmt::format("regexp \"{}\": '+' repeats what stands before it; the +rt, +64k or +debug of a kernel version is written [+]rt, [+]64k or [+]debug", text),
+                   fmt::format("write {}", meant));
         }
         if (has_bare_dot(text)) {
             report(Severity::warning, field, "regexp-bare-dot",
@@ -182,6 +225,7 @@ private:
 
     const api::Module& module_;
     const api::ModuleLoaderContainer& container_;
+    const std::string subject_;
     Diagnostics& diagnostics_;
 };
 
@@ -193,15 +237,22 @@ bool takes_everything(std::string_view regexp) {
 }
 
 void lint_module(const api::Module& module, Diagnostics& diagnostics) {
-    if (module.module_loader) { Linter(module, diagnostics).run(); }
+    if (module.module_loader) { Linter(module, fmt::format("Module {}", module.full_name()), diagnostics).run(); }
 }
 
 Diagnostics lint(const api::Objects& objects) {
     Diagnostics diagnostics;
-    for (const auto& module : objects.modules) {
-        lint_module(module, diagnostics);
-        check_policy(module, diagnostics);
+    for (const auto* list : {&objects.modules, &objects.doubles}) {
+        for (const auto& module : *list) {
+            lint_module(module, diagnostics);
+            check_policy(module, diagnostics);
+        }
     }
+    for (const auto& object : objects.managed_cluster_modules) {
+        if (object.module.module_loader) { Linter(object.module, fmt::format("ManagedClusterModule {}", object.meta.name), diagnostics).run(); }
+    }
+    check_pod_security(objects, diagnostics);
+    check_shared_images(objects, diagnostics);
     check_needs(objects.modules, diagnostics);
     return diagnostics;
 }

@@ -16,18 +16,31 @@
 
 namespace kmm::plan {
 
-/// Traps of one Module's loader. Warnings: regexp-unanchored, regexp-bare-dot, mapping-unreachable (after a regexp that takes
-/// everything), image-port-tag, path-characters, sign-outside. Notes: image-by-tag, name-too-long (by the documents' limit).
+/// Traps of one Module's loader. Warnings: regexp-unanchored, regexp-bare-dot, regexp-plus, mapping-unreachable (after a regexp that takes
+/// everything), image-port-tag, path-characters, sign-outside, sign-same-image. Notes: image-by-tag (where a digest can stand),
+/// name-too-long (by the documents' limit).
 void lint_module(const api::Module& module, Diagnostics& diagnostics);
 
-/// lint_module, check_policy and check_needs for all Modules.
+/// lint_module for all Modules and ManagedClusterModules, check_policy and check_needs for all Modules, check_pod_security,
+/// check_shared_images.
 [[nodiscard]] Diagnostics lint(const api::Objects& objects);
+
+/// pod-security: a Namespace that was read refuses the Pods that KMM makes for its Modules.
+void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics);
+
+/// image-kernels and image-architectures: one image that KMM builds or signs once, and that nodes with several kernels or architectures
+/// are to use. A note where the image is made elsewhere and may hold several kernels. O(Modules * (nodes + kernels * mappings)).
+void check_shared_images(const api::Objects& objects, Diagnostics& diagnostics);
+
+/// label-unknown: labels of Nodes that look like KMM's and are none, or that name no Module that was read. O(labels of all Nodes).
+void check_node_labels(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// Secrets by namespace and name.
 using SecretNames = std::set<std::pair<std::string, std::string>>;
 
-/// secret-unknown: Secrets that Modules name and that are not among those of their namespace, where any of it is there. For
-/// objects of documents: of an API server only some Secrets are read.
+/// secret-unknown and config-map-unknown: what Modules name and is not among those of their namespace, where any of that kind is there.
+/// secret-key and config-map-key: what is there and lacks the key that KMM mounts. For objects of documents: of an API server only some
+/// are read.
 void check_secrets(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// secret-unknown for objects of an API server: Secrets that it said it does not have, and that no document adds.
@@ -41,6 +54,7 @@ public:
     struct Nodes {
         std::size_t count = 0;
         std::string first;
+        Position place;  ///< of the first one
         const api::Node* last = nullptr;
     };
     /// What a verdict says about each node that shares it. Valid as long as the FleetLint.

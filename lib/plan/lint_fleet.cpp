@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traps between Modules and a fleet.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -22,7 +23,10 @@ std::string first_of(const Nodes& nodes) {
 void count(Nodes& nodes, const api::Node& node) {
     if (nodes.last == &node) { return; }
     nodes.last = &node;
-    if (nodes.count == 0 || node.meta.name < nodes.first) { nodes.first = node.meta.name; }
+    if (nodes.count == 0 || node.meta.name < nodes.first) {
+        nodes.first = node.meta.name;
+        nodes.place = node.meta.origin;
+    }
     ++nodes.count;
 }
 
@@ -37,17 +41,28 @@ void warn(Diagnostics& diagnostics, std::string code, std::string message, std::
     diagnostics.push_back(std::move(diagnostic));
 }
 
+/// Where a Module stands that is named "NAMESPACE/NAME", without a file if it was not read.
+Position place_of_module(const api::Objects& objects, const std::string& full_name) {
+    const auto& modules = objects.modules;
+    const auto found = std::find_if(modules.begin(), modules.end(), [&](const api::Module& module) { return module.full_name() == full_name; });
+    return found == modules.end() ? Position{} : found->meta.origin;
+}
+
+/// Only where something is loaded: on nodes that a Module with a loader selects.
 void report_plus(const api::Objects& objects, Diagnostics& diagnostics) {
-    if (objects.modules.empty()) { return; }
     std::map<std::string, Nodes> plus;
     for (const auto& node : objects.nodes) {
-        if (node.kernel_version.ends_with('+')) { count(plus[node.kernel_version], node); }
+        if (!node.kernel_version.ends_with('+')) { continue; }
+        const bool used = std::any_of(objects.modules.begin(), objects.modules.end(), [&](const api::Module& module) {
+            return module.module_loader && !module.meta.deleting && selects(module.selector, node.meta.labels);
+        });
+        if (used) { count(plus[node.kernel_version], node); }
     }
     for (const auto& [kernel, nodes] : plus) {
         warn(diagnostics, "kernel-plus",
              fmt::format("kernel {} on {}: KMM drops the '+' and copies lib/modules/{}, but modprobe looks for {}", kernel,
                          first_of(nodes), kernel.substr(0, kernel.size() - 1), kernel),
-             "put a directory of each name into the image, or a link from one to the other");
+             "put a directory of each name into the image, or a link from one to the other", nodes.place);
     }
 }
 
@@ -120,7 +135,8 @@ void FleetLint::see_labels(const api::Node& node, const Verdict& verdict) {
              fmt::format("node {}, Module {}/{}: the version labels are stuck as {} {}: {}", entry.node, entry.namespace_,
                          entry.module, row.name, to_string(row), row.text),
              fmt::format("kubectl label node {} {}-", entry.node,
-                         api::label_version_schedule(verdict.schedule_key, entry.namespace_, entry.module)));
+                         api::label_version_schedule(verdict.schedule_key, entry.namespace_, entry.module)),
+             node.meta.origin);
     }
     if (verdict.schedule_key != api::ScheduleKey::schedule_pod) { return; }
     const std::string old = api::label_version_device_plugin(entry.namespace_, entry.module);
@@ -148,7 +164,8 @@ void FleetLint::see_cordon(const api::Node& node, const Verdict& verdict) {
              fmt::format("node {}, Module {}: {} is unloaded, and nothing comes back without the taint, since the label says {} "
                          "and the Module {}",
                          entry.node, module, worker, worker, verdict.version),
-             fmt::format("move the node's version label to {}, or let the Module tolerate the taint", verdict.version));
+             fmt::format("move the node's version label to {}, or let the Module tolerate the taint", verdict.version),
+             node.meta.origin);
     }
 }
 
@@ -156,7 +173,7 @@ void FleetLint::report(Diagnostics& diagnostics) const {
     for (const auto& [key, nodes] : unmapped_) {
         warn(diagnostics, "kernel-unmapped",
              fmt::format("Module {}: no kernel mapping matches {}, which runs on {}", key.first, key.second, first_of(nodes)),
-             "add a kernel mapping, or leave the nodes out of the selector");
+             "add a kernel mapping, or leave the nodes out of the selector", nodes.place);
     }
     report_plus(objects_, diagnostics);
     diagnostics.insert(diagnostics.end(), stuck_.begin(), stuck_.end());
@@ -164,20 +181,21 @@ void FleetLint::report(Diagnostics& diagnostics) const {
         warn(diagnostics, "label-key-leftover",
              fmt::format("label {} on {} is of KMM up to v2.6.0: this KMM ignores it, and the old DaemonSet keeps running there",
                          label, first_of(where)),
-             "kmm-upgrade migrate renames it; kmm-plan --kmm-version v2.6.0 if that is what runs");
+             "kmm-upgrade migrate renames it; kmm-plan --kmm-version v2.6.0 if that is what runs", where.place);
     }
     report_collisions(objects_, diagnostics);
     diagnostics.insert(diagnostics.end(), loses_version_.begin(), loses_version_.end());
     for (const auto& [module, nodes] : busy_) {
         warn(diagnostics, "cordon-unloads",
              fmt::format("Module {}: a taint on {} unloads a driver that serves Pods there", module, first_of(nodes)),
-             "tolerate node.kubernetes.io/unschedulable, or annotate the Module with kmmtools.dev/unload-policy: on-delete");
+             "tolerate node.kubernetes.io/unschedulable, or annotate the Module with kmmtools.dev/unload-policy: on-delete",
+             nodes.place);
     }
     for (const auto& [key, nodes] : removed_) {
         const auto& [self, name, other] = key;
         warn(diagnostics, "in-tree-needed",
              fmt::format("Module {} removes the kernel module {}, which Module {} loads on {}", self, name, other, first_of(nodes)),
-             "the one that loads last wins; let their selectors exclude each other");
+             "the one that loads last wins; let their selectors exclude each other", place_of_module(objects_, self));
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Secrets that Modules name and that were not read.
+// Secrets and ConfigMaps that Modules name: whether they are there, and whether they have the keys that KMM mounts. Facts: KMM 11.2, 11.3.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -16,84 +17,195 @@ namespace kmm::plan {
 namespace {
 
 using Names = std::set<std::string>;
+using Keys = std::vector<std::string>;
 
-/// Looks up the Secrets of one Module among those of its namespace. With `absent`, what is not there is known; without, it is
-/// whatever was not read.
-class SecretCheck {
+/// Names of one kind with the keys of each, by namespace.
+using KeysByName = std::map<std::string, Keys, std::less<>>;
+using KeysByNamespace = std::map<std::string, KeysByName, std::less<>>;
+
+struct Known {
+    KeysByNamespace secrets, config_maps;
+};
+
+/// One name in a Module.
+struct Reference {
+    std::string path, field, name, key;  ///< key: that KMM mounts, "" if it takes whatever is there
+    std::string_view kind, harm;
+};
+
+/// Everything that the Module names, in the order of its fields.
+class References {
 public:
-    SecretCheck(Findings& findings, const Names& known, const Names* absent) : findings_(findings), known_(known), absent_(absent) {}
+    explicit References(const api::Module& module) {
+        if (!module.module_loader) {
+            pull_secret(module, false);
+            return;
+        }
+        const auto& container = module.module_loader->container;
+        const auto& mappings = container.kernel_mappings;
+        const bool made = container.build || container.sign ||
+                          std::any_of(mappings.begin(), mappings.end(), [](const auto& mapping) { return mapping.build || mapping.sign; });
+        pull_secret(module, made);
+        add(container.build, container.sign, std::string(k_container_path));
+        for (std::size_t i = 0; i < mappings.size(); ++i) { add(mappings[i].build, mappings[i].sign, fmt::format("{}.kernelMappings[{}]", k_container_path, i)); }
+    }
+
+    [[nodiscard]] const std::vector<Reference>& all() const noexcept { return all_; }
+
+private:
+    static constexpr std::string_view k_no_pod = "without it no such Pod starts";
+
+    void pull_secret(const api::Module& module, bool made) {
+        put({"spec.imageRepoSecret.name", "imageRepoSecret", module.image_repo_secret, made ? ".dockerconfigjson" : "?", "Secret",
+             "without it images are pulled as by anybody"});
+    }
+
+    void add(const std::optional<api::Build>& build, const std::optional<api::Sign>& sign, const std::string& path) {
+        if (build) {
+            put({path + ".build.dockerfileConfigMap.name", "build.dockerfileConfigMap", build->dockerfile_config_map, "dockerfile", "ConfigMap", k_no_pod});
+        }
+        for (std::size_t i = 0; build && i < build->secrets.size(); ++i) {
+            put({fmt::format("{}.build.secrets[{}].name", path, i), fmt::format("build.secrets[{}]", i), build->secrets[i], "", "Secret", k_no_pod});
+        }
+        if (!sign) { return; }
+        put({path + ".sign.certSecret.name", "sign.certSecret", sign->cert_secret, "cert", "Secret", k_no_pod});
+        put({path + ".sign.keySecret.name", "sign.keySecret", sign->key_secret, "key", "Secret", k_no_pod});
+    }
+
+    void put(Reference reference) {
+        if (!reference.name.empty()) { all_.push_back(std::move(reference)); }
+    }
+
+    std::vector<Reference> all_;
+};
+
+/// Looks up the references of one Module. With `absent`, which Secrets are not there is known; without, it is whatever was not read.
+class ReferenceCheck {
+public:
+    ReferenceCheck(Findings& findings, const Known& known, const Names* absent) : findings_(findings), known_(known), absent_(absent) {}
 
     void run() {
-        const api::Module& module = findings_.module();
-        look("spec.imageRepoSecret.name", "imageRepoSecret", module.image_repo_secret, "without it images are pulled as by anybody");
-        if (!module.module_loader) { return; }
-        const auto& container = module.module_loader->container;
-        look_at(container.build, container.sign, std::string(k_container_path));
-        for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) {
-            const auto& mapping = container.kernel_mappings[i];
-            look_at(mapping.build, mapping.sign, fmt::format("{}.kernelMappings[{}]", k_container_path, i));
-        }
+        const References references(findings_.module());
+        for (const auto& reference : references.all()) { look(reference, references.all()); }
     }
 
 private:
-    void look_at(const std::optional<api::Build>& build, const std::optional<api::Sign>& sign, const std::string& path) {
-        constexpr std::string_view harm = "without it no such Pod starts";
-        for (std::size_t i = 0; build && i < build->secrets.size(); ++i) {
-            look(fmt::format("{}.build.secrets[{}].name", path, i), fmt::format("build.secrets[{}]", i), build->secrets[i], harm);
-        }
-        if (!sign) { return; }
-        look(path + ".sign.certSecret.name", "sign.certSecret", sign->cert_secret, harm);
-        look(path + ".sign.keySecret.name", "sign.keySecret", sign->key_secret, harm);
+    [[nodiscard]] const std::string& ns() const { return findings_.module().meta.namespace_; }
+    [[nodiscard]] const KeysByNamespace& of_kind(const Reference& reference) const {
+        return reference.kind == "Secret" ? known_.secrets : known_.config_maps;
     }
 
-    void look(const std::string& path, std::string_view field, const std::string& name, std::string_view harm) {
-        if (name.empty() || known_.contains(name) || (absent_ != nullptr && !absent_->contains(name))) { return; }
-        const auto near = base::nearest(name, std::vector<std::string>(known_.begin(), known_.end()));
-        const std::string ns = base::escape(findings_.module().meta.namespace_);
-        findings_.warning(path, "secret-unknown",
-                          fmt::format("{}: there is no Secret {} {}", field, base::escape(name),
-                                      absent_ == nullptr ? "among those of namespace " + ns + " that were read" : "in namespace " + ns),
-                          near ? fmt::format("did you mean {}?", *near) : fmt::format("add the Secret, or correct the name: {}", harm));
+    void look(const Reference& reference, const std::vector<Reference>& others) {
+        const auto& spaces = of_kind(reference);
+        const auto space = spaces.find(ns());
+        if (space != spaces.end()) {
+            if (const auto found = space->second.find(reference.name); found != space->second.end()) {
+                check_key(reference, found->second);
+                return;
+            }
+        }
+        if (absent_ != nullptr ? reference.kind != "Secret" || !absent_->contains(reference.name) : space == spaces.end() && !is_elsewhere(reference)) { return; }
+        report_absent(reference, others, space == spaces.end() ? nullptr : &space->second);
+    }
+
+    /// The namespace that has it, "" if none has.
+    [[nodiscard]] std::string elsewhere(const Reference& reference) const {
+        for (const auto& [other, names] : of_kind(reference)) {
+            if (other != ns() && names.contains(reference.name)) { return other; }
+        }
+        return "";
+    }
+    [[nodiscard]] bool is_elsewhere(const Reference& reference) const { return !elsewhere(reference).empty(); }
+
+    void report_absent(const Reference& reference, const std::vector<Reference>& others, const KeysByName* here) {
+        const std::string space = base::escape(ns());
+        const char* code = reference.kind == "Secret" ? "secret-unknown" : "config-map-unknown";
+        if (const std::string other = elsewhere(reference); !other.empty()) {
+            findings_.warning(reference.path, code,
+                              fmt::format("{}: {} {} is in namespace {}, not in {}", reference.field, reference.kind, base::escape(reference.name),
+                                          base::escape(other), space),
+                              fmt::format("copy it to namespace {}: {}", space, reference.harm));
+            return;
+        }
+        std::vector<std::string> candidates;
+        for (const auto& [name, keys] : here == nullptr ? KeysByName{} : *here) {
+            // What the Module names somewhere else is not meant here.
+            const bool taken = std::any_of(others.begin(), others.end(), [&](const Reference& other) { return other.name == name && other.kind == reference.kind; });
+            if (!taken) { candidates.push_back(name); }
+        }
+        const auto near = base::nearest(reference.name, candidates);
+        findings_.warning(reference.path, code,
+                          fmt::format("{}: there is no {} {} {}", reference.field, reference.kind, base::escape(reference.name),
+                                      absent_ == nullptr ? "among those of namespace " + space + " that were read" : "in namespace " + space),
+                          near ? fmt::format("did you mean {}?", *near)
+                               : fmt::format("add the {}, or correct the name: {}", reference.kind, reference.harm));
+    }
+
+    /// What has no keys at all was read without its data.
+    void check_key(const Reference& reference, const Keys& keys) {
+        if (reference.key.empty() || (keys.empty() && reference.kind == "Secret")) { return; }
+        const auto has = [&](std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
+        const bool any_login = reference.key == "?";
+        const std::string wanted = any_login ? ".dockerconfigjson" : reference.key;
+        if (has(wanted) || (any_login && has(".dockercfg"))) { return; }
+        const std::string there = keys.empty() ? "no data" : base::escape(base::join(keys, ", "));
+        const std::string name = fmt::format("{} {}/{}", reference.kind, base::escape(ns()), base::escape(reference.name));
+        if (reference.kind == "ConfigMap") {
+            const auto near = base::nearest(wanted, keys);
+            const bool case_alone = std::any_of(keys.begin(), keys.end(), [&](const std::string& key) { return base::to_lower(key) == wanted; });
+            const std::string from = keys.empty() ? "Dockerfile" : case_alone || near ? near.value_or(keys.front()) : keys.front();
+            findings_.warning(reference.path, "config-map-key",
+                              fmt::format("{}: {} has no key {} (it has {}): KMM's build Pod does not start", reference.field, name, wanted, there),
+                              fmt::format("{}kubectl create configmap {} --from-file={}={}", case_alone || near ? fmt::format("did you mean {}? ", wanted) : "",
+                                          base::escape(reference.name), wanted, base::escape(from)));
+            return;
+        }
+        findings_.warning(reference.path, "secret-key", fmt::format("{}: {} has no key {} (it has {})", reference.field, name, wanted, there),
+                          wanted == ".dockerconfigjson"
+                              ? fmt::format("kubectl create secret docker-registry {} --from-file=.dockerconfigjson=FILE: type kubernetes.io/dockerconfigjson",
+                                            base::escape(reference.name))
+                              : fmt::format("kubectl create secret generic {} --from-file={}=FILE: {}", base::escape(reference.name), wanted, reference.harm));
     }
 
     Findings& findings_;
-    const Names& known_;
+    const Known& known_;
     const Names* absent_;
 };
 
-using NamesByNamespace = std::map<std::string, Names>;
-
-NamesByNamespace read_secrets(const api::Objects& objects) {
-    NamesByNamespace names;
-    for (const auto& secret : objects.secrets) { names[secret.meta.namespace_].insert(secret.meta.name); }
-    return names;
+Known read_known(const api::Objects& objects) {
+    Known known;
+    const auto add = [](KeysByNamespace& spaces, const auto& object) -> Keys& {
+        Keys& keys = spaces[object.meta.namespace_][object.meta.name];
+        for (const auto& [key, text] : object.data) { keys.push_back(key); }
+        return keys;
+    };
+    for (const auto& secret : objects.secrets) { static_cast<void>(add(known.secrets, secret)); }
+    for (const auto& map : objects.config_maps) {
+        Keys& keys = add(known.config_maps, map);
+        keys.insert(keys.end(), map.binary_keys.begin(), map.binary_keys.end());
+    }
+    return known;
 }
 
-void check_secrets_of(const api::Module& module, const Names& known, const Names* absent, Diagnostics& diagnostics) {
+void check_references(const api::Module& module, const Known& known, const Names* absent, Diagnostics& diagnostics) {
     Findings findings(module, fmt::format("Module {}", module.full_name()), diagnostics);
-    SecretCheck(findings, known, absent).run();
+    ReferenceCheck(findings, known, absent).run();
 }
 
 }  // namespace
 
 void check_secrets(const api::Objects& objects, Diagnostics& diagnostics) {
-    const NamesByNamespace known = read_secrets(objects);
-    for (const auto& module : objects.modules) {
-        if (const auto names = known.find(module.meta.namespace_); names != known.end()) {
-            check_secrets_of(module, names->second, nullptr, diagnostics);
-        }
+    const Known known = read_known(objects);
+    for (const auto* list : {&objects.modules, &objects.doubles}) {
+        for (const auto& module : *list) { check_references(module, known, nullptr, diagnostics); }
     }
 }
 
 void check_secrets(const api::Objects& objects, const SecretNames& absent, Diagnostics& diagnostics) {
-    if (absent.empty()) { return; }
-    NamesByNamespace known = read_secrets(objects);
-    NamesByNamespace missing;
+    const Known known = read_known(objects);
+    std::map<std::string, Names> missing;
     for (const auto& [ns, name] : absent) { missing[ns].insert(name); }
-    for (const auto& module : objects.modules) {
-        const std::string& ns = module.meta.namespace_;
-        check_secrets_of(module, known[ns], &missing[ns], diagnostics);
-    }
+    for (const auto& module : objects.modules) { check_references(module, known, &missing[module.meta.namespace_], diagnostics); }
 }
 
 }  // namespace kmm::plan

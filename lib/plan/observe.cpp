@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "api/codec.hpp"
+#include "plan/template.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::plan {
@@ -22,6 +24,14 @@ const std::string* text_at(const api::Labels& map, std::string_view key) {
 bool is_worker_loader(const api::Pod& pod) {
     const std::string* action = text_at(pod.meta.labels, api::k_label_worker_action);
     return action != nullptr && *action == "Load";
+}
+
+constexpr const char* k_label_image_owner = "kmm.node.kubernetes.io/image-owner";
+constexpr const char* k_label_resource_type = "kmm.node.kubernetes.io/resource-type";
+constexpr const char* k_label_target_kernel = "kmm.node.kubernetes.io/target-kernel";
+
+bool is_image_pod(const api::Pod& pod) {
+    return pod.meta.labels.contains(k_label_image_owner) || pod.meta.labels.contains(k_label_resource_type);
 }
 
 Phase phase_of(const std::string& phase) {
@@ -77,6 +87,24 @@ WorkerPod worker_pod(const api::Pod& pod, const api::NodeModule* loads, const ap
     return result;
 }
 
+std::string problem_text(const api::Pod::Problem& problem) {
+    std::string text = problem.container;
+    for (const auto* part : {&problem.reason, &problem.message}) {
+        if (part->empty()) { continue; }
+        if (!text.empty()) { text += ": "; }
+        text += *part;
+    }
+    return text;
+}
+
+bool is_image_pod_of(const api::Pod& pod, std::string_view ns, std::string_view name, std::string_view kernel) {
+    if (pod.meta.namespace_ != ns) { return false; }
+    if (const std::string* owner = text_at(pod.meta.labels, k_label_image_owner)) { return *owner == name; }
+    const std::string* module = text_at(pod.meta.labels, api::k_label_module_name);
+    const std::string* target = text_at(pod.meta.labels, k_label_target_kernel);
+    return module != nullptr && *module == name && (target == nullptr || *target == dns_safe_kernel(kernel));
+}
+
 std::vector<NodeView> views(const api::Objects& objects) {
     std::map<std::string_view, const api::NodeModulesConfig*> configs;
     for (const auto& config : objects.node_modules_configs) { configs.emplace(config.meta.name, &config); }
@@ -84,11 +112,17 @@ std::vector<NodeView> views(const api::Objects& objects) {
     for (const auto& pod : objects.pods) {
         if (text_at(pod.meta.labels, api::k_label_worker_action) != nullptr) { pods[pod.node_name].push_back(&pod); }
     }
+    std::vector<const api::Pod*> image_pods;
+    for (const auto& pod : objects.pods) {
+        if (is_image_pod(pod)) { image_pods.push_back(&pod); }
+    }
+    const auto shared = image_pods.empty() ? nullptr : std::make_shared<const std::vector<const api::Pod*>>(std::move(image_pods));
     std::vector<NodeView> result;
     result.reserve(objects.nodes.size());
     for (const auto& node : objects.nodes) {
         NodeView view;
         view.node = &node;
+        view.image_pods = shared;
         if (const auto found = configs.find(node.meta.name); found != configs.end()) { view.config = found->second; }
         if (const auto found = pods.find(node.meta.name); found != pods.end()) { view.pods = found->second; }
         result.push_back(std::move(view));

@@ -19,4 +19,10 @@ namespace kmm::plan {
 /// stale. KMM compares a hash of the whole Pod template instead.
 [[nodiscard]] WorkerPod worker_pod(const api::Pod& pod, const api::NodeModule* loads, const api::NodeModule* current);
 
+/// "image-extractor: ImagePullBackOff: MESSAGE", without what is not known.
+[[nodiscard]] std::string problem_text(const api::Pod::Problem& problem);
+
+/// A pull, build or sign Pod that KMM made for images of (ns, name), and for `kernel` if its label names one.
+[[nodiscard]] bool is_image_pod_of(const api::Pod& pod, std::string_view ns, std::string_view name, std::string_view kernel);
+
 }  // namespace kmm::plan

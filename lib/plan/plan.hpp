@@ -13,6 +13,7 @@
 #include "api/labels.hpp"
 #include "api/types.hpp"
 #include "base/error.hpp"
+#include "plan/image_states.hpp"
 
 namespace kmm::plan {
 
@@ -98,6 +99,8 @@ struct Options {
     std::vector<std::string> missing_images;
     /// The label key of the cluster's KMM; nullopt: detected from the objects (see detect_schedule_key).
     std::optional<api::ScheduleKey> schedule_key;
+    /// What KMM says about images; nullptr: taken from the objects (see complete).
+    std::shared_ptr<const ImageStates> image_states = nullptr;
 };
 
 /// `options` with everything that is to be detected filled in. O(nodes).

@@ -18,6 +18,8 @@ constexpr std::array k_reasons{
     Reason{"entry-for-other-kernel", "the held configuration is for another kernel than the node runs",
            "set the node's version label to the Module's version"},
     Reason{"image-missing", "the image is not in its registry", "push the image, or correct containerImage"},
+    Reason{"image-not-verified", "KMM has not found out yet whether the image exists",
+           "wait for the pull Pod of the image, or look what it waits for"},
     Reason{"kernel-changed", "the node runs another kernel than the module was loaded for", ""},
     Reason{"kernel-unknown", "the node does not say which kernel it runs",
            "set status.nodeInfo.kernelVersion of the Node"},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/regexp.hpp"
 
+#include <algorithm>
+
 #include <re2/re2.h>
 
 namespace kmm::plan {
@@ -67,6 +69,35 @@ Regexp& Regexp::operator=(Regexp&&) noexcept = default;
 
 bool Regexp::search(std::string_view subject) const {
     return error_.empty() && RE2::PartialMatch(re2::StringPiece(subject.data(), subject.size()), *re_);
+}
+
+std::string with_literal_plus(std::string_view text) {
+    const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
+    std::string result;
+    bool in_class = false;
+    char before = 0;  // the last character if it stands for itself
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (text.substr(i).starts_with("\\Q")) {
+            const std::size_t end = std::min(text.find("\\E", i), text.size() - 2);
+            result += text.substr(i, end + 2 - i);
+            i = end + 1;
+            before = 0;
+        } else if (c == '\\' && i + 1 < text.size()) {
+            result += text.substr(i, 2);
+            ++i;
+            before = 0;
+        } else if (!in_class && c == '+' && before != 0 && i + 1 < text.size() && is_plain(text[i + 1])) {
+            result += "[+]";
+            before = 0;
+        } else {
+            if (c == '[') { in_class = true; }
+            if (c == ']') { in_class = false; }
+            result += c;
+            before = !in_class && is_plain(c) ? c : 0;
+        }
+    }
+    return result;
 }
 
 }  // namespace kmm::plan

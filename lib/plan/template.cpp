@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.hpp"
+
 namespace kmm::plan {
 
 namespace {
@@ -125,6 +127,14 @@ std::string normalise_kernel(std::string_view kernel) {
     for (char& c : result) {
         if (!is_name_byte(c) && c != '-' && c != '.') { c = '_'; }
     }
+    return result;
+}
+
+std::string dns_safe_kernel(std::string_view kernel) {
+    std::string result = base::to_lower(normalise_kernel(kernel));
+    std::replace_if(result.begin(), result.end(), [](char c) { return c == '_' || c == '.'; }, '-');
+    while (!result.empty() && result.front() == '-') { result.erase(0, 1); }
+    while (!result.empty() && result.back() == '-') { result.pop_back(); }
     return result;
 }
 

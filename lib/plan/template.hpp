@@ -19,6 +19,8 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 /// Every byte outside [A-Za-z0-9-._] becomes "_": KMM's normalisation of a kernel version for tags.
 [[nodiscard]] std::string normalise_kernel(std::string_view kernel);
 
+/// The kernel as KMM puts it into names and labels of build and sign Pods: lower case, '_' and '.' as '-', no '-' at the ends.
+[[nodiscard]] std::string dns_safe_kernel(std::string_view kernel);
 
 /// True for what uname -r can print and a directory below lib/modules can be called: 1 to 64 bytes (the kernel's own
 /// limit, __NEW_UTS_LEN), printable ASCII without spaces and '/', no dot in front.

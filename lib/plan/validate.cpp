@@ -10,6 +10,7 @@
 
 #include "api/labels.hpp"
 #include "api/names.hpp"
+#include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "plan/findings.hpp"
 
@@ -21,16 +22,17 @@ namespace {
 // "version-device-plugin..", 23.
 constexpr std::size_t k_names_length_max = 41;
 constexpr std::size_t k_names_length_released = 40;
+constexpr Release k_loader_optional{2, 4, 0};
 
-void check_names(Findings& findings, RulesEra era) {
+void check_names(Findings& findings, const std::optional<Release>& release) {
     const api::Module& module = findings.module();
     const std::size_t length = module.meta.name.size() + module.meta.namespace_.size();
     const std::string message = fmt::format("name and namespace together have {} characters, expected at most ", length);
-    const std::size_t limit = era == RulesEra::released ? k_names_length_released : k_names_length_max;
+    const std::size_t limit = release && *release < k_after_last_known ? k_names_length_released : k_names_length_max;
     if (length > limit) {
         findings.error("metadata.name", "name-too-long", message + std::to_string(limit),
                        "shorten one: KMM builds label keys from both, and a key has at most 63 characters");
-    } else if (length > k_names_length_released && era == RulesEra::unknown) {
+    } else if (length > k_names_length_released && !release) {
         findings.warning("metadata.name", "name-too-long",
                          message + fmt::format("{} by KMM up to v2.6.0", k_names_length_released),
                          "shorten one of them, or use a later KMM, which takes 41");
@@ -103,45 +105,29 @@ void check_tolerations(Findings& findings) {
     }
 }
 
-/// Without empty, "." and ".." pieces, as Go's filepath.Clean has it for absolute paths.
-std::string clean_path(const std::string& path) {
-    std::vector<std::string_view> kept;
-    for (const std::string_view piece : base::split(path, '/')) {
-        if (piece.empty() || piece == ".") { continue; }
-        if (piece != "..") {
-            kept.push_back(piece);
-        } else if (!kept.empty()) {
-            kept.pop_back();
-        }
-    }
-    std::string result;
-    for (const std::string_view piece : kept) { result += fmt::format("/{}", piece); }
-    return result.empty() ? "/" : result;
-}
-
 bool is_allowed_host_path(const std::string& path) {
-    const std::string clean = path.starts_with('/') ? clean_path(path) : path;
+    const std::string clean = base::clean_path(path);
     for (const std::string_view root : {"/dev", "/sys", "/var", "/opt", "/run"}) {
         if (clean == root || (clean.starts_with(root) && clean[root.size()] == '/')) { return true; }
     }
     return false;
 }
 
-void check_volumes(Findings& findings, const value::Node& plugin) {
+void check_volumes(Findings& findings, const value::Node& plugin, const ValidateOptions& options) {
     const value::Node* volumes = plugin.find("volumes");
     if (volumes == nullptr) { return; }
     for (const auto& volume : volumes->items()) {
         const value::Node* path = volume.find_path({"hostPath", "path"});
         if (path == nullptr) { continue; }
-        if (!is_allowed_host_path(path->text())) {
+        if (options.has_rule_of(k_after_last_known) && !is_allowed_host_path(path->text())) {
             findings.error_at(*path, "host-path", fmt::format("hostPath {} is not allowed", base::escape(path->text())),
-                              "KMM allows /dev, /sys, /var, /opt, /run and what is below them");
+                              "since v2.7 KMM allows /dev, /sys, /var, /opt, /run and what is below them; v2.6.0 takes any path");
             continue;
         }
         const auto pieces = base::split(path->text(), '/');
         if (std::find(pieces.begin(), pieces.end(), "..") != pieces.end()) {  // KMM takes the path that it stands for, Kubernetes does not
             findings.warning_at(*path, "plugin-refused", fmt::format("hostPath {} has a \"..\"", base::escape(path->text())),
-                                fmt::format("write {}", clean_path(path->text())));
+                                fmt::format("write {}", base::clean_path(path->text())));
         }
     }
 }
@@ -225,6 +211,7 @@ void check_preflight(const api::PreflightValidation& object, Diagnostics& diagno
 void check_namespace_deletion(const api::Namespace& object, Diagnostics& diagnostics) {
     if (!object.meta.deleting || object.meta.labels.count(std::string(api::k_label_contains_modules)) == 0) { return; }
     Diagnostic diagnostic;
+    diagnostic.severity = Severity::warning;  // of a cluster: it is so, whether KMM's webhook was asked or not
     diagnostic.code = "namespace-has-modules";
     diagnostic.message = fmt::format("Namespace {} is to be deleted and has label {}", base::escape(object.meta.name),
                                      api::k_label_contains_modules);
@@ -274,7 +261,7 @@ void check_pull_policy(Findings& findings, const std::string& path, const std::s
 
 void validate_pod_fields(Findings& findings, const ValidateOptions& options) {
     const api::Module& module = findings.module();
-    check_names(findings, options.era);
+    check_names(findings, options.release);
     check_tolerations(findings);
     if (module.dra && module.device_plugin) {
         findings.error("spec.dra", "plugins-exclusive", "spec.dra and spec.devicePlugin are mutually exclusive, found both",
@@ -283,21 +270,35 @@ void validate_pod_fields(Findings& findings, const ValidateOptions& options) {
     if (module.dra) {
         check_dra_version(findings, options.kubernetes_version);
         check_dra(findings, *module.dra);
-        check_volumes(findings, *module.dra);
+        check_volumes(findings, *module.dra, options);
         check_plugin_policies(findings, *module.dra, "spec.dra");
         validate_plugin(findings, *module.dra, "dra");
     }
     if (module.device_plugin) {
-        check_volumes(findings, *module.device_plugin);
+        check_volumes(findings, *module.device_plugin, options);
         check_plugin_policies(findings, *module.device_plugin, "spec.devicePlugin");
         validate_plugin(findings, *module.device_plugin, "devicePlugin");
     }
 }
 
-void validate_module(const api::Module& module, const ValidateOptions& options, Diagnostics& diagnostics) {
-    Findings findings(module, fmt::format("Module {}", module.full_name()), diagnostics);
+namespace {
+
+void validate_as(const api::Module& module, const std::string& subject, const ValidateOptions& options, Diagnostics& diagnostics) {
+    Findings findings(module, subject, diagnostics);
+    check_field_releases(module, subject, options.release, diagnostics);
     validate_pod_fields(findings, options);
-    if (module.module_loader) { validate_loader(findings); }
+    if (module.module_loader) {
+        validate_loader(findings, options);
+    } else if (options.release && *options.release < k_loader_optional) {
+        findings.error("spec", "missing-field", fmt::format("required field spec.moduleLoader is missing in KMM {}", to_string(*options.release)),
+                       fmt::format("it is optional since v{}.{}", k_loader_optional.major, k_loader_optional.minor));
+    }
+}
+
+}  // namespace
+
+void validate_module(const api::Module& module, const ValidateOptions& options, Diagnostics& diagnostics) {
+    validate_as(module, fmt::format("Module {}", module.full_name()), options, diagnostics);
 }
 
 void validate_update(const api::Module& before, const api::Module& after, Diagnostics& diagnostics) {
@@ -317,12 +318,14 @@ void validate_update(const api::Module& before, const api::Module& after, Diagno
 
 Diagnostics validate(const api::Objects& objects, const ValidateOptions& options) {
     Diagnostics diagnostics;
-    for (const auto& module : objects.modules) { validate_module(module, options, diagnostics); }
+    for (const auto* list : {&objects.modules, &objects.doubles}) {
+        for (const auto& module : *list) { validate_module(module, options, diagnostics); }
+    }
+    ValidateOptions hub = options;
+    hub.kubernetes_version.clear();  // the spokes' is not known
     for (const auto& object : objects.managed_cluster_modules) {
-        // The same rules on a Module without name and namespace; the spoke's Kubernetes is not known.
-        Findings findings(object.module, fmt::format("ManagedClusterModule {}", object.meta.name), diagnostics);
-        validate_pod_fields(findings, ValidateOptions{});
-        if (object.module.module_loader) { validate_loader(findings); }
+        // The same rules on a Module without name and namespace.
+        validate_as(object.module, fmt::format("ManagedClusterModule {}", object.meta.name), hub, diagnostics);
     }
     for (const auto& object : objects.preflight_validations) { check_preflight(object, diagnostics); }
     for (const auto& object : objects.namespaces) { check_namespace_deletion(object, diagnostics); }

@@ -2,20 +2,21 @@
 // What KMM's admission webhook would refuse, and what it lets through although it cannot work.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "api/types.hpp"
 #include "base/error.hpp"
+#include "plan/release.hpp"
 
 namespace kmm::plan {
-
-/// Which KMM's rules hold: those of v2.0 to v2.6.0, or those since.
-enum class RulesEra { unknown, released, current };
 
 /// What the rules need to know beyond the documents.
 struct ValidateOptions {
     std::string kubernetes_version;  ///< "1.34" or "v1.34.2"; "": unknown, rules about it are skipped as KMM does
-    RulesEra era = RulesEra::unknown;  ///< unknown: the current rules, and warnings where the released ones differ
+    std::optional<Release> release = std::nullopt;  ///< whose fields and rules hold; nullopt: those of main, and warnings where the last release differs
+    /// True if a rule that KMM has since `since` is to be applied.
+    [[nodiscard]] bool has_rule_of(const Release& since) const { return !release || *release >= since; }
 };
 
 /// All findings about one Module, appended in no particular order. Errors are KMM's own rules (facts: KMM 10.1), templates

@@ -19,6 +19,9 @@ namespace kmm::plan {
 
 namespace {
 
+constexpr Release k_image_tag_rule{2, 2, 0};   // the webhook's rules 13 and 18
+constexpr Release k_sign_files_rule{2, 6, 0};  // rule 24
+
 std::string container_path(std::string_view field) { return fmt::format("{}.{}", k_container_path, field); }
 
 std::string mapping_path(std::size_t index, std::string_view field) {
@@ -71,9 +74,9 @@ std::optional<std::string> check_template(Findings& findings, const std::string&
     return is_whole ? std::optional(expansion.text) : std::nullopt;
 }
 
-void check_image(Findings& findings, const std::string& path, const std::string& text) {
+void check_image(Findings& findings, const std::string& path, const std::string& text, const ValidateOptions& options) {
     if (text.empty()) { return; }
-    if (text.find_first_of(":@") == std::string::npos) {
+    if (options.has_rule_of(k_image_tag_rule) && text.find_first_of(":@") == std::string::npos) {
         findings.error(path, "image-untagged",
                        fmt::format("image \"{}\" has neither tag nor digest", base::escape(text)),
                        "add :TAG or @sha256:DIGEST");
@@ -185,7 +188,7 @@ void check_reachable(Findings& findings, const std::vector<api::KernelMapping>& 
     }
 }
 
-void check_mapping(Findings& findings, const api::ModuleLoaderContainer& container, std::size_t index) {
+void check_mapping(Findings& findings, const api::ModuleLoaderContainer& container, std::size_t index, const ValidateOptions& options) {
     const auto& mapping = container.kernel_mappings[index];
     check_matcher(findings, mapping, index);
     if (mapping.container_image.empty() && container.container_image.empty() && !findings.misread(container_path("containerImage")) &&
@@ -194,7 +197,7 @@ void check_mapping(Findings& findings, const api::ModuleLoaderContainer& contain
                        fmt::format("expected containerImage in kernelMappings[{}] or in the container, found none", index),
                        "set containerImage in the mapping or in the container");
     }
-    check_image(findings, mapping_path(index, "containerImage"), mapping.container_image);
+    check_image(findings, mapping_path(index, "containerImage"), mapping.container_image, options);
     const bool plural = mapping.in_tree_modules_to_remove.has_value();
     const bool single = !mapping.in_tree_module_to_remove.empty();
     const std::string place = mapping_path(index, plural ? "inTreeModulesToRemove" : "inTreeModuleToRemove");
@@ -234,6 +237,16 @@ void check_module_name(Findings& findings, const api::ModprobeSpec& modprobe) {
     if (problem.empty()) { return; }
     findings.warning(container_path("modprobe.moduleName"), "module-name",
                      fmt::format("moduleName: \"{}\" {}", base::escape(modprobe.module_name), problem), base::k_module_name_hint);
+}
+
+/// KMM looks for files NAME.ko* below lib/modules: what is named with its ending is never found, and the in-tree module stays.
+void check_in_tree_names(Findings& findings, const std::string& path, const std::optional<std::vector<std::string>>& names, const std::string& single) {
+    const auto check = [&](const std::string& place, const std::string& name) {
+        const std::string problem = name.empty() ? "" : name_problem(name);
+        if (!problem.empty()) { findings.warning(place, "module-name", fmt::format("\"{}\" {}", base::escape(name), problem), base::k_module_name_hint); }
+    };
+    check(path + "inTreeModuleToRemove", single);
+    for (std::size_t i = 0; names && i < names->size(); ++i) { check(fmt::format("{}inTreeModulesToRemove[{}]", path, i), (*names)[i]); }
 }
 
 void check_loading_order(Findings& findings, const api::ModprobeSpec& modprobe) {
@@ -283,9 +296,9 @@ void check_sign_templates(Findings& findings, const api::Sign& sign, const std::
     }
 }
 
-void check_sign(Findings& findings, const api::Sign& sign, const std::string& path, const std::string& dir_name) {
+void check_sign(Findings& findings, const api::Sign& sign, const std::string& path, const std::string& dir_name, const ValidateOptions& options) {
     check_sign_templates(findings, sign, path);
-    if (findings.misread(path + ".filesToSign") || findings.misread(container_path("modprobe.dirName"))) { return; }
+    if (!options.has_rule_of(k_sign_files_rule) || findings.misread(path + ".filesToSign") || findings.misread(container_path("modprobe.dirName"))) { return; }
     if (sign.files_to_sign.empty()) {
         findings.error(path + ".filesToSign", "sign-files", "filesToSign: expected at least one file, found none",
                        "list the .ko files to sign here too: this level inherits none");
@@ -315,18 +328,18 @@ void check_modprobe(Findings& findings, const api::ModprobeSpec& modprobe) {
     if (!modprobe.dir_name.empty() && !modprobe.dir_name.starts_with('/')) {
         findings.warning(container_path("modprobe.dirName"), "dir-name",
                          fmt::format("dirName \"{}\" is not absolute", base::escape(modprobe.dir_name)),
-                         "KMM copies /tmp and dirName joined, so that modprobe would not find the modules: begin it with '/'");
+                         "KMM copies from the image's working directory, which may be another than the root: begin it with '/'");
     }
     if (!modprobe.firmware_path.empty() && !modprobe.firmware_path.starts_with('/')) {
         findings.warning(container_path("modprobe.firmwarePath"), "firmware-path",
                          fmt::format("firmwarePath \"{}\" is not absolute", base::escape(modprobe.firmware_path)),
-                         "it names a directory inside the image, from its root");
+                         "KMM copies from the image's working directory, which may be another than the root: begin it with '/'");
     }
 }
 
 }  // namespace
 
-void validate_loader(Findings& findings) {
+void validate_loader(Findings& findings, const ValidateOptions& options) {
     const api::ModuleLoaderContainer& container = findings.module().module_loader->container;
     const std::string dir_name = container.modprobe.dir_name.empty() ? "/opt" : container.modprobe.dir_name;
     check_version(findings, container);
@@ -334,15 +347,20 @@ void validate_loader(Findings& findings) {
     if (container.in_tree_modules_to_remove && !container.in_tree_module_to_remove.empty()) {
         report_in_tree(findings, container_path("inTreeModulesToRemove"), "in the container");
     }
-    check_image(findings, container_path("containerImage"), container.container_image);
+    check_image(findings, container_path("containerImage"), container.container_image, options);
     check_pull_policy(findings, container_path("imagePullPolicy"), container.image_pull_policy);
-    for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) { check_mapping(findings, container, i); }
+    check_in_tree_names(findings, container_path(""), container.in_tree_modules_to_remove, container.in_tree_module_to_remove);
+    for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) {
+        const auto& mapping = container.kernel_mappings[i];
+        check_in_tree_names(findings, mapping_path(i, ""), mapping.in_tree_modules_to_remove, mapping.in_tree_module_to_remove);
+    }
+    for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) { check_mapping(findings, container, i, options); }
     check_reachable(findings, container.kernel_mappings);
     check_modprobe(findings, container.modprobe);
-    if (container.sign) { check_sign(findings, *container.sign, container_path("sign"), dir_name); }
+    if (container.sign) { check_sign(findings, *container.sign, container_path("sign"), dir_name, options); }
     for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) {
         const auto& sign = container.kernel_mappings[i].sign;
-        if (sign) { check_sign(findings, *sign, mapping_path(i, "sign"), dir_name); }
+        if (sign) { check_sign(findings, *sign, mapping_path(i, "sign"), dir_name, options); }
     }
     validate_pod_secrets(findings);
 }

@@ -139,8 +139,14 @@ private:
         asked_ = wanted_entry(module_, *resolved);
         now_.wanted = &*asked_;
         verdict_.image_missing = is_missing(options_, resolved->config.container_image);
-        // What can be built or signed exists in the end.
-        now_.image_missing = verdict_.image_missing && (options_.next || (!resolved->build && !resolved->sign));
+        if (options_.image_states) {
+            verdict_.image_state = options_.image_states->find(module_.meta.namespace_, module_.meta.name, resolved->config.container_image);
+        }
+        // What can be built or signed exists in the end, unless that failed: a failed build Pod stays, and KMM makes no other.
+        const ImageState& known = verdict_.image_state;
+        const bool is_made = resolved->build || resolved->sign;
+        const bool lost = known.kind == ImageState::Kind::missing && (!is_made || !known.failed_action.empty());
+        now_.image_missing = verdict_.image_missing ? options_.next || !is_made : options_.next ? !known.is_usable() : lost;
     }
 
     void conclude(Action action, std::string_view code, const std::string& detail = "") {
@@ -196,10 +202,14 @@ private:
     }
 
     void conclude_image_missing() {
-        const std::string& image = asked_->config.container_image;
+        std::string image = asked_->config.container_image;
+        const ImageState& known = verdict_.image_state;
+        if (!verdict_.image_missing && !known.word.empty()) { image += fmt::format(" ({})", known.word); }
+        if (!known.failed_action.empty()) { image += fmt::format("; {} failed", known.failed_action); }
+        const bool is_unverified = !verdict_.image_missing && known.kind == ImageState::Kind::unverified;
         const bool lost = verdict_.observed_status && state_.status == nullptr && unloads_;
         if (!lost) {
-            conclude(Action::blocked, "image-missing", image);
+            conclude(Action::blocked, is_unverified ? "image-not-verified" : "image-missing", image);
             return;
         }
         conclude(Action::unload, "image-missing",
@@ -251,8 +261,10 @@ private:
         const bool loads = state_.pod.state == PodState::loader || state_.pod.state == PodState::loader_restarted;
         const bool restarted =
             state_.pod.state == PodState::loader_restarted || state_.pod.state == PodState::unloader_restarted;
-        return fmt::format("{} {}{}", loads ? "loader" : "unloader", verdict_.worker_pod,
-                           restarted ? ", which fails and is tried again" : "");
+        const auto* pod = find_worker_pod(view_, module_.meta.namespace_, module_.meta.name);
+        const bool waits = pod != nullptr && !pod->problems.empty();
+        return fmt::format("{} {}{}{}", loads ? "loader" : "unloader", verdict_.worker_pod,
+                           restarted ? ", which fails and is tried again" : "", waits ? ": " + problem_text(pod->problems.front()) : "");
     }
 
     void conclude_wanted() {
@@ -359,6 +371,10 @@ private:
 
 Options complete(Options options, const api::Objects& objects) {
     if (!options.schedule_key) { options.schedule_key = detect_schedule_key(objects); }
+    if (!options.image_states) {
+        auto states = std::make_shared<const ImageStates>(objects);
+        if (!states->empty()) { options.image_states = std::move(states); }
+    }
     return options;
 }
 

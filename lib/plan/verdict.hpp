@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct NodeView {
     const api::Node* node = nullptr;
     const api::NodeModulesConfig* config = nullptr;  ///< null if the node has none
     std::vector<const api::Pod*> pods = {};             ///< worker Pods only
+    /// Pull, build and sign Pods, which belong to no node; nullptr if there are none. Shared by all views.
+    std::shared_ptr<const std::vector<const api::Pod*>> image_pods = nullptr;
 };
 
 /// Entry of (ns, name) in spec.modules or status.modules; nullptr if absent. O(entries).
@@ -47,6 +50,7 @@ struct Verdict {
     const DecisionRow* row = nullptr;    ///< null if the table was not asked: no moduleLoader, Module being deleted
     UnloadPolicy policy = UnloadPolicy::always;
     bool image_missing = false;          ///< Options::missing_images has the image
+    ImageState image_state;              ///< what KMM says about it
     std::string worker_pod;              ///< name of the module's worker Pod on the node, "" if none was read
     std::optional<api::NodeModule> observed_spec, observed_status;
     /// The entry of spec.modules as it will be: settled, or after the next pass.

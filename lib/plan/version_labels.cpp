@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "base/text.hpp"
+#include "plan/release.hpp"
 
 namespace kmm::plan {
 
@@ -81,18 +81,9 @@ api::ScheduleKey detect_schedule_key(const api::Objects& objects) {
 }
 
 std::optional<api::ScheduleKey> schedule_key_of(std::string_view version) {
-    if (version == "main") { return api::ScheduleKey::schedule_pod; }
-    if (version.starts_with('v')) { version.remove_prefix(1); }
-    const auto pieces = base::split(version, '.');
-    if (pieces.size() < 2 || pieces.size() > 3) { return std::nullopt; }
-    std::vector<unsigned> numbers;
-    for (const auto piece : pieces) {
-        const auto number = base::parse_number<unsigned>(piece);
-        if (!number) { return std::nullopt; }
-        numbers.push_back(*number);
-    }
-    if (numbers[0] < 2) { return std::nullopt; }
-    return numbers[0] == 2 && numbers[1] <= 6 ? api::ScheduleKey::device_plugin : api::ScheduleKey::schedule_pod;
+    const auto release = parse_release(version);
+    if (!release) { return std::nullopt; }
+    return *release < k_after_last_known ? api::ScheduleKey::device_plugin : api::ScheduleKey::schedule_pod;
 }
 
 std::string to_string(LabelStep step, api::ScheduleKey key) {

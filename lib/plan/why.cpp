@@ -7,8 +7,10 @@
 
 #include "api/labels.hpp"
 #include "api/names.hpp"
+#include "plan/causes.hpp"
 #include "plan/policy.hpp"
 #include "plan/reasons.hpp"
+#include "plan/regexp.hpp"
 #include "plan/template.hpp"
 
 namespace kmm::plan {
@@ -24,6 +26,7 @@ public:
         settled_ = judge(view, resolver_, options);
         options.next = true;
         next_ = judge(view, resolver_, options);
+        causes_ = causes(view, module, settled_);
     }
 
     Why run() {
@@ -104,6 +107,7 @@ private:
                 line("mapping", Mark::passed, what + (attempt.literal ? " is equal" : " is found in it"));
             } else {
                 line("mapping", Mark::failed, what + (attempt.literal ? " is not equal" : " is not found in it"));
+                plus_line(attempt, kernel);
             }
         }
         const std::size_t count = module_.module_loader->container.kernel_mappings.size();
@@ -112,6 +116,14 @@ private:
             line("mapping", Mark::fact,
                  fmt::format("{} later mapping{} not tried: the first match wins", count - tried, count - tried == 1 ? "" : "s"));
         }
+    }
+
+    /// A '+' of the kernel that the regexp has as a repetition.
+    void plus_line(const Attempt& attempt, const std::string& kernel) {
+        if (attempt.literal || kernel.find('+') == std::string::npos) { return; }
+        const std::string meant = with_literal_plus(attempt.matcher);
+        if (meant == attempt.matcher || !Regexp(meant).search(kernel)) { return; }
+        line("mapping", Mark::failed, fmt::format("'+' repeats what stands before it; {} is found in it", meant));
     }
 
     void image_template() {
@@ -137,6 +149,9 @@ private:
     }
 
     void image() {
+        for (const auto& cause : causes_) {
+            if (cause.topic == "image") { line("image", Mark::failed, cause.text); }
+        }
         if (!settled_.image_missing) { return; }
         const auto& resolved = std::get<Resolved>(settled_.resolution);
         line("image", Mark::failed, resolved.config.container_image + " is not in its registry");
@@ -204,6 +219,9 @@ private:
         observe("configured", settled_.observed_spec);
         observe("loaded", settled_.observed_status);
         if (!settled_.worker_pod.empty()) { line("observed", Mark::fact, "worker Pod " + settled_.worker_pod); }
+        for (const auto& cause : causes_) {
+            if (cause.topic == "observed") { line("observed", Mark::failed, cause.text); }
+        }
         line("observed", Mark::fact, fmt::format("node boot {}", node_.boot_id.empty() ? "unknown" : node_.boot_id));
     }
 
@@ -276,6 +294,11 @@ private:
     }
 
     void changes() {
+        for (const auto& cause : causes_) {
+            for (const auto& text : cause.changes) {
+                if (std::find(why_.changes.begin(), why_.changes.end(), text) == why_.changes.end()) { change(text); }
+            }
+        }
         first_changes();
         other_obstacles(verdict().entry.reason);
     }
@@ -305,6 +328,8 @@ private:
         } else if (entry.action == Action::keep && reason(code).remedy.empty()) {
             change("another image or other modprobe settings in the Module reload it");
             change("a reboot, another kernel or a taint on the node load or unload it");
+        } else if (!causes_.empty() && (code.starts_with("image-") || reason(code).remedy.empty())) {
+            return;  // said already
         } else if (!reason(code).remedy.empty()) {
             change(std::string(reason(code).remedy));
         } else {
@@ -317,6 +342,7 @@ private:
     const api::Module& module_;
     Resolver resolver_;
     Verdict settled_, next_;
+    std::vector<Cause> causes_;
     Why why_;
 };
 

@@ -10,6 +10,7 @@
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "image/reference.hpp"
+#include "plan/template.hpp"
 #include "render/parts.hpp"
 #include "render/quote.hpp"
 
@@ -133,7 +134,7 @@ void add_push_secret(const WantedImage& wanted, BuilderPod& pod) {
 
 Node builder_pod(Scene& scene, const WantedImage& wanted, BuilderPod pod, const std::vector<std::string>& args,
                  std::string_view type, Node annotations) {
-    const std::string kernel = dns_safe_kernel(wanted.resolved.kernel);
+    const std::string kernel = plan::dns_safe_kernel(wanted.resolved.kernel);
     const bool builds = type == "BuildImage";
     const std::string builder = builds ? builder_image(scene, wanted) : scene.options.build_image;
     Node spec = Node::mapping({{"containers", Node::sequence({Node::mapping({{"args", Node::strings(args)},

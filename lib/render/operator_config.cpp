@@ -75,6 +75,13 @@ OperatorConfig decode_operator_config(const value::Document& document, Diagnosti
     api::Fields fields(scope, document.root, "");
     static_cast<void>(fields.string("healthProbeBindAddress"));
     check_port(fields, "webhookPort");
+    bool openshift = false;
+    if (auto webhook = fields.child("webhook")) {
+        openshift = true;
+        check_port(*webhook, "port");
+        static_cast<void>(webhook->boolean("disableHTTP2"));
+        webhook->done();
+    }
     if (auto election = fields.child("leaderElection")) {
         static_cast<void>(election->boolean("enabled"));
         static_cast<void>(election->string("resourceID"));
@@ -84,6 +91,8 @@ OperatorConfig decode_operator_config(const value::Document& document, Diagnosti
         static_cast<void>(metrics->string("bindAddress"));
         static_cast<void>(metrics->boolean("enableAuthnAuthz"));
         static_cast<void>(metrics->boolean("secureServing"));
+        openshift = openshift || metrics->node().find("disableHTTP2") != nullptr;
+        static_cast<void>(metrics->boolean("disableHTTP2"));
         metrics->done();
     }
     if (auto job = fields.child("job")) {
@@ -92,6 +101,11 @@ OperatorConfig decode_operator_config(const value::Document& document, Diagnosti
     }
     if (auto worker = fields.child("worker")) { read_worker(*worker, config); }
     fields.done();
+    const value::Node* upstream = document.root.find("webhookPort");
+    if (openshift && upstream != nullptr) {
+        scope.fault("bad-value", "webhookPort is a field of KMM, webhook and metrics.disableHTTP2 are those of KMM on OpenShift: either operator ignores the whole file",
+                    upstream->mark(), "on OpenShift write webhook.port; elsewhere remove the others");
+    }
     return config;
 }
 

@@ -28,7 +28,7 @@ struct OperatorConfig {
 [[nodiscard]] std::string firmware_path_fault(std::string_view path);
 
 /// Reads controller_config.yaml. Strict as the operator is, which then ignores the whole file: unknown fields, wrong types
-/// and bad values are diagnostics with their places. Codes: unknown-field (the hint names the nearest field, and the new
+/// and bad values are diagnostics with their places. The fields of KMM on OpenShift (webhook, metrics.disableHTTP2) are taken, too. Codes: unknown-field (the hint names the nearest field, and the new
 /// name of worker.setFirmwareClassPath), wrong-type, bad-value.
 [[nodiscard]] OperatorConfig decode_operator_config(const value::Document& document, Diagnostics& diagnostics);
 

@@ -94,14 +94,6 @@ std::string shortened(const std::string& name, std::size_t length_max) {
     return fmt::format("{}-{}", start, short_hash(name));
 }
 
-std::string dns_safe_kernel(std::string_view kernel) {
-    std::string result = base::to_lower(plan::normalise_kernel(kernel));
-    std::replace_if(result.begin(), result.end(), [](char c) { return c == '_' || c == '.'; }, '-');
-    while (!result.empty() && result.front() == '-') { result.erase(0, 1); }
-    while (!result.empty() && result.back() == '-') { result.pop_back(); }
-    return result;
-}
-
 Node mount(std::string_view name, std::string_view path, Access access) {
     Node node = Node::mapping({{"mountPath", path}, {"name", name}});
     if (access == Access::read_only) { node.set("readOnly", true); }

@@ -44,8 +44,6 @@ void sort_keys(value::Node& node);
 inline constexpr std::size_t k_name_length_max = 253;
 /// `name`, or its start and a hash if it has more than `length_max` bytes.
 [[nodiscard]] std::string shortened(const std::string& name, std::size_t length_max);
-/// Lower case, '_' and '.' as '-', without '-' at the ends: KMM's form of a kernel version in names. Facts: KMM 3.1.
-[[nodiscard]] std::string dns_safe_kernel(std::string_view kernel);
 
 enum class Access { read_only, read_write };
 [[nodiscard]] value::Node mount(std::string_view name, std::string_view path, Access access = Access::read_write);

@@ -9,6 +9,7 @@
 
 #include "api/codec.hpp"
 #include "api/labels.hpp"
+#include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "render/parts.hpp"
 #include "render/quote.hpp"
@@ -113,15 +114,18 @@ Node worker_container(const WorkerJob& job) {
     return container;
 }
 
-/// KMM's commands; for words that KMM does not quote and should, quoted.
+/// KMM's commands; for words that KMM does not quote and should, quoted. Paths are joined as its Go does (facts: KMM 6.5).
 std::string extract_script(const WorkerJob& job) {
     const auto& modprobe = job.entry->config.modprobe;
-    const std::string modules = modprobe.dir_name + "/lib/modules";
-    std::string script = fmt::format("\nmkdir -p {0};\ncp -R {1} {0};\n", shell_word("/tmp" + modules),
-                                     shell_word(fmt::format("{}/{}", modules, job.entry->config.kernel_version)));
+    const auto copy = [](const std::string& from, const char* all, const std::string& to) {
+        return fmt::format("\nmkdir -p {0};\ncp -R {1}{2} {0};\n", shell_word(to), from.empty() ? "" : shell_word(from), all);
+    };
+    std::string script = copy(base::join_paths({modprobe.dir_name, "lib/modules", job.entry->config.kernel_version}), "",
+                              base::join_paths({"/tmp", modprobe.dir_name, "lib/modules"}));
     if (job.with_firmware()) {
-        const std::string target = shell_word("/tmp" + modprobe.firmware_path);
-        script += fmt::format("\nmkdir -p {0};\ncp -R {1}/* {0};\n", target, shell_word(modprobe.firmware_path));
+        const std::string from = base::clean_path(modprobe.firmware_path);
+        // filepath.Join(PATH, "*"): nothing stands before the star of the working directory, one slash before that of the root.
+        script += copy(from == "." || from == "/" ? "" : from, from == "." ? "*" : "/*", base::join_paths({"/tmp", modprobe.firmware_path}));
     }
     return script;
 }

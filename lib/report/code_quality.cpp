@@ -24,7 +24,7 @@ std::string_view quality_severity(Severity severity) {
 
 std::string to_code_quality(const Report& report) {
     using value::Node;
-    const std::string elsewhere = report.files.empty() ? "cluster" : report_path(report.files.front());
+    const std::string elsewhere = report.files.empty() ? std::string(k_no_file) : report_path(report.files.front());
     const auto marks = fingerprints(report.findings);
     Node list = Node::sequence();
     for (std::size_t i = 0; i < report.findings.size(); ++i) {

@@ -47,7 +47,10 @@ struct Report {
 /// check, and one that passes for each file without findings.
 [[nodiscard]] std::string to_junit(const Report& report);
 
-/// SARIF 2.1.0 (OASIS), one run; lines and columns are those of the findings.
+/// Where findings stand that belong to no file, if no file was read at all, in formats in which each has a place.
+inline constexpr std::string_view k_no_file = "cluster";
+
+/// SARIF 2.1.0 (OASIS), one run; lines and columns are those of the findings. A finding without a place is in the first file, line 1.
 [[nodiscard]] std::string to_sarif(const Report& report);
 
 inline constexpr std::size_t k_markdown_bytes_max = 1U << 20U;  ///< what GitHub takes as a step summary

@@ -53,11 +53,9 @@ Node location_node(const Position& position, std::size_t artifact) {
     Node place = Node::mapping();
     place.set("artifactLocation",
               Node::mapping({{"uri", uri_of(report_path(position.file))}, {"index", sarif_number(artifact)}}));
-    if (position.line != 0) {
-        Node region = Node::mapping({{"startLine", sarif_number(position.line)}});
-        if (position.column != 0) { region.set("startColumn", sarif_number(position.column)); }
-        place.set("region", std::move(region));
-    }
+    Node region = Node::mapping({{"startLine", sarif_number(std::max<std::size_t>(position.line, 1))}});
+    if (position.line != 0 && position.column != 0) { region.set("startColumn", sarif_number(position.column)); }
+    place.set("region", std::move(region));
     return Node::mapping({{"physicalLocation", std::move(place)}});
 }
 
@@ -78,6 +76,11 @@ std::string to_sarif(const Report& report) {
         codes.insert(finding.code);
         if (finding.position) { files.insert(report_path(finding.position->file)); }
     }
+    // GitHub's code scanning refuses a report if one result has no place.
+    const Position elsewhere{report.files.empty() ? std::string(k_no_file) : report.files.front(), 1, 1};
+    if (std::any_of(report.findings.begin(), report.findings.end(), [](const Diagnostic& finding) { return !finding.position; })) {
+        files.insert(report_path(elsewhere.file));
+    }
     const auto rule_index = numbered(codes);
     const auto file_index = numbered(files);
 
@@ -95,10 +98,8 @@ std::string to_sarif(const Report& report) {
         Node result = Node::mapping({{"ruleId", finding.code}, {"ruleIndex", sarif_number(rule_index.at(finding.code))}});
         result.set("level", level_of(finding.severity));
         result.set("message", message_node(finding.message + hint));
-        if (finding.position) {
-            const std::size_t artifact = file_index.at(report_path(finding.position->file));
-            result.set("locations", Node::sequence({location_node(*finding.position, artifact)}));
-        }
+        const Position& place = finding.position ? *finding.position : elsewhere;
+        result.set("locations", Node::sequence({location_node(place, file_index.at(report_path(place.file)))}));
         result.set("partialFingerprints", Node::mapping({{"kmmFinding/v1", marks[i]}}));
         results.push_back(std::move(result));
     }

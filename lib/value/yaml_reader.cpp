@@ -138,7 +138,8 @@ private:
         bool merge_pending = false;    ///< that key is "<<"
         std::optional<Member> member;  ///< the key, unless it was at fault
         std::unordered_map<std::string, Mark> seen;
-        std::vector<Node> merged;      ///< what merges stand for: refused, but no reason to say more
+        Mark merge_mark;               ///< of that key
+        std::vector<std::pair<Node, Mark>> merged;  ///< what "<<" keys stand for, and their places
     };
 
     void report(std::string code, std::string message, Mark mark, std::string hint = {}) {
@@ -204,14 +205,14 @@ private:
         const bool plain_tag = tag.empty() || tag == "?" || tag == "!" || is_core(tag, "map") || is_core(tag, "seq");
         if (!plain_tag) report_tag(tag, mark);
         node.set_mark(mark);
-        stack_.push_back(Frame{std::move(node), anchor, false, false, false, std::nullopt, {}, {}});
+        stack_.push_back(Frame{std::move(node), anchor, false, false, false, std::nullopt, {}, {}, {}});
         spend(Weight{1, 0, 0}, mark);
     }
 
     void close() {
         Frame frame = std::move(stack_.back());
         stack_.pop_back();
-        for (auto& source : frame.merged) merge(frame, source);
+        for (auto& [source, place] : frame.merged) merge(frame, source, place);
         const auto mark = frame.node.mark();
         finish(std::move(frame.node), mark, frame.anchor, Plain::no, Counted::yes);
     }
@@ -237,7 +238,7 @@ private:
         } else {
             frame.key_pending = false;
             if (std::exchange(frame.merge_pending, false)) {
-                frame.merged.push_back(std::move(node));
+                frame.merged.emplace_back(std::move(node), frame.merge_mark);
             } else if (frame.member) {
                 if (frame.is_block && node.is_null()) check_colon(*frame.member);
                 frame.member->value = std::move(node);
@@ -247,12 +248,33 @@ private:
         }
     }
 
-    /// Gives a mapping the members of `source`, a mapping or a list of them, that it does not have itself.
-    static void merge(Frame& frame, Node& source) {
-        for (auto& item : source.items()) merge(frame, item);
-        for (auto& member : source.members()) {
-            if (frame.seen.emplace(member.key, member.key_mark).second) frame.node.members().push_back(std::move(member));
+    /// Gives a mapping the members of `source`, a mapping or a list of them, that it does not have itself; of a list the first one counts.
+    void merge(Frame& frame, Node& source, Mark place, bool nested = false) {
+        if (source.is_sequence() && !nested) {
+            for (auto& item : source.items()) merge(frame, item, place, true);
+            return;
         }
+        if (!source.is_mapping()) {
+            report("bad-merge", fmt::format("expected a mapping or a list of mappings after '<<', found a {}", kind_name(source.kind())), place,
+                   "write an alias of a mapping, such as <<: *defaults");
+            return;
+        }
+        for (auto& member : source.members()) {
+            const auto [old, fresh] = frame.seen.emplace(member.key, member.key_mark);
+            if (fresh) {
+                frame.node.members().push_back(std::move(member));
+            } else if (std::pair(old->second.line, old->second.column) < std::pair(place.line, place.column) && is_own(frame, member.key, old->second)) {
+                report("bad-merge", fmt::format("the key '{}' stands before '<<', which has it too, and readers of YAML differ in which one counts",
+                                                base::escape(member.key)), place, "put << before the keys of the mapping");
+            }
+        }
+    }
+
+    /// Whether a key was written in the mapping itself, not merged into it.
+    static bool is_own(const Frame& frame, const std::string& key, Mark mark) {
+        const auto at_start = [](const Mark& a, const Mark& b) { return std::pair(a.line, a.column) < std::pair(b.line, b.column); };
+        if (at_start(mark, frame.node.mark())) return false;
+        return std::any_of(frame.node.members().begin(), frame.node.members().end(), [&](const Member& member) { return member.key == key; });
     }
 
     std::optional<Member> make_key(Frame& frame, const Node& node, Mark mark, Plain plain) {
@@ -263,8 +285,8 @@ private:
             return std::nullopt;
         }
         if (plain == Plain::yes && node.is_string() && node.text() == "<<") {
-            report("bad-merge", "expected plain members, found a '<<' merge", mark, "write the merged members out");
             frame.merge_pending = true;
+            frame.merge_mark = mark;
             return std::nullopt;
         }
         const auto [old, fresh] = frame.seen.emplace(node.text(), mark);

@@ -256,6 +256,10 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
     if (source.live) { findings = ask_server(*source.live, pairs, modules_read(source.objects)); }
     reporting.forget_known(findings);
     pairs.insert(pairs.end(), std::make_move_iterator(plugins.begin()), std::make_move_iterator(plugins.end()));
+    if (source.objects.nodes.empty() && pairs.empty()) {
+        throw Error(Exit::checks_failed, "no-nodes", "no Nodes were read, so nothing was compared")
+            .hint("look whether the command that wrote the dump has failed; kubectl get nodes,modules,nodemodulesconfigs -A -o json has what is compared");
+    }
     if (source.objects.nodes.empty() && context.verbosity >= 0) { context.console.err("note: no Nodes were read, so nothing of nodes is compared\n"); }
     if (context.verbosity >= 0 || has_errors(findings)) {
         for (const auto& finding : findings) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
@@ -285,7 +289,7 @@ cli::Verb diff_verb() {
     verb.description =
         "Compares the NodeModulesConfigs (spec and KMM's labels), the KMM labels of Nodes, and the DaemonSets and DeviceClasses of "
         "device plugins and DRA drivers that the cluster settles at with those that were read. '-' is what was read, '+' what the "
-        "cluster settles at. Exits 0 if nothing differs and 2 if something does, whatever --fail-on says; it is about other findings, such as "
+        "cluster settles at. Without any Node there is nothing to compare, which is an error. Exits 0 if nothing differs and 2 if something does, whatever --fail-on says; it is about other findings, such as "
         "rights that are missing. drift is what error is: differences fail.\n\n"
         "DaemonSets and DeviceClasses are those that KMM's labels mark as a Module's own; what the API server adds by itself is no "
         "difference. Objects without these labels, or of Modules that were not read, are left alone. With NODE or -l only what belongs "

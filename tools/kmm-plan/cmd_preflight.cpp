@@ -319,15 +319,27 @@ Diagnostics settle_findings(std::vector<Verdict>& verdicts, Reporting& reporting
     return all;
 }
 
+/// Those of --kernel, else those that PreflightValidations ask about, each once.
+std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& source) {
+    auto kernels = args.all("kernel");
+    if (!kernels.empty()) return kernels;
+    for (const auto& object : source.objects.preflight_validations)
+        if (!object.kernel_version.empty() && std::find(kernels.begin(), kernels.end(), object.kernel_version) == kernels.end())
+            kernels.push_back(object.kernel_version);
+    if (kernels.empty())
+        throw Error(Exit::usage, "missing-option", "--kernel KERNEL is missing, and no PreflightValidation was read").hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
+    for (const auto& kernel : kernels) check_kernel_name(kernel);
+    return kernels;
+}
+
 Exit run_preflight(const cli::Args& args, cli::Context& context) {
     Reporting reporting(args);
-    const auto kernels = args.all("kernel");
-    if (kernels.empty()) throw Error(Exit::usage, "missing-option", "--kernel KERNEL is missing").hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
-    for (const auto& kernel : kernels) check_kernel_name(kernel);
+    for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
     const auto interfaces = read_interfaces(args);
-    const auto interface_of = by_kernel(interfaces, kernels);
     const Trusted trusted = read_trusted(args);
     Source source = read_valid_source(args, context);
+    const auto kernels = chosen_kernels(args, source);
+    const auto interface_of = by_kernel(interfaces, kernels);
     check_namespace({&source, 1}, args);
     keep_nodes(source, args, {});
     auto rows = plan::survey(source.objects, kernels);
@@ -386,9 +398,8 @@ cli::Verb preflight_verb() {
     cli::Option kernel;
     kernel.name = "kernel";
     kernel.value_name = "KERNEL";
-    kernel.help = "a kernel version as uname -r prints it";
+    kernel.help = "a kernel version as uname -r prints it; those of the PreflightValidations that were read if absent";
     kernel.repeatable = true;
-    kernel.required = true;
     cli::Option devel;
     devel.name = "kernel-devel";
     devel.value_name = "PATH";

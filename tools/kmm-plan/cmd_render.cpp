@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kmm-plan/operator_config.hpp"
 #include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/render_directory.hpp"
 #include "kmm-plan/render_hub.hpp"
@@ -62,29 +63,6 @@ bool in_namespace(const value::Node& node, const std::string& ns) {
     const bool is_namespace = node.get_string({"kind"}) == "Namespace";
     const std::string own = node.get_string({"metadata", is_namespace ? "name" : "namespace"});
     return own.empty() || own == ns;
-}
-
-/// The configuration in a text, which may be a ConfigMap around it.
-render::OperatorConfig parse_operator_config(const std::string& text, const std::string& file) {
-    Diagnostics faults;
-    const auto documents = value::read_any(text, file, faults);
-    render::OperatorConfig config;
-    if (documents.size() > 1) {
-        throw Error(Exit::data, "bad-value", fmt::format("expected one document with the operator's configuration, found {}",
-                                                         documents.size()))
-            .at(documents[1].position(documents[1].root.mark()));
-    }
-    if (!documents.empty() && documents[0].root.get_string({"kind"}) == "ConfigMap") {
-        const value::Node* inner = documents[0].root.find_path({"data", render::k_operator_config_key});
-        if (inner == nullptr || !inner->is_string()) {
-            throw Error(Exit::data, "missing-field", fmt::format("the ConfigMap has no data.{}", render::k_operator_config_key))
-                .at(documents[0].position(documents[0].root.mark()));
-        }
-        return parse_operator_config(inner->text(), fmt::format("{}({})", file, render::k_operator_config_key));
-    }
-    if (!documents.empty()) { config = render::decode_operator_config(documents[0], faults); }
-    if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
-    return config;
 }
 
 /// --operator-config, else the operator's ConfigMap if it was read, else its defaults; --firmware-host-path over all.

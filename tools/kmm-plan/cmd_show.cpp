@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan show: one line per node and module.
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -24,7 +26,40 @@ namespace {
 struct Selection {
     std::set<std::string> nodes;
     std::optional<std::string> ns;
+    std::set<plan::Action> actions;  ///< empty: all
+
+    [[nodiscard]] bool takes(const plan::Entry& entry) const {
+        return (!ns || entry.namespace_ == *ns) && (actions.empty() || actions.contains(entry.action));
+    }
 };
+
+constexpr std::array k_actions{plan::Action::load,   plan::Action::keep,    plan::Action::reload,
+                               plan::Action::unload, plan::Action::blocked, plan::Action::none};
+
+/// Lines by action.
+using Counts = std::map<plan::Action, std::size_t>;
+
+std::set<plan::Action> chosen_actions(const cli::Args& args) {
+    std::set<plan::Action> chosen;
+    for (const auto& word : args.all("action")) {
+        const auto* const found = std::find_if(k_actions.begin(), k_actions.end(), [&](plan::Action action) { return plan::to_string(action) == word; });
+        if (found != k_actions.end()) { chosen.insert(*found); }
+    }
+    return chosen;
+}
+
+/// "12 lines: 3 load, 9 keep".
+std::string summary_text(const Counts& counts) {
+    std::size_t lines = 0;
+    std::vector<std::string> parts;
+    for (const auto action : k_actions) {
+        const auto found = counts.find(action);
+        if (found == counts.end()) { continue; }
+        lines += found->second;
+        parts.push_back(fmt::format("{} {}", found->second, plan::to_string(action)));
+    }
+    return fmt::format("{} line{}: {}\n", lines, lines == 1 ? "" : "s", base::join(parts, ", "));
+}
 
 /// Of several clusters a node that is named must be in one at least. Errors: those of select_nodes.
 std::vector<Selection> selections(const std::vector<Source>& sources, const cli::Args& args) {
@@ -42,7 +77,7 @@ std::vector<Selection> selections(const std::vector<Source>& sources, const cli:
             });
             if (!elsewhere) { here.push_back(name); }
         }
-        Selection selection{{}, args.get("namespace")};
+        Selection selection{{}, args.get("namespace"), chosen_actions(args)};
         if (names.empty() || !here.empty()) {
             for (const auto* node : select_nodes(source, args, here)) { selection.nodes.insert(node->meta.name); }
         }
@@ -53,7 +88,7 @@ std::vector<Selection> selections(const std::vector<Source>& sources, const cli:
 
 void keep_selected(plan::Plan& plan, const Selection& selection) {
     std::erase_if(plan.entries, [&](const plan::Entry& entry) {
-        return selection.nodes.count(entry.node) == 0 || (selection.ns && entry.namespace_ != *selection.ns);
+        return selection.nodes.count(entry.node) == 0 || !selection.takes(entry);
     });
 }
 
@@ -72,8 +107,7 @@ std::size_t show_lines(const Source& source, const plan::Options& options, const
     LineWriter writer(context.console, cluster);
     std::size_t count = 0;
     const auto diagnostics = plan::visit_plan(source.objects, options, [&](const plan::Line& line) {
-        const bool wanted = (all || selection.nodes.count(line.node.meta.name) != 0) &&
-                            (!selection.ns || line.entry.namespace_ == *selection.ns);
+        const bool wanted = (all || selection.nodes.count(line.node.meta.name) != 0) && selection.takes(line.entry);
         if (!wanted) { return; }
         writer.write(line);
         ++count;
@@ -135,7 +169,7 @@ std::vector<std::string> table_row(const plan::Line& line, const std::string& cl
 
 /// Entries have many times the text of their rows: of a large fleet they are not to be held.
 std::vector<std::vector<std::string>> table_rows(const Source& source, const plan::Options& options, const Selection& selection,
-                                                 const std::string& cluster, cli::Context& context) {
+                                                 const std::string& cluster, cli::Context& context, Counts& counts) {
     std::vector<std::vector<std::string>> rows;
     const bool wide = context.output == "wide";
     const api::Node* node = nullptr;
@@ -145,7 +179,9 @@ std::vector<std::vector<std::string>> table_rows(const Source& source, const pla
             node = &line.node;
             is_selected = selection.nodes.count(node->meta.name) != 0;
         }
-        if (is_selected && (!selection.ns || line.entry.namespace_ == *selection.ns)) { rows.push_back(table_row(line, cluster, wide)); }
+        if (!is_selected || !selection.takes(line.entry)) { return; }
+        rows.push_back(table_row(line, cluster, wide));
+        ++counts[line.entry.action];
     });
     warn(diagnostics, context);
     return rows;
@@ -198,11 +234,13 @@ std::string nothing_text(const std::vector<Source>& sources, const std::vector<S
         modules += source.objects.modules.size();
     }
     const bool none = nodes > 0 && std::all_of(selected.begin(), selected.end(), [](const Selection& selection) { return selection.nodes.empty(); });
-    const std::string why = none ? fmt::format(": no node matches -l {}", base::escape(args.get("selector").value_or(""))) : "";
+    const std::string why = none                           ? fmt::format(": no node matches -l {}", base::escape(args.get("selector").value_or("")))
+                            : args.all("action").empty() ? ""
+                                                           : fmt::format(": no line has action {}", base::join(args.all("action"), " or "));
     return fmt::format("nothing to show{}; read: Nodes {}, Modules {}\n", why, nodes, modules);
 }
 
-void print(std::vector<Planned>& all, cli::Context& context) {
+void print(std::vector<Planned>& all, const Counts& counts, cli::Context& context) {
     if (context.output == "json" || context.output == "yaml") {
         print_document(context, machine_node(all));
     } else if (context.output == "name") {
@@ -214,6 +252,7 @@ void print(std::vector<Planned>& all, cli::Context& context) {
         }
     } else if (std::any_of(all.begin(), all.end(), [](const Planned& planned) { return !planned.rows.empty(); })) {
         context.console.out(table_text(all, context));
+        context.console.out("\n" + summary_text(counts));
     }
 }
 
@@ -230,6 +269,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     const auto selected = selections(sources, args);
     const std::string nothing = nothing_text(sources, selected, args);
     std::size_t lines = 0;
+    Counts counts;
     std::vector<Planned> all;
     for (std::size_t i = 0; i < sources.size(); ++i) {
         Source& source = sources[i];
@@ -239,7 +279,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
             continue;
         }
         if (context.output == "table" || context.output == "wide") {
-            auto rows = table_rows(source, options, selected[i], several ? source.cluster : "", context);
+            auto rows = table_rows(source, options, selected[i], several ? source.cluster : "", context, counts);
             all.push_back({std::move(source), std::move(options), {}, {}, std::move(rows)});
             continue;
         }
@@ -251,7 +291,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
         all.push_back({std::move(source), std::move(options), std::move(digests[i]), std::move(plan), {}});
     }
     for (const auto& planned : all) { lines += planned.plan.entries.size() + planned.rows.size(); }
-    if (context.output != "jsonl") { print(all, context); }
+    if (context.output != "jsonl") { print(all, counts, context); }
     const bool is_table = context.output == "table" || context.output == "wide";
     if (lines == 0 && (is_table || context.verbosity >= 0)) { context.console.err(nothing); }
     return Exit::ok;
@@ -267,18 +307,25 @@ cli::Verb show_verb() {
         "Prints the settled plan; --next prints what the very next pass over the observed state does. With -o json the output "
         "is the plan file. Its source.digests say what was read: one SHA-256 for each kind, over what decisions read of its objects, "
         "whatever files, order or format they came in. Data of Secrets is not part of it.\n\n"
-        "Actions are load, keep, reload, unload, blocked and none. `kmm-plan why` explains a line.";
+        "Actions are load, keep, reload, unload, blocked and none; the last line counts them. `kmm-plan why` explains a line.";
     verb.examples = {
         {"kmm-plan show --cluster ./fleet", "the whole fleet"},
         {"kmm-plan show --cluster ./fleet node-a node-b", "two nodes"},
         {"kmm-plan show --cluster ./fleet -f new-module.yaml", "what if: documents on top of the cluster"},
         {"kmm-plan show --cluster ./fleet --kernel 6.1.0-60-amd64", "what if all nodes booted into that kernel"},
         {"kmm-plan show --cluster ./fleet --missing '*:v2-*'", "what if these images are not there"},
+        {"kmm-plan show --cluster ./fleet --action blocked --action unload", "what needs a look"},
         {"kmm-plan show --cluster ./fleet -o json", "the plan file"},
         {"kmm-plan show --context prod --context edge", "two live clusters in one table"},
     };
     verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
-    verb.options = plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
+    cli::Option action;
+    action.name = "action";
+    action.value_name = "ACTION";
+    action.help = "only lines with this action";
+    for (const auto known : k_actions) { action.choices.emplace_back(plan::to_string(known)); }
+    action.repeatable = true;
+    verb.options = std::vector<cli::Option>{action} + plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
     verb.run = run_show;
     return verb;
 }

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-plan/documents.hpp"
+#include "kmm-plan/operator_config.hpp"
 #include "kmm-plan/plan_options.hpp"
 #include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
@@ -35,6 +36,12 @@ std::vector<std::string> names_of(const std::vector<Kind>& objects) {
     return names;
 }
 
+std::vector<std::string> operator_config_names(const api::Objects& objects) {
+    std::vector<std::string> names;
+    for (const auto& document : objects.operator_configs) { names.push_back(document.file); }
+    return names;
+}
+
 /// What was read. The first five are always told, the others, which few clusters have, where there are any.
 std::vector<KindNames> names_of(const api::Objects& objects) {
     return {{"Node", names_of(objects.nodes)}, {"Module", names_of(objects.modules)}, {"NodeModulesConfig", names_of(objects.node_modules_configs)},
@@ -42,7 +49,10 @@ std::vector<KindNames> names_of(const api::Objects& objects) {
             {"ManagedClusterModule", names_of(objects.managed_cluster_modules)}, {"ManagedCluster", names_of(objects.managed_clusters)},
             {"PreflightValidation", names_of(objects.preflight_validations)}, {"Namespace", names_of(objects.namespaces)},
             {"CustomResourceDefinition", names_of(objects.custom_resource_definitions)}, {"Pod", names_of(objects.pods)},
-            {"DaemonSet", names_of(objects.daemon_sets)}, {"DeviceClass", names_of(objects.device_classes), "es"}};
+            {"DaemonSet", names_of(objects.daemon_sets)}, {"DeviceClass", names_of(objects.device_classes), "es"},
+            {"ModuleImagesConfig", names_of(objects.module_images_configs)},
+            {"ModuleBuildSignConfig", names_of(objects.module_build_sign_configs)},
+            {"BootModuleConfig", names_of(objects.boot_module_configs)}, {"OperatorConfig", operator_config_names(objects)}};
 }
 
 std::string counts_text(const std::vector<KindNames>& kinds) {
@@ -73,11 +83,32 @@ void require_objects(Source& source) {
         diagnostic.severity = Severity::error;
         return;
     }
+    for (auto& diagnostic : source.diagnostics) {
+        if (diagnostic.code == "unknown-kind" && diagnostic.severity == Severity::note) { diagnostic.severity = Severity::warning; }  // it tells what was there
+    }
     Diagnostic finding;
     finding.code = "no-objects";
     finding.message = "nothing was validated: what was read has no object of a kind that KMM works with";
     finding.hint = "name the files with the Modules; look whether the command before a pipe made any";
     source.diagnostics.push_back(std::move(finding));
+}
+
+std::string directory_of(const std::string& file) {
+    const std::size_t slash = file.rfind('/');
+    return slash == std::string::npos ? "" : file.substr(0, slash);
+}
+
+/// A tree with a directory for each cluster has a Module of one name in several of them. Within one directory it stays an error.
+void soften_doubles(Source& source) {
+    for (auto& finding : source.diagnostics) {
+        if (finding.code != "duplicate-object" || !finding.position) { continue; }
+        const std::size_t at = finding.message.rfind(" at ");
+        std::string other = at == std::string::npos ? "" : finding.message.substr(at + 4);
+        for (int i = 0; i < 2; ++i) { other.resize(std::min(other.size(), other.rfind(':'))); }
+        if (directory_of(other) == directory_of(finding.position->file)) { continue; }
+        finding.severity = Severity::warning;
+        finding.hint = "validate each cluster's directory by itself, unless one of the two is to go";
+    }
 }
 
 std::string findings_text(const Source& source) {
@@ -107,6 +138,16 @@ std::string text_of(const Source& source, const Reporting& reporting) {
     return text;
 }
 
+Diagnostic unknown_release(const plan::Release& release) {
+    Diagnostic finding;
+    finding.severity = Severity::note;
+    finding.code = "kmm-version-later";
+    finding.message = fmt::format("KMM {} is later than {}, the last whose fields and rules are known: those of main are taken", plan::to_string(release),
+                                  plan::to_string(plan::k_last_known));
+    finding.hint = "a field that only that release has is reported as unknown";
+    return finding;
+}
+
 Exit run_validate(const cli::Args& args, cli::Context& context) {
     tell_of_selections(args, context);
     Reporting reporting(args);
@@ -115,9 +156,13 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     options.kubernetes_version = args.get("kubernetes-version").value_or("");
     plan::Options planned;
     planned.schedule_key = asked_schedule_key(args);
-    if (planned.schedule_key) {
-        options.era = *planned.schedule_key == api::ScheduleKey::device_plugin ? plan::RulesEra::released : plan::RulesEra::current;
+    options.release = asked_release(args);
+    soften_doubles(source);
+    check_operator_configs(source, OperatorConfigUse::checked);
+    if (options.release && options.release->major == plan::k_last_known.major && *options.release >= plan::k_after_last_known) {
+        source.diagnostics.push_back(unknown_release(*options.release));
     }
+    plan::check_node_labels(source.objects, source.diagnostics);
     for (auto& finding : plan::validate(source.objects, options)) { source.diagnostics.push_back(std::move(finding)); }
     for (auto& finding : plan::lint(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
     check_secrets(source);
@@ -175,7 +220,7 @@ cli::Verb validate_verb() {
     version.value_name = "VERSION";
     version.help = "version of the API server, as 1.34; without it no rule about it is checked";
     cli::Option kmm = kmm_version_option();
-    kmm.help = "KMM whose rules and label keys hold: v2.6.0, main; auto takes the current rules and warns where v2.6.0 differs";
+    kmm.help = "KMM whose fields, rules and label keys hold: v2.6.0, main; auto takes main's and warns where v2.6.0 differs";
     std::vector<cli::Option> sources = source_options();
     for (auto& option : sources) { option.hidden = option.hidden || option.name == "namespace" || option.name == "selector"; }
     verb.options = std::vector<cli::Option>{version, kmm} + report_options() + sources + cli::common_options();

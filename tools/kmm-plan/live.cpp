@@ -31,8 +31,6 @@ kube::ConfigRequest config_request(const cli::Args& args, const std::string& con
 
 }  // namespace
 
-bool names_api_server(const cli::Args& args) { return is_given(args, "kubeconfig") || is_given(args, "context"); }
-
 bool finds_api_server(const cli::Args& args) { return kube::connection_configured(config_request(args, "")); }
 
 std::vector<std::string> chosen_contexts(const cli::Args& args) {

@@ -14,8 +14,6 @@
 
 namespace kmm::tool_plan {
 
-/// True if an option names an API server; the environment does not count.
-[[nodiscard]] bool names_api_server(const cli::Args& args);
 /// True if the environment, the home directory or a service account has one.
 [[nodiscard]] bool finds_api_server(const cli::Args& args);
 

@@ -116,6 +116,10 @@ std::optional<api::ScheduleKey> asked_schedule_key(const cli::Args& args) {
     return key;
 }
 
+std::optional<plan::Release> asked_release(const cli::Args& args) {
+    return asked_schedule_key(args) ? plan::parse_release(args.get("kmm-version").value_or("auto")) : std::nullopt;
+}
+
 plan::Options plan_options(const cli::Args& args, const Source& source) {
     plan::Options options;
     options.next = args.flag("next");

@@ -9,6 +9,7 @@
 #include "cli/app.hpp"
 #include "kmm-plan/source.hpp"
 #include "plan/plan.hpp"
+#include "plan/release.hpp"
 
 namespace kmm::tool_plan {
 
@@ -24,8 +25,11 @@ void apply_what_if(const cli::Args& args, Source& source);
 /// Errors: usage "bad-kernel" for a text that no kernel could be called: empty, spaces, control characters.
 void check_kernel_name(const std::string& kernel);
 
-/// --kmm-version alone: the key of that KMM's schedule label, nullopt for auto. Errors: usage "bad-kmm-version".
+/// --kmm-version alone.
 [[nodiscard]] cli::Option kmm_version_option();
+/// The release that --kmm-version names, nullopt for auto. Errors: usage "bad-kmm-version".
+[[nodiscard]] std::optional<plan::Release> asked_release(const cli::Args& args);
+/// The key of that KMM's schedule label, nullopt for auto. Errors: usage "bad-kmm-version".
 [[nodiscard]] std::optional<api::ScheduleKey> asked_schedule_key(const cli::Args& args);
 
 /// What those options ask for, with what is to be detected taken from the source. Errors: usage "bad-kmm-version".

@@ -13,8 +13,10 @@
 #include "cluster/documents.hpp"
 #include "cluster/selector.hpp"
 #include "kmm-plan/live.hpp"
+#include "kmm-plan/operator_config.hpp"
 #include "kube/kubeconfig.hpp"
 #include "plan/lint.hpp"
+#include "plan/policy.hpp"
 #include "plan/validate.hpp"
 #include "sys/file_ops.hpp"
 
@@ -22,11 +24,9 @@ namespace kmm::tool_plan {
 
 namespace {
 
-/// True if the option is on the command line or in a configuration file: the environment alone does not count, since
-/// KUBECONFIG is often set for other programs.
-bool chosen(const cli::Args& args, std::string_view option) {
-    return args.get(option) && args.source(option) != "environment";
-}
+bool is_option(const cli::Args& args, std::string_view option) { return args.source(option) == "option"; }
+
+bool is_configured(const cli::Args& args, std::string_view option) { return args.source(option) == "configuration file"; }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
     const auto near = base::nearest(word, candidates);
@@ -59,6 +59,41 @@ void drop_notes(Diagnostics& diagnostics) {
     std::erase_if(diagnostics, [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::note; });
 }
 
+namespace {
+
+/// What kubectl has and people write by habit.
+std::vector<cli::Option> kubectl_options() {
+    cli::Option recursive;
+    recursive.name = "recursive";
+    recursive.short_name = 'R';
+    recursive.help = "directories are always read with everything below them";
+    recursive.hidden = true;
+    cli::Option all;
+    all.name = "all-namespaces";
+    all.short_name = 'A';
+    all.help = "all namespaces are read unless -n is given";
+    all.hidden = true;
+    cli::Option kustomize;
+    kustomize.name = "kustomize";
+    kustomize.short_name = 'k';
+    kustomize.value_name = "DIR";
+    kustomize.help = "refused, with the command that does it";
+    kustomize.hidden = true;
+    return {recursive, all, kustomize};
+}
+
+void check_kubectl_options(const cli::Args& args, const cli::Context& context) {
+    if (const auto directory = args.get("kustomize")) {
+        throw Error(Exit::usage, "unsupported", "-k is not supported: kmm-plan does not run kustomize")
+            .hint(fmt::format("kubectl kustomize {} | kmm-plan {} -f -", base::escape(*directory), context.verb.name));
+    }
+    if (args.flag("all-namespaces") && is_option(args, "namespace")) {
+        throw Error(Exit::usage, "usage", "-A and --namespace exclude each other").hint("leave out one of them; without -n all namespaces are read");
+    }
+}
+
+}  // namespace
+
 std::vector<cli::Option> source_options() {
     cli::Option file;
     file.name = "filename";
@@ -71,7 +106,12 @@ std::vector<cli::Option> source_options() {
     timeout.value_name = "DURATION";
     timeout.help = "how long to wait for an API server that does not answer";
     timeout.default_text = "30s";
-    std::vector<cli::Option> options = std::vector<cli::Option>{file} + cli::cluster_options();
+    cli::Option ignore;
+    ignore.name = "ignore";
+    ignore.value_name = "GLOB";
+    ignore.help = "files and directories to leave out below a directory of -f; * and ? match any characters";
+    ignore.repeatable = true;
+    std::vector<cli::Option> options = std::vector<cli::Option>{file, ignore} + cli::cluster_options() + kubectl_options();
     for (auto& option : options) {
         if (option.name == "namespace") { option.help = "namespace of modules given by name alone, and of documents of -f that say none"; }
         if (option.name != "context") { continue; }
@@ -86,17 +126,25 @@ namespace {
 
 enum class Place { documents, directory, api_server };
 
+Error several_sources(const char* found) {
+    return Error(Exit::usage, "several-sources", fmt::format("expected one cluster, found {}", found)).hint("-f adds documents to either");
+}
+
+/// What the command line says wins, then the environment, then the configuration files. KUBECONFIG alone does not count, since it is
+/// often set for other programs.
 Place place_of(const cli::Args& args, bool has_documents) {
-    const bool directory = chosen(args, "cluster");
-    const bool server = names_api_server(args);
-    if (directory && server) {
-        throw Error(Exit::usage, "several-sources", "expected one cluster, found --cluster and --kubeconfig or --context")
-            .hint("-f adds documents to either");
-    }
+    const bool directory = is_option(args, "cluster");
+    const bool server = is_option(args, "kubeconfig") || is_option(args, "context");
+    if (directory && server) { throw several_sources("--cluster and --kubeconfig or --context"); }
     if (server) { return Place::api_server; }
-    // Documents named on the command line win over a cluster that only the environment names.
-    if (directory || (args.get("cluster") && !has_documents)) { return Place::directory; }
+    if (directory) { return Place::directory; }
     if (has_documents) { return Place::documents; }
+    const bool configured_server = is_configured(args, "kubeconfig") || is_configured(args, "context");
+    if (configured_server && is_configured(args, "cluster")) {
+        throw several_sources("cluster and kubeconfig or context in the configuration files");
+    }
+    if (args.get("cluster")) { return Place::directory; }
+    if (configured_server) { return Place::api_server; }
     if (finds_api_server(args)) { return Place::api_server; }
     Error error(Exit::usage, "no-source", "no cluster given, expected one of --cluster, --kubeconfig or -f");
     if (auto absent = kube::absent_kubeconfig(kube::request_from_environment()); !absent.empty()) { error.detail("KUBECONFIG", std::move(absent)); }
@@ -157,11 +205,31 @@ std::string given_namespace(const cli::Args& args) {
     return name;
 }
 
+/// A glob with a slash is compared with the path below the directory and with those of the directories on the way, one without with each name.
+bool is_ignored(std::string_view path, const std::vector<std::string>& globs) {
+    return std::any_of(globs.begin(), globs.end(), [&](std::string_view glob) {
+        if (glob.starts_with("./")) { glob.remove_prefix(2); }
+        while (glob.ends_with('/')) { glob.remove_suffix(1); }
+        const bool whole = glob.find('/') != std::string_view::npos;
+        if (glob.starts_with('/')) { glob.remove_prefix(1); }
+        std::size_t begin = 0;
+        while (true) {
+            const std::size_t end = path.find('/', begin);
+            if (plan::glob_matches(glob, whole ? path.substr(0, end) : path.substr(begin, end == std::string_view::npos ? end : end - begin))) { return true; }
+            if (end == std::string_view::npos) { return false; }
+            begin = end + 1;
+        }
+    });
+}
+
 void check_source(Source& source, cli::Context& context) {
     append(source.diagnostics, plan::validate(source.objects));
     append(source.diagnostics, plan::lint(source.objects));
     check_secrets(source);
+    check_operator_configs(source, OperatorConfigUse::beside);
     drop_notes(source.diagnostics);
+    // Which KMM the documents are for is what validate is asked.
+    std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "newer-field"; });
     sort_and_merge(source.diagnostics);
     if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }
     if (context.verbosity >= 0) {
@@ -174,13 +242,16 @@ void check_source(Source& source, cli::Context& context) {
 }  // namespace
 
 std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files) {
+    check_kubectl_options(args, context);
     std::vector<std::string> names = args.all("filename");
     names.insert(names.end(), more_files.begin(), more_files.end());
     const Place place = place_of(args, !names.empty());
     // Standard input can be read once: the documents are read before any cluster.
     api::Objects objects;
     Diagnostics faults;
-    const auto files = names.empty() ? names : cluster::read_documents(names, objects, faults, given_namespace(args));
+    const auto files = names.empty() ? names
+                                     : cluster::read_documents(names, objects, faults, given_namespace(args),
+                                                     [globs = args.all("ignore")](std::string_view path) { return is_ignored(path, globs); });
     if (!names.empty()) { api::finish(objects, faults); }
     std::vector<Source> sources;
     switch (place) {
@@ -227,6 +298,12 @@ std::vector<std::string> read_files(const Source& source) {
     add(objects.managed_clusters);
     add(objects.preflight_validations);
     add(objects.namespaces);
+    add(objects.doubles);
+    add(objects.pods);
+    add(objects.module_images_configs);
+    add(objects.module_build_sign_configs);
+    add(objects.boot_module_configs);
+    for (const auto& document : objects.operator_configs) { files.insert(document.file); }
     for (const auto& finding : source.diagnostics) {
         if (finding.position) { files.insert(finding.position->file); }
     }

@@ -317,22 +317,12 @@ status:
                         "     config: {containerImage: 'i:t', insecurePull: false, kernelVersion: 6.1.0, modprobe: {moduleName: m}}}\n")) == "0 diagnostics");
     }
 
-    TEST_CASE("a kind that is not read is told once a file, with the number of its documents") {
+    TEST_CASE("kinds that KMM does not use are one note, with their numbers") {
         Read result = read("apiVersion: x/v1\nkind: Foo\n---\napiVersion: x/v1\nkind: Foo\n---\napiVersion: x/v1\nkind: Bar\n");
         api::finish(result.objects, result.diagnostics);
-        REQUIRE(result.diagnostics.size() == 2);
-        CHECK(result.diagnostics[0].message == "kind Foo (x/v1) is not read: 2 of them in this file");
-        CHECK(result.diagnostics[1].message == "kind Bar (x/v1) is not read");
-    }
-
-    TEST_CASE("a kind that KMM has and that says nothing for a plan is not taken for a misspelt one") {
-        for (const char* kind : {"PreflightValidationOCP", "ModuleImagesConfig", "ModuleBuildSignConfig", "BootModuleConfig"}) {
-            CAPTURE(kind);
-            const Read result = read(std::string("apiVersion: kmm.sigs.x-k8s.io/v1beta2\nkind: ") + kind + "\nmetadata: {name: a}\n");
-            REQUIRE(result.diagnostics.size() == 1);
-            CHECK(result.diagnostics[0].severity == Severity::warning);
-            CHECK(result.diagnostics[0].hint == "");
-        }
+        REQUIRE(result.diagnostics.size() == 1);
+        CHECK(result.diagnostics[0].severity == Severity::note);
+        CHECK(result.diagnostics[0].message == "3 objects of kinds that KMM does not use were not read: Bar, Foo (2)");
     }
 
     TEST_CASE("the worker's file is strict and requires nothing") {

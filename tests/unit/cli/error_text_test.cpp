@@ -68,7 +68,8 @@ TEST_SUITE("cli::unit") {
         );
         CHECK(
             error_text(Error::from_diagnostics({first}), false) ==
-            "error: a.yaml:3:5: unknown field 'contaner'\n  hint:    did you mean 'container'?\n  code:    unknown-field\n"
+            "a.yaml:3:5: error: unknown field 'contaner' [unknown-field]\n  hint:    did you mean 'container'?\n"
+            "error: 1 fault found\n  code:    unknown-field\n"
         );
         const std::string json = error_json(Error::from_diagnostics({first}));
         CHECK(json.find("\"file\": \"a.yaml\",\n      \"line\": 3,\n      \"column\": 5,\n") != std::string::npos);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "plan/template.hpp"
 #include "render/parts.hpp"
 #include "render/quote.hpp"
 
@@ -54,7 +55,7 @@ TEST_SUITE("render::unit") {
     }
 
     TEST_CASE("small helpers") {
-        CHECK(render::dns_safe_kernel("6.1.0-56_AMD64+") == "6-1-0-56-amd64");
+        CHECK(plan::dns_safe_kernel("6.1.0-56_AMD64+") == "6-1-0-56-amd64");
         CHECK(render::short_hash("a") == render::short_hash("a"));
         CHECK(render::short_hash("a") != render::short_hash("b"));
         CHECK(render::short_hash("a").size() == 5);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clean_path.hpp"
+
+#include <vector>
+
+#include "base/text.hpp"
+
+namespace kmm::base {
+
+std::string clean_path(std::string_view path) {
+    const bool rooted = path.starts_with('/');
+    std::vector<std::string_view> kept;
+    for (const std::string_view piece : split(path, '/')) {
+        if (piece.empty() || piece == ".") continue;
+        if (piece != "..") {
+            kept.push_back(piece);
+        } else if (!kept.empty() && kept.back() != "..") {
+            kept.pop_back();
+        } else if (!rooted) {
+            kept.push_back(piece);
+        }
+    }
+    std::string result = rooted ? "/" : "";
+    for (const std::string_view piece : kept) {
+        if (!result.empty() && result.back() != '/') result += '/';
+        result += piece;
+    }
+    return result.empty() ? "." : result;
+}
+
+std::string join_paths(std::initializer_list<std::string_view> parts) {
+    std::string joined;
+    for (const std::string_view part : parts) {
+        if (part.empty()) continue;
+        if (!joined.empty()) joined += '/';
+        joined += part;
+    }
+    return joined.empty() ? joined : clean_path(joined);
+}
+
+}  // namespace kmm::base

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/causes.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "plan/observe.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+bool is_about_access(const std::string& message) {
+    constexpr std::array<std::string_view, 5> words{"unauthorized", "denied", "authentication", "forbidden", "no basic auth"};
+    const std::string text = base::to_lower(message);
+    return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.find(word) != std::string::npos; });
+}
+
+/// What helps against a problem of a Pod, by Kubernetes' reasons.
+std::string remedy_of(const api::Pod& pod, const api::Pod::Problem& problem, const api::Module& module) {
+    const std::string& reason = problem.reason;
+    if (reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "RegistryUnavailable" || reason == "ImageInspectError") {
+        const std::string secret = module.image_repo_secret.empty()
+                                       ? std::string("set spec.imageRepoSecret of the Module to a Secret that may pull the image")
+                                       : fmt::format("check that Secret {}/{} of spec.imageRepoSecret may pull the image", module.meta.namespace_, module.image_repo_secret);
+        return is_about_access(problem.message) ? secret : fmt::format("push the image or correct containerImage; if the registry is private, {}", secret);
+    }
+    if (reason == "InvalidImageName") { return "correct containerImage of the Module"; }
+    if (reason == "ErrImageNeverPull") { return "load the image on the node, or set imagePullPolicy of the Module to IfNotPresent"; }
+    if (reason == "CreateContainerConfigError" || reason == "CreateContainerError") {
+        return fmt::format("create the Secret or ConfigMap that the message names in namespace {}", pod.meta.namespace_);
+    }
+    if (reason == "Unschedulable") { return fmt::format("make room for Pod {}, or correct the node selector or the tolerations that it has", pod.meta.name); }
+    if (problem.container == "image-extractor") { return "put a shell, mkdir and cp into the image, and dirName and firmwarePath at their places"; }
+    if (problem.container.empty()) { return fmt::format("kubectl describe pod -n {} {}", pod.meta.namespace_, pod.meta.name); }
+    return fmt::format("kubectl logs -n {} {} -c {}{}", pod.meta.namespace_, pod.meta.name, problem.container,
+                       reason == "CrashLoopBackOff" ? " --previous" : "");
+}
+
+bool is_waiting(const api::Pod::Problem& problem) {
+    return problem.container.empty() || problem.reason.ends_with("BackOff") || problem.reason.starts_with("Err") || problem.reason.starts_with("Create") ||
+           problem.reason.starts_with("Invalid") || problem.reason.starts_with("Image");
+}
+
+void add_image_cause(const api::Module& module, const Verdict& verdict, std::vector<Cause>& found) {
+    const auto* resolved = std::get_if<Resolved>(&verdict.resolution);
+    const ImageState& known = verdict.image_state;
+    if (resolved == nullptr || known.is_usable()) { return; }
+    const std::string& image = resolved->config.container_image;
+    const std::string name = module.full_name();
+    Cause cause{"image", "", {}};
+    if (known.kind == ImageState::Kind::unverified) {
+        cause.text = fmt::format("ModuleImagesConfig {} says nothing about {} so far", name, image);
+        cause.changes.push_back("wait: KMM writes the entry once it has seen that the image exists");
+    } else {
+        cause.text = known.word.empty() ? fmt::format("ModuleImagesConfig {} does not say Exists for {}", name, image)
+                                        : fmt::format("ModuleImagesConfig {} says {} for {}", name, known.word, image);
+        const bool is_made = resolved->build || resolved->sign;
+        if (known.kind == ImageState::Kind::made) {
+            cause.changes.push_back("wait: KMM builds or signs the image");
+        } else if (!is_made) {
+            cause.changes.push_back(fmt::format("push {} to its registry", image));
+            cause.changes.push_back("then raise spec.imageRebuildTriggerGeneration of the Module: KMM does not look for an image twice");
+        }
+    }
+    const bool failed = !known.failed_action.empty();
+    if (!failed && known.kind == ImageState::Kind::missing && (resolved->build || resolved->sign)) {
+        cause.changes.push_back("wait: KMM builds or signs the image");
+    }
+    found.push_back(std::move(cause));
+    if (!failed) { return; }
+    found.push_back({"image", fmt::format("ModuleBuildSignConfig {} says Failure for {} of {}", name, known.failed_action, image),
+                     {fmt::format("correct what the log of the {} Pod says, then delete that Pod or raise spec.imageRebuildTriggerGeneration of the Module",
+                                  known.failed_action == "SignImage" ? "sign" : "build")}});
+}
+
+void add_pod_cause(const api::Pod& pod, std::string_view what, const api::Module& module, bool names_container, std::vector<Cause>& found) {
+    for (const auto& problem : pod.problems) {
+        api::Pod::Problem shown = problem;
+        std::string head = fmt::format("{} Pod {}", what, pod.meta.name);
+        if (names_container && !problem.container.empty()) {
+            head += fmt::format(" {} in {}", is_waiting(problem) ? "waits" : "failed", problem.container);
+        }
+        shown.container.clear();
+        const std::string text = problem_text(shown);
+        found.push_back({"observed", text.empty() ? head : fmt::format("{}: {}", head, text), {remedy_of(pod, problem, module)}});
+    }
+}
+
+std::string_view word_of(const api::Pod& pod) {
+    const auto type = pod.meta.labels.find("kmm.node.kubernetes.io/resource-type");
+    if (type == pod.meta.labels.end()) { return "pull"; }
+    return base::to_lower(type->second).starts_with("sign") ? "sign" : "build";
+}
+
+}  // namespace
+
+std::vector<Cause> causes(const NodeView& view, const api::Module& module, const Verdict& verdict) {
+    std::vector<Cause> found;
+    add_image_cause(module, verdict, found);
+    const std::string& ns = module.meta.namespace_;
+    const std::string& name = module.meta.name;
+    if (view.image_pods != nullptr && module.module_loader) {
+        for (const auto* pod : *view.image_pods) {
+            if (is_image_pod_of(*pod, ns, name, view.node->kernel_version)) { add_pod_cause(*pod, word_of(*pod), module, false, found); }
+        }
+    }
+    if (const auto* pod = find_worker_pod(view, ns, name); pod != nullptr) { add_pod_cause(*pod, "worker", module, true, found); }
+    return found;
+}
+
+}  // namespace kmm::plan

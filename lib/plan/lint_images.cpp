@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// One image for several kernels or architectures. Facts: KMM 11.1, 11.2: an image is built once, for the first kernel that asks for it.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/names.hpp"
+#include "base/text.hpp"
+#include "plan/lint.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+/// Nodes that are alike for an image.
+struct NodeKind {
+    std::string kernel, architecture;
+    std::vector<const api::Node*> nodes;
+};
+
+std::vector<NodeKind> node_kinds(const api::Objects& objects) {
+    std::map<std::pair<std::string, std::string>, std::size_t> places;
+    std::vector<NodeKind> kinds;
+    for (const auto& node : objects.nodes) {
+        if (node.kernel_version.empty()) { continue; }
+        const auto [place, fresh] = places.emplace(std::pair(api::trim_kernel(node.kernel_version), node.architecture), kinds.size());
+        if (fresh) { kinds.push_back({place->first.first, node.architecture, {}}); }
+        kinds[place->second].nodes.push_back(&node);
+    }
+    return kinds;
+}
+
+/// Who uses one image of a Module.
+struct ImageUse {
+    std::size_t mapping = 0;
+    bool built = false, is_signed = false;
+    std::map<std::string, std::set<std::string>> kernels;  ///< to architectures
+};
+
+class SharedImages {
+public:
+    SharedImages(const api::Module& module, Diagnostics& diagnostics) : module_(module), diagnostics_(diagnostics) {}
+
+    void see(const Resolver& resolver, const NodeKind& kind) {
+        const auto resolution = resolver.resolve(kind.kernel);
+        const auto* resolved = std::get_if<Resolved>(&resolution);
+        if (resolved == nullptr) { return; }
+        const auto [use, fresh] = uses_.try_emplace(resolved->config.container_image);
+        if (fresh) { use->second.mapping = resolved->mapping_index; }
+        use->second.built = use->second.built || resolved->build.has_value();
+        use->second.is_signed = use->second.is_signed || resolved->sign.has_value();
+        use->second.kernels[resolved->kernel].insert(kind.architecture);
+    }
+
+    void report() const {
+        for (const auto& [image, use] : uses_) {
+            if (use.kernels.size() > 1) { report_kernels(image, use); }
+            if (use.built) { report_architectures(image, use); }
+        }
+    }
+
+private:
+    void report_kernels(const std::string& image, const ImageUse& use) const {
+        std::vector<std::string> kernels;
+        for (const auto& [kernel, architectures] : use.kernels) { kernels.push_back(kernel); }
+        const std::string first = kernels.front();
+        kernels.erase(kernels.begin());
+        constexpr std::size_t k_named_max = 3;
+        const std::size_t others = kernels.size() > k_named_max ? kernels.size() - k_named_max : 0;
+        const std::string directory = kernels.size() == 1 ? fmt::format("lib/modules/{}", kernels.front()) : "directory of theirs below lib/modules";
+        const bool one = kernels.size() == 1;
+        kernels.resize(kernels.size() - others);
+        const std::string rest = base::join(kernels, ", ") + (others == 0 ? "" : fmt::format(" and {} more", others));
+        if (!use.built && !use.is_signed) {
+            add(Severity::note, use, "image-kernels", fmt::format("image {} is used for {} and {}: it must hold the modules of each", image, first, rest),
+                "nothing if it does; kmm-plan preflight --check-images looks");
+            return;
+        }
+        add(Severity::warning, use, "image-kernels",
+            fmt::format("image {} is {} once, for kernel {}, and used for {}, too, which {} no {} in it", image, use.built ? "built" : "signed", first, rest,
+                        one ? "finds" : "find", directory),
+            "put ${KERNEL_FULL_VERSION} into the tag");
+    }
+
+    void report_architectures(const std::string& image, const ImageUse& use) const {
+        for (const auto& [kernel, all] : use.kernels) {
+            std::vector<std::string> architectures;
+            for (const auto& architecture : all) {
+                if (!architecture.empty()) { architectures.push_back(architecture); }
+            }
+            if (architectures.size() < 2) { continue; }
+            add(Severity::warning, use, "image-architectures",
+                fmt::format("kernel {} runs on {} nodes, and KMM builds one image for {}, {}, on whichever node the build Pod lands", kernel,
+                            base::join(architectures, " and "), architectures.size() == 2 ? "both" : "all", image),
+                "make one Module for each architecture, with kubernetes.io/arch in spec.selector and in build.selector");
+        }
+    }
+
+    void add(Severity severity, const ImageUse& use, std::string code, const std::string& message, std::string hint) const {
+        Diagnostic finding;
+        finding.severity = severity;
+        finding.code = std::move(code);
+        finding.message = fmt::format("Module {}: {}", module_.full_name(), message);
+        const std::string container = "spec.moduleLoader.container";
+        for (const auto& path : {fmt::format("{}.kernelMappings[{}].containerImage", container, use.mapping), container + ".containerImage"}) {
+            const bool is_own = !module_.module_loader->container.kernel_mappings[use.mapping].container_image.empty();
+            const auto place = module_.places.find(path);
+            if (place == module_.places.end() || is_own != (path.find('[') != std::string::npos)) { continue; }
+            finding.position = place->second;
+        }
+        if (!finding.position && !module_.meta.origin.file.empty()) { finding.position = module_.meta.origin; }
+        finding.hint = std::move(hint);
+        diagnostics_.push_back(std::move(finding));
+    }
+
+    const api::Module& module_;
+    Diagnostics& diagnostics_;
+    std::map<std::string, ImageUse> uses_;
+};
+
+}  // namespace
+
+void check_shared_images(const api::Objects& objects, Diagnostics& diagnostics) {
+    const auto kinds = node_kinds(objects);
+    if (kinds.size() < 2) { return; }
+    for (const auto& module : objects.modules) {
+        if (!module.module_loader || module.meta.deleting) { continue; }
+        const Resolver resolver(module);
+        SharedImages images(module, diagnostics);
+        for (const auto& kind : kinds) {
+            const bool used = std::any_of(kind.nodes.begin(), kind.nodes.end(), [&](const api::Node* node) { return selects(module.selector, node->meta.labels); });
+            if (used) { images.see(resolver, kind); }
+        }
+        images.report();
+    }
+}
+
+}  // namespace kmm::plan
