@@ -6,6 +6,8 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
+#include "kmm-upgrade/causes.hpp"
+#include "kmm-upgrade/progress.hpp"
 #include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/story.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -49,9 +51,10 @@ Exit tell(Session& session, const Story& story) {
     }
     context.console.out(fmt::format("{} {}: {} -> {}, by {}\n", clock_text(story.run.created), base::escape(story.run.module()),
                                     story.run.from_text(), story.run.to_text(), base::escape(story.run.created_by)));
+    SaidCauses said;
     for (std::size_t index = 1; index < story.loaded.entries.size(); ++index) {
         const auto& entry = story.loaded.entries[index];
-        const auto line = event_line(upgrade::decode_event(entry.payload), entry.time);
+        const auto line = event_line(upgrade::decode_event(entry.payload), entry.time, said);
         if (!line.empty()) context.console.out(base::escape(line) + "\n");
     }
     return Exit::ok;

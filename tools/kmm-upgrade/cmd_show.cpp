@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
+#include "kmm-upgrade/board.hpp"
 #include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
@@ -20,10 +21,30 @@ bool is_over(Session& session, const upgrade::Run& run) {
     return upgrade::is_final_run_state(run.state) && !(run.is_to_be_followed() && session.directory().holder());
 }
 
-std::string show_text(Session& session, const upgrade::Run& run, std::size_t width) {
-    std::optional<record::Owner> owner;
-    if (!upgrade::is_final_run_state(run.state) || run.is_to_be_followed()) owner = session.directory().holder();
-    return properties(run, owner) + "\n" + node_table(run, width);
+std::optional<record::Owner> owner_of(Session& session, const upgrade::Run& run) {
+    if (upgrade::is_final_run_state(run.state) && !run.is_to_be_followed()) return std::nullopt;
+    return session.directory().holder();
+}
+
+std::string show_text(Session& session, const upgrade::Run& run, std::size_t width, const std::string& follow = "kmm-upgrade show --watch") {
+    return properties(run, owner_of(session, run), width, follow) + "\n" + node_table(run, width);
+}
+
+/// As many lines as the terminal has: the summary, then the nodes that matter most.
+std::vector<std::string> screen_lines(Session& session, const upgrade::Run& run) {
+    const auto& console = session.context().console;
+    constexpr std::size_t k_nodes = 4;  // lines of the table at least
+    const auto width = console.width() - 1, rows = console.height() - 1;
+    std::vector<std::string> lines;
+    const auto summary = properties(run, owner_of(session, run), width, "");
+    for (const auto line : base::split(summary, '\n')) lines.emplace_back(line);
+    if (const auto most = rows > k_nodes + 2 ? rows - k_nodes : 2; lines.size() > most) {
+        lines.resize(most - 1);
+        lines.back() = "…";
+        lines.emplace_back();
+    }
+    for (auto& line : Board(run).lines(width, rows - lines.size())) lines.push_back(std::move(line));
+    return lines;
 }
 
 std::size_t table_width(const cli::Context& context) {
@@ -69,16 +90,14 @@ Exit watch(Session& session) {
             return show_idle(session);
         }
         const bool ended = is_over(session, *run);
-        const auto text = show_text(session, *run, table_width(context));
+        const auto text = show_text(session, *run, table_width(context), "");
         if (ended || session.stopped()) {
             area.clear();
             if (context.console.err_is_terminal() || text != last) context.console.out(text);
             return ended ? Exit::ok : session.stop_exit();
         }
         if (context.console.err_is_terminal()) {
-            std::vector<std::string> lines;
-            for (const auto line : base::split(text, '\n')) lines.emplace_back(line);
-            area.draw(lines);
+            area.draw(screen_lines(session, *run));
         } else if (text != last) {
             context.console.out(text + "\n");
         }

@@ -53,7 +53,7 @@ Exit walk_on(Session& session, const std::string& operation, const std::function
         require_readable(walk);
         begin(walk);
         ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.walk(); });
-        walk.progress.stop();
+        ended = walk.progress.stop(ended);
         run = walk.recorder.run();
         if (ended == drive::Ended::complete) tell_newcomers(session, run, *walk.store);
     }
@@ -82,8 +82,8 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     require_running(session, "step");
     Walk walk(session, "step");
     require_readable(walk);
-    const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.step(args.get("node").value_or("")); });
-    walk.progress.stop();
+    const auto ended = walk.progress.stop(
+        recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.step(args.get("node").value_or("")); }));
     if (ended == drive::Ended::complete) tell_newcomers(session, walk.recorder.run(), *walk.store);
     const auto exit = session.finish(ended, walk.recorder.run());
     // A step that was asked for and done is no stop by a failure.
@@ -109,8 +109,7 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
     if (walk.found.state == "upgrade-aborting" && walk.found.rollback && walk.found.rollback != policy)
         walk.progress.note(fmt::format("note: the abort that is under way goes on with --rollback {}",
                                        upgrade::to_string(*walk.found.rollback)));
-    const auto ended = recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.abort(*policy); });
-    walk.progress.stop();
+    const auto ended = walk.progress.stop(recording_loss(walk.driver, walk.recorder, [&] { return walk.driver.abort(*policy); }));
     return session.finish(ended, walk.recorder.run());
 }
 

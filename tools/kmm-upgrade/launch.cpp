@@ -387,7 +387,7 @@ Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store
     drive::StateJournal journal(session.directory());
     Progress progress(context, run);
     drive::Recorder recorder(upgrade::replay({{run.created, upgrade::encode(run)}}), journal, session.clock(),
-                             told_to_command(progress, run.options.on_event));
+                             told_to_command(progress, run.options.on_event, [&] { return session.stopped(); }));
     recorder.save();
     progress.note(fmt::format("{} {}{}: {} -> {} on {} node{}", clock_text(run.created), run.state, run.is_apply() ? " " + run.module() : "",
                               run.from_text(), run.to_text(), run.nodes.size(), run.nodes.size() == 1 ? "" : "s"));
@@ -398,7 +398,7 @@ Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store
     auto ended = drive::Ended::paused;
     if (run.options.manual) driver.pause("manual", "as --manual asks; go on with step");
     else ended = recording_loss(driver, recorder, [&] { return driver.walk(); });
-    progress.stop();
+    ended = progress.stop(ended);
     if (ended == drive::Ended::complete) tell_newcomers(session, recorder.run(), store);
     return {ended, recorder.run()};
 }

@@ -385,7 +385,7 @@ Walk::Walk(Session& in, const std::string& operation, Reach reach)
       plugins(reach != Reach::record ? in.make_plugins(found, *store) : nullptr),
       journal(in.directory()),
       progress(in.context(), found),
-      recorder(found, journal, in.clock(), told_to_command(progress, found.options.on_event)),
+      recorder(found, journal, in.clock(), told_to_command(progress, found.options.on_event, [&in] { return in.stopped(); })),
       driver(plugins ? static_cast<cluster::ClusterStore&>(*plugins) : *store, *workloads, *runner, recorder, in.clock(),
              [&in] { return in.stopped(); }) {
     driver.set_pace(pace_of(progress));
