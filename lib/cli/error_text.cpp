@@ -9,6 +9,7 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "cli/text.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::cli {
@@ -47,7 +48,7 @@ void append_field(std::string& text, std::string_view key, std::string_view valu
 
 using Details = std::vector<std::pair<std::string, std::string>>;
 
-/// Of details with one text only the first stays, with the names of all: "node-a, node-b, 58 more", or "node-a, node-b hint" of keys that
+/// Of details with one text, but for the name in it, only the first stays, with the names of all: "node-a, node-b, 58 more", or "node-a, node-b hint" of keys that
 /// have a word after the name.
 Details grouped(const Details& details) {
     constexpr std::size_t k_names = 4;
@@ -57,11 +58,11 @@ Details grouped(const Details& details) {
     };
     Details made;
     std::vector<Group> groups;
-    std::map<std::pair<std::string, std::string_view>, std::size_t> index;
+    std::map<std::pair<std::string, std::string>, std::size_t> index;
     for (const auto& [key, value] : details) {
         const auto name = key.substr(0, key.find(' '));
         const auto rest = key.substr(name.size());
-        const auto [found, is_new] = index.try_emplace({rest, value}, made.size());
+        const auto [found, is_new] = index.try_emplace({rest, without_node(value, name)}, made.size());
         if (is_new) {
             made.emplace_back(key, value);
             groups.push_back({rest, {}});
@@ -70,6 +71,7 @@ Details grouped(const Details& details) {
     }
     for (std::size_t i = 0; i < made.size(); ++i) {
         auto& names = groups[i].names;
+        if (names.size() > 1) made[i].second = without_node(made[i].second, names.front());
         if (const auto count = names.size(); count > k_names) {
             names.resize(k_names - 1);
             names.push_back(fmt::format("{} more", count - (k_names - 1)));

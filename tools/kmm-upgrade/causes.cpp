@@ -1,43 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/causes.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <span>
 
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/text.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
 
 constexpr std::size_t k_long_message = 60;  // bytes; a shorter one is repeated
 
-bool is_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_'; }
-
-/// Whether a dot at `at` joins the name with a further label, as in node-1.example.com.
-bool is_joining_dot(std::string_view text, std::size_t at) { return text[at] == '.' && at + 1 < text.size() && is_of_name(text[at + 1]); }
-
 std::string message_of(const upgrade::NodeRecord& node) { return node.kernel_line.empty() ? node.message : "kernel said " + node.kernel_line; }
 
 }  // namespace
-
-std::string without_node(std::string_view text, std::string_view node) {
-    std::string result;
-    std::size_t begin = 0;
-    for (std::size_t at = 0; !node.empty() && (at = text.find(node, at)) != std::string_view::npos;) {
-        const auto end = at + node.size();
-        const bool begins = at == 0 || (!is_of_name(text[at - 1]) && text[at - 1] != '.');
-        const bool ends = end == text.size() || (!is_of_name(text[end]) && !is_joining_dot(text, end));
-        if (begins && ends) {
-            result.append(text.substr(begin, at - begin)).append("NODE");
-            begin = end;
-        }
-        at = end;
-    }
-    return result.append(text.substr(begin));
-}
 
 std::vector<Cause> causes_of(const upgrade::Run& run) {
     std::vector<Cause> causes;
@@ -45,7 +23,7 @@ std::vector<Cause> causes_of(const upgrade::Run& run) {
     for (const auto& node : run.nodes) {
         if (!upgrade::is_failed_node_state(node.state)) continue;
         const auto message = message_of(node);
-        Cause cause{node.reason, without_node(message, node.name), without_node(node.hint, node.name), {node.name}};
+        Cause cause{node.reason, cli::without_node(message, node.name), cli::without_node(node.hint, node.name), {node.name}};
         const auto [found, is_new] = index.try_emplace(cause.code + '\0' + cause.message + '\0' + cause.hint, causes.size());
         if (!is_new) {
             causes[found->second].nodes.push_back(node.name);
@@ -69,7 +47,7 @@ std::string some_names(const std::vector<std::string>& names, std::size_t most) 
 
 std::string SaidCauses::text(const std::string& node, const std::string& code, const std::string& message) {
     if (node.empty() || message.size() <= k_long_message) return message;
-    const auto [found, is_new] = first_.try_emplace(code + '\0' + without_node(message, node), node);
+    const auto [found, is_new] = first_.try_emplace(code + '\0' + cli::without_node(message, node), node);
     return is_new || found->second == node ? message : "as " + found->second;
 }
 

@@ -5,15 +5,11 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "upgrade/run.hpp"
 
 namespace kmm::tool_upgrade {
-
-/// `text` with the word NODE for each place where it names `node` as a word of its own: "node-1" is not in "node-10".
-[[nodiscard]] std::string without_node(std::string_view text, std::string_view node);
 
 /// Nodes that failed for the same cause: with equal code, message and hint, but for their own names in them.
 struct Cause {

@@ -40,6 +40,8 @@ TEST_SUITE("cli::unit") {
         CHECK(error_node(error).find("details")->members().size() == 7);
         const auto hints = Error(Exit::checks_failed, "c", "m").detail("a", "x").detail("a hint", "z").detail("b", "y").detail("b hint", "z");
         CHECK(error_text(hints, false) == "error: m\n  a:       x\n  a, b hint: z\n  b:       y\n  code:    c\n");
+        const auto same = Error(Exit::checks_failed, "c", "m").detail("node-a", "node-a is away").detail("node-b", "node-b is away");
+        CHECK(error_text(same, false) == "error: m\n  node-a, node-b: NODE is away\n  code:    c\n");
     }
 
     TEST_CASE("a cause is named unless the message has it") {

@@ -162,6 +162,15 @@ TEST_SUITE("cli::unit") {
         CHECK(notes == 200);
     }
 
+    TEST_CASE("a node's name is taken out as a word") {
+        CHECK(without_node("ssh: node-1: refused, node-1.", "node-1") == "ssh: NODE: refused, NODE.");
+        CHECK(without_node("node-10 my-node-1 node-1.example.com x.node-1", "node-1") == "node-10 my-node-1 node-1.example.com x.node-1");
+        CHECK(without_node("a", "a") == "NODE");
+        CHECK(without_node("text", "") == "text");
+        CHECK(without_node("Pod status-node-1-x-b7k2p, status-node-10-x-b7k2p, node-1-b7k2p.", "node-1") ==
+              "Pod status-NODE-x-…, status-node-10-x-b7k2p, node-1-b7k2p.");
+    }
+
     TEST_CASE("the live area is silent where it cannot redraw") {
         BufferConsole console;
         LiveArea area(console);

@@ -12,13 +12,6 @@ using test::fail;
 using test::make_nodes;
 
 TEST_SUITE("tool_upgrade::unit") {
-    TEST_CASE("a node's name is taken out as a word") {
-        CHECK(without_node("ssh: node-1: refused, node-1.", "node-1") == "ssh: NODE: refused, NODE.");
-        CHECK(without_node("node-10 my-node-1 node-1.example.com x.node-1", "node-1") == "node-10 my-node-1 node-1.example.com x.node-1");
-        CHECK(without_node("a", "a") == "NODE");
-        CHECK(without_node("text", "") == "text");
-    }
-
     TEST_CASE("nodes with one cause are one, but for their names; others are not") {
         auto run = make_nodes(5);
         fail(run.nodes[0], "node-unreachable", "node-0001: Permission denied (publickey)", "ssh node-0001");
@@ -35,6 +28,15 @@ TEST_SUITE("tool_upgrade::unit") {
         CHECK(causes[2].message == "node-0005: in use");
         CHECK(causes[2].hint == "ssh node-0005");
         CHECK(causes_of(make_nodes(3)).empty());
+    }
+
+    TEST_CASE("worker Pods of several nodes that are refused for one cause are one cause") {
+        auto run = make_nodes(2);
+        fail(run.nodes[0], "worker-refused", "pods \"kmm-upgrade-load-node-0001-kmm-hello-ps4gt\" is forbidden");
+        fail(run.nodes[1], "worker-refused", "pods \"kmm-upgrade-load-node-0002-kmm-hello-cq49m\" is forbidden");
+        const auto causes = causes_of(run);
+        REQUIRE(causes.size() == 1);
+        CHECK(causes[0].message == "pods \"kmm-upgrade-load-NODE-kmm-hello-…\" is forbidden");
     }
 
     TEST_CASE("names are named up to a number") {
