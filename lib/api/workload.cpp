@@ -5,6 +5,7 @@
 #include <set>
 
 #include "api/labels.hpp"
+#include "base/text.hpp"
 
 namespace kmm::api {
 namespace {
@@ -73,6 +74,15 @@ bool matches(const LabelSelector& selector, const Labels& labels) {
            std::all_of(selector.expressions.begin(), selector.expressions.end(), has);
 }
 
+/// deletionTimestamp is when the grace period ends.
+void read_ending(const value::Node& pod, WorkloadPod& made) {
+    const auto end = base::parse_rfc3339(pod.get_string({"metadata", "deletionTimestamp"}));
+    if (!end) return;
+    const auto* grace = pod.find_path({"metadata", "deletionGracePeriodSeconds"});
+    made.ending_grace = grace == nullptr ? std::nullopt : grace->as_int();
+    made.ending_since = *end - made.ending_grace.value_or(0);
+}
+
 WorkloadPod decode_workload_pod(const value::Node& pod) {
     WorkloadPod made;
     made.namespace_ = pod.get_string({"metadata", "namespace"});
@@ -81,6 +91,8 @@ WorkloadPod decode_workload_pod(const value::Node& pod) {
     made.phase = pod.get_string({"status", "phase"});
     made.labels = text_map_at(pod, {"metadata", "labels"});
     made.is_ending = !pod.get_string({"metadata", "deletionTimestamp"}).empty();
+    read_ending(pod, made);
+    for (const auto& finalizer : sequence_at(pod, {"metadata", "finalizers"}).items()) made.finalizers.push_back(finalizer.text());
     made.is_worker = made.labels.contains(std::string(k_label_worker_action)) || made.labels.contains(k_label_worker_verb);
     made.is_mirror = text_map_at(pod, {"metadata", "annotations"}).contains("kubernetes.io/config.mirror");
     for (const auto& owner : sequence_at(pod, {"metadata", "ownerReferences"}).items()) {

@@ -27,6 +27,9 @@ struct WorkloadPod {
     bool is_mirror = false;                   ///< of a static Pod: the kubelet's own
     bool has_empty_dir = false;
     bool is_ending = false;                   ///< deletionTimestamp is set
+    /// When it was asked to end, in seconds since 1970, and how long it may take; absent unless it is ending.
+    std::optional<std::int64_t> ending_since, ending_grace;
+    std::vector<std::string> finalizers;      ///< who must agree before it is gone, in the server's order
     bool is_worker = false;                   ///< a worker Pod, KMM's or ours
     bool is_self = false;                     ///< this process runs in it; set by who looked, not decoded
     std::vector<std::string> resources;       ///< names of extended resources its containers ask for, sorted, unique

@@ -11,8 +11,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/number.hpp"
+#include "cli/text.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::cli {
@@ -56,12 +60,76 @@ bool is_dumb() {
 
 }  // namespace
 
-void StdConsole::out(std::string_view text) {
+void Console::out(std::string_view text) {
+    const std::lock_guard guard(mutex_);
+    if (!out_is_terminal() || text.empty()) return write_out(text);
+    write_err_if_any(taken_off());
+    write_out(text);
+    is_at_line_start_ = text.back() == '\n';
+    write_err_if_any(put_on());
+}
+
+void Console::err(std::string_view text) {
+    const std::lock_guard guard(mutex_);
+    if (text.empty()) return;
+    is_at_line_start_ = text.back() == '\n';
+    if (block_.empty()) return write_err(text);
+    auto whole = taken_off();
+    whole.append(text);
+    write_err(whole.append(put_on()));
+}
+
+void Console::draw(std::vector<std::string> lines) {
+    if (!err_is_terminal()) return;
+    const std::lock_guard guard(mutex_);
+    const auto before = taken_off();
+    block_ = std::move(lines);
+    write_err_if_any(before + put_on());
+}
+
+void Console::line_was_ended() {
+    const std::lock_guard guard(mutex_);
+    is_at_line_start_ = true;
+    write_err_if_any(put_on());
+}
+
+void Console::write_err_if_any(std::string_view text) {
+    if (!text.empty()) write_err(text);
+}
+
+std::string Console::put_on() {
+    if (block_.empty() || !is_at_line_start_) return "";
+    const std::size_t columns = width() - 1;  // a full line would wrap on some terminals
+    const std::size_t rows_max = height() - 1;
+    const bool is_too_high = block_.size() > rows_max;
+    const std::size_t shown = is_too_high ? rows_max - 1 : block_.size();
+    std::string text;
+    const auto add = [&](std::string_view line) {
+        const std::string fitting = cut(line, columns);
+        drawn_.push_back(display_width(fitting));
+        text.append(fitting).append("\n");
+    };
+    for (std::size_t i = 0; i < shown; ++i) add(block_[i]);
+    if (is_too_high) add(fmt::format("… {} more", block_.size() - shown));
+    return text;
+}
+
+std::string Console::taken_off() {
+    if (drawn_.empty()) return "";
+    // A terminal that became narrower has wrapped what is on the screen: count rows at today's width.
+    const std::size_t columns = width();
+    std::size_t rows = 0;
+    for (const std::size_t drawn : drawn_) rows += std::max<std::size_t>(1, (drawn + columns - 1) / columns);
+    drawn_.clear();
+    return fmt::format("\x1b[{}A\r\x1b[J", rows);
+}
+
+void StdConsole::write_out(std::string_view text) {
     if (out_errno_ != 0) return;
     out_errno_ = write_all(STDOUT_FILENO, text);
 }
 
-void StdConsole::err(std::string_view text) { (void)write_all(STDERR_FILENO, text); }
+void StdConsole::write_err(std::string_view text) { (void)write_all(STDERR_FILENO, text); }
 
 bool StdConsole::out_is_terminal() const { return ::isatty(STDOUT_FILENO) == 1 && !is_dumb(); }
 
@@ -105,7 +173,10 @@ std::optional<std::string> StdConsole::ask(std::string_view question, std::optio
             err("\n");
             return std::nullopt;
         }
-        if (byte == '\n') return line;
+        if (byte == '\n') {
+            line_was_ended();
+            return line;
+        }
         line.push_back(byte);
     }
 }

@@ -4,20 +4,28 @@
 
 #include <chrono>
 #include <cstddef>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kmm::cli {
 
+/// Owns the live block, lines at the bottom of a terminal that are redrawn in place: whatever any thread prints appears above it.
+/// `out`, `err` and `draw` are thread safe.
 class Console {
 public:
     virtual ~Console() = default;
     /// The result. Write failures (closed pipe, full disk) never throw; they are remembered and turn exit 0 into 74
     /// unless the pipe was closed by the reader.
-    virtual void out(std::string_view text) = 0;
+    void out(std::string_view text);
     /// Messages and progress.
-    virtual void err(std::string_view text) = 0;
+    void err(std::string_view text);
+    /// Replaces the live block; no lines remove it. Lines are cut to the width, and a block higher than the terminal ends with
+    /// "… N more". The terminal may have been resized since the last call. Does nothing where stderr is no terminal. While the text
+    /// that was printed last has no line end, e.g. a question, the block is not on the screen. O(lines).
+    void draw(std::vector<std::string> lines);
     /// True for a terminal that understands escape sequences (TERM is not "dumb").
     [[nodiscard]] virtual bool out_is_terminal() const = 0;
     [[nodiscard]] virtual bool err_is_terminal() const = 0;
@@ -40,13 +48,28 @@ public:
     }
     /// Rows of the terminal (LINES overrides), 24 when unknown. At least 4.
     [[nodiscard]] virtual std::size_t height() const { return 24; }
+
+protected:
+    virtual void write_out(std::string_view text) = 0;
+    virtual void write_err(std::string_view text) = 0;
+    /// To be called when the user has ended a line of the terminal.
+    void line_was_ended();
+
+private:
+    /// What takes the block off the screen, and what puts it there; "" for nothing. These need the mutex.
+    [[nodiscard]] std::string taken_off();
+    [[nodiscard]] std::string put_on();
+    void write_err_if_any(std::string_view text);
+
+    std::mutex mutex_;
+    std::vector<std::string> block_;
+    std::vector<std::size_t> drawn_;  ///< columns of each line of the block that is on the screen
+    bool is_at_line_start_ = true;  ///< of the screen
 };
 
 /// Standard output and error of the process.
 class StdConsole final : public Console {
 public:
-    void out(std::string_view text) override;
-    void err(std::string_view text) override;
     [[nodiscard]] bool out_is_terminal() const override;
     [[nodiscard]] bool err_is_terminal() const override;
     [[nodiscard]] std::size_t width() const override;
@@ -58,21 +81,26 @@ public:
     [[nodiscard]] std::optional<std::string> ask(std::string_view question, std::optional<std::chrono::milliseconds> patience) override;
 
 private:
+    void write_out(std::string_view text) override;
+    void write_err(std::string_view text) override;
     int out_errno_ = 0;  ///< after the first failure nothing more is written to stdout
 };
 
 /// For tests: collects text.
 class BufferConsole final : public Console {
 public:
-    void out(std::string_view text) override { out_text.append(text); }
-    void err(std::string_view text) override { err_text.append(text); }
     [[nodiscard]] bool out_is_terminal() const override { return terminal; }
     [[nodiscard]] bool err_is_terminal() const override { return terminal; }
     [[nodiscard]] std::size_t width() const override { return columns; }
+    [[nodiscard]] std::size_t height() const override { return rows; }
     [[nodiscard]] bool out_ok() const override { return true; }
     std::string out_text, err_text;
     bool terminal = false;
-    std::size_t columns = 80;
+    std::size_t columns = 80, rows = 24;
+
+private:
+    void write_out(std::string_view text) override { out_text.append(text); }
+    void write_err(std::string_view text) override { err_text.append(text); }
 };
 
 }  // namespace kmm::cli

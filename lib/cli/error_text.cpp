@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "cli/text.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::cli {
@@ -40,6 +44,41 @@ void append_field(std::string& text, std::string_view key, std::string_view valu
     text.append(head).append(indented(value, head.size()));
     text.erase(text.find_last_not_of(' ') + 1);
     text.push_back('\n');
+}
+
+using Details = std::vector<std::pair<std::string, std::string>>;
+
+/// Of details with one text, but for the name in it, only the first stays, with the names of all: "node-a, node-b, 58 more", or "node-a, node-b hint" of keys that
+/// have a word after the name.
+Details grouped(const Details& details) {
+    constexpr std::size_t k_names = 4;
+    struct Group {
+        std::string rest;  ///< of the keys, after the name
+        std::vector<std::string> names;
+    };
+    Details made;
+    std::vector<Group> groups;
+    std::map<std::pair<std::string, std::string>, std::size_t> index;
+    for (const auto& [key, value] : details) {
+        const auto name = key.substr(0, key.find(' '));
+        const auto rest = key.substr(name.size());
+        const auto [found, is_new] = index.try_emplace({rest, without_node(value, name)}, made.size());
+        if (is_new) {
+            made.emplace_back(key, value);
+            groups.push_back({rest, {}});
+        }
+        groups[found->second].names.push_back(name);
+    }
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        auto& names = groups[i].names;
+        if (names.size() > 1) made[i].second = without_node(made[i].second, names.front());
+        if (const auto count = names.size(); count > k_names) {
+            names.resize(k_names - 1);
+            names.push_back(fmt::format("{} more", count - (k_names - 1)));
+        }
+        made[i].first = base::join(names, ", ") + groups[i].rest;
+    }
+    return made;
 }
 
 value::Node position_node(const Position& position) {
@@ -86,7 +125,7 @@ std::string error_text(const Error& error, bool color) {
     for (const auto& context : error.context()) text.append(base::printable(context)).append(": ");
     if (error.position() && !listed) text.append(base::printable(error.position()->to_string())).append(": ");
     text.append(counts ? "1 fault found" : indented(error.message(), 2)).append("\n");
-    for (const auto& [key, value] : error.details()) append_field(text, key, value);
+    for (const auto& [key, value] : grouped(error.details())) append_field(text, key, value);
     if (const auto number = error.errno_cause(); number && error.message().find(errno_name(*number)) == std::string::npos) {
         append_field(text, "cause", fmt::format("{} ({})", errno_text(*number), errno_name(*number)));
     }

@@ -145,35 +145,13 @@ LiveArea::~LiveArea() {
     }
 }
 
-void LiveArea::draw(const std::vector<std::string>& lines) {
-    if (!console_.err_is_terminal()) return;
-    clear();
-    const std::size_t width = console_.width() - 1;  // a full line would wrap on some terminals
-    const std::size_t rows_max = console_.height() - 1;
-    const bool too_high = lines.size() > rows_max;
-    const std::size_t shown = too_high ? rows_max - 1 : lines.size();
-    std::string text;
-    for (std::size_t i = 0; i < shown; ++i) {
-        const std::string line = cut(lines[i], width);
-        drawn_.push_back(display_width(line));
-        text.append(line).append("\n");
-    }
-    if (too_high) {
-        const std::string line = cut(fmt::format("… {} more", lines.size() - shown), width);
-        drawn_.push_back(display_width(line));
-        text.append(line).append("\n");
-    }
-    console_.err(text);
+void LiveArea::draw(std::vector<std::string> lines) {
+    is_drawn_ = !lines.empty();
+    console_.draw(std::move(lines));
 }
 
 void LiveArea::clear() {
-    if (drawn_.empty()) return;
-    // A terminal that became narrower has wrapped what is on the screen: count rows at today's width.
-    const std::size_t width = console_.width();
-    std::size_t rows = 0;
-    for (const std::size_t columns : drawn_) rows += std::max<std::size_t>(1, (columns + width - 1) / width);
-    drawn_.clear();
-    console_.err(fmt::format("\x1b[{}A\r\x1b[J", rows));
+    if (is_drawn_) draw({});
 }
 
 }  // namespace kmm::cli

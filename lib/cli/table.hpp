@@ -32,22 +32,21 @@ void print_table(const std::vector<std::string>& headers, const std::function<vo
 /// "key   value" lines, keys padded to one column.
 [[nodiscard]] std::string format_properties(const std::vector<std::pair<std::string, std::string>>& rows);
 
-/// A block of lines at the bottom of a terminal that is redrawn in place; does nothing when stderr is no terminal.
+/// The console's live block for as long as this lives; at most one at a time.
 class LiveArea {
 public:
     explicit LiveArea(Console& console) : console_(console) {}
     ~LiveArea();
     LiveArea(const LiveArea&) = delete;
     LiveArea& operator=(const LiveArea&) = delete;
-    /// Replaces the block; lines are cut to the width, and a block higher than the terminal ends with "… N more". The
-    /// terminal may have been resized since the last call.
-    void draw(const std::vector<std::string>& lines);
-    /// Removes the block, e.g. before a permanent line is printed.
+    /// As Console::draw.
+    void draw(std::vector<std::string> lines);
+    /// Removes the block, before a result is printed.
     void clear();
 
 private:
     Console& console_;
-    std::vector<std::size_t> drawn_;  ///< columns of each line of the block that is on the screen
+    bool is_drawn_ = false;
 };
 
 }  // namespace kmm::cli

@@ -2,7 +2,9 @@
 // Getting a node empty before its module is changed, and giving it back.
 #include <algorithm>
 #include <map>
+#include <regex>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,6 +27,55 @@ constexpr milliseconds k_first_word{5000}, k_next_word{30'000};
 constexpr std::size_t k_named = 3;  ///< Pods, of those in the way
 
 std::string owner_text(const std::string& owner) { return owner.empty() ? "somebody else" : owner; }
+
+std::string pods_text(std::size_t count) { return count == 1 ? "1 Pod" : fmt::format("{} Pods", count); }
+
+/// "a, b" or, of more, the first two and how many others there are.
+std::string first_names(const std::vector<std::string>& names) {
+    constexpr std::size_t k_most = 2;
+    if (names.size() <= k_most) return base::join(names, ", ");
+    return fmt::format("{}, {}, {} more", names[0], names[1], names.size() - k_most);
+}
+
+/// "budget NS/NAME (needs 3, has 3)" of what the API server says when a budget forbids an eviction; its own words where they are others.
+std::string budget_text(const std::string& ns, const std::string& reason) {
+    static const std::regex k_said("^The disruption budget (\\S+) needs (\\d+) healthy pods and has (\\d+) currently$");
+    std::smatch found;
+    if (std::regex_match(reason, found, k_said)) return fmt::format("budget {}/{} (needs {}, has {})", ns, found[1].str(), found[2].str(), found[3].str());
+    return fmt::format("a budget of namespace {} ({})", ns, reason);
+}
+
+/// "NS/NAME", and of a Pod that is ending since when and what keeps it: "(Terminating since 12s, finalizer example.com/keep)".
+std::string pod_text(const api::WorkloadPod& pod, std::int64_t now) {
+    if (!pod.is_ending) return pod.full_name();
+    std::string text = "Terminating";
+    if (pod.ending_since) text += fmt::format(" since {}s", std::max<std::int64_t>(0, now - *pod.ending_since));
+    if (pod.ending_since && pod.ending_grace && now - *pod.ending_since < *pod.ending_grace) text += fmt::format(" of {}s", *pod.ending_grace);
+    if (!pod.finalizers.empty()) text += fmt::format(", finalizer{} {}", pod.finalizers.size() == 1 ? "" : "s", base::join(pod.finalizers, ", "));
+    return fmt::format("{} ({})", pod.full_name(), text);
+}
+
+/// The first three; those that a finalizer keeps come first, as nobody else waits for anything.
+std::string names_of(std::vector<api::WorkloadPod> pods, std::int64_t now) {
+    std::stable_partition(pods.begin(), pods.end(), [](const auto& pod) { return pod.is_ending && !pod.finalizers.empty(); });
+    std::vector<std::string> names;
+    for (const auto& pod : pods) {
+        if (names.size() == k_named) {
+            names.push_back(fmt::format("{} more", pods.size() - k_named));
+            break;
+        }
+        names.push_back(pod_text(pod, now));
+    }
+    return base::join(names, ", ");
+}
+
+/// The command that shows why Pods of `node` are still there.
+std::string remaining_hint(const std::string& node, const std::vector<api::WorkloadPod>& pods) {
+    for (const auto& pod : pods)
+        if (pod.is_ending && !pod.finalizers.empty())
+            return fmt::format("kubectl get pod -n {} {} -o yaml shows who keeps it: finalizer {}", pod.namespace_, pod.name, pod.finalizers.front());
+    return fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node);
+}
 
 /// The evictions of one node. Pods are told apart by uid: one of the same name that came later is another Pod.
 class Evictions {
@@ -54,23 +105,32 @@ public:
                 continue;
             }
             auto& block = found != blocked_.end() ? found->second : blocked_[pod.uid];
-            if (block.name.empty()) block.since = now;
-            block.name = pod.full_name();
+            if (block.pod.empty()) block.since = now;
+            block.pod = pod.name;
             block.namespace_ = pod.namespace_;
             block.reason = answer.reason;
             block.again = now + answer.retry_after.value_or(k_ask_again);
         }
     }
 
-    /// Whom a budget keeps, and why: "Pod NS/NAME is kept: REASON", the first three; "" for nobody.
+    /// Which budgets keep which Pods, each budget once: "budget NS/NAME (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1 more"; "" for none.
     [[nodiscard]] std::string blocked_text() const {
+        std::vector<std::pair<std::string, std::vector<std::string>>> budgets;  // in the order of their first Pods
+        std::map<std::string, std::size_t> index;
+        for (const auto& [name, block] : sorted_blocks()) {
+            const auto budget = budget_text(block->namespace_, block->reason);
+            const auto [found, is_new] = index.try_emplace(budget, budgets.size());
+            if (is_new) budgets.emplace_back(budget, std::vector<std::string>());
+            budgets[found->second].second.push_back(block->pod);
+        }
         std::vector<std::string> texts;
-        for (const auto& [uid, block] : blocked_) {
+        for (const auto& [budget, pods] : budgets) {
             if (texts.size() == k_named) {
-                texts.push_back(fmt::format("and {} more", blocked_.size() - k_named));
+                const auto others = budgets.size() - k_named;
+                texts.push_back(others == 1 ? "1 more budget" : fmt::format("{} more budgets", others));
                 break;
             }
-            texts.push_back(fmt::format("Pod {} is kept by a PodDisruptionBudget: {}", block.name, block.reason));
+            texts.push_back(fmt::format("{} keeps {}: {}", budget, pods_text(pods.size()), first_names(pods)));
         }
         return base::join(texts, "; ");
     }
@@ -85,9 +145,14 @@ public:
 
 private:
     struct Block {
-        std::string name, namespace_, reason;
+        std::string namespace_, pod, reason;
         milliseconds since{}, again{};
     };
+    [[nodiscard]] std::map<std::string, const Block*> sorted_blocks() const {
+        std::map<std::string, const Block*> blocks;  // by the Pods' names: their uids are in no order
+        for (const auto& [uid, block] : blocked_) blocks.emplace(block.namespace_ + "/" + block.pod + " " + uid, &block);
+        return blocks;
+    }
     cluster::Workloads& workloads_;
     sys::Clock& clock_;
     std::optional<int> grace_seconds_;
@@ -95,21 +160,6 @@ private:
     std::map<std::string, Block> blocked_;
     std::size_t evicted_ = 0;
 };
-
-/// The names of the first three.
-std::string names_of(const std::vector<api::WorkloadPod>& pods) {
-    std::vector<std::string> names;
-    for (const auto& pod : pods) {
-        if (names.size() == k_named) {
-            names.push_back(fmt::format("and {} more", pods.size() - k_named));
-            break;
-        }
-        names.push_back(pod.full_name());
-    }
-    return base::join(names, ", ");
-}
-
-std::string pods_text(std::size_t count) { return count == 1 ? "1 Pod" : fmt::format("{} Pods", count); }
 
 }  // namespace
 
@@ -147,8 +197,8 @@ NodeSteps::Facts NodeSteps::drain(const std::string& name, const Deadline& deadl
             const auto timeout = base::format_duration(milliseconds(options.node_timeout_ms));
             throw Error(Exit::timeout, "drain-timeout",
                         fmt::format("{} still there after {}: {}", pods_text(left.evict.size()), timeout,
-                                    blocked.empty() ? names_of(left.evict) : blocked))
-                .hint(blocked.empty() ? fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", name)
+                                    blocked.empty() ? names_of(left.evict, tools_.clock.now_unix()) : blocked))
+                .hint(blocked.empty() ? remaining_hint(name, left.evict)
                                       : fmt::format("kubectl get pdb -n {}", evictions.blocked_namespace()));
         }
         if (!blocked.empty()) {
@@ -159,7 +209,7 @@ NodeSteps::Facts NodeSteps::drain(const std::string& name, const Deadline& deadl
         auto& next_word = blocked.empty() ? next_word_of_ending : next_word_of_budget;
         if (waited >= next_word) {
             auto word = event(upgrade::EventKind::observed, name, "", tools_.recorder.node(name).state);
-            word.message = blocked.empty() ? fmt::format("waits for {} to end: {}", pods_text(left.evict.size()), names_of(left.evict)) : blocked;
+            word.message = blocked.empty() ? fmt::format("waits for {} to end: {}", pods_text(left.evict.size()), names_of(left.evict, tools_.clock.now_unix())) : blocked;
             tools_.recorder.record(word);
             next_word = waited + k_next_word;
         }

@@ -24,7 +24,8 @@ std::string html_text(std::string_view text) {
 
 std::string html_page(std::string_view title, std::string_view style, std::string_view body) {
     return fmt::format(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{0}</title>\n<style>\n"
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n<style>\n"
         "body {{ font-family: sans-serif }}\ntable {{ border-collapse: collapse }}\n"
         "th, td {{ border: 1px solid #999; padding: 0.2em 0.6em; text-align: left; vertical-align: top }}\n"
         "{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}</body>\n</html>\n",

@@ -280,7 +280,7 @@ std::vector<std::string> next_commands(const Run& run) {
     if (!run.step_reason.empty()) return {"kmm-upgrade resume", "kmm-upgrade abort"};
     for (const auto& node : run.nodes)
         if (is_failed_node_state(node.state))
-            return {"kmm-upgrade retry " + node.name, "kmm-upgrade abort --rollback current"};
+            return {"kmm-upgrade retry " + node.name, "kmm-upgrade skip " + node.name + " --reason TEXT", "kmm-upgrade abort --rollback current"};
     if (run.paused && run.pause_reason == "manual") return {"kmm-upgrade step", "kmm-upgrade resume"};
     return {"kmm-upgrade resume", "kmm-upgrade abort"};
 }

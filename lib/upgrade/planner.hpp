@@ -70,7 +70,7 @@ struct Counts {
 /// "NODE: REASON" of a failed node, which the pause "node-failed" says.
 [[nodiscard]] std::string failed_note(const NodeRecord& node);
 
-/// The command that goes on from here and, if there is another sensible one, that as well; never empty.
+/// The command that goes on from here, then the other sensible ones; never empty.
 [[nodiscard]] std::vector<std::string> next_commands(const Run& run);
 
 }  // namespace kmm::upgrade

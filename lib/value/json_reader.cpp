@@ -249,8 +249,10 @@ std::vector<Document>
 read_json(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits) {
     const auto body = without_bom(text);
     if (!check_text(body, file, limits, diagnostics)) return {};
+    const auto before = diagnostics.size();
     JsonBuilder builder(body, file, diagnostics, limits);
     auto root = builder.read();
+    explain_conflict(body, file, "json-syntax", before, diagnostics);
     if (!root) return {};
     std::vector<Document> documents;
     documents.push_back(Document{std::string(file), std::move(*root), 0});

@@ -109,4 +109,32 @@ bool check_text(std::string_view text, std::string_view file, const ReadLimits& 
     return true;
 }
 
+namespace {
+
+/// "<<<<<<< HEAD", "||||||| 1a2b3c4", "=======" or ">>>>>>> branch".
+bool is_conflict_marker(std::string_view line) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    for (const std::string_view marker : {"<<<<<<<", "|||||||", "=======", ">>>>>>>"})
+        if (line.starts_with(marker) && (line.size() == marker.size() || line[marker.size()] == ' ')) return true;
+    return false;
+}
+
+}  // namespace
+
+void explain_conflict(std::string_view text, std::string_view file, std::string code, std::size_t before, Diagnostics& diagnostics) {
+    if (std::none_of(diagnostics.begin() + static_cast<std::ptrdiff_t>(before), diagnostics.end(),
+                     [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::error; }))
+        return;
+    std::size_t number = 0;
+    for (const auto line : base::split(text, '\n')) {
+        ++number;
+        if (!is_conflict_marker(line)) continue;
+        diagnostics.resize(before);
+        diagnostics.push_back(fault(std::move(code), fmt::format("expected a resolved file, found a conflict marker of git: '{}'", base::escape(base::trim(line))),
+                                    file, Mark{static_cast<std::uint32_t>(number), 1},
+                                    "keep one side of the conflict and delete the lines <<<<<<<, ======= and >>>>>>>"));
+        return;
+    }
+}
+
 }  // namespace kmm::value

@@ -51,6 +51,10 @@ private:
 /// The duplicate-key fault: names both places.
 [[nodiscard]] Diagnostic duplicate_key(std::string_view key, std::string_view file, Mark mark, Mark first);
 
+/// Conflict markers of git make a text unreadable in many ways: if an error was added to `diagnostics` after the first `before` ones
+/// and a line of the text is such a marker, one fault at that line takes the place of what was added, with `code`. O(text).
+void explain_conflict(std::string_view text, std::string_view file, std::string code, std::size_t before, Diagnostics& diagnostics);
+
 /// Size, UTF-8 and NUL checks; false, with one diagnostic, if the text must not be parsed.
 [[nodiscard]] bool check_text(std::string_view text, std::string_view file, const ReadLimits& limits,
                               Diagnostics& diagnostics);

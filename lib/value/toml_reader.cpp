@@ -334,7 +334,9 @@ std::optional<Document> read_toml(std::string_view text, std::string_view file, 
         document.root = parser.run();
         return document;
     } catch (const TomlFault& found) {
+        const auto before = diagnostics.size();
         diagnostics.push_back(parser.duplicate() ? *parser.duplicate() : parser.diagnostic(found));
+        explain_conflict(text, file, "toml-syntax", before, diagnostics);
         return std::nullopt;
     }
 }

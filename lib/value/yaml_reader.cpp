@@ -387,6 +387,7 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
                                     TextIndex(body).mark(mark + 1), "files were joined; remove the three bytes EF BB BF"));
         return {};
     }
+    const auto before = diagnostics.size();
     YamlBuilder builder(body, file, diagnostics, limits);
     std::istringstream stream{std::string(body)};
     try {
@@ -403,6 +404,7 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
     } catch (const StopReading&) {
         // the diagnostic says why
     }
+    explain_conflict(body, file, "yaml-syntax", before, diagnostics);
     return builder.take();
 }
 

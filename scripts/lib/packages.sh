@@ -13,7 +13,7 @@ packages_vm=(
 )
 packages_test=(
   doctest-dev libcpp-httplib-dev bats shellcheck faketime strace cpio procps man-db groff file jq git
-  python3-pip python3-jsonschema e2fsprogs libseccomp-dev libseccomp2 libyajl2
+  python3-pip python3-jsonschema e2fsprogs libseccomp-dev libseccomp2 libyajl2 chromium
 )
 
 # Never installed: unpacked into the disk of the nodes of tests/apiserver that have a real kubelet.

@@ -6,6 +6,8 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
+#include "kmm-upgrade/causes.hpp"
+#include "kmm-upgrade/progress.hpp"
 #include "kmm-upgrade/record_access.hpp"
 #include "kmm-upgrade/story.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -52,9 +54,10 @@ Exit tell(RecordAccess& record, const Story& story) {
                                     story.run.from_text(), story.run.to_text(), base::escape(story.run.created_by)));
     for (const auto& node : story.run.left_out)
         context.console.out(base::escape(fmt::format("{} {} left out: {}", clock_text(story.run.created), node.name, node.reason)) + "\n");
+    SaidCauses said;
     for (std::size_t index = 1; index < story.loaded.entries.size(); ++index) {
         const auto& entry = story.loaded.entries[index];
-        const auto line = event_line(upgrade::decode_event(entry.payload), entry.time);
+        const auto line = event_line(upgrade::decode_event(entry.payload), entry.time, said);
         if (!line.empty()) context.console.out(base::escape(line) + "\n");
     }
     return Exit::ok;

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
+#include "kmm-upgrade/board.hpp"
 #include "kmm-upgrade/record_access.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
@@ -20,10 +21,30 @@ bool is_over(RecordAccess& record, const upgrade::Run& run) {
     return upgrade::is_final_run_state(run.state) && !(run.is_to_be_followed() && record.directory().holder());
 }
 
-std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t width) {
-    std::optional<record::Owner> owner;
-    if (!upgrade::is_final_run_state(run.state) || run.is_to_be_followed()) owner = record.directory().holder();
-    return properties(run, owner) + "\n" + node_table(run, width);
+std::optional<record::Owner> owner_of(RecordAccess& record, const upgrade::Run& run) {
+    if (upgrade::is_final_run_state(run.state) && !run.is_to_be_followed()) return std::nullopt;
+    return record.directory().holder();
+}
+
+std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t width, const std::string& follow = "kmm-upgrade show --watch") {
+    return properties(run, owner_of(record, run), width, follow) + "\n" + node_table(run, width);
+}
+
+/// As many lines as the terminal has: the summary, then the nodes that matter most.
+std::vector<std::string> screen_lines(RecordAccess& record, const upgrade::Run& run) {
+    const auto& console = record.call().context().console;
+    constexpr std::size_t k_nodes = 4;  // lines of the table at least
+    const auto width = console.width() - 1, rows = console.height() - 1;
+    std::vector<std::string> lines;
+    const auto summary = properties(run, owner_of(record, run), width, "");
+    for (const auto line : base::split(summary, '\n')) lines.emplace_back(line);
+    if (const auto most = rows > k_nodes + 2 ? rows - k_nodes : 2; lines.size() > most) {
+        lines.resize(most - 1);
+        lines.back() = "…";
+        lines.emplace_back();
+    }
+    for (auto& line : Board(run).lines(width, rows - lines.size())) lines.push_back(std::move(line));
+    return lines;
 }
 
 std::size_t table_width(const cli::Context& context) {
@@ -69,16 +90,14 @@ Exit watch(RecordAccess& record) {
             return show_idle(record);
         }
         const bool ended = is_over(record, *run);
-        const auto text = show_text(record, *run, table_width(context));
+        const auto text = show_text(record, *run, table_width(context), "");
         if (ended || record.call().stopped()) {
             area.clear();
             if (context.console.err_is_terminal() || text != last) context.console.out(text);
             return ended ? Exit::ok : record.call().stop_exit();
         }
         if (context.console.err_is_terminal()) {
-            std::vector<std::string> lines;
-            for (const auto line : base::split(text, '\n')) lines.emplace_back(line);
-            area.draw(lines);
+            area.draw(screen_lines(record, *run));
         } else if (text != last) {
             context.console.out(text + "\n");
         }

@@ -2,12 +2,12 @@
 #include "kmm-upgrade/progress.hpp"
 
 #include <condition_variable>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "kmm-upgrade/view.hpp"
-#include "sys/process.hpp"
 #include "upgrade/pace.hpp"
 #include "value/writer.hpp"
 
@@ -15,31 +15,31 @@ namespace kmm::tool_upgrade {
 
 using upgrade::EventKind;
 
-std::string event_text(const upgrade::Event& event) {
-    const auto with = [](std::string text, const std::string& more) {
-        return more.empty() ? text : text + "  " + more;
-    };
-    if (event.kind == EventKind::paused) return fmt::format("paused ({}){}", event.reason, event.message.empty() ? "" : ": " + event.message);
-    if (event.kind == EventKind::resumed) return "resumed";
+EventText event_text(const upgrade::Event& event, SaidCauses& said) {
+    if (event.kind == EventKind::paused)
+        return {fmt::format("paused ({}){}", event.reason, event.message.empty() ? "" : ": " + event.message), ""};
+    if (event.kind == EventKind::resumed) return {"resumed", ""};
     const auto who = event.node.empty() ? std::string() : event.node + " ";
     auto message = event.message;
     const bool has_failed = event.kind == EventKind::failed || (event.from != event.to && upgrade::is_failed_node_state(event.to));
-    if (has_failed && !event.node.empty() && !event.reason.empty())
+    if (has_failed && !event.node.empty() && !event.reason.empty()) {
+        message = said.text(event.node, event.reason, message);
         message = event.reason + (message.empty() ? "" : ": " + message);
-    if (event.kind == EventKind::observed && event.from == event.to && message.empty()) return "";
-    if (event.from == event.to) return with(who + event.to, message);
-    return with(fmt::format("{}{} -> {}", who, event.from, event.to), message);
+    }
+    if (event.kind == EventKind::observed && event.from == event.to && message.empty()) return {};
+    if (event.from == event.to) return {who + event.to, message};
+    return {fmt::format("{}{} -> {}", who, event.from, event.to), message};
 }
 
-std::string event_line(const upgrade::Event& event, const std::string& time) {
-    const auto text = event_text(event);
-    return text.empty() ? text : clock_text(time) + " " + text;
+std::string event_line(const upgrade::Event& event, const std::string& time, SaidCauses& said) {
+    const auto text = event_text(event, said);
+    if (text.change.empty()) return "";
+    return clock_text(time) + " " + text.change + (text.message.empty() ? "" : "  " + text.message);
 }
 
 Progress::Progress(cli::Context& context, const upgrade::Run& run)
-    : context_(context), ledger_(run), area_(context.console), begin_(std::chrono::steady_clock::now()) {
-    const auto counts = upgrade::count(run);
-    finals_begin_ = counts.done + counts.skipped + counts.rolled_back;
+    : context_(context), ledger_(run), board_(run), area_(context.console), begin_(std::chrono::steady_clock::now()) {
+    finals_begin_ = board_.finals();
     live_ = context.console.err_is_terminal() && context.verbosity >= 0 && context.output != "jsonl";
     if (!live_) return;
     ticker_ = std::jthread([this](const std::stop_token& stop) {
@@ -49,7 +49,7 @@ Progress::Progress(cli::Context& context, const upgrade::Run& run)
             {
                 const std::lock_guard guard(mutex_);
                 try {
-                    if (live_) draw();
+                    draw();
                 } catch (...) {
                     live_ = false;  // the walk goes on without its table
                 }
@@ -62,22 +62,27 @@ Progress::Progress(cli::Context& context, const upgrade::Run& run)
 
 Progress::~Progress() { stop(); }
 
-void Progress::stop() {
+bool Progress::stop() {
+    const bool is_whole = !command_ || command_->finish();
     if (ticker_.joinable()) {
         ticker_.request_stop();
         ticker_.join();
     }
     const std::lock_guard guard(mutex_);
-    if (live_) area_.clear();
     live_ = false;
+    area_.clear();
+    return is_whole;
 }
 
+drive::Ended Progress::stop(drive::Ended ended) { return stop() ? ended : drive::Ended::interrupted; }
+
 void Progress::note(const std::string& text) {
-    const std::lock_guard guard(mutex_);
-    if (context_.verbosity < 0) return;
-    if (live_) area_.clear();
-    context_.console.err(base::escape(text) + "\n");
-    if (live_) draw();
+    if (context_.verbosity >= 0) context_.console.err(base::escape(text) + "\n");
+}
+
+void Progress::pass_on(const std::string& command, std::function<bool()> is_stopped) {
+    if (auto words = upgrade::command_words(command); words && !words->empty())
+        command_ = std::make_unique<EventCommand>(std::move(*words), [this](const std::string& text) { note(text); }, std::move(is_stopped));
 }
 
 drive::Observer Progress::observer() {
@@ -85,48 +90,33 @@ drive::Observer Progress::observer() {
 }
 
 void Progress::seen(const upgrade::Event& event, const std::string& time) {
+    constexpr std::chrono::milliseconds k_between{100};  // more drawings a second nobody sees
     const std::lock_guard guard(mutex_);
-    if (live_) ledger_.commit(ledger_.judge(event, time));
-    if (context_.output == "jsonl") {
-        auto tree = upgrade::encode(event);
+    auto tree = value::Node();
+    if (command_ || context_.output == "jsonl") {
+        tree = upgrade::encode(event);
         tree.set("time", time);
+    }
+    if (command_) {
+        auto told = tree;
+        told.set("module", module());
+        command_->push(value::to_json(told) + "\n");
+    }
+    if (context_.output == "jsonl") {
         context_.console.out(value::to_json(tree) + "\n");
-        return;
+    } else if (live_) {
+        auto change = ledger_.judge(event, time);
+        if (change.node) board_.update(*change.node);
+        ledger_.commit(std::move(change));
+        if (std::chrono::steady_clock::now() >= drawn_ + k_between) draw();
+    } else if (const auto line = event_line(event, time, said_); !line.empty() && context_.verbosity >= 0) {
+        context_.console.err(base::escape(line) + "\n");
     }
-    if (context_.verbosity < 0) return;
-    if (live_) {
-        draw();
-        return;
-    }
-    const auto line = event_line(event, time);
-    if (!line.empty()) context_.console.err(base::escape(line) + "\n");
 }
 
-drive::Observer told_to_command(Progress& progress, const std::string& command) {
-    const auto words = upgrade::command_words(command);
-    if (!words) return progress.observer();
-    return [&progress, words = *words, inner = progress.observer(), told = std::make_shared<std::string>()](
-               const upgrade::Event& event, const std::string& time) {
-        inner(event, time);
-        auto tree = upgrade::encode(event);
-        tree.set("time", time);
-        tree.set("module", progress.module());
-        sys::ProcessSpec spec;
-        spec.argv = words;
-        spec.stdin_text = value::to_json(tree) + "\n";
-        spec.timeout = std::chrono::seconds(30);
-        std::string trouble;
-        try {
-            const auto result = sys::run_process(spec);
-            if (result.timed_out) trouble = "took longer than 30s";
-            else if (result.signal != 0) trouble = fmt::format("was ended by signal {}", result.signal);
-            else if (result.exit_code != 0) trouble = fmt::format("exited with {}", result.exit_code);
-        } catch (const Error& error) {
-            trouble = "could not be started: " + error.message();
-        }
-        if (!trouble.empty() && trouble != *told) progress.note(fmt::format("warning: --on-event: {} {}", words.front(), trouble));
-        if (!trouble.empty()) *told = trouble;
-    };
+drive::Observer told_to_command(Progress& progress, const std::string& command, std::function<bool()> is_stopped) {
+    progress.pass_on(command, std::move(is_stopped));
+    return progress.observer();
 }
 
 drive::Pace pace_of(Progress& progress) {
@@ -136,24 +126,19 @@ drive::Pace pace_of(Progress& progress) {
 }
 
 void Progress::draw() {
-    const auto width = context_.console.width();
-    std::vector<std::string> lines;
-    const auto table = node_table(ledger_.run(), width);
-    for (const auto line : base::split(table, '\n'))
-        if (!line.empty()) lines.emplace_back(line);
-    const auto counts = upgrade::count(ledger_.run());
-    const auto finals = counts.done + counts.skipped + counts.rolled_back;
-    constexpr std::size_t k_bar = 24;
-    const auto filled = counts.total == 0 ? 0 : k_bar * finals / counts.total;
-    const auto elapsed = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin_);
-    std::string expected;
-    if (finals > finals_begin_ && finals < counts.total) {
-        const auto left = elapsed * static_cast<std::int64_t>(counts.total - finals) / static_cast<std::int64_t>(finals - finals_begin_);
-        expected = fmt::format(", about {} to go", base::format_duration(left));
+    if (!live_) return;
+    drawn_ = std::chrono::steady_clock::now();
+    const auto width = context_.console.width() - 1;
+    const auto rows = context_.console.height() - 1;
+    auto lines = board_.lines(width, rows - 1);
+    const auto elapsed = std::chrono::duration_cast<std::chrono::seconds>(drawn_ - begin_);
+    auto tail = seconds_text(elapsed);
+    if (const auto finals = board_.finals(); finals > finals_begin_ && finals < board_.total()) {
+        const auto left = elapsed * static_cast<std::int64_t>(board_.total() - finals) / static_cast<std::int64_t>(finals - finals_begin_);
+        tail += fmt::format(", about {} to go", seconds_text(left));
     }
-    lines.push_back(fmt::format("[{}{}] {} of {} nodes  {}{}", std::string(filled, '#'), std::string(k_bar - filled, '.'), finals,
-                                counts.total, base::format_duration(elapsed), expected));
-    area_.draw(lines);
+    lines.push_back(board_.bar(width, tail));
+    area_.draw(std::move(lines));
 }
 
 }  // namespace kmm::tool_upgrade

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kmm-upgrade/view.hpp"
 
 namespace kmm::tool_upgrade {
 
@@ -13,7 +14,7 @@ std::string took(const Story& story) {
     const auto begin = base::parse_rfc3339(story.loaded.entries.front().time);
     const auto end = base::parse_rfc3339(story.loaded.entries.back().time);
     if (!begin || !end || *end < *begin) return "-";
-    return base::format_duration(std::chrono::seconds(*end - *begin));
+    return seconds_text(std::chrono::seconds(*end - *begin));
 }
 
 std::vector<Story> stories(RecordAccess& record) {

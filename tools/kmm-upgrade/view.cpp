@@ -9,7 +9,9 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
-#include "cli/table.hpp"
+#include "cli/text.hpp"
+#include "kmm-upgrade/board.hpp"
+#include "kmm-upgrade/causes.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::tool_upgrade {
@@ -39,7 +41,22 @@ std::string left_out_hint(const upgrade::Run& run) {
     return fmt::format("{}: kmm-upgrade start module {} --to {} --node {}", when, run.module(), run.to_version, run.left_out.front().name);
 }
 
-std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::Owner>& owner) {
+constexpr std::size_t k_names = 12;  // of nodes with a cause in common
+
+void add_causes(std::vector<Line>& lines, const upgrade::Run& run) {
+    const std::string key = run.paused ? "paused" : "failed";
+    for (const auto& cause : causes_of(run)) {
+        if (cause.nodes.size() == 1) {
+            lines.push_back({key, cause.nodes.front() + ": " + cause.code, cause.message});
+        } else {
+            lines.push_back({key, fmt::format("{} nodes: {}: {}", cause.nodes.size(), cause.code, cause.message), ""});
+            lines.push_back({"", some_names(cause.nodes, k_names), ""});
+        }
+        if (!cause.hint.empty()) lines.push_back({"hint", cause.hint, ""});
+    }
+}
+
+std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::Owner>& owner, const std::string& follow) {
     std::vector<Line> lines;
     lines.push_back({"module", run.module(), versions(run)});
     lines.push_back({"state", run.state, counts_text(run)});
@@ -51,25 +68,32 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
     if (!run.left_out.empty() && !run.rollback) lines.push_back({"hint", left_out_hint(run), ""});
     for (const auto name : base::split(run.created_definitions, ','))
         if (!name.empty()) lines.push_back({"created", fmt::format("CustomResourceDefinition {}", name), ""});
-    for (const auto& node : run.nodes) {
-        if (!upgrade::is_failed_node_state(node.state)) continue;
-        const auto message = node.kernel_line.empty() ? node.message : "kernel said " + node.kernel_line;
-        lines.push_back({run.paused ? "paused" : "failed", node.name + ": " + node.reason, message});
-        if (!node.hint.empty()) lines.push_back({"hint", node.hint, ""});
-    }
+    add_causes(lines, run);
     if (run.paused && std::none_of(run.nodes.begin(), run.nodes.end(),
                                    [](const auto& node) { return upgrade::is_failed_node_state(node.state); }))
         lines.push_back({"paused", run.pause_reason, run.pause_message});
     if (const auto cordoned = upgrade::cordoned_nodes(run); !cordoned.empty())
-        lines.push_back({"cordoned", base::join(cordoned, ", "), "by this upgrade; resume, skip or abort lifts it"});
+        lines.push_back({"cordoned", some_names(cordoned, k_names), "by this upgrade; resume, skip or abort lifts it"});
     if (owner) {
         lines.push_back({"running", owner->operation, fmt::format("pid {} on {} since {}", owner->pid, owner->host, owner->since)});
-        lines.push_back({"next", "kmm-upgrade show --watch", "follows it"});
+        if (!follow.empty()) lines.push_back({"next", follow, "follows it"});
         return lines;
     }
     const auto commands = upgrade::next_commands(run);
-    lines.push_back({"next", commands.front(), commands.size() > 1 ? "or: " + commands[1] : ""});
+    std::string others;
+    for (std::size_t i = 1; i < commands.size(); ++i) others += (others.empty() ? "or: " : ", ") + commands[i];
+    lines.push_back({"next", commands.front(), others});
     return lines;
+}
+
+constexpr std::size_t k_rows_min = 5;  // of nodes in a summary
+constexpr std::size_t k_margin = 11;  // of the first column and what is between
+
+/// `text` under the first column, broken at blanks, its first line after `key`.
+std::string wrapped(const std::string& key, const std::string& text, std::size_t width) {
+    auto block = cli::wrap(text, width, k_margin);
+    if (block.size() < k_margin) return fmt::format("{}\n", key);
+    return fmt::format("{:<{}}", key, k_margin) + block.substr(k_margin);
 }
 
 }  // namespace
@@ -94,28 +118,52 @@ std::string clock_text(const std::string& time) {
     return base::parse_rfc3339(time) ? time.substr(11, 8) : time;
 }
 
-std::string node_table(const upgrade::Run& run, std::size_t width) {
-    std::vector<std::vector<std::string>> rows;
-    for (const auto& node : run.nodes) {
-        auto message = node.message;
-        if (node.state == "skipped") message = "skipped: " + message;
-        rows.push_back({node.name, dash(node.kernel), node.current_known ? dash(node.current_version) : "?",
-                        upgrade::target_text(run, node), node.state, clock_text(node.since), message});
-    }
-    for (const auto& node : run.left_out) rows.push_back({node.name, "-", "-", "-", "left-out", "-", node.reason});
-    return cli::format_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STATE", "SINCE", "MESSAGE"}, rows, width);
+std::string seconds_text(std::chrono::seconds duration) {
+    const auto seconds = duration.count();
+    if (seconds < 1) return "<1s";
+    if (seconds < 60) return fmt::format("{}s", seconds);
+    return base::format_duration(duration);
 }
 
-std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner) {
-    const auto lines = lines_of(run, owner);
+std::string node_table(const upgrade::Run& run, std::size_t width) {
+    std::vector<NodeLine> lines;
+    lines.reserve(run.nodes.size());
+    SaidCauses said;
+    const auto add = [&](const auto& is_wanted) {
+        for (const auto& node : run.nodes) {
+            if (!is_wanted(node)) continue;
+            lines.push_back(node_line(run, node));
+            if (upgrade::is_failed_node_state(node.state)) lines.back().message = said.text(node.name, node.reason, node.message);
+        }
+    };
+    if (width == 0) {
+        add([](const auto&) { return true; });
+    } else {
+        const auto is_failed = [](const auto& node) { return upgrade::is_failed_node_state(node.state); };
+        const auto is_busy = [&](const auto& node) { return !is_failed(node) && node.touched != 0 && !upgrade::is_final_node_state(node.state); };
+        add(is_failed);
+        add(is_busy);
+        add([&](const auto& node) { return !is_failed(node) && !is_busy(node); });
+    }
+    for (const auto& node : run.left_out) lines.push_back({node.name, "-", "-", "-", "left-out", "-", node.reason});
+    return format_nodes(lines, width);
+}
+
+std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner, std::size_t width, const std::string& follow) {
+    const auto lines = lines_of(run, owner, follow);
     std::size_t left = 0;
     for (const auto& line : lines)
         if (!line.right.empty()) left = std::max(left, line.left.size());
     std::string text;
     for (const auto& line : lines) {
-        auto row = line.right.empty() ? fmt::format("{:<9}  {}", line.key, line.left)
-                                      : fmt::format("{:<9}  {:<{}}  {}", line.key, line.left, left, line.right);
-        text += base::escape(row) + "\n";
+        const auto row = base::escape(line.right.empty() ? fmt::format("{:<9}  {}", line.key, line.left)
+                                                         : fmt::format("{:<9}  {:<{}}  {}", line.key, line.left, left, line.right));
+        if (width == 0 || cli::display_width(row) <= width) {
+            text += row + "\n";
+            continue;
+        }
+        text += wrapped(line.key, base::escape(line.left), width);
+        if (!line.right.empty()) text += wrapped("", base::escape(line.right), width);
     }
     return text;
 }
@@ -145,9 +193,18 @@ void print_summary(cli::Context& context, const upgrade::Run& run, bool interrup
     }
     auto& console = context.console;
     const bool table = console.out_is_terminal() || run.rollback || upgrade::count(run).failed > 0;
-    if (table) console.out(node_table(run, console.out_is_terminal() ? console.width() : 0) + "\n");
+    const auto width = console.out_is_terminal() ? console.width() : 0;
+    const auto text = properties(run, std::nullopt, width);
+    if (table && width == 0) {
+        console.out(node_table(run, 0) + "\n");
+    } else if (table) {
+        // What is above would not be seen: `show` and `nodes` have every node.
+        const auto below = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 2;
+        const auto lines = Board(run).lines(width, std::max(console.height(), below + k_rows_min) - below);
+        console.out(base::join(lines, "\n") + "\n\n");
+    }
     if (interrupted && context.verbosity >= 0) console.err("interrupted: everything done so far is recorded\n");
-    console.out(properties(run));
+    console.out(text);
 }
 
 }  // namespace kmm::tool_upgrade

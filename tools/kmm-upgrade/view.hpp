@@ -2,6 +2,8 @@
 // A run as text and as a document.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,10 +22,15 @@ namespace kmm::tool_upgrade {
 [[nodiscard]] std::string dash(const std::string& text);
 /// "2 of 3 nodes done, 1 failed, 0 in flight".
 [[nodiscard]] std::string counts_text(const upgrade::Run& run);
-/// NODE KERNEL CURRENT TARGET STATE SINCE MESSAGE. `width` as in cli::format_table.
+/// Of times that are known to the second: "<1s", "12s", "4m5s", "1h2m0s".
+[[nodiscard]] std::string seconds_text(std::chrono::seconds duration);
+/// NODE KERNEL CURRENT TARGET STATE SINCE MESSAGE of all nodes, in the order of the run; `width` as of format_nodes. With a width, which is
+/// for a person at a terminal, failed nodes come first, then those in flight. A long cause that several nodes have stands once.
 [[nodiscard]] std::string node_table(const upgrade::Run& run, std::size_t width);
-/// The lines module, state, paused, next; each two columns of facts. `owner` is the process that walks the run now, if any.
-[[nodiscard]] std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner = std::nullopt);
+/// The lines module, state, paused, next; each two columns of facts. Lines that are wider than `width` are broken at blanks; 0 breaks
+/// none. `owner` is the process that walks the run now, if any; then `follow` is the next command, "" for none.
+[[nodiscard]] std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner = std::nullopt, std::size_t width = 0,
+                                     const std::string& follow = "kmm-upgrade show --watch");
 /// {"apiVersion":"kmmtools/v1","kind":"Upgrade",...}.
 [[nodiscard]] value::Node document(const upgrade::Run& run);
 /// What a walking verb prints at its end on standard output, in the format asked for. The last line of text names the next

@@ -112,15 +112,14 @@ Walk::Walk(Access& in, const upgrade::Run& run, cluster::NodeRunner& runner, std
       plugins(std::move(stepped)),
       journal(in.record.directory()),
       progress(in.call.context(), run),
-      recorder(run, journal, in.call.clock(), told_to_command(progress, run.options.on_event)),
+      recorder(run, journal, in.call.clock(), told_to_command(progress, run.options.on_event, [&in] { return in.call.stopped(); })),
       driver(plugins ? static_cast<cluster::ClusterStore&>(*plugins) : *in.cluster.opened().store, *in.cluster.opened().workloads, runner,
              recorder, in.call.clock(), [&in] { return in.call.stopped(); }) {
     driver.set_pace(pace_of(progress));
 }
 
 drive::Ended Walk::carry_out(const std::function<drive::Ended()>& body) {
-    const auto ended = recording_loss(driver, recorder, body);
-    progress.stop();
+    const auto ended = progress.stop(recording_loss(driver, recorder, body));
     if (ended == drive::Ended::complete) tell_newcomers(access, recorder.run());
     return ended;
 }

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "api/workload.hpp"
+#include "base/text.hpp"
 #include "value/reader.hpp"
 
 using namespace kmm;
@@ -27,7 +28,9 @@ metadata:
   namespace: shop
   uid: u
   labels: {app: job}
-  deletionTimestamp: "2026-01-01T00:00:00Z"
+  deletionTimestamp: "2026-01-01T00:00:30Z"
+  deletionGracePeriodSeconds: 30
+  finalizers: [example.com/keep]
   annotations: {kubernetes.io/config.mirror: x}
   ownerReferences:
   - {kind: Node, name: other}
@@ -50,6 +53,9 @@ status:
     CHECK(pod.is_mirror);
     CHECK(pod.has_empty_dir);
     CHECK(pod.is_ending);
+    CHECK(pod.ending_since == base::parse_rfc3339("2026-01-01T00:00:00Z"));
+    CHECK(pod.ending_grace == 30);
+    CHECK(pod.finalizers == std::vector<std::string>{"example.com/keep"});
     CHECK_FALSE(pod.is_worker);
     CHECK(pod.resources == std::vector<std::string>{"example.com/gpu", "example.com/nic"});
     CHECK(pod.claims == std::vector<std::string>{"job-1-b-x", "mine"});

@@ -31,6 +31,19 @@ TEST_SUITE("cli::unit") {
         );
     }
 
+    TEST_CASE("details with one text are one line, with their keys; as JSON each stays") {
+        Error error(Exit::checks_failed, "pods-not-evictable", "6 of 9 nodes cannot be drained");
+        for (const auto* node : {"a", "b", "c", "d", "e"}) error.detail(node, "cannot delete Pods");
+        error.detail("f", "something else").detail("g", "something else");
+        CHECK(error_text(error, false) == "error: 6 of 9 nodes cannot be drained\n  a, b, c, 2 more: cannot delete Pods\n  f, g:    something else\n"
+                                          "  code:    pods-not-evictable\n");
+        CHECK(error_node(error).find("details")->members().size() == 7);
+        const auto hints = Error(Exit::checks_failed, "c", "m").detail("a", "x").detail("a hint", "z").detail("b", "y").detail("b hint", "z");
+        CHECK(error_text(hints, false) == "error: m\n  a:       x\n  a, b hint: z\n  b:       y\n  code:    c\n");
+        const auto same = Error(Exit::checks_failed, "c", "m").detail("node-a", "node-a is away").detail("node-b", "node-b is away");
+        CHECK(error_text(same, false) == "error: m\n  node-a, node-b: NODE is away\n  code:    c\n");
+    }
+
     TEST_CASE("a cause is named unless the message has it") {
         CHECK(error_text(from_errno(ENOSPC, "writing /x"), false) == "error: writing /x: No space left on device (ENOSPC)\n  code:    io\n");
         CHECK(

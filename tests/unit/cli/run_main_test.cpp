@@ -12,18 +12,19 @@ namespace kmm::cli {
 namespace {
 
 struct Ran {
+    Ran(const std::vector<std::string>& arguments, std::function<Exit(const Args&, Context&)> action, bool terminal) {
+        ::setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        console.terminal = terminal;
+        std::vector<const char*> argv = {"kmm-plan"};
+        for (const auto& argument : arguments) argv.push_back(argument.c_str());
+        exit = run_main(sample::program(std::move(action)), static_cast<int>(argv.size()), argv.data(), console);
+    }
     int exit = 0;
     BufferConsole console;
 };
 
-Ran run(std::vector<std::string> arguments, std::function<Exit(const Args&, Context&)> action, bool terminal = false) {
-    ::setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
-    Ran ran;
-    ran.console.terminal = terminal;
-    std::vector<const char*> argv = {"kmm-plan"};
-    for (const auto& argument : arguments) argv.push_back(argument.c_str());
-    ran.exit = run_main(sample::program(std::move(action)), static_cast<int>(argv.size()), argv.data(), ran.console);
-    return ran;
+Ran run(const std::vector<std::string>& arguments, std::function<Exit(const Args&, Context&)> action, bool terminal = false) {
+    return Ran(arguments, std::move(action), terminal);
 }
 
 Exit nothing(const Args&, Context&) { return Exit::ok; }

@@ -2,6 +2,8 @@
 #include "cli/table.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -96,6 +98,77 @@ TEST_SUITE("cli::unit") {
         area.draw(std::vector<std::string>(30, "x"));
         CHECK(console.err_text.ends_with("x\n… 8 more\n"));
         CHECK(std::count(console.err_text.begin(), console.err_text.end(), '\n') == 23);
+    }
+
+    TEST_CASE("what is printed while there is a live block stands above it") {
+        BufferConsole console;
+        console.terminal = true;
+        LiveArea area(console);
+        area.draw({"a", "b"});
+        console.err_text.clear();
+        console.err("note: one\n");
+        CHECK(console.err_text == "\x1b[2A\r\x1b[Jnote: one\na\nb\n");
+        console.err_text.clear();
+        console.out("result\n");  // the same screen
+        CHECK(console.out_text == "result\n");
+        CHECK(console.err_text == "\x1b[2A\r\x1b[Ja\nb\n");
+        console.err_text.clear();
+        area.clear();
+        console.err("note: two\n");
+        CHECK(console.err_text == "\x1b[2A\r\x1b[Jnote: two\n");
+    }
+
+    TEST_CASE("a question has its line for itself: no live block is drawn into it") {
+        BufferConsole console;
+        console.terminal = true;
+        console.err("go on? ");
+        LiveArea area(console);
+        area.draw({"a"});
+        area.draw({"b"});
+        CHECK(console.err_text == "go on? ");
+        console.err("\n");
+        CHECK(console.err_text == "go on? \nb\n");
+        console.err_text.clear();
+        console.err("and on? ");
+        CHECK(console.err_text == "\x1b[1A\r\x1b[Jand on? ");
+        area.clear();
+        CHECK(console.err_text == "\x1b[1A\r\x1b[Jand on? ");
+    }
+
+    TEST_CASE("messages of several threads never mix with a live block") {
+        BufferConsole console;
+        console.terminal = true;
+        LiveArea area(console);
+        std::vector<std::thread> threads;
+        for (int thread = 0; thread < 4; ++thread)
+            threads.emplace_back([&] {
+                for (int i = 0; i < 50; ++i) {
+                    console.err("note: x\n");
+                    area.draw({"a", "b"});
+                }
+            });
+        for (auto& thread : threads) thread.join();
+        std::string_view rest = console.err_text;
+        std::size_t notes = 0;
+        while (!rest.empty()) {
+            if (rest.starts_with("\x1b[2A\r\x1b[J")) rest.remove_prefix(std::string_view("\x1b[2A\r\x1b[J").size());
+            const bool is_note = rest.starts_with("note: x\n");
+            if (is_note) rest.remove_prefix(8);
+            notes += is_note ? 1 : 0;
+            const bool is_block = rest.starts_with("a\nb\n");
+            if (is_block) rest.remove_prefix(4);
+            REQUIRE((is_note || is_block));
+        }
+        CHECK(notes == 200);
+    }
+
+    TEST_CASE("a node's name is taken out as a word") {
+        CHECK(without_node("ssh: node-1: refused, node-1.", "node-1") == "ssh: NODE: refused, NODE.");
+        CHECK(without_node("node-10 my-node-1 node-1.example.com x.node-1", "node-1") == "node-10 my-node-1 node-1.example.com x.node-1");
+        CHECK(without_node("a", "a") == "NODE");
+        CHECK(without_node("text", "") == "text");
+        CHECK(without_node("Pod status-node-1-x-b7k2p, status-node-10-x-b7k2p, node-1-b7k2p.", "node-1") ==
+              "Pod status-NODE-x-…, status-node-10-x-b7k2p, node-1-b7k2p.");
     }
 
     TEST_CASE("the live area is silent where it cannot redraw") {

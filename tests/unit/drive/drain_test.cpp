@@ -116,8 +116,47 @@ TEST_CASE("a budget that gives way is waited for, and named after five seconds, 
     for (const auto& entry : drive.journal.entries)
         if (entry.get_string({"event"}) == "observed") words.push_back(entry.get_string({"message"}));
     CHECK(words.size() == 3);
-    CHECK(words.front() == "Pod shop/web-1 is kept by a PodDisruptionBudget: The disruption budget web needs 2 healthy pods and has 2 "
-                           "currently");
+    CHECK(words.front() == "budget shop/web (needs 2, has 2) keeps 1 Pod: web-1");
+}
+
+TEST_CASE("each budget is named once, with the Pods that it keeps") {
+    World world(1);
+    auto& pods = world.workloads.pods_of["node-a"];
+    for (const auto* name : {"web-a", "web-b", "web-c", "db-0", "x-0"}) pods.push_back(make_pod("shop", name));
+    pods.push_back(make_pod("other", "web-a"));
+    pods.back().uid = "uid-0";  // sorted by uid it would come first
+    world.workloads.on_evict = [&](const api::WorkloadPod& pod) {
+        if (pod.name == "x-0") return PodEviction{Outcome::blocked, "no budget for this", std::nullopt};
+        const std::string budget = pod.name.substr(0, pod.name.find('-'));
+        return PodEviction{Outcome::blocked, "The disruption budget " + budget + " needs 3 healthy pods and has 3 currently", std::nullopt};
+    };
+    Drive drive(world, world.prepare(draining()));
+    CHECK(drive.driver.walk() == Ended::paused);
+    const auto message = drive.recorder.node("node-a").message;
+    CHECK(message.find(": budget other/web (needs 3, has 3) keeps 1 Pod: web-a; budget shop/db (needs 3, has 3) keeps 1 Pod: db-0; "
+                       "budget shop/web (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1 more; 1 more budget; uncordoned") != std::string::npos);
+}
+
+TEST_CASE("a Pod that is ending is named with the time it takes, and with whom it waits for") {
+    World world(1);
+    auto& pods = world.workloads.pods_of["node-a"];
+    pods = {make_pod("default", "web"), make_pod("default", "fin"), make_pod("default", "slow")};
+    const auto now = world.clock.now_unix();
+    pods[1].is_ending = pods[2].is_ending = true;
+    pods[1].ending_since = now - 7;
+    pods[1].finalizers = {"example.com/keep", "example.com/too"};
+    pods[2].ending_since = now - 7;
+    pods[2].ending_grace = 3600;
+    world.workloads.on_evict = [](const api::WorkloadPod&) { return PodEviction{}; };
+    Drive drive(world, world.prepare(draining()));
+    CHECK(drive.driver.walk() == Ended::paused);
+    std::string word;
+    for (const auto& entry : drive.journal.entries)
+        if (word.empty() && entry.get_string({"event"}) == "observed") word = entry.get_string({"message"});
+    CHECK(word.starts_with("waits for 3 Pods to end: default/fin (Terminating since "));
+    CHECK(word.find("s, finalizers example.com/keep, example.com/too), default/web, default/slow (Terminating since ") != std::string::npos);
+    CHECK(word.ends_with("s of 3600s)"));
+    CHECK(drive.recorder.node("node-a").hint == "kubectl get pod -n default fin -o yaml shows who keeps it: finalizer example.com/keep");
 }
 
 TEST_CASE("Pods that take long to end are named as often, the first three of them") {
@@ -136,7 +175,7 @@ TEST_CASE("Pods that take long to end are named as often, the first three of the
     for (const auto& entry : drive.journal.entries)
         if (entry.get_string({"event"}) == "observed") words.push_back(entry.get_string({"message"}));
     REQUIRE(words.size() == 3);
-    CHECK(words.front() == "waits for 4 Pods to end: shop/web-1, shop/web-2, shop/web-3, and 1 more");
+    CHECK(words.front() == "waits for 4 Pods to end: shop/web-1, shop/web-2, shop/web-3, 1 more");
 }
 
 TEST_CASE("a drain that does not end fails the node, names who is in the way and gives the node back") {
@@ -156,7 +195,7 @@ TEST_CASE("a drain that does not end fails the node, names who is in the way and
     CHECK(drive.driver.walk() == Ended::paused);
     const auto node = drive.recorder.node("node-a");
     CHECK(node.state == "draining-failed");
-    CHECK(node.message.find("shop/web-1") != std::string::npos);
+    CHECK(node.message.find("web-1") != std::string::npos);
     CHECK(node.message.ends_with("; uncordoned"));
     CHECK(node.cordon.empty());
     CHECK(world.workloads.cordons["node-a"] == Cordon{});

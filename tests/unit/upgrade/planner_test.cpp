@@ -126,7 +126,8 @@ TEST_CASE("a failed node stops new ones; those in flight go on to their end") {
     CHECK(journal.run.find("node-b")->state == "done");
     CHECK(journal.run.find("node-c")->state == "pending");
     CHECK(journal.run.find("node-c")->touched == 0);
-    CHECK(next_commands(journal.run).front() == "kmm-upgrade retry node-a");
+    CHECK(next_commands(journal.run) == std::vector<std::string>{"kmm-upgrade retry node-a", "kmm-upgrade skip node-a --reason TEXT",
+                                                                 "kmm-upgrade abort --rollback current"});
 
     SUBCASE("retry goes on to the end") {
         journal.node(EventKind::retry, "node-a", "", "pending");

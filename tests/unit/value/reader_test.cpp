@@ -169,6 +169,12 @@ TEST_SUITE("value::reader") {
             {"no progress at once", "] b\n", "!yaml-syntax 1:1\n"},
             {"illegal", "a: b: c\n", "!yaml-syntax 1:5\n"},
             {"tab", "a:\n\tb: 1\n", "!yaml-syntax 2:3\n"},
+            {"conflict", "a: 1\n<<<<<<< HEAD\nb: 2\n=======\nb: 3\n>>>>>>> other\n", "!yaml-syntax 2:1\n"},
+            {"conflict at once", "<<<<<<< HEAD\na: 1\n", "!yaml-syntax 1:1\n"},
+            {"conflict, half resolved", "a: 1\r\n=======\r\nb: 3\r\n", "!yaml-syntax 2:1\n"},
+            {"conflict in a list", "- a\n||||||| 1a2b3c4\n- b\n", "!yaml-syntax 2:1\n"},
+            {"no conflict", "a: |\n  <<<<<<< HEAD\n  =======\n", "{\"a\":\"<<<<<<< HEAD\\n=======\\n\"}\n"},
+            {"another fault", "a: |\n  <<<<<<< HEAD\nb: c: d\n", "!yaml-syntax 3:5\n"},
         };
         for (const auto& c : cases) {
             CAPTURE(c.name);
