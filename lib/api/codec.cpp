@@ -107,7 +107,10 @@ std::string hint_of_no_mapping(const value::Node& root) {
 
 /// One note for all objects of kinds that KMM has nothing to do with, at the first of them: charts and repositories are full of them.
 void fold_foreign(Diagnostics& diagnostics) {
-    const auto is_foreign = [](const Diagnostic& one) { return one.code == "unknown-kind" && one.severity == Severity::note; };
+    // A note that was folded before is a sentence, not the name of a kind.
+    const auto is_foreign = [](const Diagnostic& one) {
+        return one.code == "unknown-kind" && one.severity == Severity::note && one.message.find(' ') == std::string::npos;
+    };
     std::map<std::string, std::size_t> counts;
     Diagnostic* first = nullptr;
     for (auto& one : diagnostics) {

@@ -62,7 +62,10 @@ Details grouped(const Details& details) {
     for (const auto& [key, value] : details) {
         const auto name = key.substr(0, key.find(' '));
         const auto rest = key.substr(name.size());
-        const auto [found, is_new] = index.try_emplace({rest, without_node(value, name)}, made.size());
+        // Words such as a letter or a number are the same by chance.
+        constexpr std::size_t k_cause_min = 16;
+        const auto cause = value.size() < k_cause_min ? key + " " + value : without_node(value, name);
+        const auto [found, is_new] = index.try_emplace({rest, cause}, made.size());
         if (is_new) {
             made.emplace_back(key, value);
             groups.push_back({rest, {}});
@@ -115,12 +118,14 @@ std::string diagnostic_text(const Diagnostic& diagnostic, bool color) {
 std::string error_text(const Error& error, bool color) {
     std::string text;
     const auto& found = error.diagnostics();
-    const bool listed = found.size() > 1 || (found.size() == 1 && (found.front().position || found.front().severity != Severity::error));
+    const bool is_one = found.size() == 1;
+    const bool repeats = is_one && found.front().message == error.message();
+    const bool listed = found.size() > 1 || (is_one && (found.front().position || (found.front().severity != Severity::error && !repeats)));
     if (listed) {
         for (const auto& diagnostic : found) text.append(diagnostic_text(diagnostic, color));
     }
     // One fault stands above as several do, and is counted as they are.
-    const bool counts = listed && std::any_of(found.begin(), found.end(), [&](const Diagnostic& one) { return one.message == error.message(); });
+    const bool counts = listed && repeats;
     text.append(severity_word(Severity::error, color)).append(" ");
     for (const auto& context : error.context()) text.append(base::printable(context)).append(": ");
     if (error.position() && !listed) text.append(base::printable(error.position()->to_string())).append(": ");

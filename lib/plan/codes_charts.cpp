@@ -30,7 +30,6 @@ constexpr std::array k_chart_texts{
     CodeText{"template-syntax", "error", "a template cannot be parsed", "", "correct the template"},
     CodeText{"unknown-function", "error", "a template calls a function that does not exist", "", "correct its name"},
     CodeText{"unsupported-function", "error", "a template calls a function that is not supported", "", "see the hint"},
-    CodeText{"unsupported-verb", "error", "a template prints with a verb of printf that is not supported", "", "use another verb"},
     CodeText{"unsupported-zone", "error", "a template asks for a time zone", "Only UTC gives the same result on every machine.", "use UTC"},
     CodeText{"values-schema", "error", "values do not meet values.schema.json", "", "correct the values"},
 };

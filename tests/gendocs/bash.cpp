@@ -33,19 +33,30 @@ std::string value_case(const Option& option) {
     return fmt::format("        {}) {};;\n", pattern(option), action);
 }
 
-/// Words for the next argument: `count` arguments of the verb stand before it.
-std::string argument_case(const Verb& verb) {
+/// True for a group that does something by itself: `render` and `render chart` are both verbs.
+bool is_verb(const Program& program, const std::string& group) {
+    const auto verbs = visible_verbs(program);
+    return std::any_of(verbs.begin(), verbs.end(), [&](const Verb* verb) { return verb->name == group; });
+}
+
+/// Words for the next argument: `count` arguments of the verb stand before it. `second`: verbs that its name begins.
+std::string argument_case(const Verb& verb, const std::vector<std::string>& second) {
     std::string cases;
     for (std::size_t i = 0; i < verb.positionals.size(); ++i) {
         const auto& positional = verb.positionals[i];
         if (positional.choices.empty()) continue;
+        if (i == 0 && !second.empty()) {
+            auto words = second;
+            words.insert(words.end(), positional.choices.begin(), positional.choices.end());
+            cases.append(fmt::format("        0) [[ $cur == -* ]] || options=\"{}\";;\n", base::join(words, " ")));
+        }
         cases.append(fmt::format("        {}) [[ $cur == -* ]] || options=\"{}\";;\n", positional.repeatable ? "*" : std::to_string(i),
                                  base::join(positional.choices, " ")));
     }
     return cases.empty() ? "" : "        case $count in\n" + cases + "        esac;;\n";
 }
 
-std::string verb_case(const Verb& verb) {
+std::string verb_case(const Verb& verb, const std::vector<std::string>& second) {
     std::vector<std::string> words;
     std::string values;
     for (const auto& option : visible_options(verb)) {
@@ -54,7 +65,7 @@ std::string verb_case(const Verb& verb) {
     }
     std::string text = fmt::format("    \"{}\")\n", verb.name);
     if (!values.empty()) text.append("        case $prev in\n").append(values).append("        esac\n");
-    const std::string arguments = argument_case(verb);
+    const std::string arguments = argument_case(verb, second);
     return text.append(fmt::format("        options=\"{}\"{}\n", base::join(words, " "), arguments.empty() ? ";;" : "")).append(arguments);
 }
 
@@ -83,7 +94,8 @@ std::string bash_completion(const Program& program) {
         if (verb->name.find(' ') == std::string::npos) first.push_back(verb->name);
     }
     const auto groups = verb_groups(program);
-    first.insert(first.end(), groups.begin(), groups.end());
+    for (const auto& group : groups)
+        if (!is_verb(program, group)) first.push_back(group);
     first.emplace_back("help");
 
     std::string text = fmt::format("# SPDX-License-Identifier: Apache-2.0\n# bash completion of {}; written by tests/gendocs\n", program.name);
@@ -94,17 +106,27 @@ std::string bash_completion(const Program& program) {
     text.append("    for ((i = 1; i < COMP_CWORD; i++)); do\n        word=${COMP_WORDS[i]}\n        case $word in\n        =) continue;;\n");
     text.append(fmt::format("        {})\n            if [[ ${{COMP_WORDS[i+1]}} == = ]]; then i=$((i + 1)); fi\n            i=$((i + 1)); continue;;\n", base::join(value_options(program), "|")));
     text.append("        -*) continue;;\n        esac\n        case $verb in\n");
-    for (const auto& group : groups) text.append(fmt::format("        {}) verb=\"{} $word\";;\n", group, group));
+    for (const auto& group : groups) {
+        if (!is_verb(program, group)) {
+            text.append(fmt::format("        {}) verb=\"{} $word\";;\n", group, group));
+            continue;
+        }
+        text.append(fmt::format("        {}) case $word in\n            {}) if [[ $count -eq 0 ]]; then verb=\"{} $word\"; else count=$((count + 1)); fi;;\n"
+                                "            *) count=$((count + 1));;\n            esac;;\n",
+                                group, base::join(second_words(program, group), "|"), group));
+    }
     text.append("        \"\") verb=$word;;\n        help) verb=\"help $word\";;\n        *) count=$((count + 1));;\n        esac\n    done\n");
     text.append("    case $verb in\n");
     text.append(fmt::format("    \"\"|help)\n        case $prev in\n{}        esac\n", values_before_verb(program)));
     text.append(fmt::format("        options=\"{} --help --version\";;\n", base::join(first, " ")));
     for (const auto& group : groups) {
         const auto second = second_words(program, group);
-        text.append(fmt::format("    {}) options=\"{} --help\";;\n", group, base::join(second, " ")));
+        if (!is_verb(program, group)) text.append(fmt::format("    {}) options=\"{} --help\";;\n", group, base::join(second, " ")));
         text.append(fmt::format("    \"help {}\") if [[ $count -eq 0 ]]; then options=\"{}\"; fi;;\n", group, base::join(second, " ")));
     }
-    for (const Verb* verb : visible_verbs(program)) text.append(verb_case(*verb));
+    for (const Verb* verb : visible_verbs(program))
+        text.append(verb_case(*verb, std::find(groups.begin(), groups.end(), verb->name) == groups.end() ? std::vector<std::string>()
+                                                                                                           : second_words(program, verb->name)));
     text.append("    esac\n    mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n");
     text.append("    if [[ ${#COMPREPLY[@]} -eq 0 && $cur != -* ]]; then\n        compopt -o default 2>/dev/null\n    fi\n}\n");
     return text.append(fmt::format("complete -F {} {}\n", function, program.name));

@@ -65,7 +65,12 @@ std::string zsh_completion(const Program& program) {
     for (const Verb* verb : visible_verbs(program)) {
         if (verb->name.find(' ') == std::string::npos) text.append(fmt::format("  '{}:{}'\n", verb->name, zsh_quoted(verb->summary)));
     }
-    for (const auto& group : verb_groups(program)) text.append(fmt::format("  '{}:{} ...'\n", group, group));
+    const auto is_verb = [&](const std::string& group) {
+        const auto verbs = visible_verbs(program);
+        return std::any_of(verbs.begin(), verbs.end(), [&](const Verb* verb) { return verb->name == group; });
+    };
+    for (const auto& group : verb_groups(program))
+        if (!is_verb(group)) text.append(fmt::format("  '{}:{} ...'\n", group, group));
     text.append("  'help:tell about a verb'\n)\n");
     // The value of an option that stands before the verb is no verb.
     text.append("for word in ${words[2,CURRENT-1]}; do\n  if (( value )); then value=0; continue; fi\n  case $word in\n");
@@ -80,6 +85,12 @@ std::string zsh_completion(const Program& program) {
     for (const auto& group : verb_groups(program)) {
         const auto second = second_words(program, group);
         text.append(fmt::format("if [[ $verb == {} ]]; then\n", group));
+        if (is_verb(group)) {
+            // What follows may be a verb of the group, or an argument of the verb that has its name.
+            text.append(fmt::format("  if [[ ${{#words_only}} -lt 2 ]]; then compadd -- {}; fi\n", base::join(second, " ")));
+            text.append(fmt::format("  case ${{words_only[2]}} in\n  ({}) verb=\"$verb ${{words_only[2]}}\";;\n  esac\nfi\n", base::join(second, "|")));
+            continue;
+        }
         text.append(fmt::format("  if [[ ${{#words_only}} -lt 2 ]]; then compadd -- {}; return; fi\n", base::join(second, " ")));
         text.append("  verb=\"$verb ${words_only[2]}\"\nfi\n");
     }

@@ -160,6 +160,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"token-server", Exit::unavailable, "the registry's token server gave no token", "look at the registry's configuration"},
     {"toml-syntax", Exit::data, "a mirror configuration is no TOML", "see the position in the message"},
     {"truncated-input", Exit::data, "standard input ended early", "the connection was lost; nothing was done"},
+    {"unknown-field", std::nullopt, "a ModuleConfig has a field that this program does not know", "it is ignored, as KMM's worker does; use the version of the worker that goes with KMM"},
     {"unknown-kind", Exit::data, "a mirror configuration is of an unknown kind", "IDMS, ITMS, ICSP or registries.conf"},
     {"unknown-parameter", Exit::checks_failed, "the module has no such parameter; the kernel would ignore it", "correct or remove it"},
     {"unknown-symbol", Exit::checks_failed, "nothing exports a symbol that the module needs", "add the module that exports it to the image"},

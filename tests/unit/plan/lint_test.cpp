@@ -81,7 +81,7 @@ TEST_SUITE("plan::unit") {
         auto& container = objects.modules[0].module_loader->container;
         container.sign = api::Sign{};
         container.sign->cert_secret = "cert";
-        container.sign->key_secret = "pull";
+        container.sign->key_secret = "other";
         container.kernel_mappings[0].build = api::Build{};
         container.kernel_mappings[0].build->secrets = {"token"};
         const auto found = [&] {
@@ -96,8 +96,11 @@ TEST_SUITE("plan::unit") {
         };
         add_secret("elsewhere");
         CHECK(found().empty());
+        container.sign->key_secret = "pull";
+        CHECK(found() == Codes{"secret-unknown"});  // that one is in another namespace
+        container.sign->key_secret = "other";
         add_secret("drivers");
-        CHECK(found() == Codes(3, "secret-unknown"));
+        CHECK(found() == Codes(4, "secret-unknown"));
         Diagnostics diagnostics;
         plan::check_secrets(objects, diagnostics);
         CHECK(diagnostics[0].hint == "did you mean pull?");

@@ -60,7 +60,9 @@ TEST_SUITE("plan::release") {
         CHECK(dead == 5);
         CHECK(plan::label_table().size() == 13);
         CHECK(meaning("version-labels-stuck").find("Five of the thirteen") != std::string::npos);
-        for (const auto& [name, value] : *plan::template_variables("6.1.0", "a", "b")) {
+        const auto variables = plan::template_variables("6.1.0", "a", "b");
+        REQUIRE(variables.has_value());
+        for (const auto& [name, value] : *variables) {
             CHECK_MESSAGE(meaning("unknown-template-variable").find(name) != std::string::npos, name);
         }
         for (const auto key : {api::ScheduleKey::schedule_pod, api::ScheduleKey::device_plugin}) {
