@@ -62,9 +62,9 @@ Details grouped(const Details& details) {
     for (const auto& [key, value] : details) {
         const auto name = key.substr(0, key.find(' '));
         const auto rest = key.substr(name.size());
-        // Words such as a letter or a number are the same by chance.
-        constexpr std::size_t k_cause_min = 16;
-        const auto cause = value.size() < k_cause_min ? key + " " + value : without_node(value, name);
+        // A letter or a number is the same by chance.
+        constexpr std::size_t k_cause_min = 4;
+        const auto cause = rest.empty() && value.size() < k_cause_min ? key + " " + value : without_node(value, name);
         const auto [found, is_new] = index.try_emplace({rest, cause}, made.size());
         if (is_new) {
             made.emplace_back(key, value);
@@ -125,7 +125,9 @@ std::string error_text(const Error& error, bool color) {
         for (const auto& diagnostic : found) text.append(diagnostic_text(diagnostic, color));
     }
     // One fault stands above as several do, and is counted as they are.
-    const bool counts = listed && repeats;
+    const bool counts = listed && std::any_of(found.begin(), found.end(), [&](const Diagnostic& one) {
+        return one.position && one.message == error.message();
+    });
     text.append(severity_word(Severity::error, color)).append(" ");
     for (const auto& context : error.context()) text.append(base::printable(context)).append(": ");
     if (error.position() && !listed) text.append(base::printable(error.position()->to_string())).append(": ");

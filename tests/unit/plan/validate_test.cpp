@@ -26,7 +26,10 @@ api::Objects read(const std::string& text) {
 }
 
 Diagnostics findings(const std::string& text, const plan::ValidateOptions& options = {}) {
-    return plan::validate(read(text), options);
+    auto found = plan::validate(read(text), options);
+    // Which release has a field is tried in release_test.cpp.
+    std::erase_if(found, [](const Diagnostic& one) { return one.code == "newer-field"; });
+    return found;
 }
 
 std::string loader(const std::string& modprobe, const std::string& container, const std::string& mappings) {
