@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <set>
+#include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/last_errno.hpp"
@@ -30,6 +32,7 @@ constexpr const char* k_work = ".kmm-pull";
 constexpr const char* k_tree = "tree";    ///< in it: the files at their paths
 constexpr const char* k_names = "names";  ///< in it: the paths of the finished tree, while it is moved out
 constexpr std::size_t k_names_max = 1U << 30U;
+constexpr std::size_t k_names_chunk = 64U << 10U;
 constexpr mode_t k_directory_mode = 0755;
 
 std::string work_name(ContentId id) { return std::to_string(id); }
@@ -39,16 +42,21 @@ bool is_top_name(std::string_view path) {
     return !top.empty() && top != "." && top != "..";
 }
 
-/// The directories and leaves of `nodes`, parents before what is in them.
-std::set<std::string> paths_of(const ViewNodes& nodes) {
-    std::set<std::string> paths;
+/// Calls `hear` with the directories and leaves of `nodes`, parents before what is in them.
+template <typename Hear>
+void each_path(const ViewNodes& nodes, const Hear& hear) {
+    std::string_view before;
     for (const auto& [path, node] : nodes) {
+        // What is in one directory stands together.
         for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-            paths.insert(path.substr(0, slash));
+            const std::string directory = path.substr(0, slash);
+            if (!before.starts_with(std::string_view(path).substr(0, slash + 1)) && !nodes.contains(directory)) {
+                hear(directory);
+            }
         }
-        paths.insert(path);
+        hear(path);
+        before = path;
     }
-    return paths;
 }
 
 /// Removes `paths` (parents first) beneath `root` again, through no link: files and links, and directories that are
@@ -122,14 +130,7 @@ Error Staging::another_pull() const {
 }
 
 /// What a pull that was killed left: its work directory, and of the finished tree what had been moved out of it.
-void Staging::remove_unfinished() const {
-    const sys::Fd work(::openat(root_.get(), k_work, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!work) {
-        return;
-    }
-    if (::flock(work.get(), LOCK_EX | LOCK_NB) != 0) {
-        throw another_pull();
-    }
+void Staging::remove_moved(const sys::Fd& work) const {
     const sys::Fd names(::openat(work.get(), k_names, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     const std::string text = names ? sys::read_fd(names.get(), k_names, k_names_max) : std::string();
     std::vector<std::string_view> moved = base::split(text, '\n');
@@ -139,6 +140,17 @@ void Staging::remove_unfinished() const {
         return ::fstatat(work.get(), top.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0;
     });
     remove_paths(root_, moved);
+}
+
+void Staging::remove_unfinished() const {
+    const sys::Fd work(::openat(root_.get(), k_work, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!work) {
+        return;
+    }
+    if (::flock(work.get(), LOCK_EX | LOCK_NB) != 0) {
+        throw another_pull();
+    }
+    remove_moved(work);
     sys::remove_tree(out_dir_ + "/" + k_work);
 }
 
@@ -151,7 +163,11 @@ Staging::~Staging() {
 /// Only what this pull made: others may have put files into the directory since.
 void Staging::remove_everything() noexcept {
     file_.reset();
-    remove_paths(root_, {moved_.begin(), moved_.end()});
+    try {
+        remove_moved(work_);
+    } catch (const std::exception&) {
+        // What cannot be read is left: it may be another's.
+    }
     if (is_same_file(work_.get(), root_.get(), k_work)) {
         std::error_code ignored;
         std::filesystem::remove_all(out_dir_ + "/" + k_work, ignored);
@@ -354,23 +370,31 @@ void Staging::publish(const LayerView& view) {
 
 /// The finished tree becomes visible: a rename for each top-level name. All paths are on record before.
 void Staging::move_out(const LayerView& view) {
-    const std::set<std::string> paths = paths_of(view.nodes());
-    sys::LinuxFileOps ops;
     const sys::Fd list(::openat(work_.get(), k_names, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!list) {
         const int saved = errno;
         throw from_errno(saved, "making a file in " + out_dir_);
     }
-    ops.write(list.get(), base::join(std::vector<std::string>(paths.begin(), paths.end()), "\n"));
+    sys::LinuxFileOps ops;
+    std::vector<std::string> tops;
+    std::string lines;
+    each_path(view.nodes(), [&](const std::string& path) {
+        if (path.find('/') == std::string::npos) {
+            tops.push_back(path);
+        }
+        lines.append(path).append("\n");
+        if (lines.size() >= k_names_chunk) {
+            ops.write(list.get(), std::exchange(lines, {}));
+        }
+    });
+    ops.write(list.get(), lines);
     if (durable_ && (::syncfs(root_.get()) != 0 || ::fsync(work_.get()) != 0)) {
         throw LastErrno().error("making the files in " + out_dir_ + " durable");
     }
-    for (const std::string& path : paths) {
-        const bool is_top = path.find('/') == std::string::npos;
-        if (is_top && ::renameat2(tree_.get(), path.c_str(), root_.get(), path.c_str(), RENAME_NOREPLACE) != 0) {
-            throw LastErrno().error("making /" + base::escape(path) + " in " + out_dir_);
+    for (const std::string& top : tops) {
+        if (::renameat2(tree_.get(), top.c_str(), root_.get(), top.c_str(), RENAME_NOREPLACE) != 0) {
+            throw LastErrno().error("making /" + base::escape(top) + " in " + out_dir_);
         }
-        moved_.push_back(path);
     }
     if (durable_ && ::fsync(root_.get()) != 0) {
         throw LastErrno().error("making the files in " + out_dir_ + " durable");

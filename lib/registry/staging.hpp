@@ -82,6 +82,8 @@ public:
 private:
     [[nodiscard]] sys::Fd open_directory(const std::string& path, bool create) const;
     [[nodiscard]] Error another_pull() const;
+    /// Removes what of the finished tree is in its place already, as the list in `work` names it.
+    void remove_moved(const sys::Fd& work) const;
     void remove_unfinished() const;
     void move_out(const LayerView& view);
     void remove_everything() noexcept;
@@ -92,7 +94,6 @@ private:
     sys::Fd tree_;  ///< in it: where the finished tree is built up
     sys::Fd file_;
     std::vector<StoredFile> stored_;
-    std::vector<std::string> moved_;  ///< paths of the finished tree that are in place, parents first
     bool durable_ = false;
     bool owned_ = false;
 };
