@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "drive/recorder.hpp"
 #include "kmm-upgrade/view.hpp"
 
 namespace kmm::tool_upgrade {

@@ -11,6 +11,7 @@
 #include "api/names.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "sys/file_ops.hpp"
 #include "sys/host.hpp"
 #include "sys/local_time.hpp"
 #include "sys/process.hpp"
