@@ -149,6 +149,9 @@ Cache::Cache(std::string directory) : directory_(std::move(directory)) {
     lock_.reset(::open((directory_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock_ && errno == EROFS) {
         lock_.reset(::open((directory_ + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));  // what is there can be read
+        if (!lock_) {
+            make_part(directory_ + "/blobs");  // says that nothing can be made there
+        }
     }
     if (!lock_ || ::flock(lock_.get(), LOCK_SH) != 0) {
         const int saved = errno;
