@@ -53,12 +53,19 @@ bool is_dumb() {
 
 }  // namespace
 
-void StdConsole::out(std::string_view text) {
+void StdConsole::write_out(std::string_view text) {
     if (out_errno_ != 0) return;
     out_errno_ = write_all(STDOUT_FILENO, text);
 }
 
-void StdConsole::err(std::string_view text) { (void)write_all(STDERR_FILENO, text); }
+void StdConsole::out(std::string_view text) { write_out(out_filter_.pass(text)); }
+
+void StdConsole::err(std::string_view text) { (void)write_all(STDERR_FILENO, err_filter_.pass(text)); }
+
+void StdConsole::ci_commands(std::string_view text, bool beside_result) {
+    if (beside_result) (void)write_all(STDERR_FILENO, text);
+    else write_out(text);
+}
 
 bool StdConsole::out_is_terminal() const { return ::isatty(STDOUT_FILENO) == 1 && !is_dumb(); }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/ci_text.hpp"
+
 namespace kmm::cli {
 
 class Console {
@@ -37,13 +39,16 @@ public:
     }
     /// Rows of the terminal (LINES overrides), 24 when unknown. At least 4.
     [[nodiscard]] virtual std::size_t height() const { return 24; }
+    /// Commands for a CI system, which out() and err() never let through (base/ci_text.hpp). With `beside_result` to standard error.
+    virtual void ci_commands(std::string_view text, bool beside_result) { beside_result ? err(text) : out(text); }
 };
 
-/// Standard output and error of the process.
+/// Standard output and error of the process. No text of somebody else is a command to the CI system that reads them.
 class StdConsole final : public Console {
 public:
     void out(std::string_view text) override;
     void err(std::string_view text) override;
+    void ci_commands(std::string_view text, bool beside_result) override;
     [[nodiscard]] bool out_is_terminal() const override;
     [[nodiscard]] bool err_is_terminal() const override;
     [[nodiscard]] std::size_t width() const override;
@@ -55,6 +60,9 @@ public:
     [[nodiscard]] std::optional<std::string> ask(std::string_view question) override;
 
 private:
+    void write_out(std::string_view text);
+
+    base::CiFilter out_filter_, err_filter_;
     int out_errno_ = 0;  ///< after the first failure nothing more is written to stdout
 };
 

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "cluster/worker_process.hpp"
 #include "sys/process.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::cluster {
 namespace {
@@ -63,7 +64,9 @@ SshLog read_log(std::string_view text) {
 
 }  // namespace
 
-SshRunner::SshRunner(SshOptions options) : options_(std::move(options)) {}
+SshRunner::SshRunner(SshOptions options) : options_(std::move(options)) {
+    if (!options_.config_file.empty()) sys::require_trusted(options_.config_file, "ssh configuration");
+}
 
 WorkerReply SshRunner::run(const WorkerCall& call) {
     if (!api::is_dns1123_subdomain(call.node)) {
@@ -81,6 +84,10 @@ WorkerReply SshRunner::run(const WorkerCall& call) {
                  "ServerAliveInterval=5",
                  "-o",
                  "ServerAliveCountMax=3"};
+    // Before the configuration file, which these win over: the node gets neither keys nor a way back.
+    for (const char* closed : {"ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "Tunnel=no", "PermitLocalCommand=no"}) {
+        spec.argv.insert(spec.argv.end(), {"-o", closed});
+    }
     if (!options_.config_file.empty()) spec.argv.insert(spec.argv.end(), {"-F", options_.config_file});
     const auto argv = worker_argv(options_.worker_command, call);
     spec.argv.insert(spec.argv.end(), {"--", call.node, remote_command(argv)});

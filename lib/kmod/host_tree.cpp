@@ -17,6 +17,7 @@
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/inflate.hpp"
+#include "kmod/module_file.hpp"
 
 namespace kmm::kmod {
 
@@ -61,36 +62,29 @@ ContextPtr new_context(const std::string& directory) {
     return context;
 }
 
+/// What the file at `file` says. libkmod would end the process at a damaged one (assertions of libkmod-elf.c): it reads the index only, files
+/// are read by our own parser. One that cannot be read says nothing.
+void add_facts(HostModule& facts, const std::string& file) {
+    try {
+        const ModuleFile module = parse_module(plain_module(read_module_bytes(file), file), file);
+        facts.vermagic = module.vermagic();
+        facts.retpoline = !module.info_all("retpoline").empty();
+        if (module.is_signed) facts.signer = module.signature().signer;
+        facts.exported = module.exported;
+        for (const auto row : module.export_crcs) {
+            if (row.crc != 0) facts.exported_crcs.emplace(std::string(row.symbol), row.crc);
+        }
+        for (const auto row : module.crcs) facts.crcs.emplace(std::string(row.symbol), row.crc);
+    } catch (const Error&) {  // NOLINT: whoever needs the module finds out what is wrong with it
+    }
+}
+
 HostModule facts_of(const kmod_module* module) {
     HostModule facts;
     facts.name = kmod_module_get_name(module);
-    if (const char* path = kmod_module_get_path(module)) facts.path = path;
-    kmod_list* list = nullptr;
-    kmod_list* entry = nullptr;
-    if (kmod_module_get_info(module, &list) >= 0) {
-        kmod_list_foreach(entry, list) {
-            const std::string_view key = kmod_module_info_get_key(entry);
-            if (key == "vermagic") facts.vermagic = std::string(base::trim(kmod_module_info_get_value(entry)));
-            if (key == "retpoline") facts.retpoline = true;
-            if (key == "signer") facts.signer = kmod_module_info_get_value(entry);
-        }
-        kmod_module_info_free_list(list);
-    }
-    list = nullptr;
-    if (kmod_module_get_symbols(module, &list) >= 0) {
-        kmod_list_foreach(entry, list) {
-            facts.exported.emplace_back(kmod_module_symbol_get_symbol(entry));
-            if (const auto crc = static_cast<std::uint32_t>(kmod_module_symbol_get_crc(entry)); crc != 0) facts.exported_crcs.emplace(facts.exported.back(), crc);
-        }
-        kmod_module_symbols_free_list(list);
-        std::sort(facts.exported.begin(), facts.exported.end());
-    }
-    list = nullptr;
-    if (kmod_module_get_versions(module, &list) >= 0) {
-        kmod_list_foreach(entry, list) {
-            facts.crcs.emplace(kmod_module_version_get_symbol(entry), static_cast<std::uint32_t>(kmod_module_version_get_crc(entry)));
-        }
-        kmod_module_versions_free_list(list);
+    if (const char* path = kmod_module_get_path(module)) {
+        facts.path = path;
+        add_facts(facts, facts.path);
     }
     return facts;
 }

@@ -9,15 +9,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <set>
-#include <system_error>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/beneath.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::registry {
 
@@ -29,6 +28,25 @@ constexpr const char* k_names = "names";  ///< in it: the top-level names that a
 constexpr std::size_t k_names_max = 1U << 20U;
 constexpr mode_t k_directory_mode = 0755;
 
+/// Of the directory that is asked for; with its errno if there is none.
+sys::Fd parent_directory(const std::string& path) {
+    try {
+        return sys::open_directory(sys::parent_of(path));
+    } catch (const Error& error) {
+        if (!error.errno_cause()) {
+            throw;
+        }
+        errno = *error.errno_cause();
+        return {};
+    }
+}
+
+bool is_empty(int directory) {
+    bool empty = true;
+    sys::each_entry(directory, [&](const sys::DirectoryEntry& /*entry*/) { empty = false; });
+    return empty;
+}
+
 std::string work_name(ContentId id) { return std::to_string(id); }
 
 }  // namespace
@@ -39,14 +57,15 @@ bool has_unfinished_pull(const std::string& directory) {
 }
 
 Staging::Staging(std::string out_dir) : out_dir_(std::move(out_dir)) {
-    root_.reset(::open(out_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (const auto parent = parent_directory(out_dir_)) {
+        root_.reset(::openat(parent.get(), sys::name_of(out_dir_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    }
     if (!root_) {
         const int saved = errno;
         throw from_errno(saved, "directory " + out_dir_, "out-dir");
     }
     remove_unfinished();
-    std::error_code fault;
-    if (!std::filesystem::is_empty(out_dir_, fault) || fault) {
+    if (!is_empty(root_.get())) {
         throw Error(Exit::io, "out-dir", "expected an empty directory, found files in " + out_dir_);
     }
     owned_ = true;
@@ -82,10 +101,10 @@ void Staging::remove_unfinished() const {
     const std::string moved = names ? sys::read_fd(names.get(), k_names, k_names_max) : std::string();
     for (const std::string_view name : base::split(moved, '\n')) {
         if (!name.empty() && name.find('/') == std::string_view::npos && name != "." && name != "..") {
-            sys::remove_tree(out_dir_ + "/" + std::string(name));
+            sys::remove_entry(root_.get(), std::string(name));
         }
     }
-    sys::remove_tree(out_dir_ + "/" + k_work);
+    sys::remove_entry(root_.get(), k_work);
 }
 
 Staging::~Staging() {
@@ -98,10 +117,10 @@ void Staging::remove_everything() noexcept {
     file_.reset();
     tree_.reset();
     work_.reset();
-    std::error_code fault;
-    for (std::filesystem::directory_iterator item(out_dir_, fault), end; !fault && item != end; item.increment(fault)) {
-        std::error_code ignored;
-        std::filesystem::remove_all(item->path(), ignored);
+    try {
+        sys::remove_entries(root_.get());
+    } catch (...) {
+        // The failure that led here is the one to report; the next pull into the directory removes the rest.
     }
 }
 
@@ -293,7 +312,7 @@ void Staging::publish(const LayerView& view) {
         }
     }
     move_out(view);
-    sys::remove_tree(out_dir_ + "/" + k_work);
+    sys::remove_entry(root_.get(), k_work);
     owned_ = false;
 }
 

@@ -18,6 +18,7 @@
 #include "cluster/workloads.hpp"
 #include "drive/drain.hpp"
 #include "kmm-upgrade/progress.hpp"
+#include "kmm-upgrade/record_trust.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "record/space.hpp"
 #include "sys/host.hpp"
@@ -383,6 +384,7 @@ Launched launch(Session& session, upgrade::Run run, cluster::ClusterStore& store
         if (old) session.directory().succeed(old->module_name + "-" + old->to_text(), upgrade::encode(run));
         else session.directory().begin(upgrade::encode(run));
     });
+    seal_record(session.directory().path(), run);
     session.create_kinds(run.created_definitions, store);
     drive::StateJournal journal(session.directory());
     Progress progress(context, run);

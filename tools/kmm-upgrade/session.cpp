@@ -16,6 +16,7 @@
 #include "cluster/kube_store.hpp"
 #include "cluster/operator_signs.hpp"
 #include "drive/prepare.hpp"
+#include "kmm-upgrade/record_trust.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "kube/kubeconfig.hpp"
 #include "kube/own_pod.hpp"
@@ -339,6 +340,7 @@ upgrade::Run locked_run(Session& session, const std::string& operation) {
     session.directory().open(false);
     session.lock(operation);
     auto run = session.must_load();
+    require_trust(session.directory().path(), run, session.args(), session.context());
     if (!run.options.time_zone.empty()) sys::use_time_zone(run.options.time_zone);
     return run;
 }
