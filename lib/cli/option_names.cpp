@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 120> k_names = {
+    static constexpr std::array<std::string_view, 121> k_names = {
         "all",
         "allow-platform-mismatch",
         "api-timeout",
@@ -117,6 +117,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "taint",
         "timeout",
         "to",
+        "trust-record",
         "tz",
         "uncordon",
         "verbose",

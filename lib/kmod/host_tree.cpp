@@ -62,21 +62,27 @@ ContextPtr new_context(const std::string& directory) {
     return context;
 }
 
-/// What the file at `file` says. libkmod would end the process at a damaged one (assertions of libkmod-elf.c): it reads the index only, files
-/// are read by our own parser. One that cannot be read says nothing.
-void add_facts(HostModule& facts, const std::string& file) {
+/// What a file of the host says, nullopt if it cannot be read: whoever needs the module finds out what is wrong with it. libkmod would end the
+/// process at a damaged one (assertions of libkmod-elf.c): it reads the index only, files are read by our own parser.
+std::optional<ModuleFile> read_host_module(const std::string& path) {
     try {
-        const ModuleFile module = parse_module(plain_module(read_module_bytes(file), file), file);
-        facts.vermagic = module.vermagic();
-        facts.retpoline = !module.info_all("retpoline").empty();
-        if (module.is_signed) facts.signer = module.signature().signer;
-        facts.exported = module.exported;
-        for (const auto row : module.export_crcs) {
-            if (row.crc != 0) facts.exported_crcs.emplace(std::string(row.symbol), row.crc);
-        }
-        for (const auto row : module.crcs) facts.crcs.emplace(std::string(row.symbol), row.crc);
-    } catch (const Error&) {  // NOLINT: whoever needs the module finds out what is wrong with it
+        return parse_module(plain_module(read_module_bytes(path), path), path);
+    } catch (const Error&) {
+        return std::nullopt;
     }
+}
+
+void add_facts(HostModule& facts, const std::string& path) {
+    const auto module = read_host_module(path);
+    if (!module) return;
+    facts.vermagic = module->vermagic();
+    facts.retpoline = !module->info_all("retpoline").empty();
+    if (module->is_signed) facts.signer = module->signature().signer;
+    facts.exported = module->exported;
+    for (const auto row : module->export_crcs) {
+        if (row.crc != 0) facts.exported_crcs.emplace(std::string(row.symbol), row.crc);
+    }
+    for (const auto row : module->crcs) facts.crcs.emplace(std::string(row.symbol), row.crc);
 }
 
 HostModule facts_of(const kmod_module* module) {
@@ -174,18 +180,9 @@ void collect_by_name(const std::string& directory, const std::map<std::string, s
     kmod_module* raw = nullptr;
     if (kmod_module_new_from_path(context, host_module_file(directory, it->second).c_str(), &raw) < 0) return;
     const ModulePtr module(raw);
-    kmod_list* list = nullptr;
-    kmod_list* entry = nullptr;
     std::vector<std::string> depends;
-    if (kmod_module_get_info(raw, &list) >= 0) {
-        kmod_list_foreach(entry, list) {
-            if (std::string_view(kmod_module_info_get_key(entry)) != "depends") continue;
-            const std::string value = kmod_module_info_get_value(entry);
-            for (const auto piece : base::split(value, ',')) {
-                if (!piece.empty()) depends.push_back(normalise_name(piece));
-            }
-        }
-        kmod_module_info_free_list(list);
+    if (const char* path = kmod_module_get_path(raw)) {
+        if (const auto file = read_host_module(path)) depends = file->depends();
     }
     for (const auto& dependency : depends) collect_by_name(directory, files, context, dependency, seen, need);
     need.modules.push_back(facts_of(raw));

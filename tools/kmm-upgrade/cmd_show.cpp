@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
+#include "kmm-upgrade/record_trust.hpp"
 #include "kmm-upgrade/session.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
@@ -23,7 +24,19 @@ bool is_over(Session& session, const upgrade::Run& run) {
 std::string show_text(Session& session, const upgrade::Run& run, std::size_t width) {
     std::optional<record::Owner> owner;
     if (!upgrade::is_final_run_state(run.state) || run.is_to_be_followed()) owner = session.directory().holder();
-    return properties(run, owner) + "\n" + node_table(run, width);
+    std::string commands;
+    if (!upgrade::is_final_run_state(run.state)) {
+        for (const auto& command : recorded_commands(run)) commands += fmt::format("{:<9}  {}\n", "runs", base::escape(command));
+    }
+    return properties(run, owner) + commands + "\n" + node_table(run, width);
+}
+
+/// The run, and what `resume` would run on this machine.
+value::Node shown_document(const upgrade::Run& run) {
+    auto node = document(run);
+    if (const auto commands = recorded_commands(run); !commands.empty() && !upgrade::is_final_run_state(run.state))
+        node.set("recordedCommands", value::Node::strings(commands));
+    return node;
 }
 
 std::size_t table_width(const cli::Context& context) {
@@ -99,7 +112,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     if (run) session.require_named(*run);
     if (args.flag("watch")) return watch(session);
     if (!run) return show_idle(session);
-    if (print_document(context, document(*run))) return Exit::ok;
+    if (print_document(context, shown_document(*run))) return Exit::ok;
     if (context.output == "name") {
         context.console.out("upgrade/" + run->module() + "\n");
         return Exit::ok;

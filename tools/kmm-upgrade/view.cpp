@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "kmm-upgrade/record_trust.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
@@ -42,7 +41,6 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
         lines.push_back({"paused", run.pause_reason, run.pause_message});
     if (const auto cordoned = upgrade::cordoned_nodes(run); !cordoned.empty())
         lines.push_back({"cordoned", base::join(cordoned, ", "), "by this upgrade; resume, skip or abort lifts it"});
-    for (const auto& command : recorded_commands(run)) lines.push_back({"runs", command, ""});
     if (owner) {
         lines.push_back({"running", owner->operation, fmt::format("pid {} on {} since {}", owner->pid, owner->host, owner->since)});
         lines.push_back({"next", "kmm-upgrade show --watch", "follows it"});
@@ -112,7 +110,6 @@ value::Node document(const upgrade::Run& run) {
                                               {"rolledBack", static_cast<std::uint64_t>(counts.rolled_back)},
                                               {"inFlight", static_cast<std::uint64_t>(counts.active)},
                                               {"pending", static_cast<std::uint64_t>(counts.pending)}}));
-    if (const auto commands = recorded_commands(run); !commands.empty()) node.set("recordedCommands", value::Node::strings(commands));
     node.set("nextCommands", value::Node::strings(upgrade::next_commands(run)));
     return node;
 }
