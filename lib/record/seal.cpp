@@ -2,20 +2,15 @@
 #include "record/seal.hpp"
 
 #include <fcntl.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdint>
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "record/safe_file.hpp"
+#include "record/sha256.hpp"
 #include "record/state_dir.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
@@ -64,14 +59,15 @@ std::optional<std::string> make_key() {
     }
 }
 
-std::string mac_of(const std::string& key, const std::string& text) {
-    std::array<std::uint8_t, 32> mac{};
-    unsigned int length = 0;
-    const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
-    if (::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), bytes, text.size(), mac.data(), &length) == nullptr || length != mac.size()) {
-        throw bug("HMAC-SHA256 is not available in this OpenSSL");
+std::string mac_of(const std::string& key, const std::string& text) { return hmac_sha256_hex(key, text) + "\n"; }
+
+/// In the same time wherever they differ.
+bool is_equal(const std::string& one, const std::string& other) {
+    unsigned different = one.size() == other.size() ? 0U : 1U;
+    for (std::size_t i = 0; i < one.size() && i < other.size(); ++i) {
+        different |= static_cast<unsigned>(static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(other[i]));
     }
-    return base::to_hex(mac) + "\n";
+    return different == 0;
 }
 
 }  // namespace
@@ -102,8 +98,7 @@ bool is_sealed(const std::string& directory, const std::string& text) {
     }
     try {
         const auto there = read_own_file(seal_path(directory));
-        const std::string wanted = mac_of(*key, text);
-        return there && there->size() == wanted.size() && ::CRYPTO_memcmp(there->data(), wanted.data(), wanted.size()) == 0;
+        return there && is_equal(*there, mac_of(*key, text));
     } catch (const Error&) {
         return false;
     }
