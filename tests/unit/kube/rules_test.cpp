@@ -57,38 +57,6 @@ TEST_CASE("409 Conflict: five times at most, with growing pauses, then the confl
     CHECK(scripted.clock.sleeps[3] > scripted.clock.sleeps[0]);
 }
 
-TEST_CASE("a list comes to its end: pages that name themselves, and empty ones without end, are an error") {
-    const auto page = [](const std::string& token, const std::string& items) {
-        return reply(200, R"({"kind":"NodeList","apiVersion":"v1","metadata":{"continue":")" + token + R"(","resourceVersion":"1"},"items":[)" + items + "]}");
-    };
-    SUBCASE("the same page again") {
-        Scripted scripted({page("x", k_node_json), page("x", k_node_json), page("x", k_node_json)});
-        const Error error = error_of([&] { (void)scripted.client->list_all(resources::k_nodes, {}); return 0; });
-        CHECK(error.code() == "bad-answer");
-        CHECK(scripted.server.requests().size() == 2);
-    }
-    SUBCASE("always another empty one") {
-        std::vector<FakeReply> script;
-        for (int i = 0; i < 20; ++i) { script.push_back(page("x" + std::to_string(i), "")); }
-        Scripted scripted(std::move(script));
-        const Error error = error_of([&] { (void)scripted.client->list_all(resources::k_nodes, {}); return 0; });
-        CHECK(error.code() == "bad-answer");
-        CHECK(scripted.server.requests().size() < 15);
-    }
-    SUBCASE("some empty ones are fine") {
-        Scripted scripted({page("a", ""), page("b", ""), page("c", k_node_json), page("d", ""), page("", k_node_json)});
-        CHECK(scripted.client->list_all(resources::k_nodes, {}).size() == 2);
-    }
-}
-
-TEST_CASE("an answer has a limit, by what was asked for") {
-    Scripted object({reply(200, R"({"kind":"Node","x":")" + std::string(33U << 20U, 'a') + "\"}")});
-    CHECK(error_of([&] { return object.client->get(resources::k_nodes, k_node); }).code() == "bad-answer");
-    CHECK(object.server.requests().size() == 1);
-    Scripted refusal({reply(404, std::string(2U << 20U, 'a'))});
-    CHECK(error_of([&] { return refusal.client->get(resources::k_nodes, k_node); }).code() == "bad-answer");
-}
-
 TEST_CASE("409 has three meanings, told apart by their reason") {
     struct Row { std::string reason, causes, code; };
     const std::vector<Row> rows{

@@ -223,12 +223,6 @@ TEST_CASE("M55 realms that credentials must not go to") {
     CHECK(registry::scope_max_for(*net::parse_url("https://auth.example.com/"), strict) == net::AddressScope::global);
     CHECK(registry::scope_max_for(*net::parse_url("https://auth.example.com/"), own) == net::AddressScope::site);
 
-    const auto of = [](const char* url, const registry::Boundary& boundary) { return registry::scope_max_for(*net::parse_url(url), boundary); };
-    CHECK(of("https://registry.example.com/", strict) == net::AddressScope::loopback);  // where it is, is not known yet
-    CHECK(of("https://registry.example.com/", {"registry.example.com", net::AddressScope::global, false, true}) == net::AddressScope::global);
-    CHECK(of("https://registry.example.com/", {"registry.example.com", net::AddressScope::site, false, true}) == net::AddressScope::site);
-    CHECK(of("https://169.254.1.1/", {"169.254.1.1", net::AddressScope::link_local, false, true}) == net::AddressScope::link_local);
-
     const Identity identity = make_identity();
     const CaFile authority(identity.certificate_pem);
     FakeServer trap([](const FakeRequest&) { return FakeReply{}; });
