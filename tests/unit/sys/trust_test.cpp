@@ -48,7 +48,7 @@ TEST_SUITE("sys::trust") {
         CHECK_FALSE(sys::trust_fault(dir.path() + "/absent/f"));
         CHECK(code_of([&] { (void)sys::read_trusted_file(dir.path() + "/absent", "file"); }) == "io");
         if (::geteuid() != 0) { return; }
-        for (const mode_t mode : {0666, 0602, 0622}) {
+        for (const mode_t mode : {mode_t{0666}, mode_t{0602}, mode_t{0622}}) {
             REQUIRE(::chmod(file.c_str(), mode) == 0);
             REQUIRE(::chown(file.c_str(), 0, k_somebody) == 0);
             CHECK(code_of([&] { (void)sys::read_trusted_file(file, "file"); }) == "untrusted-file");
