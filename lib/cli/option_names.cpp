@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 131> k_names = {
+    static constexpr std::array<std::string_view, 132> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -127,6 +127,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "taint",
         "timeout",
         "to",
+        "trust-record",
         "tz",
         "uncordon",
         "values",

@@ -17,6 +17,7 @@
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/inflate.hpp"
+#include "kmod/module_file.hpp"
 
 namespace kmm::kmod {
 
@@ -61,69 +62,36 @@ ContextPtr new_context(const std::string& directory) {
     return context;
 }
 
-/// A module file that libkmod cannot read, as it may have been built without a decompressor (Debian's has no zlib); nullopt if it is no module.
-std::optional<ModuleFile> read_here(const std::string& file) {
+/// What a file of the host says, nullopt if it cannot be read: whoever needs the module finds out what is wrong with it. libkmod would end the
+/// process at a damaged one (assertions of libkmod-elf.c): it reads the index only, files are read by our own parser.
+std::optional<ModuleFile> read_host_module(const std::string& path) {
     try {
-        return parse_module(plain_module(read_module_bytes(file), file), file);
+        return parse_module(plain_module(read_module_bytes(path), path), path);
     } catch (const Error&) {
         return std::nullopt;
     }
 }
 
-/// "mc,video-dev" as normalised names.
-std::vector<std::string> names_in(std::string_view list) {
-    std::vector<std::string> names;
-    for (const auto piece : base::split(list, ',')) {
-        if (!piece.empty()) names.push_back(normalise_name(piece));
+void add_facts(HostModule& facts, const std::string& path) {
+    const auto module = read_host_module(path);
+    if (!module) return;
+    facts.depends = module->depends();
+    facts.vermagic = std::string(base::trim(module->vermagic()));
+    facts.retpoline = !module->info_all("retpoline").empty();
+    if (module->is_signed) facts.signer = module->signature().signer;
+    facts.exported = module->exported;
+    for (const auto row : module->export_crcs) {
+        if (row.crc != 0) facts.exported_crcs.emplace(std::string(row.symbol), row.crc);
     }
-    return names;
-}
-
-void add_facts(const ModuleFile& file, HostModule& facts) {
-    facts.depends = file.depends();
-    facts.vermagic = std::string(base::trim(file.vermagic()));
-    facts.retpoline = !file.info("retpoline").empty();
-    facts.signer = file.signature().signer;
-    facts.exported = file.exported;
-    for (const auto& [symbol, crc] : file.export_crcs) facts.exported_crcs.emplace(symbol, crc);
-    for (const auto& [symbol, crc] : file.crcs) facts.crcs.emplace(symbol, crc);
+    for (const auto row : module->crcs) facts.crcs.emplace(std::string(row.symbol), row.crc);
 }
 
 HostModule facts_of(const kmod_module* module) {
     HostModule facts;
     facts.name = kmod_module_get_name(module);
-    if (const char* path = kmod_module_get_path(module)) facts.path = path;
-    kmod_list* list = nullptr;
-    kmod_list* entry = nullptr;
-    if (kmod_module_get_info(module, &list) < 0) {
-        if (const auto file = facts.path.empty() ? std::nullopt : read_here(facts.path)) add_facts(*file, facts);
-        return facts;
-    }
-    {
-        kmod_list_foreach(entry, list) {
-            const std::string_view key = kmod_module_info_get_key(entry);
-            if (key == "vermagic") facts.vermagic = std::string(base::trim(kmod_module_info_get_value(entry)));
-            if (key == "retpoline") facts.retpoline = true;
-            if (key == "depends") facts.depends = names_in(kmod_module_info_get_value(entry));
-            if (key == "signer") facts.signer = kmod_module_info_get_value(entry);
-        }
-        kmod_module_info_free_list(list);
-    }
-    list = nullptr;
-    if (kmod_module_get_symbols(module, &list) >= 0) {
-        kmod_list_foreach(entry, list) {
-            facts.exported.emplace_back(kmod_module_symbol_get_symbol(entry));
-            if (const auto crc = static_cast<std::uint32_t>(kmod_module_symbol_get_crc(entry)); crc != 0) facts.exported_crcs.emplace(facts.exported.back(), crc);
-        }
-        kmod_module_symbols_free_list(list);
-        std::sort(facts.exported.begin(), facts.exported.end());
-    }
-    list = nullptr;
-    if (kmod_module_get_versions(module, &list) >= 0) {
-        kmod_list_foreach(entry, list) {
-            facts.crcs.emplace(kmod_module_version_get_symbol(entry), static_cast<std::uint32_t>(kmod_module_version_get_crc(entry)));
-        }
-        kmod_module_versions_free_list(list);
+    if (const char* path = kmod_module_get_path(module)) {
+        facts.path = path;
+        add_facts(facts, facts.path);
     }
     return facts;
 }
