@@ -380,11 +380,6 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
     auto pinned = entry;
     pinned.config.container_image = pinned_image(entry.config.container_image, digest);
     const auto text = input(pinned);
-    const auto prove_image = [&](const std::string& loaded) {
-        if (digest.empty() || loaded.empty() || loaded == digest) return;
-        throw Error(Exit::refused, "image-changed", fmt::format("node {}: {} was loaded as {}, checked as {}", name, entry.config.container_image, base::escape(loaded), digest))
-            .hint("the image was replaced after the check: find out who pushes to its repository, then kmm-upgrade abort");
-    };
     const auto prove = [&](const upgrade::Identity& live) {
         if (expected.empty() || compare(live, expected) != Sameness::different) return;
         throw Error(Exit::refused, "identity-mismatch",
@@ -400,7 +395,7 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
                 static_cast<void>(same_boot(name, seen.facts));
                 throw Leave{StepEnd::again};
             }
-            prove_image(reply.value->digest);
+            require_digest(name, entry.config.container_image, digest, reply.value->digest);
             if (!reply.value->identity.empty()) {
                 prove(reply.value->identity);
                 return *reply.value;

@@ -270,4 +270,10 @@ std::string pinned_image(const std::string& image, const std::string& digest) {
     return image.substr(0, tag) + "@" + digest;
 }
 
+void require_digest(const std::string& node, const std::string& image, const std::string& checked, const std::string& loaded) {
+    if (checked.empty() || loaded.empty() || loaded == checked) return;
+    throw Error(Exit::refused, "image-changed", fmt::format("node {}: {} was loaded as {}, checked as {}", node, image, base::escape(loaded), checked))
+        .hint("the image was replaced after the check: find out who pushes to its repository, then kmm-upgrade abort");
+}
+
 }  // namespace kmm::drive

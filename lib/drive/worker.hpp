@@ -74,6 +74,9 @@ private:
 /// digest, or `digest` is none of sha256 or sha512.
 [[nodiscard]] std::string pinned_image(const std::string& image, const std::string& digest);
 
+/// That a node has loaded what was checked; "" for a digest that nobody knows. Errors: refused "image-changed".
+void require_digest(const std::string& node, const std::string& image, const std::string& checked, const std::string& loaded);
+
 using base::kernel_module_name;
 
 }  // namespace kmm::drive

@@ -86,16 +86,6 @@ void add_facts(HostModule& facts, const std::string& path) {
     for (const auto row : module->crcs) facts.crcs.emplace(std::string(row.symbol), row.crc);
 }
 
-HostModule facts_of(const kmod_module* module) {
-    HostModule facts;
-    facts.name = kmod_module_get_name(module);
-    if (const char* path = kmod_module_get_path(module)) {
-        facts.path = path;
-        add_facts(facts, facts.path);
-    }
-    return facts;
-}
-
 /// The root of the host whose modules are in `directory`, "" for this one's.
 HostPaths host_of(const std::string& directory) {
     const auto at = directory.rfind("/lib/modules/");
@@ -106,22 +96,23 @@ HostPaths host_of(const std::string& directory) {
     return host;
 }
 
+/// Of a module of `directory`; a link leads to where it leads on that host.
+HostModule facts_of(const std::string& directory, const kmod_module* module) {
+    HostModule facts;
+    facts.name = kmod_module_get_name(module);
+    if (const char* path = kmod_module_get_path(module)) {
+        facts.path = path;
+        add_facts(facts, host_module_file(directory, facts.path));
+    }
+    return facts;
+}
+
 HostModule facts_of_path(kmod_ctx* context, const std::string& directory, const std::string& path) {
     kmod_module* raw = nullptr;
     if (kmod_module_new_from_path(context, host_module_file(directory, path).c_str(), &raw) < 0) return HostModule{{}, path, {}, {}, {}, {}};
     const ModulePtr module(raw);
-    HostModule facts = facts_of(raw);
+    HostModule facts = facts_of(directory, raw);
     facts.path = path;
-    return facts;
-}
-
-/// As facts_of. libkmod does not find what is behind an absolute link below the root of another host.
-HostModule facts_in(const std::string& directory, const kmod_module* module) {
-    const char* path = kmod_module_get_path(module);
-    std::error_code error;
-    if (path == nullptr || fs::exists(path, error)) return facts_of(module);
-    HostModule facts = facts_of_path(new_context(directory).get(), directory, path);
-    facts.name = kmod_module_get_name(module);
     return facts;
 }
 
@@ -135,10 +126,10 @@ HostNeed need_of(const std::string& directory, const kmod_module* module) {
     kmod_list* dependencies = kmod_module_get_dependencies(module);
     kmod_list_foreach(entry, dependencies) {
         const ModulePtr dependency(kmod_module_get_module(entry));
-        if (kmod_module_get_path(dependency.get()) != nullptr) need.modules.push_back(facts_in(directory, dependency.get()));
+        if (kmod_module_get_path(dependency.get()) != nullptr) need.modules.push_back(facts_of(directory, dependency.get()));
     }
     kmod_module_unref_list(dependencies);
-    need.modules.push_back(facts_in(directory, module));
+    need.modules.push_back(facts_of(directory, module));
     return need;
 }
 
@@ -181,7 +172,7 @@ void collect_by_name(const std::string& directory, const std::map<std::string, s
     kmod_module* raw = nullptr;
     if (kmod_module_new_from_path(context, host_module_file(directory, it->second).c_str(), &raw) < 0) return;
     const ModulePtr module(raw);
-    HostModule facts = facts_of(raw);
+    HostModule facts = facts_of(directory, raw);
     for (const auto& dependency : facts.depends) collect_by_name(directory, files, context, dependency, seen, need);
     facts.name = name;
     facts.path = it->second;
@@ -268,7 +259,7 @@ void each_host_module(const std::string& directory, const std::vector<std::strin
         for (const auto& module : looked_up(context.get(), name)) {
             if (normalise_name(kmod_module_get_name(module.get())) != name || kmod_module_get_path(module.get()) == nullptr) continue;
             wanted.erase(name);
-            if (!body(facts_in(directory, module.get()))) return;
+            if (!body(facts_of(directory, module.get()))) return;
         }
     }
     if (wanted.empty()) return;
