@@ -13,6 +13,7 @@
 #include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "plan/findings.hpp"
+#include "plan/template.hpp"
 
 namespace kmm::plan {
 
