@@ -220,6 +220,7 @@ Snapshot DirectoryStore::read_locked() {
     walk.enter(path_);
     const auto files = std::move(walk).files();
     const std::set<std::string_view> present(files.begin(), files.end());
+    listed_ = {files.begin(), files.end()};
     std::erase_if(decoded_, [&](const auto& known) { return !present.contains(known.first); });
     for (const auto& file : files) read_object(file, snapshot);
     if (files.empty() && snapshot.diagnostics.empty()) {
@@ -272,10 +273,18 @@ std::optional<std::string> DirectoryStore::locate(const std::string& kind, const
     return at->second;
 }
 
+bool DirectoryStore::has_new_files() {
+    Diagnostics faults;
+    const auto now = object_files(path_, faults);
+    return !faults.empty() || !std::includes(listed_.begin(), listed_.end(), now.begin(), now.end());
+}
+
 bool DirectoryStore::change(const std::string& kind, const std::string& name, const MakeEdits& make_edits) {
     for (const bool last_try : {false, true}) {
         const auto file = locate(kind, name);
         const auto image = file ? read_image(*file) : FileImage();
+        // Of an object that has no file as yet, and is no new file's, nothing is read again: in a large fleet that would be all of it.
+        if (!file && !last_try && kind == "NodeModulesConfig" && !has_new_files()) { break; }
         if (image.exists) {
             Diagnostics faults;
             const auto documents = value::read_any(image.bytes, *file, faults);
@@ -395,6 +404,7 @@ void DirectoryStore::create_config(const std::string& node, const value::Node& o
     }
     replace_file(ops_, image, value::to_yaml(object));
     files_[Key("NodeModulesConfig", node)] = file;
+    listed_.insert(file);
 }
 
 std::string DirectoryStore::identity(bool create) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -78,6 +79,8 @@ private:
     /// Where the store creates a NodeModulesConfig.
     [[nodiscard]] std::string config_file(const std::string& node) const;
     [[nodiscard]] std::optional<std::string> locate(const std::string& kind, const std::string& name);
+    /// True if there is a file that was not there when everything was read last. Reads no file.
+    [[nodiscard]] bool has_new_files();
     /// True if the object was found and is now as wanted. Not finding it counts only if every file could be read: else the
     /// faults are thrown, because it may be in one of those.
     bool change(const std::string& kind, const std::string& name, const MakeEdits& make_edits);
@@ -88,6 +91,7 @@ private:
     sys::FileOps& ops_;
     std::mutex mutex_;
     std::map<Key, std::string> files_;
+    std::set<std::string> listed_;                 ///< all files, when everything was read last, and those made since
     std::map<std::string, DecodedFile> decoded_;  ///< file: as it was read last
     Diagnostics faults_;  ///< of the last reading
     bool indexed_ = false;

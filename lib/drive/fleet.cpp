@@ -228,7 +228,16 @@ void require_unguarded(const std::optional<plan::Guard>& guard) {
 }
 
 void Fleet::require_unloadable(const std::string& node, const std::string& boot_id) {
-    require_unguarded(plan::unload_guard(store_.read().objects, module_or_name(), node, boot_id));
+    auto objects = store_.read_about({node, "", ""}).objects;
+    // Of the other Modules those matter that are loaded there: with them alone the cost is that of the node, not of the fleet.
+    std::vector<api::Module> others;
+    for (const auto& loaded : plan::loaded_modules(objects, node, boot_id)) {
+        const auto slash = loaded.find('/');
+        const auto ns = loaded.substr(0, slash), name = loaded.substr(slash + 1);
+        if (auto other = module_in(store_.read_about({"", ns, name}), ns, name)) { others.push_back(std::move(*other)); }
+    }
+    objects.modules = std::move(others);
+    require_unguarded(plan::unload_guard(objects, module_or_name(), node, boot_id));
 }
 
 void Fleet::require_loadable(const std::string& node, const std::string& boot_id) {

@@ -14,9 +14,6 @@
 
 namespace kmm::plan {
 
-namespace {
-
-/// "NAMESPACE/NAME" of every Module that status.modules has as loaded since the boot.
 std::set<std::string> loaded_modules(const api::Objects& objects, const std::string& node, const std::string& boot_id) {
     std::set<std::string> loaded;
     for (const auto& config : objects.node_modules_configs) {
@@ -28,8 +25,6 @@ std::set<std::string> loaded_modules(const api::Objects& objects, const std::str
     }
     return loaded;
 }
-
-}  // namespace
 
 std::optional<Guard> unload_guard(const api::Objects& objects, const api::Module& module, const std::string& node,
                                   const std::string& boot_id) {

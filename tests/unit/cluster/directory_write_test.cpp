@@ -173,6 +173,20 @@ TEST_SUITE("cluster::directory_write") {
         CHECK(last == 5);
     }
 
+    TEST_CASE("a NodeModulesConfig that somebody else has made meanwhile is changed, not made again") {
+        const Tree tree;
+        tree.put("nodes/node-a.yaml", test::k_node_a);
+        sys::LinuxFileOps ops;
+        DirectoryStore store(tree.path(), ops);
+        (void)store.read();
+        tree.put("theirs.yaml", "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata:\n  name: node-a\n");
+        store.put_node_module("node-a", "drivers", "hello", std::optional(entry("v1")), std::nullopt);
+        CHECK(tree.names() == "nodes/node-a.yaml theirs.yaml ");
+        CHECK(tree.get("theirs.yaml").find("quay.io/x/y:v1") != std::string::npos);
+        tree.put("odd.yaml", "a: [\n");
+        CHECK(code_of([&] { store.put_node_module("node-b", "n", "m", std::optional(entry("v1")), std::nullopt); }) == "yaml-syntax 65");
+    }
+
     TEST_CASE("a NodeModulesConfig is made, changed and emptied as KMM does it") {
         const Tree tree;
         tree.put("nodes/node-a.yaml", test::k_node_a);

@@ -279,7 +279,7 @@ TEST_CASE("worker Pods: the first pull of the worker's image may take longer tha
     PodServer ready(slow);
     ready.node_ready = "True";
     CHECK(ready.runner().run(status_call()).end == CallEnd::completed);
-    CHECK(tree(ready.body_of("POST")).find_path({"spec", "activeDeadlineSeconds"})->as_int() == 330);
+    CHECK(tree(ready.body_of("POST")).find_path({"spec", "activeDeadlineSeconds"})->as_int() == 360);
     PodServer lost(slow);
     CHECK(lost.runner().run(status_call()).end == CallEnd::unreachable);
     PodServer for_ever({k_creating});
@@ -287,6 +287,22 @@ TEST_CASE("worker Pods: the first pull of the worker's image may take longer tha
     const auto reply = for_ever.runner().run(status_call());
     CHECK(reply.end == CallEnd::unreachable);
     CHECK_MESSAGE(reply.transport.ends_with("Pending (ContainerCreating)"), reply.transport);
+}
+
+TEST_CASE("worker Pods: a question that was started late has all of its time, and no more") {
+    constexpr std::size_t k_looks = 8;  // more than half of the question's 30 s;
+    std::vector<std::string> late(k_looks, k_creating);
+    late.insert(late.end(), k_looks, k_running);
+    late.emplace_back(k_done);
+    CHECK(PodServer(late).runner().run(status_call()).end == CallEnd::completed);
+    std::vector<std::string> silent(k_looks, k_creating);
+    silent.emplace_back(k_running);
+    PodServer server(silent);
+    const auto reply = server.runner().run(status_call());
+    CHECK(reply.end == CallEnd::unknown);
+    CHECK_MESSAGE(reply.transport.find("has not ended within the time limit: Running") != std::string::npos, reply.transport);
+    // What changes the node ends when it was told to: it is looked for before anything else is done there.
+    CHECK(PodServer(late).runner().run(load_call(seconds(30))).end == CallEnd::unknown);
 }
 
 TEST_CASE("worker Pods: a load that an earlier process began is waited for, its Pod removed before another is made") {

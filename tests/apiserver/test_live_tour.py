@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's tour of a live cluster says what is printed there. KMM_ACCEPT=1 writes what was printed into the page."""
+"""docs/live-tour.md says what is printed there. KMM_ACCEPT=1 writes what was printed into the page."""
 import os
 import pathlib
 import re
@@ -46,7 +46,7 @@ class Tour(ClusterCase):
         return text
 
     def test_the_page_says_what_is_printed(self):
-        page = ROOT / "README.md"
+        page = ROOT / "docs/live-tour.md"
         old = page.read_text()
         blocks = BLOCK.findall(old)
         self.assertTrue(blocks)
