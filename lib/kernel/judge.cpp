@@ -90,6 +90,11 @@ private:
         const std::string sign = enforced || configured ? "sign the module with a key that the kernel trusts"
                                                         : "name the kernel's headers with --kernel-devel, or give --sig-enforce";
         const auto severity = enforced ? Severity::error : Severity::warning;
+        // Kernels take it, whoever wants trusted modules only should not: the configuration of the headers alone is no such wish.
+        if (info.is_signed && kmod::is_weak_digest(info.signature().digest))
+            find(wish_.signatures_enforced ? Severity::error : Severity::warning, "weak-digest",
+                 fmt::format("the signature of module {} is of its {} digest, and another module with the same digest can be made", info.name, info.signature().digest),
+                 "sign the module again with sha256 or sha512");
         switch (check.trust) {
             case Trust::trusted: return;
             case Trust::none:

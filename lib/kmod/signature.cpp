@@ -273,6 +273,8 @@ KeyPresence find_key(const ModuleSignature& signature, const std::optional<std::
     return KeyPresence::absent;
 }
 
+bool is_weak_digest(std::string_view digest) noexcept { return digest == "md4" || digest == "md5" || digest == "sha1"; }
+
 std::string signature_text(const ModuleSignature& signature) {
     if (!signature.fault.empty()) return fmt::format("damaged signature: {}", signature.fault);
     const auto or_unknown = [](const std::string& text) { return text.empty() ? std::string("unknown") : base::escape(text); };

@@ -42,4 +42,7 @@ enum class KeyPresence { present, absent, unknown };
 /// "signer NAME, key ID, digest sha256", with what is known.
 [[nodiscard]] std::string signature_text(const ModuleSignature& signature);
 
+/// True for a digest whose collisions can be made, so that a signature of one module fits another: MD4, MD5, SHA-1. As in ModuleSignature.
+[[nodiscard]] bool is_weak_digest(std::string_view digest) noexcept;
+
 }  // namespace kmm::kmod

@@ -73,6 +73,8 @@ constexpr std::array k_image_texts{
     CodeText{"vermagic-differs", "finding", "a module was built for another kernel", "", "rebuild it against the headers of that kernel"},
     CodeText{"vermagic-not-checked", "finding", "the kernel's configuration is not known", "Only the release, the first word of vermagic, was compared.",
              "name the kernel's headers as a whole"},
+    CodeText{"weak-digest", "finding", "a module is signed with MD5 or SHA-1", "Another module with the same digest can be made, and the signature fits it. With --sig-enforce "
+             "that is an error.", "sign the module again with sha256 or sha512"},
 };
 
 }  // namespace

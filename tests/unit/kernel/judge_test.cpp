@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "base/text.hpp"
 #include "kernel/judge.hpp"
+#include "kmod/signature.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;
@@ -104,6 +106,37 @@ TEST_CASE("what a kernel would refuse, and only that") {
         row.change(ko, kernel, wish);
         CHECK(codes(judge(index_of({ko}), wish, &kernel)) == row.codes);
     }
+}
+
+TEST_CASE("a signature of a weak digest is a warning, and an error where signatures are asked for") {
+    const std::string sha1 =
+        "3081ad06092a864886f70d010702a0819f30819c0201013109300706052b0e03021a300b06092a864886f70d010701317f307d02010130193011310f300d060355"
+        "04030c064c6162204341020400aabbcc300706052b0e03021a300a06082a8648ce3d04030204483046022100cb1a63ec4ccc88decef98bcaa5d99b6ddfdf26ae"
+        "0fb869b3f14c506bfab7e7af022100bc669ac81ddbed6da32a39ebc8e628aaf7154b27aba5815d9382b79114c9384d";
+    KoSpec ko;
+    ko.undefined = {"_printk"};
+    const auto message = base::from_hex(sha1).value();
+    std::string trailer(12, '\0');
+    trailer[2] = 2;
+    trailer[11] = static_cast<char>(message.size());
+    kmod::ModuleIndex index;
+    kmod::IndexedModule module;
+    module.image_path = "/opt/demo.ko";
+    module.file = kmod::parse_module(test::make_ko(ko) + std::string(message.begin(), message.end()) + trailer + "~Module signature appended~\n", module.image_path);
+    REQUIRE(module.file.signature().digest == "sha1");
+    index.add(module);
+    auto kernel = sound_kernel();
+    Wish wish;
+    wish.module = "demo";
+    wish.release = test::k_release;
+    wish.signatures["demo"] = {Trust::trusted, "Lab", ""};
+    CHECK(codes(judge(index, wish, &kernel)) == "~weak-digest");
+    kernel.signatures_forced = true;
+    CHECK(codes(judge(index, wish, &kernel)) == "~weak-digest");
+    wish.signatures_enforced = true;
+    CHECK(codes(judge(index, wish, &kernel)) == "weak-digest");
+    for (const auto* digest : {"md4", "md5", "sha1"}) CHECK(kmod::is_weak_digest(digest));
+    for (const auto* digest : {"sha224", "sha256", "sha512", "sm3", ""}) CHECK_FALSE(kmod::is_weak_digest(digest));
 }
 
 TEST_CASE("another module of the image may export it, and is judged as well") {
