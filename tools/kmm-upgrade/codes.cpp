@@ -39,7 +39,7 @@ constexpr CodeText k_errors[] = {
     {"label-changed", "error", "somebody has changed a version label while this run was at work on the node", "", "find out who; then kmm-upgrade retry NODE"},
     {"lease-held", "error", "another kmm-upgrade holds the Lease of this Module", "", "wait for it; kmm-upgrade doctor tells of Leases that are left behind, --break-lock frees one"},
     {"lease-lost", "error", "the Lease was not renewed in time, or somebody took it", "Nothing more is changed without it.", "kmm-upgrade resume"},
-    {"loader-hung", "error", "a module is on its way in or out of the kernel, and does not arrive", "No second attempt is made meanwhile.", "look at the node's kernel log; in the end reboot it, then kmm-upgrade retry NODE"},
+    {"loader-hung", "error", "a module load or unload is stuck in the kernel", "It is not attempted a second time.", "examine the kernel log of the node, reboot it, then kmm-upgrade retry NODE"},
     {"locked", "error", "another kmm-upgrade is at work on this record", "", "wait for it; kmm-upgrade show works meanwhile"},
     {"module-ambiguous", "error", "Modules of several namespaces have this name", "", "name it as NAMESPACE/NAME, or use -n"},
     {"module-differs", "error", "the live module is neither the old nor the new build", "", "find out on the node what loaded it: kmm-worker status; then kmm-upgrade retry NODE"},
