@@ -121,7 +121,8 @@ bool names_any(const std::vector<std::string>& list, std::initializer_list<std::
     return std::any_of(list.begin(), list.end(), [&](const auto& each) { return std::find(wanted.begin(), wanted.end(), each) != wanted.end(); });
 }
 
-/// Whether a webhook stands between the kubelet or a controller and Nodes, or Pods and Leases of kube-system.
+/// Whether a webhook stands between the kubelet or a controller and Nodes, or Pods and Leases of kube-system or of its own namespace,
+/// where its own Pods would have to come back.
 enum class Reach { none, perhaps, certain };
 
 Reach reach_of(const WebhookObject& webhook) {
@@ -137,9 +138,9 @@ Reach reach_of(const WebhookObject& webhook) {
         if (!pods && !leases) { continue; }
         const auto& terms = webhook.namespace_selector;
         const bool by_name = std::all_of(terms.begin(), terms.end(), [](const auto& term) { return term.key == "kubernetes.io/metadata.name"; });
-        const Labels system{{"kubernetes.io/metadata.name", "kube-system"}};
+        const auto takes = [&](const std::string& ns) { return matches(terms, Labels{{"kubernetes.io/metadata.name", ns}}); };
         if (!by_name) { reach = std::max(reach, Reach::perhaps); }
-        else if (matches(terms, system)) { reach = Reach::certain; }
+        else if (takes("kube-system") || takes(webhook.service_ns)) { reach = Reach::certain; }
     }
     const bool narrowed = webhook.has_object_selector || webhook.has_match_conditions;
     return narrowed ? std::min(reach, Reach::perhaps) : reach;
@@ -161,6 +162,10 @@ Finding webhook_deadlock(const CheckInput& input) {
         }
         const auto nodes = ready_nodes(input.inventory, webhook.service_ns, webhook.service);
         if (nodes.size() > 1) { continue; }
+        if (nodes.contains("")) {
+            unknown.push_back(fmt::format("the endpoints of {} name no node", name));
+            continue;
+        }
         auto text = nodes.empty() ? fmt::format("{} has no ready endpoint", name) : fmt::format("{} has ready endpoints on {} only", name, base::escape(*nodes.begin()));
         (reach == Reach::certain ? bad : unknown).push_back(std::move(text));
     }
