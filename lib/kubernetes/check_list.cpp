@@ -52,7 +52,7 @@ constexpr CheckInfo k_checks[] = {
     {"removed-api-requested", false, Weight::ignorable, "no client asks for an API that the target lacks", "upgrade the client; the audit log names it", "needs /metrics of each API server"},
     {"crd-conversion", true, Weight::ignorable, "stored versions are served and conversion webhooks answer", "repair the webhook, or migrate the stored objects", ""},
     {"apiservice-available", true, Weight::ignorable, "every APIService is Available", "repair or delete the APIService", ""},
-    {"webhook-deadlock", true, Weight::ignorable, "no webhook that must answer depends on one node", "run it on two nodes, or exclude kube-system by its namespaceSelector", ""},
+    {"webhook-deadlock", true, Weight::ignorable, "no webhook that must answer depends on one node", "run it on two nodes, or exclude kube-system and its own namespace by namespaceSelector", ""},
     {"pdb-blocks-drain", false, Weight::ignorable, "every PodDisruptionBudget allows an eviction", "add replicas, or relax the budget for the time of the upgrade", ""},
     {"drain-local-data", false, Weight::ignorable, "no Pod that is to be evicted keeps data in an emptyDir", "save the data, then drain with --delete-emptydir-data", ""},
     {"drain-unmanaged", false, Weight::ignorable, "every Pod that is to be evicted has a controller", "delete it, or drain with --force", ""},
