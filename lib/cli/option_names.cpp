@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 131> k_names = {
+    static constexpr std::array<std::string_view, 134> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -54,6 +54,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "html",
         "i-understand-this-taints",
         "ignore",
+        "ignore-checks",
         "image",
         "image-firmware",
         "image-pull-policy",
@@ -124,6 +125,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "soak",
         "ssh-config",
         "state-dir",
+        "stx",
         "taint",
         "timeout",
         "to",
@@ -132,6 +134,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "values",
         "verbose",
         "verify-after",
+        "versions",
         "via",
         "wait",
         "watch",
