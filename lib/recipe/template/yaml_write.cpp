@@ -423,7 +423,7 @@ std::string to_yaml_text(const Value& value) {
         text = write_yaml(value);
     } catch (const Fault& fault) {
         // Helm swallows what cannot be written; what is too large is still refused.
-        if (fault.code == "recipe-too-large") { throw; }
+        if (fault.code != "template-error") { throw; }
         return "";
     }
     if (text.ends_with('\n')) { text.pop_back(); }
