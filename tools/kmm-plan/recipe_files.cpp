@@ -56,6 +56,14 @@ void read_text(const std::string& name, std::vector<value::Document>& all, Diagn
     }
 }
 
+/// Whether a directory above the file, among those that are read, holds a Chart.yaml: what is below is templates.
+bool is_in_chart(const std::string& file, const std::vector<std::string>& files) {
+    for (std::size_t slash = file.rfind('/'); slash != std::string::npos && slash > 0; slash = file.rfind('/', slash - 1)) {
+        if (std::find(files.begin(), files.end(), file.substr(0, slash) + "/Chart.yaml") != files.end()) { return true; }
+    }
+    return false;
+}
+
 bool has_chart(const std::string& path) { return fs::is_regular_file(path) || fs::exists(path + "/Chart.yaml"); }
 
 Error chart_not_found(const std::string& resource, const rp::ChartReference& reference, std::string message) {
@@ -78,7 +86,10 @@ RecipeDocuments read_recipe_documents(const cli::Args& args) {
             read_text(name, documents.all, faults);
             continue;
         }
-        for (const auto& file : cluster::object_files(name, faults)) { read_text(file, documents.all, faults); }
+        const auto files = cluster::object_files(name, faults);
+        for (const auto& file : files) {
+            if (!is_in_chart(file, files)) { read_text(file, documents.all, faults); }
+        }
     }
     for (const auto& document : documents.all) {
         if (!rp::is_special_resource(document)) { continue; }

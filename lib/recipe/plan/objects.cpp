@@ -204,7 +204,7 @@ private:
     bool is_unwanted_build() const {
         if (kind_ != "BuildConfig" && (kind_ != "Job" || context_.operator_only)) { return false; }
         const auto vendor = annotation("driver-container-vendor");
-        return vendor && *vendor != context_.facts->update_vendor.value_or("");
+        return vendor && !context_.all_builds && *vendor != context_.facts->update_vendor.value_or("");
     }
 
     void inject_proxy() {

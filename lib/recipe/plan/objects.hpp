@@ -21,6 +21,7 @@ struct ObjectContext {
     const Facts* facts = nullptr;
     std::string kernel, os;        ///< "" where the copy is of no kernel: hooks, definitions, the namespace
     std::string owner_uid;         ///< "": ownerReferences are left out
+    bool all_builds = false;       ///< see RenderOptions
     bool is_hook = false;          ///< hooks and definitions: no node selector, Pods are made
     bool operator_only = false;    ///< with the operator's faults
 };

@@ -18,6 +18,7 @@ namespace kmm::recipe::plan {
 struct RenderOptions {
     bool operator_only = false;  ///< as the Special Resource Operator does it, with its faults
     std::string owner_uid;       ///< of the resources in ownerReferences; "": that of each document, none if it has none
+    bool all_builds = false;     ///< builds of every vendor, also those that are not needed
     tmpl::Limits limits;
 };
 

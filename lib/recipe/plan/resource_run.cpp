@@ -73,6 +73,7 @@ public:
         context_.facts = &facts_;
         context_.owner_uid = options.owner_uid.empty() ? resource.uid : options.owner_uid;
         context_.operator_only = options.operator_only;
+        context_.all_builds = options.all_builds;
     }
 
     void run() {

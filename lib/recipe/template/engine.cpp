@@ -119,6 +119,10 @@ Value unknown_value(std::string what, std::string hint) {
 bool is_unknown(const Record& record) noexcept { return record.type == k_unknown_type; }
 bool is_unknown(const Value& value) noexcept { return value.type() == Type::record && is_unknown(*value.as_record()); }
 
+void require_known(const Record& record) {
+    if (is_unknown(record)) { throw Fault{fmt::format("{} is not known", record.text), "unknown-fact", record.fields[0].value.text()}; }
+}
+
 Error unknown_error(const Value& value, Position position, const std::string& expression) {
     const Record& record = *value.as_record();
     return Error(Exit::data, "unknown-fact", fmt::format("{} is not known", record.text))

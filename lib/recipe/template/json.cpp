@@ -93,7 +93,7 @@ private:
     }
 
     void record(const Record& record) {
-        if (is_unknown(record)) { throw Fault{fmt::format("{} is not known", record.text), "unknown-fact", record.fields[0].value.text()}; }
+        require_known(record);
         if (record.fields.empty() && record.has_text) {
             out += json_quoted(record.text, style_.html);
             return;

@@ -152,6 +152,9 @@ struct Fault {
     std::string hint = "";
 };
 
+/// Throws Fault "unknown-fact" for unknown_value.
+void require_known(const Record& record);
+
 /// As `printf "%T"`: "int64", "map[string]interface {}", "<nil>".
 [[nodiscard]] std::string type_name(const Value& value);
 /// As reflect.Kind: "int64", "slice", "map", "invalid".

@@ -209,6 +209,7 @@ private:
     }
 
     void record(const Record& record, bool mapping, bool root) {
+        require_known(record);
         if (!json_) {
             throw Fault{"toYamlPretty of " + record.type + " is not supported", "unsupported-function", "toYaml writes it"};
         }
