@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "recipe/template/format.hpp"
 #include "recipe/template/functions.hpp"
 #include "recipe/template/text.hpp"
