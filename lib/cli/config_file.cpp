@@ -145,7 +145,7 @@ std::vector<Settings> read_configuration(const Program& program, const Surroundi
         try {
             return surroundings.read_file(path);
         } catch (const Error& error) {
-            if (error.exit() != Exit::no_permission) throw;
+            if (error.exit() != Exit::no_permission || error.code() == "untrusted-file") throw;
             // What stands there may say which cluster is meant: to go on without it would be a guess.
             Error told = error;
             throw std::move(told).hint(path == paths.front() ? "make it readable for this user" : "make it readable for this user, or name another directory with XDG_CONFIG_HOME");

@@ -124,12 +124,19 @@ std::string Console::taken_off() {
     return fmt::format("\x1b[{}A\r\x1b[J", rows);
 }
 
-void StdConsole::write_out(std::string_view text) {
+void StdConsole::send_out(std::string_view text) {
     if (out_errno_ != 0) return;
     out_errno_ = write_all(STDOUT_FILENO, text);
 }
 
-void StdConsole::write_err(std::string_view text) { (void)write_all(STDERR_FILENO, text); }
+void StdConsole::write_out(std::string_view text) { send_out(out_filter_.pass(text)); }
+
+void StdConsole::write_err(std::string_view text) { (void)write_all(STDERR_FILENO, err_filter_.pass(text)); }
+
+void StdConsole::ci_commands(std::string_view text, bool beside_result) {
+    if (beside_result) (void)write_all(STDERR_FILENO, text);
+    else send_out(text);
+}
 
 bool StdConsole::out_is_terminal() const { return ::isatty(STDOUT_FILENO) == 1 && !is_dumb(); }
 

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ci_text.hpp"
+
 namespace kmm::cli {
 
 /// Owns the live block, lines at the bottom of a terminal that are redrawn in place: whatever any thread prints appears above it.
@@ -48,6 +50,8 @@ public:
     }
     /// Rows of the terminal (LINES overrides), 24 when unknown. At least 4.
     [[nodiscard]] virtual std::size_t height() const { return 24; }
+    /// Commands for a CI system, which out() and err() never let through (base/ci_text.hpp). With `beside_result` to standard error.
+    virtual void ci_commands(std::string_view text, bool beside_result) { beside_result ? err(text) : out(text); }
 
 protected:
     virtual void write_out(std::string_view text) = 0;
@@ -67,9 +71,10 @@ private:
     bool is_at_line_start_ = true;  ///< of the screen
 };
 
-/// Standard output and error of the process.
+/// Standard output and error of the process. No text of somebody else is a command to the CI system that reads them.
 class StdConsole final : public Console {
 public:
+    void ci_commands(std::string_view text, bool beside_result) override;
     [[nodiscard]] bool out_is_terminal() const override;
     [[nodiscard]] bool err_is_terminal() const override;
     [[nodiscard]] std::size_t width() const override;
@@ -83,6 +88,9 @@ public:
 private:
     void write_out(std::string_view text) override;
     void write_err(std::string_view text) override;
+    void send_out(std::string_view text);
+
+    base::CiFilter out_filter_, err_filter_;
     int out_errno_ = 0;  ///< after the first failure nothing more is written to stdout
 };
 

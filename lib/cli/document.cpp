@@ -7,10 +7,14 @@
 #include <charconv>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 #include "base/last_errno.hpp"
 #include "sys/fd.hpp"
+#include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::cli {
 namespace {
@@ -72,8 +76,16 @@ void write_report(Context& context, const std::string& file, const std::string& 
         return with_context([&] { return "writing " + file; }, [&] { own ? ops.write(*own, text) : write_to(ops, file, text); });
     }
     std::filesystem::path target = file;  // a link stays one: what it leads to is written, also if that is not there yet
-    while (std::filesystem::is_symlink(target, error)) target = target.parent_path() / std::filesystem::read_symlink(target, error);
-    sys::write_file_atomically(ops, target.native(), text, k_report_mode);
+    while (std::filesystem::is_symlink(target, error)) {
+        sys::require_own_link(target.native());
+        target = target.parent_path() / std::filesystem::read_symlink(target, error);
+    }
+    if (!sys::trust_fault(sys::parent_of(target.native()))) return sys::write_file_atomically(ops, target.native(), text, k_report_mode);
+    // Somebody else may redirect the way there while this is written: the directory is opened once.
+    const sys::Fd directory = sys::open_directory(sys::parent_of(target.native()));
+    with_context([&] { return "writing " + target.native(); }, [&] {
+        sys::write_file_atomically(ops, fmt::format("/proc/self/fd/{}/{}", directory.get(), sys::name_of(target.native())), text, k_report_mode);
+    });
 }
 
 }  // namespace kmm::cli

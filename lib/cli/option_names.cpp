@@ -135,6 +135,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "taint",
         "timeout",
         "to",
+        "trust-record",
         "tz",
         "uncordon",
         "values",

@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "cli/cli11_adapter.hpp"
 #include "cli/text.hpp"
-#include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::cli {
 namespace {
@@ -242,7 +242,7 @@ Surroundings process_surroundings() {
     };
     surroundings.read_file = [](const std::string& path) -> std::optional<std::string> {
         try {
-            return sys::read_file(path, 1U << 20U);
+            return sys::read_trusted_file(path, "configuration file", 1U << 20U);
         } catch (const Error& error) {
             if (error.exit() == Exit::not_found) return std::nullopt;
             throw;

@@ -191,13 +191,31 @@ std::optional<PodRunner::Obstacle> PodRunner::clear_pod(const Node& pod, const s
                     removal_hint(key, pod.get_string({"spec", "nodeName"}))};
 }
 
+/// True for a Pod that a kmm-upgrade of this namespace can have made: its name follows from its labels and its node. Labels alone are no
+/// proof, anybody may set them.
+bool PodRunner::can_be_ours(const Node& pod) const {
+    const Key key = key_of(pod);
+    const std::string prefix = std::string(render::k_task_manager) + "-";
+    if (key.namespace_ != options_.namespace_ || !key.name.starts_with(prefix)) { return false; }
+    render::WorkerTask task;
+    task.namespace_ = key.namespace_;
+    task.node = pod.get_string({"spec", "nodeName"});
+    task.args = {label_text(pod, render::k_label_verb)};
+    task.module = label_text(pod, render::k_label_module);
+    if (key.name == render::worker_task_name(task)) { return true; }
+    task.module = options_.module;  // a long name is cut in the label
+    return key.name == render::worker_task_name(task);
+}
+
 std::optional<PodRunner::Obstacle> PodRunner::clear_node(const render::WorkerTask& task, milliseconds end) {
     if (is_clear(task.node)) { return std::nullopt; }
     const std::string wanted_name = render::worker_task_name(task);
     kube::ListQuery query;
+    query.namespace_ = options_.namespace_;
     query.label_selector = fmt::format("{}={}", render::k_label_managed_by, render::k_task_manager);
     query.field_selector = "spec.nodeName=" + task.node;
     for (const auto& pod : client_.list_all(kube::resources::k_pods, query)) {
+        if (!can_be_ours(pod)) { continue; }
         if (auto obstacle = clear_pod(pod, wanted_name, end)) { return obstacle; }
     }
     set_clear(task.node, true);

@@ -55,6 +55,7 @@ private:
     };
     [[nodiscard]] render::WorkerTask task_of(const WorkerCall& call) const;
     /// Makes sure that no other worker is on the node until `end` (monotonic); what is in the way otherwise.
+    [[nodiscard]] bool can_be_ours(const value::Node& pod) const;
     [[nodiscard]] std::optional<Obstacle> clear_node(const render::WorkerTask& task, std::chrono::milliseconds end);
     /// Handles one Pod that is there; nullopt when it is no obstacle any more.
     [[nodiscard]] std::optional<Obstacle> clear_pod(const value::Node& pod, const std::string& wanted_name, std::chrono::milliseconds end);

@@ -19,6 +19,7 @@
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/process.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::cluster {
 namespace {
@@ -101,7 +102,9 @@ ChildLog::End end_of(const sys::ProcessResult& result, const SshLog& log) {
 
 }  // namespace
 
-SshRunner::SshRunner(SshOptions options) : options_(std::move(options)) {}
+SshRunner::SshRunner(SshOptions options) : options_(std::move(options)) {
+    if (!options_.config_file.empty()) sys::require_trusted(options_.config_file, "ssh configuration");
+}
 
 WorkerReply SshRunner::run(const WorkerCall& call) {
     if (!api::is_dns1123_subdomain(call.node)) {
@@ -119,6 +122,10 @@ WorkerReply SshRunner::run(const WorkerCall& call) {
                  "ServerAliveInterval=5",
                  "-o",
                  "ServerAliveCountMax=3"};
+    // Before the configuration file, which these win over: the node gets neither keys nor a way back.
+    for (const char* closed : {"ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "Tunnel=no", "PermitLocalCommand=no"}) {
+        spec.argv.insert(spec.argv.end(), {"-o", closed});
+    }
     if (!options_.config_file.empty()) spec.argv.insert(spec.argv.end(), {"-F", options_.config_file});
     const auto argv = worker_argv(options_.worker_command, call);
     spec.stdin_text = call.stdin_text;

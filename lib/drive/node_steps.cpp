@@ -376,8 +376,10 @@ void NodeSteps::unload_until_gone(const std::string& name, const api::ModuleConf
 }
 
 WorkerResult NodeSteps::load_until_live(const std::string& name, const api::NodeModule& entry, const std::string& boot,
-                                        const upgrade::Identity& expected, const Deadline& deadline) {
-    const auto text = input(entry);
+                                        const upgrade::Identity& expected, const std::string& digest, const Deadline& deadline) {
+    auto pinned = entry;
+    pinned.config.container_image = pinned_image(entry.config.container_image, digest);
+    const auto text = input(pinned);
     const auto prove = [&](const upgrade::Identity& live) {
         if (expected.empty() || compare(live, expected) != Sameness::different) return;
         throw Error(Exit::refused, "identity-mismatch",
@@ -393,6 +395,7 @@ WorkerResult NodeSteps::load_until_live(const std::string& name, const api::Node
                 static_cast<void>(same_boot(name, seen.facts));
                 throw Leave{StepEnd::again};
             }
+            require_digest(name, entry.config.container_image, digest, reply.value->digest);
             if (!reply.value->identity.empty()) {
                 prove(reply.value->identity);
                 return *reply.value;
@@ -466,7 +469,7 @@ NodeSteps::Facts NodeSteps::load(const std::string& name, const Look& /*seen*/, 
     tools_.fleet.set_module(name, label);
     tools_.fleet.add_schedule(name, label, label, std::nullopt);
     tools_.fleet.put_spec(name, entry);
-    const auto result = load_until_live(name, entry, node.boot_id, node.target_identity, deadline);
+    const auto result = load_until_live(name, entry, node.boot_id, node.target_identity, node.target_digest, deadline);
     tools_.fleet.put_status(name, status);
     tools_.fleet.set_ready(name, run.to_version);
     auto facts = value::Node::mapping();

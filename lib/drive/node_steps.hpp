@@ -113,9 +113,9 @@ private:
     /// Runs unload until the module is gone. `expected`: what may be unloaded; anything else is an Error.
     void unload_until_gone(const std::string& name, const api::ModuleConfig& config, Look seen,
                            const std::vector<upgrade::Identity>& expected, const Deadline& deadline);
-    /// Runs load until the module is live; returns its identity and checks it against `expected` (empty: any).
+    /// Runs load until the module is live; returns its identity and checks it against `expected` (empty: any). With the image that has `digest` ("": any).
     [[nodiscard]] WorkerResult load_until_live(const std::string& name, const api::NodeModule& entry, const std::string& boot,
-                                               const upgrade::Identity& expected, const Deadline& deadline);
+                                               const upgrade::Identity& expected, const std::string& digest, const Deadline& deadline);
     /// Watches a question to a node; what people are told once it takes longer than `patience` is recorded, as an `observed` event.
     [[nodiscard]] LateWords::Watch watch(const std::string& name, const std::string& what, std::chrono::milliseconds patience,
                                          const Deadline& deadline);

@@ -64,7 +64,7 @@ void NodeSteps::restore(const std::string& name, const upgrade::NodeRecord& node
     fleet.add_schedule(name, labels.worker, labels.schedule, labels.device);
     fleet.put_spec(name, spec);
     if (!previous_live)
-        static_cast<void>(load_until_live(name, spec, seen.facts.boot_id, node.from_identity, deadline));
+        static_cast<void>(load_until_live(name, spec, seen.facts.boot_id, node.from_identity, "", deadline));
     auto status = *previous;
     status.boot_id = seen.facts.boot_id;
     fleet.put_status(name, status);

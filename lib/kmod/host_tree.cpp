@@ -17,6 +17,7 @@
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/inflate.hpp"
+#include "kmod/module_file.hpp"
 
 namespace kmm::kmod {
 
@@ -61,71 +62,28 @@ ContextPtr new_context(const std::string& directory) {
     return context;
 }
 
-/// A module file that libkmod cannot read, as it may have been built without a decompressor (Debian's has no zlib); nullopt if it is no module.
-std::optional<ModuleFile> read_here(const std::string& file) {
+/// What a file of the host says, nullopt if it cannot be read: whoever needs the module finds out what is wrong with it. libkmod would end the
+/// process at a damaged one (assertions of libkmod-elf.c): it reads the index only, files are read by our own parser.
+std::optional<ModuleFile> read_host_module(const std::string& path) {
     try {
-        return parse_module(plain_module(read_module_bytes(file), file), file);
+        return parse_module(plain_module(read_module_bytes(path), path), path);
     } catch (const Error&) {
         return std::nullopt;
     }
 }
 
-/// "mc,video-dev" as normalised names.
-std::vector<std::string> names_in(std::string_view list) {
-    std::vector<std::string> names;
-    for (const auto piece : base::split(list, ',')) {
-        if (!piece.empty()) names.push_back(normalise_name(piece));
+void add_facts(HostModule& facts, const std::string& path) {
+    const auto module = read_host_module(path);
+    if (!module) return;
+    facts.depends = module->depends();
+    facts.vermagic = std::string(base::trim(module->vermagic()));
+    facts.retpoline = !module->info_all("retpoline").empty();
+    if (module->is_signed) facts.signer = module->signature().signer;
+    facts.exported = module->exported;
+    for (const auto row : module->export_crcs) {
+        if (row.crc != 0) facts.exported_crcs.emplace(std::string(row.symbol), row.crc);
     }
-    return names;
-}
-
-void add_facts(const ModuleFile& file, HostModule& facts) {
-    facts.depends = file.depends();
-    facts.vermagic = std::string(base::trim(file.vermagic()));
-    facts.retpoline = !file.info("retpoline").empty();
-    facts.signer = file.signature().signer;
-    facts.exported = file.exported;
-    for (const auto& [symbol, crc] : file.export_crcs) facts.exported_crcs.emplace(symbol, crc);
-    for (const auto& [symbol, crc] : file.crcs) facts.crcs.emplace(symbol, crc);
-}
-
-HostModule facts_of(const kmod_module* module) {
-    HostModule facts;
-    facts.name = kmod_module_get_name(module);
-    if (const char* path = kmod_module_get_path(module)) facts.path = path;
-    kmod_list* list = nullptr;
-    kmod_list* entry = nullptr;
-    if (kmod_module_get_info(module, &list) < 0) {
-        if (const auto file = facts.path.empty() ? std::nullopt : read_here(facts.path)) add_facts(*file, facts);
-        return facts;
-    }
-    {
-        kmod_list_foreach(entry, list) {
-            const std::string_view key = kmod_module_info_get_key(entry);
-            if (key == "vermagic") facts.vermagic = std::string(base::trim(kmod_module_info_get_value(entry)));
-            if (key == "retpoline") facts.retpoline = true;
-            if (key == "depends") facts.depends = names_in(kmod_module_info_get_value(entry));
-            if (key == "signer") facts.signer = kmod_module_info_get_value(entry);
-        }
-        kmod_module_info_free_list(list);
-    }
-    list = nullptr;
-    if (kmod_module_get_symbols(module, &list) >= 0) {
-        kmod_list_foreach(entry, list) {
-            facts.exported.emplace_back(kmod_module_symbol_get_symbol(entry));
-            if (const auto crc = static_cast<std::uint32_t>(kmod_module_symbol_get_crc(entry)); crc != 0) facts.exported_crcs.emplace(facts.exported.back(), crc);
-        }
-        kmod_module_symbols_free_list(list);
-        std::sort(facts.exported.begin(), facts.exported.end());
-    }
-    list = nullptr;
-    if (kmod_module_get_versions(module, &list) >= 0) {
-        kmod_list_foreach(entry, list) {
-            facts.crcs.emplace(kmod_module_version_get_symbol(entry), static_cast<std::uint32_t>(kmod_module_version_get_crc(entry)));
-        }
-        kmod_module_versions_free_list(list);
-    }
-    return facts;
+    for (const auto row : module->crcs) facts.crcs.emplace(std::string(row.symbol), row.crc);
 }
 
 /// The root of the host whose modules are in `directory`, "" for this one's.
@@ -138,22 +96,23 @@ HostPaths host_of(const std::string& directory) {
     return host;
 }
 
+/// Of a module of `directory`; a link leads to where it leads on that host.
+HostModule facts_of(const std::string& directory, const kmod_module* module) {
+    HostModule facts;
+    facts.name = kmod_module_get_name(module);
+    if (const char* path = kmod_module_get_path(module)) {
+        facts.path = path;
+        add_facts(facts, host_module_file(directory, facts.path));
+    }
+    return facts;
+}
+
 HostModule facts_of_path(kmod_ctx* context, const std::string& directory, const std::string& path) {
     kmod_module* raw = nullptr;
     if (kmod_module_new_from_path(context, host_module_file(directory, path).c_str(), &raw) < 0) return HostModule{{}, path, {}, {}, {}, {}};
     const ModulePtr module(raw);
-    HostModule facts = facts_of(raw);
+    HostModule facts = facts_of(directory, raw);
     facts.path = path;
-    return facts;
-}
-
-/// As facts_of. libkmod does not find what is behind an absolute link below the root of another host.
-HostModule facts_in(const std::string& directory, const kmod_module* module) {
-    const char* path = kmod_module_get_path(module);
-    std::error_code error;
-    if (path == nullptr || fs::exists(path, error)) return facts_of(module);
-    HostModule facts = facts_of_path(new_context(directory).get(), directory, path);
-    facts.name = kmod_module_get_name(module);
     return facts;
 }
 
@@ -167,10 +126,10 @@ HostNeed need_of(const std::string& directory, const kmod_module* module) {
     kmod_list* dependencies = kmod_module_get_dependencies(module);
     kmod_list_foreach(entry, dependencies) {
         const ModulePtr dependency(kmod_module_get_module(entry));
-        if (kmod_module_get_path(dependency.get()) != nullptr) need.modules.push_back(facts_in(directory, dependency.get()));
+        if (kmod_module_get_path(dependency.get()) != nullptr) need.modules.push_back(facts_of(directory, dependency.get()));
     }
     kmod_module_unref_list(dependencies);
-    need.modules.push_back(facts_in(directory, module));
+    need.modules.push_back(facts_of(directory, module));
     return need;
 }
 
@@ -213,7 +172,7 @@ void collect_by_name(const std::string& directory, const std::map<std::string, s
     kmod_module* raw = nullptr;
     if (kmod_module_new_from_path(context, host_module_file(directory, it->second).c_str(), &raw) < 0) return;
     const ModulePtr module(raw);
-    HostModule facts = facts_of(raw);
+    HostModule facts = facts_of(directory, raw);
     for (const auto& dependency : facts.depends) collect_by_name(directory, files, context, dependency, seen, need);
     facts.name = name;
     facts.path = it->second;
@@ -300,7 +259,7 @@ void each_host_module(const std::string& directory, const std::vector<std::strin
         for (const auto& module : looked_up(context.get(), name)) {
             if (normalise_name(kmod_module_get_name(module.get())) != name || kmod_module_get_path(module.get()) == nullptr) continue;
             wanted.erase(name);
-            if (!body(facts_in(directory, module.get()))) return;
+            if (!body(facts_of(directory, module.get()))) return;
         }
     }
     if (wanted.empty()) return;

@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t k_body_max = std::size_t{1} << 30U;
+constexpr std::size_t k_failure_max = 1U << 20U;  ///< a Status
 constexpr std::size_t k_idle_max = 16;
 
 /// TLS that broke off rather than was refused: a server that restarts does that.
@@ -193,8 +193,11 @@ net::Response Client::send(const Call& call, Reply& reply, std::uint64_t& genera
     }
     const net::Response response = http->send(request, [&](const net::Response& head, std::string_view piece) {
         if (call.on_piece && head.status >= 200 && head.status < 300) { return call.on_piece(piece); }
-        if (reply.body.size() + piece.size() > k_body_max) {
-            throw bad_answer(call.action, "expected at most 1 GiB, found more");
+        const std::size_t most = head.status >= 200 && head.status < 300 ? call.body_max : std::min(call.body_max, k_failure_max);
+        if (reply.body.size() + piece.size() > most) {
+            throw Error(Exit::unavailable, "bad-answer",
+                        fmt::format("{}: expected an answer of at most {}, found more", to_string(call.action), base::format_bytes(most)))
+                .hint("is that the API server? kubectl get --raw /version asks it");
         }
         reply.body += piece;
         return true;
@@ -278,6 +281,7 @@ Client::Readiness Client::readiness() {
     call.path = "/readyz";
     call.accept = "*/*";
     call.timeout = milliseconds(5000);
+    call.body_max = 64U << 10U;
     try {
         Reply reply;
         std::uint64_t generation = 0;

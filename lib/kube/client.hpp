@@ -82,6 +82,7 @@ struct Call {
     std::string accept = "application/json";
     Action action;                        ///< for messages
     std::chrono::milliseconds timeout{};  ///< of one try; 0 is the client's
+    std::size_t body_max = 32U << 20U;    ///< bytes of a success without `on_piece`, decompressed: an object has 1.5 MiB at most, as etcd keeps it
     /// Gets the body of a success in pieces; without it the body is in the reply. False ends the exchange.
     std::function<bool(std::string_view)> on_piece;
     /// True for failures that are an answer: they are returned at once and never tried again.

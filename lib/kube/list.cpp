@@ -2,6 +2,8 @@
 // Reading: single objects, and lists page by page.
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -23,7 +25,10 @@ public:
     explicit PageSink(value::ObjectSink& sink) : sink_(sink) {}
 
     const value::Shape* shape(const value::Node& object, const value::Node* list) override { return sink_.shape(object, list); }
-    bool take_item(value::Document& item, const value::Node& list) override { return sink_.take_item(item, list); }
+    bool take_item(value::Document& item, const value::Node& list) override {
+        ++items;
+        return sink_.take_item(item, list);
+    }
     void take_document(const value::Document& document) override {
         continue_token = document.root.get_string({"metadata", "continue"});
         resource_version = document.root.get_string({"metadata", "resourceVersion"});
@@ -33,6 +38,7 @@ public:
 
     std::string continue_token, resource_version;
     bool is_list = false;
+    std::size_t items = 0;  ///< of all pages
 
 private:
     value::ObjectSink& sink_;
@@ -54,6 +60,30 @@ void parse_page(const std::string& body, const std::string& name, const Action& 
             .retryable();
     }
 }
+
+/// Sees that a list comes to its end: no page is asked for twice, and not many in a row are empty. A server may hand out an empty page, as
+/// when everything in it was deleted meanwhile.
+class Progress {
+public:
+    /// Errors: "bad-answer".
+    void note(const std::string& next, std::size_t items, const Action& action) {
+        constexpr int k_empty_max = 8;
+        empty_ = items == items_ ? empty_ + 1 : 0;
+        items_ = items;
+        const bool is_new = seen_.insert(std::hash<std::string>{}(next)).second;
+        if (!next.empty() && (empty_ > k_empty_max || !is_new)) {
+            throw Error(Exit::unavailable, "bad-answer",
+                        fmt::format("{}: expected the list to end, found {}", to_string(action),
+                                    is_new ? fmt::format("{} empty pages in a row and a next one", empty_) : "a page that names one as the next that was read"))
+                .hint("is that the API server? kubectl get --raw /version asks it");
+        }
+    }
+
+private:
+    std::unordered_set<std::size_t> seen_;  ///< hashes of the pages' tokens
+    std::size_t items_ = 0;
+    int empty_ = 0;
+};
 
 /// Items as they are, without the bookkeeping of server-side apply.
 class CollectingSink final : public value::ObjectSink {
@@ -109,6 +139,8 @@ std::optional<value::Node> Client::find(const Resource& resource, const Key& key
 
 ListMeta Client::list(const Resource& resource, const ListQuery& query, const std::function<value::ObjectSink&()>& make_sink) {
     constexpr std::size_t k_restarts_max = 5;
+    constexpr std::size_t k_page_max = 128U << 20U;  // 500 Nodes or NodeModulesConfigs have some 20 MiB
+    std::optional<Progress> progress(std::in_place);
     ListMeta meta;
     std::string token;
     PageSink* page = nullptr;
@@ -121,6 +153,7 @@ ListMeta Client::list(const Resource& resource, const ListQuery& query, const st
         if (!query.label_selector.empty()) { call.query.emplace_back("labelSelector", query.label_selector); }
         if (!query.field_selector.empty()) { call.query.emplace_back("fieldSelector", query.field_selector); }
         if (!token.empty()) { call.query.emplace_back("continue", token); }
+        call.body_max = k_page_max;
         if (query.content == ListQuery::Content::metadata) { call.accept = k_metadata_list; }
         // The rest of an old list would not fit what was read before: it starts anew.
         const bool may_restart = !token.empty() && meta.restarts < k_restarts_max;
@@ -130,6 +163,7 @@ ListMeta Client::list(const Resource& resource, const ListQuery& query, const st
             ++meta.restarts;
             token.clear();
             page = nullptr;
+            progress.emplace();
             continue;
         }
         if (page == nullptr) { page = &sink.emplace(make_sink()); }
@@ -138,6 +172,7 @@ ListMeta Client::list(const Resource& resource, const ListQuery& query, const st
         meta.bytes += reply.body.size();
         meta.resource_version = page->resource_version;
         token = page->continue_token;
+        progress->note(token, page->items, call.action);
         if (token.empty()) { return meta; }
     }
 }

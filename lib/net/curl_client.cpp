@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -73,6 +74,7 @@ struct Exchange {
     std::size_t header_bytes = 0;
     bool stopped = false;
     bool check_address = false;
+    AddressScope& widest;  ///< of the addresses that the handle's connections go to
     std::string proxy;     ///< its address, "" without one; may hold a password
     std::string answerer;  ///< Response::proxy
     std::string refused_address;
@@ -140,16 +142,14 @@ std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user)
 
 curl_socket_t on_open_socket(void* user, curlsocktype /*purpose*/, curl_sockaddr* address) {
     auto& exchange = *static_cast<Exchange*>(user);
-    if (exchange.check_address) {
-        std::array<char, 64> text{};
-        const int fault = ::getnameinfo(&address->addr, address->addrlen, text.data(),
-                                        static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST);
-        const auto scope = fault == 0 ? literal_scope(text.data()) : std::optional<AddressScope>();
-        if (!scope || *scope > exchange.request.scope_max) {
-            exchange.refused_address = fault == 0 ? text.data() : "unknown";
-            return CURL_SOCKET_BAD;
-        }
+    std::array<char, 64> text{};
+    const int fault = ::getnameinfo(&address->addr, address->addrlen, text.data(), static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST);
+    const auto scope = fault == 0 ? literal_scope(text.data()) : std::optional<AddressScope>();
+    if (exchange.check_address && (!scope || *scope > exchange.request.scope_max)) {
+        exchange.refused_address = fault == 0 ? text.data() : "unknown";
+        return CURL_SOCKET_BAD;
     }
+    exchange.widest = std::max(exchange.widest, scope.value_or(AddressScope::link_local));
     const int fd = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     // With the idle time and interval below: a peer that vanished is noticed within a minute.
     const int probes = 3;
@@ -333,6 +333,7 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
 struct CurlHttpClient::Impl {
     EasyHandle handle;
     TlsSettings tls;  ///< the handle's connections were made with
+    AddressScope widest = AddressScope::global;
 };
 
 CurlHttpClient::CurlHttpClient() : impl_(new Impl) {}
@@ -356,13 +357,14 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     if (!impl_->handle || impl_->tls != request.tls) {
         impl_->handle.reset(curl().easy_init());
         impl_->tls = request.tls;
+        impl_->widest = AddressScope::global;
         if (!impl_->handle) {
             throw bug("libcurl gave no handle");
         }
     }
     CURL* handle = impl_->handle.get();
     curl().easy_reset(handle);
-    Exchange exchange{request, sink, handle, {}, 0, false, false, request.proxy, {}, {}, {}, {}, false};
+    Exchange exchange{request, sink, handle, {}, 0, false, false, impl_->widest, request.proxy, {}, {}, {}, {}, false};
     const bool limited = request.scope_max != AddressScope::link_local;
     if (request.proxy.empty() && request.proxy_rule == Request::ProxyRule::variables) {
         exchange.proxy = proxy_of(*url);
@@ -375,7 +377,7 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         exchange.answerer = proxy_name(exchange.proxy);
     }
     exchange.check_address = limited && !is_proxied;
-    if (limited && is_proxied) {
+    if (limited && is_proxied && !request.referred_by.empty()) {
         check_name(request, *url);
     }
     std::array<char, CURL_ERROR_SIZE> text{};
@@ -458,8 +460,8 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         set(handle, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context);
         set(handle, CURLOPT_SSL_CTX_DATA, &exchange);
     }
-    if (exchange.check_address) {
-        // A connection made for another request was not checked against this one's limit.
+    if (exchange.check_address && impl_->widest > request.scope_max) {
+        // A connection made for another request may go further inwards than this one may.
         set(handle, CURLOPT_FRESH_CONNECT, 1L);
     }
     set(handle, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);

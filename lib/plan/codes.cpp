@@ -88,6 +88,9 @@ constexpr std::array k_error_texts{
     CodeText{"unknown-option", "error", "the verb has no such option", "", "see --help of the verb"},
     CodeText{"unknown-verb", "error", "there is no such verb", "", "see --help"},
     CodeText{"unsupported", "error", "this version cannot do what was asked", "", "see the message for another way"},
+    CodeText{"untrusted-file", "error", "run by root, a file or directory that somebody else owns or may write decides what is done",
+             "Configuration, credentials, mirror files and ssh configuration count for root only if root owns them, their directories and links, and nobody else may write them.",
+             "chown root it and chmod go-w it, or run the command as its owner"},
     CodeText{"warnings", "error", "there are warnings, and --fail-on warning was given", "", "correct them, or put them into a baseline"},
     CodeText{"version-mismatch", "error", "the Module has another version than --to names", "An ordered upgrade brings nodes to the "
              "version that the Module has.", "change the Module's version first, or name its own"},

@@ -13,6 +13,7 @@
 #include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "plan/findings.hpp"
+#include "plan/template.hpp"
 
 namespace kmm::plan {
 
@@ -197,12 +198,16 @@ void check_preflight(const api::PreflightValidation& object, Diagnostics& diagno
     const std::string& kernel = object.kernel_version;
     const auto parts = 1 + std::count_if(kernel.begin(), kernel.end(), [](char c) { return c == '.' || c == ',' || c == '-'; });
     constexpr int parts_min = 3;
-    if (kernel.empty() ? object.kernel_origin == object.meta.origin : parts >= parts_min) { return; }  // absent: reported
+    const bool is_name = is_kernel_name(kernel);
+    if (kernel.empty() ? object.kernel_origin == object.meta.origin : is_name && parts >= parts_min) { return; }  // absent: reported
     Diagnostic diagnostic;
     diagnostic.code = "preflight-kernel";
     diagnostic.message =
-        fmt::format("PreflightValidation {}: kernelVersion: expected at least {} parts between '.', ',' and '-', found \"{}\"",
-                    base::escape(object.meta.name), parts_min, base::escape(kernel));
+        is_name || kernel.empty()
+            ? fmt::format("PreflightValidation {}: kernelVersion: expected at least {} parts between '.', ',' and '-', found \"{}\"",
+                          base::escape(object.meta.name), parts_min, base::escape(kernel))
+            : fmt::format("PreflightValidation {}: kernelVersion: expected a kernel version such as 6.1.0-56-amd64, found \"{}\"",
+                          base::escape(object.meta.name), base::escape(kernel));
     diagnostic.position = object.kernel_origin;
     diagnostic.hint = "write it as uname -r prints it";
     diagnostics.push_back(std::move(diagnostic));

@@ -3,6 +3,7 @@
 #include "record/sha256.hpp"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include <array>
 #include <cstdint>
@@ -20,6 +21,16 @@ std::string sha256_hex(std::string_view bytes) {
         throw bug("SHA-256 is not available in this OpenSSL");
     }
     return base::to_hex(digest);
+}
+
+std::string hmac_sha256_hex(std::string_view key, std::string_view bytes) {
+    std::array<std::uint8_t, 32> mac{};
+    unsigned int length = 0;
+    const auto* text = reinterpret_cast<const unsigned char*>(bytes.data());
+    if (::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), text, bytes.size(), mac.data(), &length) == nullptr || length != mac.size()) {
+        throw bug("HMAC-SHA256 is not available in this OpenSSL");
+    }
+    return base::to_hex(mac);
 }
 
 }  // namespace kmm::record

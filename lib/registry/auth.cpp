@@ -193,8 +193,10 @@ void check_redirect(const net::Url& from, const net::Url& to, const Boundary& bo
 }
 
 net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary) {
-    return url.host == boundary.host ? net::AddressScope::link_local
-                                     : std::min(boundary.scope, net::AddressScope::loopback);
+    if (url.host == boundary.host) {
+        return boundary.reached ? boundary.scope : net::AddressScope::loopback;
+    }
+    return std::min(boundary.scope, net::AddressScope::loopback);
 }
 
 Authenticator::Authenticator(const image::Reference& reference, const PullRequest& request,

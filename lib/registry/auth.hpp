@@ -33,8 +33,9 @@ struct Challenge {
 /// Where a request that the registry (or an answer of it) asks for may go.
 struct Boundary {
     std::string host;                                      ///< the registry's, without port
-    net::AddressScope scope = net::AddressScope::global;   ///< of the registry's own address
+    net::AddressScope scope = net::AddressScope::global;   ///< of the address that the registry was reached at first
     bool insecure = false;
+    bool reached = false;  ///< `scope` is known: of a numeric reference from the start, of a name after the first answer
 };
 
 /// Checks the realm of a token challenge as go-containerregistry does: https (http only if insecure), and no address in
@@ -45,8 +46,8 @@ struct Boundary {
 /// Errors: unavailable "redirect-refused".
 void check_redirect(const net::Url& from, const net::Url& to, const Boundary& boundary);
 
-/// How far the address that `url`'s name resolves to may be from public: the registry's own scope, anything if it is the
-/// registry's own host.
+/// How far the address that `url`'s name resolves to may be from public: the scope at which the registry was reached at first, also for the
+/// registry's own name, which may mean something else by then. Before that: anything but link-local for its name, public for others.
 [[nodiscard]] net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary);
 
 /// Sends a request, in the time that there is.

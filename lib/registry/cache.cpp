@@ -16,6 +16,7 @@
 #include "registry/source.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -37,6 +38,9 @@ value::Node record_of(const CachedImage& image) {
                                                {"digest", image.digest.to_string()},
                                                {"lastUsed", image.last_used}});
     record.set("parts", std::move(parts));
+    if (image.learnt) {
+        record.set("learnt", to_node(*image.learnt));
+    }
     return record;
 }
 
@@ -51,6 +55,7 @@ std::optional<CachedImage> image_of(const value::Node& record) {
         return std::nullopt;
     }
     image.digest = *digest;
+    image.learnt = learnt_of(record.find("learnt"));
     image.last_used = *used->as_int();
     for (const value::Node& item : parts->items()) {
         const auto part = image::parse_digest(item.get_string({"digest"}));
@@ -133,6 +138,9 @@ bool CachedImage::needs(const KeptExtraction& list) const {
 }
 
 Cache::Cache(std::string directory) : directory_(std::move(directory)) {
+    if (const auto fault = sys::trust_fault(directory_)) {
+        throw Error(Exit::no_permission, "cache-unsafe", "expected a cache that nobody else may write to, found that " + base::escape(*fault)).hint("another --cache-dir");
+    }
     sys::make_directories(directory_, 0700);
     struct stat facts {};
     if (::stat(directory_.c_str(), &facts) != 0) {

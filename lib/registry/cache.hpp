@@ -18,6 +18,7 @@
 #include "registry/digest_values.hpp"
 #include "registry/extraction_record.hpp"
 #include "registry/hash.hpp"
+#include "registry/learnt.hpp"
 #include "registry/store.hpp"
 #include "sys/clock.hpp"
 #include "sys/fd.hpp"
@@ -37,6 +38,7 @@ struct CachedImage {
     };
     std::vector<Part> parts;     ///< manifests, configuration and layers
     std::int64_t last_used = 0;  ///< Unix seconds
+    std::optional<Learnt> learnt;  ///< nullopt in a record of the form before: nothing is known, and it serves nobody
     std::uint64_t extracted = 0;  ///< bytes of extracted files and their lists, beside the parts; as Cache::images() counted them
     /// Bytes of everything.
     [[nodiscard]] std::uint64_t size() const;
@@ -102,7 +104,8 @@ public:
     /// True if nothing is left there.
     bool remove(const image::Digest& digest) noexcept;
 
-    /// What `reference` meant for `platform` when it was pulled last; nullopt if never, or if its record is damaged.
+    /// What `reference` meant for `platform` when it was pulled last; nullopt if never, or if its record is damaged. Whether that was learnt as
+    /// well as it must be is the caller's question.
     [[nodiscard]] std::optional<CachedImage> recall(const std::string& reference, const image::Platform& platform) const;
     void remember(const CachedImage& image);
 
@@ -154,7 +157,9 @@ private:
 };
 
 /// Puts the cache in front of `inner`, as request.policy says; `reference` is normalised. Errors beside those of `inner`:
-/// not_found "image-not-cached" when the policy is Never. finished() notes that the image is whole in the cache.
+/// not_found "image-not-cached" when the policy is Never. finished() notes that the image is whole in the cache. What a tag means is taken
+/// from the cache only if it was learnt at least as well as `request` would learn it (Learnt), and never replaced by what anybody on the way
+/// could have answered.
 class CachedStore final : public ImageStore {
 public:
     CachedStore(std::unique_ptr<ImageStore> inner, Cache& cache, const PullRequest& request, const std::string& reference,
@@ -188,6 +193,7 @@ private:
     const PullRequest& request_;
     sys::Clock& clock_;
     std::vector<std::string>& warnings_;
+    Learnt learnt_;
     CachedImage image_;
     std::optional<CachedImage> recalled_;
     bool writable_ = true;

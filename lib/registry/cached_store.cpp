@@ -65,13 +65,18 @@ private:
 
 CachedStore::CachedStore(std::unique_ptr<ImageStore> inner, Cache& cache, const PullRequest& request,
                          const std::string& reference, sys::Clock& clock, std::vector<std::string>& warnings)
-    : inner_(std::move(inner)), cache_(cache), request_(request), clock_(clock), warnings_(warnings) {
+    : inner_(std::move(inner)), cache_(cache), request_(request), clock_(clock), warnings_(warnings),
+      learnt_(learnt_by(image::parse_reference(reference), request)) {
     image_.reference = reference;
+    image_.learnt = learnt_;
     image_.platform = {request.os, request.architecture, request.variant};
     if (request.policy == PullPolicy::always || inner_->first_digest()) {
         return;
     }
     recalled_ = cache_.recall(reference, image_.platform);
+    if (recalled_ && (!recalled_->learnt || !recalled_->learnt->serves(learnt_))) {
+        recalled_.reset();
+    }
     if (recalled_ && request.policy == PullPolicy::if_not_present && !cache_.open(recalled_->digest)) {
         recalled_.reset();
     }
@@ -203,6 +208,14 @@ void CachedStore::finished() {
         return;
     }
     image_.last_used = clock_.now_unix();
+    if (recalled_) {
+        image_.learnt = recalled_->learnt;  // this pull has asked nobody what the tag means
+    } else if (learnt_.is_hearsay() && !inner_->first_digest()) {
+        const auto before = cache_.recall(image_.reference, image_.platform);
+        if (before && before->learnt && !before->learnt->is_hearsay()) {  // what is known better stays known
+            image_.reference = image::parse_reference(image_.reference).name() + "@" + image_.digest.to_string();
+        }
+    }
     try {
         cache_.remember(image_);
         prune();

@@ -12,6 +12,7 @@
 #include "registry/puller.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::registry {
@@ -166,7 +167,7 @@ std::vector<Credential> credentials_in(const value::Node& root, const std::strin
 
 void add_file(const std::string& file, std::vector<Credential>& result, std::vector<std::string>& warnings, std::vector<std::string>* skipped = nullptr,
               std::chrono::milliseconds patience = sys::k_patient) {
-    const value::Node root = read_config(sys::read_file(file, k_file_max, patience), file);
+    const value::Node root = read_config(sys::read_trusted_file(file, "credentials", k_file_max, patience), file);
     for (Credential& credential : credentials_in(root, file, skipped)) {
         result.push_back(std::move(credential));
     }

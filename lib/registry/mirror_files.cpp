@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::registry {
 
@@ -18,7 +18,7 @@ namespace {
 std::string text_of(const std::string& file) {
     constexpr std::size_t k_mirror_config_bytes = 4U << 20U;
     try {
-        return sys::read_file(file, k_mirror_config_bytes);
+        return sys::read_trusted_file(file, "mirror configuration", k_mirror_config_bytes);
     } catch (Error& error) {
         if (error.errno_cause() == EISDIR) {
             error.hint("--mirror-config takes files: name each one of the directory by itself");

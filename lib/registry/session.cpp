@@ -76,7 +76,9 @@ Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Referenc
     origin_ = *url;
     boundary_.host = origin_.host;
     boundary_.insecure = request.tls.insecure;
-    boundary_.scope = net::literal_scope(origin_.host).value_or(net::AddressScope::global);
+    const auto literal = net::literal_scope(origin_.host);
+    boundary_.scope = literal.value_or(net::AddressScope::global);
+    boundary_.reached = literal.has_value();
 }
 
 milliseconds Session::remaining() const { return deadline_ - clock_.monotonic(); }
@@ -172,6 +174,15 @@ void Session::wait_before_retry(int failures, Error failure) {
     }
 }
 
+/// The first address that the registry's name has led to is the limit from then on: names may mean something else later.
+void Session::note_peer(const net::Url& url, const net::Response& response) {
+    const auto scope = url.host == boundary_.host ? net::literal_scope(response.peer_address) : std::nullopt;
+    if (scope && !boundary_.reached) {
+        boundary_.scope = *scope;
+        boundary_.reached = true;
+    }
+}
+
 /// Only with --insecure: https without verification first, plain http if nobody there is seen to speak TLS.
 void Session::choose_scheme() {
     if (scheme_known_) {
@@ -184,7 +195,8 @@ void Session::choose_scheme() {
         probe.path = "/v2/";
         request.url = probe.to_string();
         try {
-            static_cast<void>(exchange(request, [](const net::Response&, std::string_view) { return false; }));
+            request.scope_max = scope_max_for(origin_, boundary_);
+            note_peer(origin_, exchange(request, [](const net::Response&, std::string_view) { return false; }));
         } catch (const Error& error) {
             if ((error.code() != "tls" && error.code() != "network") || !tls_.pinned_key.empty()) {
                 throw;  // a key that is pinned wants TLS
@@ -241,9 +253,7 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
             }
             throw;
         }
-        if (url.host == boundary_.host && !response.peer_address.empty()) {
-            boundary_.scope = net::literal_scope(response.peer_address).value_or(boundary_.scope);
-        }
+        note_peer(url, response);
         if (!is_redirect(response.status)) {
             return response;
         }

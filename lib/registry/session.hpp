@@ -72,6 +72,7 @@ private:
     /// One exchange, in the time that is left. Errors: those of HttpClient; timed_out(); interrupted().
     [[nodiscard]] net::Response exchange(net::Request& request, const net::BodySink& sink);
     void choose_scheme();
+    void note_peer(const net::Url& url, const net::Response& response);
     /// What the next wait_before_retry() waits at least, if the answer says so.
     void note_retry_after(const net::Response& refusal);
     [[nodiscard]] net::Response converse(const Outgoing& outgoing, const net::BodySink& sink);

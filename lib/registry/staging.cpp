@@ -10,9 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,6 +21,7 @@
 #include "registry/path_rules.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::registry {
 
@@ -34,6 +33,25 @@ constexpr const char* k_names = "names";  ///< in it: the paths of the finished 
 constexpr std::size_t k_names_max = 1U << 30U;
 constexpr std::size_t k_names_chunk = 64U << 10U;
 constexpr mode_t k_directory_mode = 0755;
+
+/// Of the directory that is asked for; with its errno if there is none.
+sys::Fd parent_directory(const std::string& path) {
+    try {
+        return sys::open_directory(sys::parent_of(path));
+    } catch (const Error& error) {
+        if (!error.errno_cause()) {
+            throw;
+        }
+        errno = *error.errno_cause();
+        return {};
+    }
+}
+
+bool is_empty(int directory) {
+    bool empty = true;
+    sys::each_entry(directory, [&](const sys::DirectoryEntry& /*entry*/) { empty = false; });
+    return empty;
+}
 
 std::string work_name(ContentId id) { return std::to_string(id); }
 
@@ -92,14 +110,15 @@ bool has_unfinished_pull(const std::string& directory) {
 
 Staging::Staging(std::string out_dir, Durability durability)
     : out_dir_(std::move(out_dir)), durable_(durability == Durability::durable) {
-    root_.reset(::open(out_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (const auto parent = parent_directory(out_dir_)) {
+        root_.reset(::openat(parent.get(), sys::name_of(out_dir_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    }
     if (!root_) {
         const int saved = errno;
         throw from_errno(saved, "directory " + out_dir_, "out-dir");
     }
     remove_unfinished();
-    std::error_code fault;
-    if (!std::filesystem::is_empty(out_dir_, fault) || fault) {
+    if (!is_empty(root_.get())) {
         throw Error(Exit::io, "out-dir", "expected an empty directory, found files in " + out_dir_);
     }
     if (::mkdirat(root_.get(), k_work, 0700) != 0) {
@@ -151,7 +170,7 @@ void Staging::remove_unfinished() const {
         throw another_pull();
     }
     remove_moved(work);
-    sys::remove_tree(out_dir_ + "/" + k_work);
+    sys::remove_entry(root_.get(), k_work);
 }
 
 Staging::~Staging() {
@@ -168,9 +187,12 @@ void Staging::remove_everything() noexcept {
     } catch (const std::exception&) {
         // What cannot be read is left: it may be another's.
     }
-    if (is_same_file(work_.get(), root_.get(), k_work)) {
-        std::error_code ignored;
-        std::filesystem::remove_all(out_dir_ + "/" + k_work, ignored);
+    try {
+        if (is_same_file(work_.get(), root_.get(), k_work)) {
+            sys::remove_entry(root_.get(), k_work);
+        }
+    } catch (const std::exception&) {
+        // The failure that led here is the one to report; the next pull into the directory removes the rest.
     }
     tree_.reset();
     work_.reset();
@@ -364,7 +386,7 @@ void Staging::publish(const LayerView& view) {
         }
     }
     move_out(view);
-    sys::remove_tree(out_dir_ + "/" + k_work);
+    sys::remove_entry(root_.get(), k_work);
     owned_ = false;
 }
 

@@ -19,10 +19,26 @@ std::string verb_of(const WorkerTask& task) { return task.args.empty() ? std::st
 
 Node named(std::string_view name, std::string_view text) { return Node::mapping({{"name", name}, {"value", text}}); }
 
+/// Load and unload change the kernel: they are privileged, since the device of the kernel's log and the directories of firmware need it, and
+/// stay on the host's network, since the driver of a Pod network may be the very module that is replaced. All other verbs only look.
+bool changes_the_kernel(const WorkerTask& task) {
+    const std::string verb = verb_of(task);
+    return verb == "load" || verb == "unload";
+}
+
+/// Where the Pods that only look see the node: a container without rights has a /proc and a /sys of its own with parts left out.
+constexpr std::string_view k_view = "/host";
+
+std::string seen_at(const WorkerTask& task, std::string_view path) { return changes_the_kernel(task) ? std::string(path) : fmt::format("{}{}", k_view, path); }
+
 Node task_volumes(const WorkerTask& task) {
     Node volumes = Node::sequence();
     if (!task.config.empty()) { volumes.push_back(annotation_volume("config", k_task_config_annotation, "config.yaml")); }
     volumes.push_back(host_path("lib-modules", "/lib/modules", "Directory"));
+    if (!changes_the_kernel(task)) {
+        volumes.push_back(host_path("proc", "/proc", "Directory"));
+        volumes.push_back(host_path("sys", "/sys", "Directory"));
+    }
     volumes.push_back(Node::mapping({{"emptyDir", Node::mapping()}, {"name", "tmp"}}));
     volumes.push_back(host_path("state", "/run/kmm-worker", "DirectoryOrCreate"));
     volumes.push_back(host_path("cache", "/var/lib/kmm-worker", "DirectoryOrCreate"));
@@ -36,29 +52,51 @@ Node task_volumes(const WorkerTask& task) {
 Node task_mounts(const WorkerTask& task) {
     Node mounts = Node::sequence();
     if (!task.config.empty()) { mounts.push_back(mount("config", "/etc/kmm-worker", Access::read_only)); }
-    mounts.push_back(mount("lib-modules", "/lib/modules", Access::read_only));
+    mounts.push_back(mount("lib-modules", seen_at(task, "/lib/modules"), Access::read_only));
+    if (!changes_the_kernel(task)) {
+        mounts.push_back(mount("proc", seen_at(task, "/proc"), Access::read_only));
+        mounts.push_back(mount("sys", seen_at(task, "/sys"), Access::read_only));
+    }
     mounts.push_back(mount("tmp", "/tmp"));
-    mounts.push_back(mount("state", "/run/kmm-worker"));
-    mounts.push_back(mount("cache", "/var/lib/kmm-worker"));
+    mounts.push_back(mount("state", seen_at(task, "/run/kmm-worker")));
+    mounts.push_back(mount("cache", seen_at(task, "/var/lib/kmm-worker")));
     if (!task.pull_secret.empty()) {
         // The worker reads every Secret below this directory.
         mounts.push_back(mount("pull-secret", fmt::format("/var/run/kmm/pull-secrets/{}", task.pull_secret), Access::read_only));
     }
-    if (!task.firmware_host_path.empty()) { mounts.push_back(mount("lib-firmware", task.firmware_host_path)); }
+    if (!task.firmware_host_path.empty()) { mounts.push_back(mount("lib-firmware", seen_at(task, task.firmware_host_path), changes_the_kernel(task) ? Access::read_write : Access::read_only)); }
     return mounts;
+}
+
+Node security_context(const WorkerTask& task) {
+    Node context = Node::mapping();
+    if (!changes_the_kernel(task)) {
+        context.set("allowPrivilegeEscalation", false);
+        context.set("capabilities", Node::mapping({{"drop", Node::strings({"ALL"})}}));
+    } else {
+        context.set("privileged", true);
+    }
+    context.set("readOnlyRootFilesystem", true);
+    context.set("runAsUser", 0);
+    if (!changes_the_kernel(task)) { context.set("seccompProfile", Node::mapping({{"type", "RuntimeDefault"}})); }
+    return context;
 }
 
 /// Small requests, so that a full node takes the Pod; no limits, since a module may be large.
 Node task_container(const WorkerTask& task) {
     const Node requests = Node::mapping({{"cpu", "10m"}, {"memory", "32Mi"}});
+    Node env = Node::sequence({named("KMM_TERMINATION_LOG", "/dev/termination-log"), env_field("NODE_NAME", "spec.nodeName")});
+    if (!changes_the_kernel(task)) { env.push_back(named("KMM_HOST_ROOT", k_view)); }
+    // What a node has under a tag may be anything that was pulled or imported there once; a digest says what it is.
+    const bool by_digest = task.image.find("@sha256:") != std::string::npos;
     return Node::mapping(
         {{"args", Node::strings(task.args)},
-         {"env", Node::sequence({named("KMM_TERMINATION_LOG", "/dev/termination-log"), env_field("NODE_NAME", "spec.nodeName")})},
+         {"env", env},
          {"image", task.image},
-         {"imagePullPolicy", "IfNotPresent"},
+         {"imagePullPolicy", by_digest ? "IfNotPresent" : "Always"},
          {"name", "worker"},
          {"resources", Node::mapping({{"requests", requests}})},
-         {"securityContext", Node::mapping({{"privileged", true}, {"runAsUser", 0}})},
+         {"securityContext", security_context(task)},
          {"terminationMessagePath", "/dev/termination-log"},
          {"terminationMessagePolicy", "FallbackToLogsOnError"},
          {"volumeMounts", task_mounts(task)}});
@@ -91,7 +129,7 @@ Node worker_task_pod(const WorkerTask& task) {
     Node spec = Node::mapping({{"activeDeadlineSeconds", static_cast<std::int64_t>(task.deadline.count())},
                                {"automountServiceAccountToken", false},
                                {"containers", Node::sequence({task_container(task)})},
-                               {"hostNetwork", true},
+                               {"hostNetwork", changes_the_kernel(task)},
                                {"nodeName", task.node},
                                {"restartPolicy", "Never"}});
     if (!task.service_account.empty()) { spec.set("serviceAccountName", task.service_account); }

@@ -39,8 +39,9 @@ struct WorkerTask {
 /// The name is the same for the same namespace, Module, node and verb, and has at most 253 characters.
 [[nodiscard]] std::string worker_task_name(const WorkerTask& task);
 
-/// Keys of the spec in alphabetical order. The Pod is privileged, uses the host's network (the registry must be reachable while
-/// the driver of a Pod network is replaced), tolerates every taint and is never restarted.
+/// Keys of the spec in alphabetical order. A Pod for load and unload is privileged and uses the host's network (the driver of a Pod network
+/// may be what is replaced); others have no capability, no network of the host and a seccomp profile, and see the node's /proc and /sys below
+/// /host, read-only. None has a token or a root that can be written. Tolerates every taint and is never restarted.
 [[nodiscard]] value::Node worker_task_pod(const WorkerTask& task);
 
 }  // namespace kmm::render

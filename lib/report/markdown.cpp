@@ -10,13 +10,21 @@ namespace kmm::report {
 
 namespace {
 
-/// Text in a cell: nothing of it is markup.
+/// A byte after which GitHub and GitLab take "@name" for no mention: a letter, a digit or '_', as in an address or NAME@sha256:DIGEST.
+bool joins_mention(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// Text in a cell: nothing of it is markup, and nobody is mentioned. A backslash does not keep a mention away, a comment does.
 std::string cell(std::string_view text) {
     constexpr std::string_view special = "\\`*_{}[]<>#|~&";
     std::string safe;
+    char before = ' ';
     for (const char c : base::printable(text)) {
         if (special.find(c) != std::string_view::npos) { safe.push_back('\\'); }
         safe.push_back(c);
+        if (c == '@' && !joins_mention(before)) { safe += "<!-- -->"; }
+        before = c;
     }
     return safe;
 }

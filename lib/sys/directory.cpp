@@ -8,10 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <memory>
 
 #include "base/error.hpp"
+#include "sys/fd.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::sys {
 namespace {
@@ -41,10 +42,8 @@ EntryType type_of(int directory_fd, const dirent& entry) {
     return S_ISLNK(info.st_mode) ? EntryType::link : EntryType::other;
 }
 
-}  // namespace
-
-void each_entry(const std::string& path, const std::function<void(const DirectoryEntry&)>& take) {
-    const std::unique_ptr<DIR, CloseDir> dir(::opendir(path.c_str()));
+void take_entries(DIR* opened, const std::string& path, const std::function<void(const DirectoryEntry&)>& take) {
+    const std::unique_ptr<DIR, CloseDir> dir(opened);
     if (!dir) {
         const int saved = errno;
         throw from_errno(saved, "cannot read directory " + path);
@@ -64,6 +63,23 @@ void each_entry(const std::string& path, const std::function<void(const Director
             take({std::move(name), type_of(::dirfd(dir.get()), *entry)});
         }
     }
+}
+
+}  // namespace
+
+void each_entry(const std::string& path, const std::function<void(const DirectoryEntry&)>& take) {
+    take_entries(::opendir(path.c_str()), path, take);
+}
+
+void each_entry(int directory, const std::function<void(const DirectoryEntry&)>& take) {
+    const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* opened = copy < 0 ? nullptr : ::fdopendir(copy);
+    if (opened == nullptr && copy >= 0) {
+        const int saved = errno;
+        ::close(copy);
+        errno = saved;
+    }
+    take_entries(opened, ".", take);
 }
 
 std::vector<DirectoryEntry> list_directory(const std::string& path) {
@@ -99,11 +115,16 @@ void make_directories(const std::string& path, unsigned mode) {
 }
 
 void remove_tree(const std::string& path) {
-    std::error_code code;
-    std::filesystem::remove_all(path, code);
-    if (code) {
-        throw from_errno(code.value(), "cannot remove " + path);
+    const std::string name = name_of(path);
+    Fd parent(::open(parent_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!parent) {
+        const int saved = errno;
+        if (saved == ENOENT || saved == ENOTDIR) {
+            return;
+        }
+        throw from_errno(saved, "cannot remove " + path);
     }
+    with_context([&] { return "removing " + path; }, [&] { remove_entry(parent.get(), name); });
 }
 
 std::optional<std::uint64_t> free_bytes(int fd) {
@@ -124,6 +145,16 @@ std::string parent_of(const std::string& path) {
         return ".";
     }
     return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string name_of(const std::string& path) {
+    std::size_t end = path.size();
+    while (end > 1 && path[end - 1] == '/') {
+        --end;
+    }
+    const std::size_t slash = end == 0 ? std::string::npos : path.rfind('/', end - 1);
+    const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1, end - (slash == std::string::npos ? 0 : slash + 1));
+    return name.empty() ? "." : name;
 }
 
 }  // namespace kmm::sys

@@ -24,6 +24,8 @@ struct DirectoryEntry {
 /// The same entries, in no order, given to `take` while the directory is read: it may have more than anybody wants to hold. `take` may remove
 /// the entry that it is given.
 void each_entry(const std::string& path, const std::function<void(const DirectoryEntry&)>& take);
+/// Of a directory that is open.
+void each_entry(int directory, const std::function<void(const DirectoryEntry&)>& take);
 
 /// Creates `path` and its missing parents with exactly `mode`, whatever the umask. An existing directory is left as it is.
 void make_directories(const std::string& path, unsigned mode);
@@ -36,5 +38,7 @@ void remove_tree(const std::string& path);
 
 /// The part before the last slash, "." if there is none, "/" for the root's children.
 [[nodiscard]] std::string parent_of(const std::string& path);
+/// The part after it, without slashes at the end; "." if there is none.
+[[nodiscard]] std::string name_of(const std::string& path);
 
 }  // namespace kmm::sys

@@ -3,10 +3,12 @@
 
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,6 +18,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 
 #include "base/error.hpp"
@@ -34,11 +37,31 @@ constexpr std::uint32_t k_own_calls = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t k_own_calls = 0;  // the numbers of this machine's calls are not known here: no filter
 #endif
 
+constexpr long k_mount_setattr = 442;  ///< Linux 5.12, the same number everywhere
+constexpr long k_fchmodat2 = 452;      ///< Linux 6.6
+
+/// What puts code into the kernel, or takes it out.
+constexpr long k_modules[] = {SYS_init_module, SYS_finit_module, SYS_delete_module};
+
+/// What changes a file otherwise than by writing; truncate(2), which Landlock sees from Linux 6.2 only.
+constexpr long k_modes[] = {SYS_truncate, SYS_fchmod, SYS_fchmodat, k_fchmodat2, SYS_fchown, SYS_fchownat, SYS_utimensat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, SYS_removexattr,
+                            SYS_lremovexattr, SYS_fremovexattr,
+#if defined(__x86_64__)
+                            SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat,
+#endif
+};
+
 /// Never needed after the start of the worker. LeakSanitizer looks at its own process with ptrace.
 constexpr long k_programs[] = {
     SYS_execve, SYS_execveat, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_process_vm_readv, SYS_process_vm_writev,
     SYS_kexec_load, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_reboot, SYS_swapon, SYS_swapoff,
     SYS_open_by_handle_at, SYS_add_key, SYS_keyctl, SYS_request_key, SYS_acct, SYS_personality, SYS_move_mount, SYS_open_tree, SYS_fsopen,
+    SYS_fsconfig, SYS_fsmount, SYS_fspick, k_mount_setattr, SYS_kexec_file_load, SYS_pidfd_getfd, SYS_process_madvise, SYS_kcmp, SYS_move_pages,
+    SYS_migrate_pages, SYS_quotactl, SYS_lookup_dcookie, SYS_name_to_handle_at, SYS_vhangup, SYS_sethostname, SYS_setdomainname, SYS_settimeofday,
+    SYS_clock_settime, SYS_adjtimex, SYS_clock_adjtime, SYS_mknodat, SYS_fanotify_init,
+#if defined(__x86_64__)
+    SYS_iopl, SYS_ioperm, SYS_mknod, SYS_modify_ldt, SYS_uselib, SYS_create_module, SYS_get_kernel_syms, SYS_query_module, SYS_nfsservctl, SYS__sysctl,
+#endif
 #if !defined(__SANITIZE_ADDRESS__)
     SYS_ptrace,
 #endif
@@ -51,7 +74,10 @@ std::string fault_of(const char* what, int number) { return std::string(what) + 
 
 sock_filter load_word(std::size_t offset) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset)); }
 
-/// A filter that answers EPERM to `calls`, and to the calls of other machines (32-bit ones, x32).
+/// Commands of ioctl that type into the terminal of whoever has started us.
+constexpr std::uint32_t k_terminal_commands[] = {TIOCSTI, TIOCLINUX};
+
+/// A filter that answers EPERM to `calls`, to such commands, and to the calls of other machines (32-bit ones, x32).
 bool refuse_calls(std::span<const long> calls) {
     if (k_own_calls == 0) {
         errno = ENOSYS;
@@ -71,16 +97,37 @@ bool refuse_calls(std::span<const long> calls) {
         program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, 1));
         program.push_back(BPF_STMT(BPF_RET | BPF_K, refusal));
     }
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(SYS_ioctl), 0, static_cast<std::uint8_t>(1 + 2 * std::size(k_terminal_commands))));
+    program.push_back(load_word(offsetof(seccomp_data, args) + sizeof(std::uint64_t)));  // the lower half of the second argument
+    for (const std::uint32_t command : k_terminal_commands) {
+        program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, command, 0, 1));
+        program.push_back(BPF_STMT(BPF_RET | BPF_K, refusal));
+    }
     program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     const sock_fprog whole{static_cast<unsigned short>(program.size()), program.data()};
     return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &whole) == 0;
 }
 
+constexpr std::uint64_t k_refer = 1ULL << 13U;      ///< ABI 2: renames between directories
+constexpr std::uint64_t k_truncate = 1ULL << 14U;   ///< ABI 3
+constexpr std::uint64_t k_ioctl_dev = 1ULL << 15U;  ///< ABI 5
+constexpr std::uint64_t k_devices = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SOCK |
+                                    LANDLOCK_ACCESS_FS_MAKE_FIFO;
 constexpr std::uint64_t k_writes = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-                                   LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
-                                   LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
-                                   LANDLOCK_ACCESS_FS_MAKE_SYM;
-constexpr std::uint64_t k_of_files = LANDLOCK_ACCESS_FS_WRITE_FILE;
+                                   LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM;
+
+/// What the running kernel's Landlock can refuse; 0 with errno if it cannot do what is needed.
+std::uint64_t known_rights() {
+    const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    if (version < 0) {
+        return 0;
+    }
+    if (version < 2) {  // without the second, no file may be renamed from one directory to another at all
+        errno = ENOSYS;
+        return 0;
+    }
+    return k_writes | k_devices | k_refer | (version >= 3 ? k_truncate : 0) | (version >= 5 ? k_ioctl_dev : 0);
+}
 
 Fd open_nearest(std::string path) {
     for (;;) {
@@ -92,29 +139,61 @@ Fd open_nearest(std::string path) {
     }
 }
 
+int add_rule(const Fd& rules, const std::string& path, std::uint64_t of_directories, std::uint64_t of_files) {
+    const Fd place = open_nearest(path);
+    struct stat status {};
+    if (!place || ::fstat(place.get(), &status) != 0) {
+        return errno;
+    }
+    landlock_path_beneath_attr beneath{};
+    beneath.allowed_access = S_ISDIR(status.st_mode) ? of_directories : of_files;
+    beneath.parent_fd = place.get();
+    return ::syscall(SYS_landlock_add_rule, rules.get(), LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) == 0 ? 0 : errno;
+}
+
 /// Errno of the first thing that did not work, 0 if all did.
-int restrict_writes(const std::vector<std::string>& writable) {
+int restrict_writes(const std::vector<std::string>& writable, const std::string& emptied) {
+    const std::uint64_t known = known_rights();
+    if (known == 0) {
+        return errno;
+    }
     landlock_ruleset_attr attributes{};
-    attributes.handled_access_fs = k_writes;
-    const Fd rules(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0)));
+    attributes.handled_access_fs = known;
+    const Fd rules(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes.handled_access_fs, 0)));
     if (!rules) {
         return errno;
     }
+    const std::uint64_t of_directories = known & ~(k_devices | k_ioctl_dev);
+    const std::uint64_t of_files = known & (LANDLOCK_ACCESS_FS_WRITE_FILE | k_truncate);
     for (const std::string& path : writable) {
-        const Fd place = open_nearest(path);
-        struct stat status {};
-        if (!place || ::fstat(place.get(), &status) != 0) {
-            return errno;
+        if (const int fault = add_rule(rules, path, of_directories, of_files); fault != 0) {
+            return fault;
         }
-        landlock_path_beneath_attr beneath{};
-        beneath.allowed_access = S_ISDIR(status.st_mode) ? k_writes : k_of_files;
-        beneath.parent_fd = place.get();
-        if (::syscall(SYS_landlock_add_rule, rules.get(), LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) != 0) {
-            return errno;
-        }
+    }
+    if (const int fault = emptied.empty() ? 0 : add_rule(rules, emptied, LANDLOCK_ACCESS_FS_REMOVE_DIR, LANDLOCK_ACCESS_FS_WRITE_FILE); fault != 0) {
+        return fault;
     }
     return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0 ? 0 : errno;
 }
+
+/// Gives up every capability but `kept`. Errno, or 0.
+int keep_capabilities(std::uint64_t kept) {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data{};
+    if (::syscall(SYS_capget, &header, data.data()) != 0) {
+        return errno;
+    }
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        const auto mask = static_cast<std::uint32_t>(kept >> (32U * i));
+        data[i].effective &= mask;
+        data[i].permitted &= mask;
+        data[i].inheritable = 0;
+    }
+    return ::syscall(SYS_capset, &header, data.data()) == 0 ? 0 : errno;
+}
+
+constexpr std::uint64_t bit(int capability) { return 1ULL << static_cast<unsigned>(capability); }
+constexpr std::uint64_t k_file_capabilities = bit(CAP_DAC_OVERRIDE) | bit(CAP_DAC_READ_SEARCH) | bit(CAP_FOWNER);
 
 void note(SandboxReport& report, const char* done, const char* what, int fault) {
     if (fault == 0) {
@@ -126,19 +205,38 @@ void note(SandboxReport& report, const char* done, const char* what, int fault) 
 
 }  // namespace
 
-void forbid_programs(SandboxReport& report) {
+void forbid_programs(SandboxReport& report, Keeps keeps) {
     note(report, "no new privileges", "no_new_privs", ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
-    note(report, "seccomp: no programs, mounts or other processes", "seccomp", refuse_calls(k_programs) ? 0 : errno);
+    std::vector<long> calls(std::begin(k_programs), std::end(k_programs));
+    if (keeps == Keeps::modules) {
+        note(report, "seccomp: no programs, mounts or other processes", "seccomp", refuse_calls(calls) ? 0 : errno);
+        return;
+    }
+    const std::uint64_t more = keeps == Keeps::namespaces ? bit(CAP_SYS_ADMIN) | bit(CAP_SYSLOG) : 0;
+    note(report, "no capabilities but for files", "capset", keep_capabilities(k_file_capabilities | more));
+    calls.insert(calls.end(), std::begin(k_modules), std::end(k_modules));
+    note(report, "seccomp: no programs, modules, mounts or other processes", "seccomp", refuse_calls(calls) ? 0 : errno);
 }
 
 void leave_network(SandboxReport& report) {
     note(report, "a network namespace without a network", "unshare", ::unshare(CLONE_NEWNET) == 0 ? 0 : errno);
 }
 
-void forbid_sockets(SandboxReport& report) { note(report, "seccomp: no sockets", "seccomp", refuse_calls(k_sockets) ? 0 : errno); }
+void forbid_sockets(SandboxReport& report, Modes modes) {
+    std::vector<long> calls(std::begin(k_sockets), std::end(k_sockets));
+    if (modes == Modes::fixed) {
+        calls.insert(calls.end(), std::begin(k_modes), std::end(k_modes));
+    }
+    note(report, modes == Modes::fixed ? "seccomp: no sockets, no other modes or owners of files" : "seccomp: no sockets", "seccomp", refuse_calls(calls) ? 0 : errno);
+}
 
-void forbid_writes(const std::vector<std::string>& writable, SandboxReport& report) {
-    note(report, "landlock: writes only where they are needed", "landlock", restrict_writes(writable));
+void forbid_writes(const std::vector<std::string>& writable, SandboxReport& report, const std::string& emptied) {
+    static_cast<void>(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));  // without it Landlock is root's alone
+    note(report, "landlock: writes only where they are needed", "landlock", restrict_writes(writable, emptied));
+}
+
+void drop_capabilities(SandboxReport& report) {
+    note(report, "no capabilities but to read", "capset", keep_capabilities(bit(CAP_DAC_READ_SEARCH) | bit(CAP_SYSLOG)));
 }
 
 }  // namespace kmm::sys

@@ -14,19 +14,35 @@ struct SandboxReport {
     std::vector<std::string> missing;
 };
 
-/// No new privileges, and no system call by which a program that was taken over gets further: programs, mounts, other processes'
-/// memory, BPF, kexec. Calls that are refused fail with EPERM. For all threads; the network stays.
-void forbid_programs(SandboxReport& report);
+/// What the process still has to do that needs more than reading and writing files.
+enum class Keeps {
+    files,      ///< nothing
+    namespaces, ///< leave_network(), and the kernel's log and addresses
+    modules,    ///< loading kernel modules, in whose init every capability may be asked for
+};
+
+/// No new privileges, no capability that is not needed (of the calling thread and those it starts), and no system call by which a program that was
+/// taken over gets further: programs, mounts, devices, kernel modules (unless they are kept), other processes' memory and descriptors, BPF,
+/// kexec, ports, clocks, typing into terminals. Calls that are refused fail with EPERM, for all threads; the network stays.
+void forbid_programs(SandboxReport& report, Keeps keeps = Keeps::files);
 
 /// An empty network namespace, where root may have one. Not for a process that loads modules: what a module's init sees of the network
 /// is that of the process.
 void leave_network(SandboxReport& report);
 
-/// From now on no sockets. What is open stays open.
-void forbid_sockets(SandboxReport& report);
+/// Whether owners, modes, times and attributes of files may still be changed, which Landlock does not see.
+enum class Modes { changeable, fixed };
 
-/// From now on no file is changed outside of `writable` (Landlock, Linux 5.13; paths that do not exist count as their nearest parent
-/// that does), and other processes cannot be looked into. For this thread and those it starts.
-void forbid_writes(const std::vector<std::string>& writable, SandboxReport& report);
+/// From now on no sockets. What is open stays open.
+void forbid_sockets(SandboxReport& report, Modes modes = Modes::changeable);
+
+/// From now on no file is changed, cut or made outside of `writable` (Landlock, Linux 5.19; paths that do not exist count as their nearest parent
+/// that does), no device, socket or pipe is made anywhere, and other processes cannot be looked into. Below `emptied` empty directories may be
+/// removed. With every right that the running kernel's Landlock knows of: cutting from Linux 6.2, commands to devices from 6.10. For this thread
+/// and those it starts.
+void forbid_writes(const std::vector<std::string>& writable, SandboxReport& report, const std::string& emptied = "");
+
+/// From now on no capability but to read any file and the kernel's log. Of this thread and those it starts.
+void drop_capabilities(SandboxReport& report);
 
 }  // namespace kmm::sys

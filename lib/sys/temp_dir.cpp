@@ -12,12 +12,28 @@
 
 #include "base/error.hpp"
 #include "sys/directory.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::sys {
 namespace {
 
 std::string base_or_default(const std::string& base) {
     return base.empty() ? temp_base() : base;
+}
+
+/// Kubernetes makes the volume emptyDir, which is the /tmp of a Pod, writable for all without the sticky bit. Root's mount point is given
+/// that bit, so that nobody else may rename what is in it.
+void keep_apart(const std::string& base) {
+    const Fd fd(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct stat facts {};
+    struct stat above {};
+    if (!fd || ::geteuid() != 0 || ::fstat(fd.get(), &facts) != 0 || ::fstatat(fd.get(), "..", &above, 0) != 0) {
+        return;
+    }
+    const bool is_open = facts.st_uid == 0 && (facts.st_mode & S_IWOTH) != 0 && (facts.st_mode & S_ISVTX) == 0;
+    if (is_open && facts.st_dev != above.st_dev) {
+        static_cast<void>(::fchmod(fd.get(), (facts.st_mode | S_ISVTX) & 07777U));
+    }
 }
 
 /// The directory opened and flock-ed, or nothing when it is not ours, gone, or held by a living owner.
@@ -41,6 +57,8 @@ std::string temp_base() {
 }
 
 TempDir::TempDir(const std::string& prefix, const std::string& base) {
+    keep_apart(base_or_default(base));
+    require_trusted(base_or_default(base), "temporary directory");
     // A cleaner may remove the new directory between its creation and its lock; then we try again.
     constexpr int k_attempts = 16;
     for (int attempt = 0; attempt < k_attempts; ++attempt) {

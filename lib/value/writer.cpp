@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ci_text.hpp"
 #include "base/text.hpp"
 #include "value/scalar.hpp"
 
@@ -26,11 +27,16 @@ unsigned code_point(std::string_view sequence) noexcept {
     return (byte(0) & 0x0FU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU);
 }
 
+/// A '[' that a CI system could take for the end of a command's start is escaped: a document may be printed in a log.
 void append_quoted(std::string& out, std::string_view text) {
     out += '"';
+    base::CiFilter commands;
+    const bool has_commands = text.find("##") != std::string_view::npos;
     for (std::size_t at = 0; at < text.size();) {
         const auto lead = static_cast<unsigned char>(text[at]);
         if (lead < 0x80U) {
+            const bool is_command = has_commands && commands.changes(text.substr(at, 1));
+            if (has_commands) (void)commands.pass(text.substr(at, 1));
             switch (text[at]) {
                 case '"': out += "\\\""; break;
                 case '\\': out += "\\\\"; break;
@@ -38,7 +44,7 @@ void append_quoted(std::string& out, std::string_view text) {
                 case '\r': out += "\\r"; break;
                 case '\t': out += "\\t"; break;
                 default:
-                    if (lead < 0x20U || lead == 0x7FU) {
+                    if (lead < 0x20U || lead == 0x7FU || (is_command && text[at] == '[')) {
                         out += fmt::format("\\u{:04x}", static_cast<unsigned>(lead));
                     } else {
                         out += text[at];
@@ -143,7 +149,7 @@ bool fits_literal(std::string_view text) noexcept {
         if (c == '\n' && before == ' ') return false;
         before = c;
     }
-    return before != ' ';
+    return before != ' ' && !base::has_ci_command(text);
 }
 
 void append_text_yaml(std::string& out, std::string_view text) {

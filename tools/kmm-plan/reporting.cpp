@@ -97,7 +97,7 @@ void append_text(const std::string& file, const std::string& text) {
 
 void publish_github(const report::Report& report, bool failed, cli::Context& context) {
     const std::string commands = report::to_github(report);
-    cli::document_form(context) ? context.console.err(commands) : context.console.out(commands);
+    context.console.ci_commands(commands, cli::document_form(context).has_value());
     if (const std::string file = variable("GITHUB_STEP_SUMMARY"); !file.empty()) {
         append_text(file, report::to_markdown(report));
     }

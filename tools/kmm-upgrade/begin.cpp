@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "drive/drain.hpp"
+#include "kmm-upgrade/record_trust.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "record/space.hpp"
 #include "upgrade/replay.hpp"
@@ -129,6 +130,7 @@ Launched launch(Access& access, upgrade::Run run, cluster::NodeRunner& runner) {
         if (old) record.directory().succeed(old->module_name + "-" + old->to_text(), upgrade::encode(run));
         else record.directory().begin(upgrade::encode(run));
     });
+    seal_record(record.directory().path(), run);
     access.cluster.create_kinds(run.created_definitions);
     const auto begun = fmt::format("{} {}{}: {} -> {} on {} node{}", clock_text(run.created), run.state,
                                    run.is_apply() ? " " + run.module() : "", run.from_text(), run.to_text(), run.nodes.size(),

@@ -9,6 +9,7 @@
 #include "cli/table.hpp"
 #include "kmm-upgrade/board.hpp"
 #include "kmm-upgrade/record_access.hpp"
+#include "kmm-upgrade/record_trust.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "value/writer.hpp"
@@ -27,7 +28,11 @@ std::optional<record::Owner> owner_of(RecordAccess& record, const upgrade::Run& 
 }
 
 std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t width, const std::string& follow = "kmm-upgrade show --watch") {
-    return properties(run, owner_of(record, run), width, follow) + "\n" + node_table(run, width);
+    std::string commands;
+    if (!upgrade::is_final_run_state(run.state)) {
+        for (const auto& command : recorded_commands(run)) commands += fmt::format("{:<9}  {}\n", "runs", base::escape(command));
+    }
+    return properties(run, owner_of(record, run), width, follow) + commands + "\n" + node_table(run, width);
 }
 
 /// As many lines as the terminal has: the summary, then the nodes that matter most.
@@ -45,6 +50,14 @@ std::vector<std::string> screen_lines(RecordAccess& record, const upgrade::Run& 
     }
     for (auto& line : Board(run).lines(width, rows - lines.size())) lines.push_back(std::move(line));
     return lines;
+}
+
+/// The run, and what `resume` would run on this machine.
+value::Node shown_document(const upgrade::Run& run) {
+    auto node = document(run);
+    if (const auto commands = recorded_commands(run); !commands.empty() && !upgrade::is_final_run_state(run.state))
+        node.set("recordedCommands", value::Node::strings(commands));
+    return node;
 }
 
 std::size_t table_width(const cli::Context& context) {
@@ -68,7 +81,7 @@ Exit watch_documents(RecordAccess& record) {
     for (;;) {
         const auto run = record.load();
         if (!run) return show_idle(record);
-        const auto now = document(*run);
+        const auto now = shown_document(*run);
         auto text = value::to_json(now);
         if (text != last) static_cast<void>(print_document(context, now));
         if (is_over(record, *run) || context.console.out_is_gone()) return Exit::ok;
@@ -119,7 +132,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     if (run) record.require_named(*run);
     if (args.flag("watch")) return watch(record);
     if (!run) return show_idle(record);
-    if (print_document(context, document(*run))) return Exit::ok;
+    if (print_document(context, shown_document(*run))) return Exit::ok;
     if (context.output == "name") {
         context.console.out("upgrade/" + run->module() + "\n");
         return Exit::ok;

@@ -75,6 +75,8 @@ constexpr CodeText k_errors[] = {
     {"plugin-still-there", "error", "Pods of the previous device plugin or DRA driver have not ended in time", "", "see what holds them; then kmm-upgrade retry NODE"},
     {"pods-not-evictable", "error", "Pods of the node cannot be evicted by these options", "", "see each refusal; add the option it names, or move the Pods"},
     {"previous-unknown", "error", "nobody knows which image the node had before", "The record was rebuilt from the cluster.", "put the old version back into the Module and upgrade to it"},
+    {"record-untrusted", "error", "a record has commands to run and was not made by this user on this machine", "Its seal, a keyed hash, is missing or another one: the directory was copied, or made by an earlier version.",
+     "read the commands in the message or in kmm-upgrade show; --trust-record if you want them to run"},
     {"run-active", "error", "the upgrade has not ended", "", "kmm-upgrade resume or abort first"},
     {"run-ended", "error", "the upgrade has ended", "", "the command that the message names: kmm-upgrade delete makes room for the next upgrade"},
     {"run-exists", "error", "an upgrade is recorded that has not ended", "", "kmm-upgrade resume, or abort it"},

@@ -11,6 +11,7 @@
 #include "kmm-upgrade/codes.hpp"
 #include "kmm-upgrade/kubernetes_source.hpp"
 #include "kmm-upgrade/reach.hpp"
+#include "kmm-upgrade/record_trust.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/codes.hpp"
 
@@ -33,7 +34,7 @@ cli::Option required(cli::Option made) {
 /// Options of every verb. Those of the cluster and the runner are taken by verbs that have no use for them as well, so that
 /// one set of options (an alias) fits all; such verbs hide them (without_use).
 std::vector<cli::Option> shared() {
-    return state_options() + runner_options() + cli::cluster_options() + cli::common_options();
+    return state_options() + runner_options() + std::vector<cli::Option>{trust_option()} + cli::cluster_options() + cli::common_options();
 }
 
 cli::Positional node_argument(std::string help) {
@@ -83,7 +84,7 @@ cli::Verb about_run(cli::Verb made) { return without_selector(std::move(made), "
 cli::Verb about_record(cli::Verb made) {
     auto useless = cli::cluster_options();
     std::erase_if(useless, [](const cli::Option& each) { return each.name == "namespace"; });
-    return about_run(without_use(std::move(made), useless + runner_options()));
+    return about_run(without_use(std::move(made), useless + runner_options() + std::vector<cli::Option>{trust_option()}));
 }
 
 /// What start and apply walk by.

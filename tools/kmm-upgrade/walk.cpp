@@ -9,6 +9,7 @@
 #include "api/codec.hpp"
 #include "base/text.hpp"
 #include "drive/prepare.hpp"
+#include "kmm-upgrade/record_trust.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "plan/plan.hpp"
 #include "upgrade/planner.hpp"
@@ -21,6 +22,7 @@ upgrade::Run locked_run(RecordAccess& record, const std::string& operation) {
     record.directory().open(false);
     record.lock(operation);
     auto run = record.must_load();
+    require_trust(record.directory().path(), run, record.call().args(), record.call().context());
     return run;
 }
 

@@ -74,7 +74,7 @@ std::string verdict_on(const Expected& expected, const std::string& name, const 
     if (!live) return "absent";
     if (live->state != "live") return live->state;
     switch (kmod::compare_identity(module->file, *live).identity) {
-        case kmod::Identity::same: return "same";
+        case kmod::Identity::same: node.set("sameBy", live->build_id.empty() || live->build_id != module->file.build_id ? "srcversion" : "buildID"); return "same";
         case kmod::Identity::different: return "different";
         case kmod::Identity::unknown: return "unknown";
     }
@@ -135,7 +135,9 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
         if (expected) {
             const std::string verdict = verdict_on(*expected, name, live, node);
             node.set("verdict", verdict);
-            row.insert(row.begin() + 2, verdict);
+            // Anybody can write a srcversion into other bytes; a build id is that of the bytes that were linked.
+            const bool is_weak = node.get_string({"sameBy"}) == "srcversion";
+            row.insert(row.begin() + 2, is_weak ? verdict + " (srcversion only, no proof)" : verdict);
             all_same = all_same && verdict == "same";
         }
         row.resize(headers.size(), "-");

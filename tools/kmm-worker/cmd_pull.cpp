@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -11,8 +13,9 @@
 #include "kmm-worker/image_step.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
-#include "sys/sandbox.hpp"
 #include "registry/path_rules.hpp"
+#include "sys/directory.hpp"
+#include "sys/sandbox.hpp"
 
 namespace kmm::tool_worker {
 
@@ -39,6 +42,25 @@ bool prepare(const std::string& directory) {
             .hint("name another directory, which will be made");
     }
     return false;
+}
+
+/// Before the first byte comes. Where a directory that was made here may have to be removed again, that is all that is done to the one above.
+void close_sandbox_of_pull(const registry::PullRequest& request, const std::string& out, cli::Context& context) {
+    std::vector<std::string> writable{out, "/dev/null"};
+    if (!request.cache_dir.empty()) {
+        try {
+            sys::make_directories(request.cache_dir, 0700);
+            writable.push_back(request.cache_dir);
+        } catch (const Error&) {  // the pull goes on without a cache, and says so
+        }
+    }
+    for (const char* place : std::initializer_list<const char*>{std::getenv("KMM_TERMINATION_LOG"), "/dev/termination-log"}) {
+        if (place != nullptr && ::access(place, W_OK) == 0) writable.emplace_back(place);
+    }
+    sys::SandboxReport sandbox;
+    sys::forbid_writes(writable, sandbox, sys::parent_of(out));
+    sys::forbid_programs(sandbox);
+    tell_sandbox(sandbox, context);
 }
 
 /// What was asked for and is not there, although the image as such is sound.
@@ -70,10 +92,8 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     request.durable = true;
     if (!args.get("platform")) request.architecture = result.node.architecture;
     want_kernels(request, args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
-    sys::SandboxReport sandbox;
-    sys::forbid_programs(sandbox);
-    tell_sandbox(sandbox, context);
     const bool created = prepare(*out);
+    close_sandbox_of_pull(request, *out, context);
     try {
         registry::PullResult pulled;
         in_default_directories(request.dir_name, !args.get("dir-name"), [&] { pulled = run_pull(request, *out, context, clock); });

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -17,6 +22,7 @@
 #include "kmod/signer.hpp"
 #include "registry/rewrite.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 #include "sys/sandbox.hpp"
 #include "sys/signals.hpp"
 
@@ -34,12 +40,29 @@ std::string wanted_option(const cli::Args& args, const char* name, const char* v
 
 /// What `name` names: a file, or "-" for standard input.
 std::string read_input(std::string& name) {
-    if (name != "-") return sys::read_file(name, k_key_bytes);
+    if (name != "-") return sys::read_trusted_file(name, "signing input", k_key_bytes);
     name = "standard input";
     return sys::read_fd(STDIN_FILENO, name, k_key_bytes);
 }
 
-kmod::ModuleSigner read_signer(const cli::Args& args) {
+/// A private key that other users may read is a finding: what they sign loads wherever the certificate is trusted.
+void check_key_mode(const std::string& file, std::vector<std::string>& warnings) {
+    struct stat facts {};
+    constexpr mode_t others = S_IRGRP | S_IROTH;
+    if (file == "-" || ::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & others) == 0) return;
+    warnings.push_back(fmt::format("key-readable: {}: other users may read the private key; chmod 600", base::escape(file)));
+}
+
+/// From now on memory of this process lands in no core file, and no process of the same user may look into it.
+void keep_memory_private() {
+    const rlimit none{0, 0};
+    if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || ::setrlimit(RLIMIT_CORE, &none) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "keeping the private key out of core files");
+    }
+}
+
+kmod::ModuleSigner read_signer(const cli::Args& args, std::vector<std::string>& warnings) {
     kmod::ModuleSigner::Material material;
     material.key_name = wanted_option(args, "key", "FILE");
     material.certificate_name = wanted_option(args, "cert", "FILE");
@@ -48,6 +71,7 @@ kmod::ModuleSigner read_signer(const cli::Args& args) {
     if (std::count(std::begin(inputs), std::end(inputs), "-") > 1) {
         throw Error(Exit::usage, "bad-value", "expected one of --key, --cert and --passphrase-file from standard input, found several").hint("name files for the others");
     }
+    check_key_mode(material.key_name, warnings);
     material.key = read_input(material.key_name);
     material.certificate = read_input(material.certificate_name);
     if (file) {
@@ -57,7 +81,10 @@ kmod::ModuleSigner read_signer(const cli::Args& args) {
         material.passphrase = std::move(text);
     }
     material.digest = args.get("hash").value_or("sha256");
-    return kmod::ModuleSigner(material);
+    kmod::ModuleSigner signer(material);
+    ::explicit_bzero(material.key.data(), material.key.size());
+    if (material.passphrase) ::explicit_bzero(material.passphrase->data(), material.passphrase->size());
+    return signer;
 }
 
 /// Signs files one after the other and notes what happened to each.
@@ -104,8 +131,9 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     const kmod::HostPaths host = host_paths(args);
     registry::RewriteRequest request;
     request.to = wanted_option(args, "to", "IMAGE");
-    const kmod::ModuleSigner signer = read_signer(args);
     WorkerResult result;
+    keep_memory_private();
+    const kmod::ModuleSigner signer = read_signer(args, result.warnings);
     result.verb = "sign";
     result.node = this_node(host);
     request.source = prepare_request(args, args.positional("IMAGE"), timeout_of(args), host, {}, result.warnings);

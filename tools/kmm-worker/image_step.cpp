@@ -147,7 +147,8 @@ namespace {
 
 /// Before the first byte comes: programs and the like are never needed again, the network still is.
 void begin_sandbox(const Job& job, sys::SandboxReport& report) {
-    if (job.sandbox != Job::Sandbox::none) sys::forbid_programs(report);
+    if (job.sandbox == Job::Sandbox::none) return;
+    sys::forbid_programs(report, job.sandbox == Job::Sandbox::whole ? sys::Keeps::namespaces : sys::Keeps::modules);
 }
 
 void close_sandbox(const Job& job, const std::string& scratch, sys::SandboxReport& report, cli::Context& context) {
@@ -159,8 +160,9 @@ void close_sandbox(const Job& job, const std::string& scratch, sys::SandboxRepor
             if (place != nullptr && ::access(place, W_OK) == 0) writable.emplace_back(place);
         }
         sys::forbid_writes(writable, report);
+        sys::drop_capabilities(report);
     }
-    sys::forbid_sockets(report);
+    sys::forbid_sockets(report, job.sandbox == Job::Sandbox::whole ? sys::Modes::fixed : sys::Modes::changeable);
     tell_sandbox(report, context);
 }
 

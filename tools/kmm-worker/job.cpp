@@ -16,6 +16,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 #include "sys/signals.hpp"
 #include "value/reader.hpp"
 
@@ -84,7 +85,7 @@ void warn_of_unknown_fields(Diagnostics& faults, std::vector<std::string>& warni
 void read_config(const std::string& name, const std::string& expected_size, Needs needs, UnknownFields unknown, Job& job) {
     std::string text;
     try {
-        text = name == "-" ? sys::read_fd(STDIN_FILENO, "standard input", k_config_bytes) : sys::read_file(name, k_config_bytes);
+        text = name == "-" ? sys::read_fd(STDIN_FILENO, "standard input", k_config_bytes) : sys::read_trusted_file(name, "module configuration", k_config_bytes);
     } catch (const Error& error) {
         auto fault = as_configuration_fault(error);
         // As modprobe and rmmod take it.
@@ -333,6 +334,7 @@ kmod::HostPaths host_paths(const cli::Args& args) {
     if (root.empty()) return host;
     for (std::string* path : {&host.proc, &host.sys, &host.lib_modules, &host.kmsg, &host.run, &host.etc}) *path = root + *path;
     host.root = root;
+    sys::require_trusted(root, "host root");
     return host;
 }
 

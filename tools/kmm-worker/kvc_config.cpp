@@ -13,7 +13,7 @@
 #include "base/text.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmod/files.hpp"
-#include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::tool_worker {
 
@@ -220,7 +220,7 @@ private:
 };
 
 void read_kvc_file(const std::string& path, KvcConfig& config) {
-    const std::string text = sys::read_file(path, k_kvc_bytes);
+    const std::string text = sys::read_trusted_file(path, "kvc configuration", k_kvc_bytes);
     std::vector<std::string> keys{"KMOD_NAMES"};
     for (const auto& row : k_kvc_keys) keys.emplace_back(row.key);
     for (const auto& [key, value, place] : KvcScanner(text, path).read()) {

@@ -41,11 +41,18 @@ public:
     [[nodiscard]] PodRunner runner() {
         return PodRunner(*client_, {"drivers", "hello", "registry.example/worker:v1", "loader", "run-1", [this](const std::string& line) { warnings.push_back(line); }});
     }
-    /// As an earlier process left it.
-    void leave(const std::string& name, const std::string& run, const std::string& verb, const std::vector<std::string>& script) {
+    /// As an earlier process left it, for the Module `module`. Its name is `left` then.
+    void leave(const std::string& module, const std::string& run, const std::string& verb, const std::vector<std::string>& script, const std::string& own_name = "") {
+        render::WorkerTask task;
+        task.namespace_ = "drivers";
+        task.module = module;
+        task.node = "node-a";
+        task.args = {verb};
+        const std::string name = own_name.empty() ? render::worker_task_name(task) : own_name;
+        left = name;
         Node pod = tree(R"({"kind":"Pod","apiVersion":"v1","spec":{"nodeName":"node-a"}})");
         pod.set("metadata", Node::mapping({{"name", name}, {"namespace", "drivers"}, {"uid", "old-" + name}}));
-        pod.find("metadata")->set("labels", Node::mapping({{"kmmtools.dev/run", run}, {"kmmtools.dev/verb", verb}}));
+        pod.find("metadata")->set("labels", Node::mapping({{"kmmtools.dev/module", module}, {"kmmtools.dev/run", run}, {"kmmtools.dev/verb", verb}}));
         set_status(pod, script.front());
         earlier_ = pod;
         earlier_script_ = script;
@@ -68,6 +75,7 @@ public:
     FakeReply refusal;  ///< answer to POST if its status is not 200
     FakeReply removal;  ///< answer to DELETE if its status is not 200
     std::vector<std::string> warnings;  ///< of the runner
+    std::string left;      ///< name of the Pod that was there from the beginning
     std::string squatter;  ///< metadata of a Pod that has every name
 
 private:
@@ -94,7 +102,7 @@ private:
         if (path == "/api/v1/nodes/node-a") {
             return reply(200, R"({"kind":"Node","metadata":{"name":"node-a"},"status":{"conditions":[{"type":"Ready","status":")" + node_ready + R"(","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}})");
         }
-        if (path == "/api/v1/pods") {
+        if (path == "/api/v1/namespaces/drivers/pods" && request.method == "GET") {
             const std::string items = earlier_.is_null() ? "" : value::to_json(earlier_);
             return reply(200, R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" + items + "]}");
         }
@@ -299,19 +307,19 @@ TEST_CASE("worker Pods: a question that was started late has all of its time, an
 
 TEST_CASE("worker Pods: a load that an earlier process began is waited for, its Pod removed before another is made") {
     PodServer server({k_done});
-    server.leave("old-load", "run-1", "load", {k_running, k_running, k_done});
+    server.leave("hello", "run-1", "load", {k_running, k_running, k_done});
     CHECK(server.runner().run(status_call()).end == CallEnd::completed);
     REQUIRE(server.changes().size() == 3);
-    CHECK(server.changes()[0] == "DELETE " + k_pods + "/old-load");
+    CHECK(server.changes()[0] == "DELETE " + k_pods + "/" + server.left);
     CHECK(server.changes()[1] == "POST " + k_pods);
 }
 
 TEST_CASE("worker Pods: what only asks, or has not begun, is deleted at once") {
     for (const auto& [verb, status] : {std::pair{"status", k_running}, std::pair{"load", k_creating}}) {
         PodServer server({k_done});
-        server.leave("old", "run-1", verb, {status});
+        server.leave("hello", "run-1", verb, {status});
         CHECK(server.runner().run(status_call()).end == CallEnd::completed);
-        CHECK(server.changes().front() == "DELETE " + k_pods + "/old");
+        CHECK(server.changes().front() == "DELETE " + k_pods + "/" + server.left);
     }
 }
 
@@ -320,14 +328,49 @@ TEST_CASE("worker Pods: another upgrade's worker is waited for and never touched
     busy.leave("theirs", "run-2", "check", {k_running});
     const auto reply = busy.runner().run(status_call());
     CHECK(reply.end == CallEnd::unreachable);
-    CHECK(reply.transport == "worker Pod drivers/theirs of another upgrade is still there: Running");
-    CHECK(reply.hint.find("kubectl delete pod -n drivers theirs --force --grace-period=0") != std::string::npos);
+    CHECK(reply.transport == "worker Pod drivers/" + busy.left + " of another upgrade is still there: Running");
+    CHECK(reply.hint.find("kubectl delete pod -n drivers " + busy.left + " --force --grace-period=0") != std::string::npos);
     CHECK(reply.hint.starts_with("only if node "));
     CHECK(busy.changes().empty());
     PodServer over({k_done});
     over.leave("theirs", "run-2", "check", {k_running, k_ended});
     CHECK(over.runner().run(status_call()).end == CallEnd::completed);
     CHECK(over.changes().front() == "POST " + k_pods);
+}
+
+TEST_CASE("worker Pods: a Pod that no kmm-upgrade can have made holds nothing up, whatever its labels say") {
+    for (const char* name : {"mine", "kmm-upgrade-load-node-a-hello-99999", "kmm-upgrade-"}) {
+        PodServer server({k_done});
+        server.leave("hello", "run-1", "load", {k_running}, name);
+        CHECK(server.runner().run(status_call()).end == CallEnd::completed);
+        CHECK(server.changes().front() == "POST " + k_pods);
+    }
+}
+
+TEST_CASE("worker Pods: what only looks has no rights, what changes the kernel has those it needs") {
+    PodServer looks({k_done});
+    static_cast<void>(looks.runner().run(status_call()));
+    const Node pod = tree(looks.body_of("POST"));
+    const Node& container = pod.find_path({"spec", "containers"})->items().front();
+    const Node* context = container.find("securityContext");
+    CHECK(context->find("privileged") == nullptr);
+    CHECK(context->find("allowPrivilegeEscalation")->as_bool() == false);
+    CHECK(context->find("readOnlyRootFilesystem")->as_bool() == true);
+    CHECK(value::to_json(*context->find("capabilities")) == R"({"drop":["ALL"]})");
+    CHECK(context->get_string({"seccompProfile", "type"}) == "RuntimeDefault");
+    CHECK(pod.find_path({"spec", "hostNetwork"})->as_bool() == false);
+    CHECK(pod.find_path({"spec", "automountServiceAccountToken"})->as_bool() == false);
+    CHECK(container.get_string({"imagePullPolicy"}) == "Always");
+    for (const auto& mount : container.find("volumeMounts")->items()) {
+        const std::string path = mount.get_string({"mountPath"});
+        if (path == "/host/proc" || path == "/host/sys" || path == "/host/lib/modules") { CHECK(mount.find("readOnly")->as_bool() == true); }
+        CHECK(mount.get_string({"name"}) != "pull-secret");
+    }
+    PodServer loads({k_done});
+    static_cast<void>(loads.runner().run(load_call()));
+    const Node loader = tree(loads.body_of("POST"));
+    CHECK(loader.find_path({"spec", "containers"})->items().front().find_path({"securityContext", "privileged"})->as_bool() == true);
+    CHECK(loader.find_path({"spec", "hostNetwork"})->as_bool() == true);
 }
 
 TEST_CASE("worker Pods: a node that was left clear is not looked at again") {
@@ -368,9 +411,9 @@ TEST_CASE("worker Pods: somebody who wants to stop is heard at once; what change
         CHECK(server.changes().size() == row.changes);  // and nothing is begun
     }
     PodServer server({k_done});
-    server.leave("old-load", "run-1", "load", {k_running});
+    server.leave("hello", "run-1", "load", {k_running});
     server.looks_left = 2;
-    CHECK(error_of([&] { static_cast<void>(server.runner().run(status_call())); }).message() == "timed out while waiting for Pod drivers/old-load");
+    CHECK(error_of([&] { static_cast<void>(server.runner().run(status_call())); }).message() == "timed out while waiting for Pod drivers/" + server.left);
     CHECK(server.changes().empty());
 }
 

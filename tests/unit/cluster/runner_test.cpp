@@ -61,6 +61,7 @@ TEST_SUITE("cluster::runner") {
         CHECK(bench.tree.get("stdin") == "secret: text\n");
         const auto argv = bench.tree.get("argv");
         CHECK(argv.find("-v\n-T\n-o\nBatchMode=yes\n-o\nConnectTimeout=10\n-o\nServerAliveInterval=5\n-o\nServerAliveCountMax=3\n"
+                        "-o\nForwardAgent=no\n-o\nForwardX11=no\n-o\nClearAllForwardings=yes\n-o\nTunnel=no\n-o\nPermitLocalCommand=no\n"
                         "-F\n/a config\n-E\n/proc/") == 0);
         CHECK(argv.find("\n--\nnode-a\n") != std::string::npos);
         CHECK(argv.find("secret") == std::string::npos);

@@ -240,7 +240,7 @@ TEST_CASE("the pull Secret follows the config on standard input") {
     std::size_t with_secret = 0;
     world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
         const bool has = call.stdin_text.find("---\napiVersion: v1\nkind: Secret\n") != std::string::npos &&
-                         call.stdin_text.find("e30=") != std::string::npos;
+                         call.stdin_text.find("eyJhdXRocyI6e319") != std::string::npos;
         const bool wants = call.args.front() == "check" || call.args.front() == "load";
         CHECK(has == wants);
         if (has) ++with_secret;

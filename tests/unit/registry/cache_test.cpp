@@ -9,9 +9,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "image/mirrors.hpp"
+#include "image/reference.hpp"
 #include "registry/cache.hpp"
+#include "registry/learnt.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
+#include "value/writer.hpp"
 
 using namespace kmm;
 using namespace kmm::test;
@@ -49,6 +53,55 @@ struct CacheScene {
 }  // namespace
 
 TEST_SUITE("registry::unit") {
+
+TEST_CASE("what a tag means is repeated only to those who would have believed the same answer") {
+    const image::Reference reference = image::parse_reference("reg.example/a/b:t");
+    const auto by = [&](const std::function<void(registry::PullRequest&)>& tweak) {
+        registry::PullRequest request;
+        tweak(request);
+        return registry::learnt_by(reference, request);
+    };
+    const auto login_of = [](const std::string& user) { return registry::Credential{"reg.example", user, "secret", ""}; };
+    const auto verified = by([](auto&) {});
+    const auto insecure = by([](auto& request) { request.tls.insecure = true; });
+    const auto pinned = by([](auto& request) { request.tls.pinned_key = "sha256//a"; });
+    const auto pinned_only = by([](auto& request) { request.tls.pinned_key = "sha256//a"; request.tls.insecure = true; });
+    const auto other_pin = by([](auto& request) { request.tls.pinned_key = "sha256//b"; });
+    const auto mirrored = by([](auto& request) { request.mirrors = image::read_mirrors("[[registry]]\nprefix='reg.example'\n[[registry.mirror]]\nlocation='m.example'\n", "f"); });
+    const auto bad_mirror = by([](auto& request) { request.mirrors = image::read_mirrors("[[registry]]\nprefix='reg.example'\n[[registry.mirror]]\nlocation='m.example'\ninsecure=true\n", "f"); });
+    const auto alice = by([&](auto& request) { request.credentials = {login_of("alice")}; });
+    const auto bob = by([&](auto& request) { request.credentials = {login_of("bob")}; });
+    CHECK(insecure.is_hearsay());
+    CHECK(bad_mirror.is_hearsay());
+    CHECK_FALSE(verified.is_hearsay());
+    CHECK_FALSE(pinned_only.is_hearsay());
+    for (const auto* better : {&verified, &pinned}) {
+        CHECK(better->serves(verified));
+        CHECK(better->serves(insecure));
+        CHECK_FALSE(insecure.serves(*better));
+    }
+    CHECK(insecure.serves(insecure));
+    CHECK(pinned.serves(pinned_only));
+    CHECK_FALSE(pinned_only.serves(pinned));
+    CHECK_FALSE(pinned_only.serves(verified));
+    CHECK_FALSE(verified.serves(pinned));
+    CHECK_FALSE(other_pin.serves(pinned));
+    CHECK(verified.serves(mirrored));
+    CHECK_FALSE(mirrored.serves(verified));
+    CHECK_FALSE(bad_mirror.serves(mirrored));
+    CHECK(verified.serves(alice));
+    CHECK_FALSE(alice.serves(verified));
+    CHECK_FALSE(alice.serves(bob));
+    CHECK(value::to_json(registry::to_node(alice)).find("secret") == std::string::npos);
+    for (const auto* each : {&verified, &insecure, &pinned, &mirrored, &alice}) {
+        const value::Node node = registry::to_node(*each);
+        const auto back = registry::learnt_of(&node);
+        REQUIRE(back);
+        CHECK(back->serves(*each));
+        CHECK(each->serves(*back));
+    }
+    CHECK_FALSE(registry::learnt_of(nullptr));
+}
 
 TEST_CASE("a cached image costs one request, or none") {
     CacheScene scene;

@@ -116,6 +116,9 @@ TEST_SUITE("report::unit") {
         CHECK(text.starts_with("## kmm-plan validate: 2 errors, 1 warning, 1 note\n"));
         CHECK(text.find("| warning | m a.yaml:3:7 | a\\_b\\* | dotted-name |") != std::string::npos);
         CHECK(text.find("\\<\\& 100% \\| \\\\x01<br>hint: two\\\\nlines") != std::string::npos);
+        Report mention = sample::report();
+        mention.findings.assign(1, sample::finding(Severity::error, "a", "@team of reg/m@sha256:ab, (@b)"));
+        CHECK(to_markdown(mention).find("@<!-- -->team of reg/m@sha256:ab, (@<!-- -->b)") != std::string::npos);
         Report many = sample::report();
         many.findings.assign(500, sample::finding(Severity::error, "a", "message"));
         const std::string cut = to_markdown(many, 2000);

@@ -2,7 +2,10 @@
 // What a process cannot do any more. Each try is a child of its own: there is no way back.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +21,12 @@
 using namespace kmm;
 
 namespace {
+
+#if defined(__x86_64__)
+constexpr long k_ports = SYS_iopl;
+#else
+constexpr long k_ports = -1;  // no I/O ports
+#endif
 
 /// The exit code of `body` in a child.
 int in_child(const std::function<int()>& body) {
@@ -86,6 +95,50 @@ TEST_CASE("sandbox: no sockets and no writes outside, what was given stays writa
           }) == 0);
 }
 
+TEST_CASE("sandbox: each call that is said to be refused is refused, harmless arguments or not") {
+    const sys::TempDir scratch("kmm-test-");
+    const sys::TempDir other("kmm-test-");
+    const std::string victim = other.path() + "/file";
+    sys::LinuxFileOps ops;
+    sys::write_file_atomically(ops, victim, "a");
+    CHECK(in_child([&] {
+              sys::SandboxReport report;
+              sys::forbid_programs(report, sys::Keeps::namespaces);
+              sys::forbid_writes({scratch.path()}, report);
+              sys::drop_capabilities(report);
+              sys::forbid_sockets(report, sys::Modes::fixed);
+              if (!has(report, "modules")) return 0;  // no seccomp here
+              const auto refused = [](long result) { return result == -1 && errno == EPERM; };
+              if (!refused(::syscall(SYS_init_module, nullptr, 0, ""))) return 1;
+              if (!refused(::syscall(SYS_finit_module, -1, "", 0))) return 2;
+              if (!refused(::syscall(SYS_delete_module, "", 0))) return 3;
+              if (!refused(::syscall(SYS_kexec_file_load, -1, -1, 0, nullptr, 0))) return 4;
+              if (!refused(::syscall(SYS_pidfd_getfd, -1, 0, 0))) return 5;
+              if (!refused(::syscall(442, -1, "", 0, nullptr, 0))) return 6;
+              if (!refused(::mknod((scratch.path() + "/device").c_str(), S_IFCHR | 0600, 0x103))) return 7;
+              if (!refused(::chmod(victim.c_str(), 04755))) return 8;
+              if (!refused(::fchmodat(AT_FDCWD, victim.c_str(), 0777, 0))) return 9;
+              if (!refused(::chown(victim.c_str(), 0, 0))) return 10;
+              if (!refused(::ioctl(0, TIOCSTI, "x"))) return 11;
+              if (k_ports >= 0 && !refused(::syscall(k_ports, 0))) return 12;
+              if (field("CapEff").find_first_not_of("0123456789abcdef") != std::string::npos) return 13;
+              constexpr unsigned long long dangerous = 1ULL << 16U | 1ULL << 17U | 1ULL << 21U | 1ULL << 27U;  // module, rawio, admin, mknod
+              if ((std::stoull(field("CapPrm"), nullptr, 16) & dangerous) != 0) return 14;
+              if (has(report, "landlock") && ::truncate(victim.c_str(), 0) == 0) return 15;
+              return 0;
+          }) == 0);
+}
+
+TEST_CASE("sandbox: what loads modules keeps the calls for it") {
+    CHECK(in_child([] {
+              const auto answer = [] { return ::syscall(SYS_finit_module, -1, "", 0) == -1 ? errno : 0; };
+              const int before = answer();
+              sys::SandboxReport report;
+              sys::forbid_programs(report, sys::Keeps::modules);
+              return answer() == before ? 0 : 1;
+          }) == 0);
+}
+
 TEST_CASE("sandbox: where it is said to be in force it is, where it is missing a reason is given") {
     CHECK(in_child([] {
               sys::SandboxReport report;
@@ -96,6 +149,6 @@ TEST_CASE("sandbox: where it is said to be in force it is, where it is missing a
               for (const std::string& line : report.missing) {
                   if (line.find(" (E") == std::string::npos) return 1;
               }
-              return report.in_force.size() + report.missing.size() == 5 ? 0 : 2;
+              return report.in_force.size() + report.missing.size() == 6 ? 0 : 2;
           }) == 0);
 }

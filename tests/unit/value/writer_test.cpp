@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ci_text.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -55,6 +56,17 @@ Node random_tree(std::mt19937& random, int depth) {
 }  // namespace
 
 TEST_SUITE("value::writer") {
+    TEST_CASE("no document holds a command for a CI system, and it says the same") {
+        for (const std::string text : {"##[stop-commands]x", "##vso[task]x", "FROM a\n::add-mask::b\n", "FROM a\n  ::error::b\n", "x\n##[error]y\n"}) {
+            Node node = Node::mapping();
+            node.set("a", text);
+            node.set(text, "b");
+            for (const std::string& written : {to_json(node), to_json_pretty(node), to_yaml(node)}) { CHECK_FALSE(base::has_ci_command(written)); }
+            CHECK(to_json(read_back(read_json, to_json(node))) == to_json(node));
+            CHECK(to_json(read_back(read_yaml, to_yaml(node))) == to_json(node));
+        }
+    }
+
     TEST_CASE("the text is fixed to the byte") {
         const auto tree = Node::mapping({{"b", 1},
                                          {"a", Node::sequence({1, Node::mapping({{"x", true}, {"y", Node()}}), Node::sequence({"p", "q"})})},

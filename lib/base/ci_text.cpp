@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/ci_text.hpp"
+
+namespace kmm::base {
+
+namespace {
+
+/// What .NET's TrimStart takes away may be any of many Unicode blanks: every byte beyond ASCII counts as one.
+bool may_be_blank(char c) noexcept {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte <= 0x20U || byte >= 0x7FU;
+}
+
+bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+}  // namespace
+
+bool CiFilter::escapes(char c) noexcept {
+    bool escaped = false;
+    if (c == '\n' || c == '\r') {
+        line_ = Line::start;
+    } else if (line_ == Line::colon) {
+        escaped = c == ':';
+        line_ = Line::inside;
+    } else if (line_ == Line::start && !may_be_blank(c)) {
+        line_ = c == ':' ? Line::colon : Line::inside;
+    }
+    if (c == '#') {
+        mark_ = mark_ == Mark::one || mark_ == Mark::two ? Mark::two : Mark::one;
+    } else if (is_letter(c) && (mark_ == Mark::two || mark_ == Mark::word)) {
+        mark_ = Mark::word;
+    } else {
+        escaped = escaped || (c == '[' && (mark_ == Mark::two || mark_ == Mark::word));
+        mark_ = Mark::none;
+    }
+    return escaped;
+}
+
+std::string CiFilter::pass(std::string_view piece) {
+    std::string text;
+    text.reserve(piece.size());
+    for (const char c : piece) {
+        if (escapes(c)) {
+            text += c == ':' ? "\\x3a" : "\\x5b";
+        } else {
+            text.push_back(c);
+        }
+    }
+    return text;
+}
+
+bool CiFilter::changes(std::string_view piece) const {
+    CiFilter ahead = *this;
+    for (const char c : piece) {
+        if (ahead.escapes(c)) { return true; }
+    }
+    return false;
+}
+
+bool has_ci_command(std::string_view text) { return CiFilter().changes(text); }
+
+}  // namespace kmm::base

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose files count. The judgement is root's: as another user only that nothing is refused can be tried.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "base/error.hpp"
+#include "sys/directory.hpp"
+#include "sys/file_ops.hpp"
+#include "sys/temp_dir.hpp"
+#include "sys/trust.hpp"
+
+using namespace kmm;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr unsigned k_somebody = 65534;
+
+void put(const std::string& path, const std::string& text) {
+    sys::LinuxFileOps ops;
+    sys::write_file_atomically(ops, path, text, 0600);
+}
+
+void give_away(const std::string& path) { REQUIRE(::lchown(path.c_str(), k_somebody, k_somebody) == 0); }
+
+std::string code_of(const std::function<void()>& act) {
+    try {
+        act();
+    } catch (const Error& error) { return error.code(); }
+    return "";
+}
+
+}  // namespace
+
+TEST_SUITE("sys::trust") {
+    TEST_CASE("a file counts for root if root owns it and nobody else may write it") {
+        const sys::TempDir dir("kmm-trust-");
+        const std::string file = dir.path() + "/f";
+        put(file, "text");
+        CHECK_FALSE(sys::trust_fault(file));
+        CHECK(sys::read_trusted_file(file, "file") == "text");
+        CHECK_FALSE(sys::trust_fault(dir.path() + "/absent/f"));
+        CHECK(code_of([&] { (void)sys::read_trusted_file(dir.path() + "/absent", "file"); }) == "io");
+        if (::geteuid() != 0) { return; }
+        for (const mode_t mode : {mode_t{0666}, mode_t{0602}, mode_t{0622}}) {
+            REQUIRE(::chmod(file.c_str(), mode) == 0);
+            REQUIRE(::chown(file.c_str(), 0, k_somebody) == 0);
+            CHECK(code_of([&] { (void)sys::read_trusted_file(file, "file"); }) == "untrusted-file");
+        }
+        REQUIRE(::chmod(file.c_str(), 0600) == 0);
+        give_away(file);
+        CHECK(sys::trust_fault(file)->find("belongs to user 65534") != std::string::npos);
+        CHECK(code_of([&] { sys::require_trusted(file, "file"); }) == "untrusted-file");
+    }
+
+    TEST_CASE("so do the directories and links on the way to it") {
+        if (::geteuid() != 0) { return; }
+        const sys::TempDir dir("kmm-trust-");
+        fs::create_directories(dir.path() + "/home/a");
+        put(dir.path() + "/home/a/f", "x");
+        const std::string file = dir.path() + "/home/a/f";
+        CHECK_FALSE(sys::trust_fault(file));
+        REQUIRE(::chmod((dir.path() + "/home").c_str(), 0777) == 0);
+        CHECK(sys::trust_fault(file));
+        CHECK(sys::trust_fault(dir.path() + "/home/new/f"));
+        REQUIRE(::chmod((dir.path() + "/home").c_str(), 01777) == 0);
+        CHECK_FALSE(sys::trust_fault(file));
+        REQUIRE(::symlink("home/../home/a", (dir.path() + "/link").c_str()) == 0);
+        CHECK_FALSE(sys::trust_fault(dir.path() + "/link/f"));
+        give_away(dir.path() + "/link");
+        CHECK(sys::trust_fault(dir.path() + "/link/f"));
+        CHECK(code_of([&] { (void)sys::open_directory(dir.path() + "/link"); }) == "untrusted-file");
+        CHECK(code_of([&] { sys::require_own_link(dir.path() + "/link"); }) == "untrusted-file");
+        give_away(dir.path() + "/home");
+        CHECK(sys::trust_fault(file));
+        CHECK(sys::open_directory(dir.path() + "/home/a"));  // nobody else's link leads there
+    }
+
+    TEST_CASE("what is named by a descriptor counts: <(...) of a shell") {
+        int ends[2] = {};
+        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+        REQUIRE(::write(ends[1], "x", 1) == 1);
+        ::close(ends[1]);
+        CHECK(sys::read_trusted_file("/dev/fd/" + std::to_string(ends[0]), "file") == "x");
+        ::close(ends[0]);
+    }
+
+    TEST_CASE("removing follows no link, at no depth") {
+        const sys::TempDir dir("kmm-trust-");
+        fs::create_directories(dir.path() + "/victim/sub");
+        put(dir.path() + "/victim/precious", "x");
+        fs::create_directories(dir.path() + "/busy/a/b/c");
+        put(dir.path() + "/busy/a/b/c/f", "x");
+        fs::create_directory_symlink(dir.path() + "/victim", dir.path() + "/busy/a/b/link");
+        fs::create_directory_symlink(dir.path() + "/victim", dir.path() + "/top");
+        const sys::Fd at = sys::open_directory(dir.path());
+        sys::remove_entry(at.get(), "busy");
+        sys::remove_entry(at.get(), "top");
+        sys::remove_entry(at.get(), "absent");
+        CHECK_FALSE(fs::exists(dir.path() + "/busy"));
+        CHECK_FALSE(fs::is_symlink(dir.path() + "/top"));
+        CHECK(fs::exists(dir.path() + "/victim/precious"));
+        sys::remove_tree(dir.path() + "/victim/");
+        CHECK_FALSE(fs::exists(dir.path() + "/victim"));
+        sys::remove_tree(dir.path() + "/absent/x");
+    }
+
+    TEST_CASE("a scratch directory is made nowhere where somebody else could put another in its place") {
+        if (::geteuid() != 0) { return; }
+        const sys::TempDir dir("kmm-trust-");
+        fs::create_directory(dir.path() + "/open");
+        REQUIRE(::chmod((dir.path() + "/open").c_str(), 0777) == 0);
+        CHECK(code_of([&] { const sys::TempDir inside("x-", dir.path() + "/open"); }) == "untrusted-file");
+        REQUIRE(::chmod((dir.path() + "/open").c_str(), 01777) == 0);
+        CHECK(code_of([&] { const sys::TempDir inside("x-", dir.path() + "/open"); }) == "");
+    }
+}
