@@ -119,7 +119,7 @@ std::string program_help(const Program& program) {
     for (const auto& row : exit_code_table()) {
         text.append(fmt::format("  {:>3}  {:<14}  {}\n", static_cast<int>(row.code), row.name, row.meaning));
     }
-    text.append(fmt::format("\n{} help VERB tells more about a verb.\n", program.name));
+    text.append(fmt::format("\nSee {} help VERB for the options of a verb.\n", program.name));
     return text;
 }
 
@@ -154,7 +154,7 @@ std::string help_text(const Program& program, const Verb* verb) {
 
 std::string group_help_text(const Program& program, const std::string& group) {
     return fmt::format("Usage:\n  {} {} ... [OPTION...]\n\n", program.name, group) + verbs_text(program, group + " ") +
-           fmt::format("{} help {} ... tells more about a verb.\n", program.name, group);
+           fmt::format("See {} help {} ... for the options of a verb.\n", program.name, group);
 }
 
 }  // namespace kmm::cli

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -45,11 +46,25 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, int nu
     report_unreadable(diagnostics, file, from_errno(number, "cannot read"));
 }
 
+/// Objects that decisions need.
+class ObjectsTarget final : public DocumentTarget {
+public:
+    ObjectsTarget(api::Objects& objects, const std::string& given_namespace) : objects_(objects), given_namespace_(given_namespace) {}
+
+    value::ObjectSink& begin() override { return decoder_.emplace(given_namespace_); }
+    void commit(Diagnostics& diagnostics) override { std::move(*decoder_).commit(objects_, diagnostics); }
+    void take(const value::Document& document, Diagnostics& diagnostics) override { api::decode(document, objects_, diagnostics, given_namespace_); }
+
+private:
+    api::Objects& objects_;
+    const std::string& given_namespace_;
+    std::optional<api::ObjectDecoder> decoder_;
+};
+
 class DocumentReader {
 public:
-    DocumentReader(api::Objects& objects, Diagnostics& diagnostics, const std::string& given_namespace,
-                   const std::function<bool(std::string_view)>& is_ignored)
-        : objects_(objects), diagnostics_(diagnostics), given_namespace_(given_namespace), is_ignored_(is_ignored) {}
+    DocumentReader(DocumentTarget& target, Diagnostics& diagnostics, const std::function<bool(std::string_view)>& is_ignored)
+        : target_(target), diagnostics_(diagnostics), is_ignored_(is_ignored) {}
 
     void read_named(const std::string& name) {
         if (name == "-") {
@@ -115,9 +130,9 @@ private:
         const auto first = front.find_first_not_of(" \t\r\n");
         const bool is_json = first != std::string_view::npos && (front[first] == '{' || front[first] == '[');
         const value::ReadMore more = [&](char* into, std::size_t size) { return source.read(into, size); };
-        api::ObjectDecoder decoder(given_namespace_);
-        auto doubt = is_json ? value::stream_json(more, file, decoder) : value::stream_yaml(more, file, decoder);
-        if (!doubt) { std::move(decoder).commit(objects_, diagnostics_); }
+        auto& sink = target_.begin();
+        auto doubt = is_json ? value::stream_json(more, file, sink) : value::stream_yaml(more, file, sink);
+        if (!doubt) { target_.commit(diagnostics_); }
         return doubt;
     }
 
@@ -129,7 +144,7 @@ private:
             return;
         }
         Diagnostics faults;
-        for (const auto& document : value::read_any(*text, file, faults)) { api::decode(document, objects_, faults, given_namespace_); }
+        for (const auto& document : value::read_any(*text, file, faults)) { target_.take(document, faults); }
         hint_at_template(*text, faults);
         constexpr std::string_view k_limit = "document-limit";
         constexpr std::size_t k_large = std::size_t{16} << 20U;
@@ -140,9 +155,8 @@ private:
         diagnostics_.insert(diagnostics_.end(), faults.begin(), faults.end());
     }
 
-    api::Objects& objects_;
+    DocumentTarget& target_;
     Diagnostics& diagnostics_;
-    const std::string& given_namespace_;
     const std::function<bool(std::string_view)>& is_ignored_;
     std::vector<std::string> files_;
     std::set<std::string> seen_;
@@ -181,7 +195,13 @@ void hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
 
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects, Diagnostics& diagnostics,
                                         const std::string& given_namespace, const std::function<bool(std::string_view path)>& is_ignored) {
-    DocumentReader reader(objects, diagnostics, given_namespace, is_ignored);
+    ObjectsTarget target(objects, given_namespace);
+    return read_documents(names, target, diagnostics, is_ignored);
+}
+
+std::vector<std::string> read_documents(const std::vector<std::string>& names, DocumentTarget& target, Diagnostics& diagnostics,
+                                        const std::function<bool(std::string_view path)>& is_ignored) {
+    DocumentReader reader(target, diagnostics, is_ignored);
     for (const auto& name : names) { reader.read_named(name); }
     return std::move(reader).files();
 }

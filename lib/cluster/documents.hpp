@@ -10,8 +10,25 @@
 
 #include "api/types.hpp"
 #include "base/error.hpp"
+#include "value/object_stream.hpp"
 
 namespace kmm::cluster {
+
+/// What takes the documents of files.
+class DocumentTarget {
+public:
+    virtual ~DocumentTarget() = default;
+    /// A sink for a text that is read from its beginning. What an earlier one got and was not committed is void.
+    [[nodiscard]] virtual value::ObjectSink& begin() = 0;
+    /// The sink of the last begin() got a whole text without a fault. Faults of what it says are appended.
+    virtual void commit(Diagnostics& diagnostics) = 0;
+    /// A document of a text that cannot be read object by object.
+    virtual void take(const value::Document& document, Diagnostics& diagnostics) = 0;
+};
+
+/// Reads as the other read_documents does, and gives everything to `target`.
+std::vector<std::string> read_documents(const std::vector<std::string>& names, DocumentTarget& target, Diagnostics& diagnostics,
+                                        const std::function<bool(std::string_view path)>& is_ignored = {});
 
 /// Reads YAML or JSON (one or more documents, lists, output of kubectl get) from each of `names` in order and appends
 /// the objects; a directory stands for all its *.yaml, *.yml and *.json files, at any depth, names with a leading dot left

@@ -201,7 +201,7 @@ const api::Module& find_under_way(const api::Objects& objects, const AdoptReques
     }
     if (found.size() == 1) return *found.front().first;
     if (found.empty()) {
-        Error error(Exit::not_found, "nothing-to-adopt", "nothing in the cluster is in the middle of an upgrade");
+        Error error(Exit::not_found, "nothing-to-adopt", "no interrupted upgrade found in the cluster");
         for (const auto& sign : request.signs)
             error.detail(sign.ns + "/" + sign.module, base::escape(sign.what));
         throw std::move(error).hint(request.signs.empty() ? "name MODULE and --to VERSION to record it as it stands" : k_go_on_applying);

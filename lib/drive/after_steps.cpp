@@ -105,7 +105,7 @@ void NodeSteps::require_undisturbed(const std::string& name) {
     compare_entry("status", view.status);
     if (others.empty()) return;
     throw Error(Exit::locked, "label-changed",
-                fmt::format("somebody has set {}, while this run brought the node to {}", base::join(others, ", "), to.empty() ? "the Module" : to))
+                fmt::format("someone else changed {} during the upgrade to {}", base::join(others, ", "), to.empty() ? "the Module" : to))
         .hint("find out who; kmm-upgrade retry " + name + " sets it again");
 }
 
@@ -134,7 +134,7 @@ bool NodeSteps::confirm_done() {
         all = false;
         auto changed = event(upgrade::EventKind::observed, node.name, "", "validating-failed");
         changed.reason = "label-changed";
-        changed.message = fmt::format("somebody has set {}, after this run had brought the node to {}", base::join(others, ", "),
+        changed.message = fmt::format("someone else changed {} after the upgrade to {}", base::join(others, ", "),
                                       wanted ? *wanted : "the Module");
         changed.facts.set("currentKnown", false);
         changed.facts.set("hint", fmt::format("find out who; kmm-upgrade retry {} sets it again, kmm-upgrade skip {} --reason TEXT leaves it", node.name, node.name));

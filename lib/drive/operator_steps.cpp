@@ -104,7 +104,7 @@ void OperatorSteps::wait(const std::string& name, const std::string& version, Op
         }
         if (seen.labels.module != version)
             throw Error(Exit::locked, "label-changed",
-                        fmt::format("somebody has set label version-module to {}, this run to {}",
+                        fmt::format("label version-module was changed to {} by someone else during the upgrade to {}",
                                     seen.labels.module.empty() ? "nothing" : seen.labels.module, version.empty() ? "nothing" : version))
                 .hint("find out who; kmm-upgrade retry " + name + " sets it again");
         mend(seen, version);

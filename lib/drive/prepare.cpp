@@ -136,7 +136,7 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
     if (chosen.empty())
         throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected for Module {}", module.full_name()))
             .at(module.meta.origin)
-            .hint(any_matches || objects.nodes.empty() ? "kmm-plan show says why" : "--selector leaves no node over");
+            .hint(any_matches || objects.nodes.empty() ? "kmm-plan show says why" : "--selector matches no node");
     result.names = walk_order(objects, request, std::move(chosen), result.notes);
     return result;
 }
@@ -192,7 +192,7 @@ upgrade::NodeRecord look_before(const api::Objects& objects, Worker& worker, sys
     record.architecture = facts.architecture;
     live = status.value->module;
     if (live.presence == Presence::moving)
-        throw Error(Exit::hung, "loader-hung", fmt::format("{} is on its way in or out of the kernel", kernel_module));
+        throw Error(Exit::hung, "loader-hung", fmt::format("a load or unload of {} is stuck in the kernel", kernel_module));
     return record;
 }
 

@@ -38,7 +38,7 @@ void check_signatures(const CheckInput& input, Diagnostics& findings);
 /// Built-in modules, modules of the host with the same name or the same aliases, another live build. Error
 /// "builtin-module"; warnings "name-conflict", "alias-conflict", "other-build-live".
 void check_conflicts(const CheckInput& input, Diagnostics& findings);
-/// What a module says of itself and the kernel takes amiss without refusing it; `reference` is a module of the kernel's own, nullptr if there is none.
+/// Properties of a module that the kernel accepts with a taint or warning; `reference` is a module of the kernel's own, nullptr if there is none.
 /// Warnings "license-taint", "no-retpoline", "intree-flag".
 void check_marks(const CheckInput& input, const HostModule* reference, Diagnostics& findings);
 /// What is live and stands in the way right now: modules that are coming or going, and ones that are to give way and are in use.

@@ -103,7 +103,7 @@ void fill(std::string& target, std::string_view text) {
 
 std::vector<Code> build_codes() {
     std::map<std::string, Code, std::less<>> all;
-    for (const auto table : {std::span<const CodeText>(k_reason_texts), finding_texts(), image_texts(), live_texts(), render_texts(), chart_texts(),
+    for (const auto table : {std::span<const CodeText>(k_reason_texts), finding_texts(), image_texts(), live_texts(), render_texts(), chart_texts(), recipe_texts(),
                              std::span<const CodeText>(k_error_texts)}) {
         for (const auto& row : table) {
             Code& code = all[std::string(row.code)];

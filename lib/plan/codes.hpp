@@ -29,5 +29,7 @@ namespace kmm::plan {
 [[nodiscard]] std::span<const CodeText> live_texts() noexcept;
 /// What charts and their templates are refused for. Static storage, in no order.
 [[nodiscard]] std::span<const CodeText> chart_texts() noexcept;
+/// What recipes are found to have, and refused for. Static storage, in no order.
+[[nodiscard]] std::span<const CodeText> recipe_texts() noexcept;
 
 }  // namespace kmm::plan

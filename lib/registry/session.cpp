@@ -57,7 +57,7 @@ std::vector<std::string> scopes_of(const image::Reference& reference, Access acc
 Error pull_timeout(milliseconds allowed) {
     return Error(Exit::timeout, "pull-timeout",
                  fmt::format("the image was not pulled within {}", base::format_duration(allowed)))
-        .hint("--timeout allows more; the next try starts anew");
+        .hint("raise --timeout; the next attempt starts from scratch");
 }
 
 Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference,
@@ -315,7 +315,7 @@ Error Session::answer_error(net::Response response, const std::string& body, con
                                   access_ == Access::pull ? "pull" : "push to"));
         }
         if (status == 404 && access_ == Access::push) {
-            return Error(Exit::not_found, "image-not-found", "the registry has no place for " + reference_.name())
+            return Error(Exit::not_found, "image-not-found", fmt::format("repository {} does not exist in the registry", reference_.name()))
                 .hint("some registries want the repository to be made before anything is pushed to it");
         }
         if (status == 404 && !gave_manifest_ && path != "manifests/" + reference_.manifest_name()) {

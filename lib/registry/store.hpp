@@ -45,7 +45,7 @@ public:
     [[nodiscard]] virtual ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected,
                                                 std::uint64_t cap) = 0;
     /// Puts the bytes of a blob into `target`; on return they had the size and the digest that `wanted` says. `on_bytes` (may
-    /// be empty) hears how many there are after each piece. Errors: integrity "digest-mismatch", "size-mismatch", those of
+    /// be empty) is called with the byte count after each chunk. Errors: integrity "digest-mismatch", "size-mismatch", those of
     /// the transport and of the target.
     virtual void blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& warnings,
                       const ByteCount& on_bytes) = 0;

@@ -76,7 +76,10 @@ std::string values_before_verb(const Program& program) {
         for (const auto& option : visible_options(*verb)) {
             if (option.value_name.empty()) continue;
             const auto known = first.try_emplace(option.name, option).first;
-            if (option.choices.size() < known->second.choices.size()) known->second = option;
+            // Where a verb takes fewer of the same words, those; a verb with words of its own does not count.
+            const auto& words = known->second.choices;
+            const bool same_words = std::all_of(option.choices.begin(), option.choices.end(), [&](const auto& word) { return std::find(words.begin(), words.end(), word) != words.end(); });
+            if (option.choices.size() < words.size() && same_words) known->second = option;
         }
     }
     std::string values;

@@ -16,7 +16,7 @@ LITERAL = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
 SURE = re.compile(r'Error\(Exit::\w+,\s*"([a-z0-9-]+)"|\.code = "([a-z0-9-]+)"|Reason\{"([a-z0-9-]+)"')
 # Where a code of kmm-upgrade stands: in an error, in what doctor finds.
 SAID = re.compile(r'Exit::\w+,\s*"([a-z0-9-]+)"|warning\("([a-z0-9-]+)"')
-UPGRADE_ROOMS = ("lib/sys", "lib/record", "lib/net", "lib/kube", "lib/cluster", "lib/upgrade", "lib/drive", "tools/kmm-upgrade")
+UPGRADE_ROOMS = ("lib/sys", "lib/record", "lib/net", "lib/kube", "lib/cluster", "lib/upgrade", "lib/kubernetes", "lib/drive", "tools/kmm-upgrade")
 # Words with a dash that are no codes and no options: labels, values of options, programs.
 OTHER = set("""
 kmm-plan kmm-upgrade kmm-worker worker-pods version-module version-worker-pod version-schedule-pod version-device-plugin

@@ -290,7 +290,7 @@ std::string explanation(const std::vector<Verdict>& verdicts, const Diagnostics&
     for (const auto& finding : findings) text += cli::diagnostic_text(finding, color);
     for (const auto& verdict : verdicts) {
         if (!verdict.failed() || verdict.pool == nullptr || verdict.pool->loaded.empty()) continue;
-        text += fmt::format("with kernel {}, {} is lost on {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name(), base::join(verdict.pool->loaded, ", "));
+        text += fmt::format("with kernel {}, {} would no longer load on {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name(), base::join(verdict.pool->loaded, ", "));
     }
     return text;
 }

@@ -38,10 +38,6 @@ std::vector<render::What> parse_whats(const std::vector<std::string>& names) {
             result.push_back(row->what);
             continue;
         }
-        if (name == "recipe") {
-            throw Error(Exit::usage, "unsupported", "rendering recipes of the Special Resource Operator is not supported")
-                .hint("write the driver as a Module; kmm-plan render gives its manifests");
-        }
         const auto near = base::nearest(name, known);
         throw Error(Exit::usage, "unsupported",
                     fmt::format("cannot render '{}', expected one of {}", base::escape(name), base::join(known, ", ")))

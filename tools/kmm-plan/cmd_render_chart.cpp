@@ -4,8 +4,10 @@
 
 #include "base/text.hpp"
 #include "kmm-plan/chart_files.hpp"
+#include "kmm-plan/recipe_findings.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "recipe/chart/render.hpp"
+#include "recipe/plan/objects.hpp"
 
 namespace kmm::tool_plan {
 
@@ -34,10 +36,16 @@ recipe::chart::Release chart_release(const cli::Args& args) {
 }
 
 Exit run_render_chart(const cli::Args& args, cli::Context& context) {
-    const auto release = chart_release(args);
+    auto release = chart_release(args);
     auto chart = read_chart(args.positional("CHART"));
     const auto values = read_values(args.all("values"), args.all("set"));
+    Diagnostics findings;
+    release.notice = [&](Diagnostic finding) { findings.push_back(std::move(finding)); };
     const auto rendered = recipe::chart::render_chart(std::move(chart), values, release);
+    for (const auto* list : {&rendered.objects, &rendered.hooks}) {
+        for (const auto& manifest : *list) { recipe::plan::check_texts(manifest, release.notice); }
+    }
+    report_findings(std::move(findings), args, context);
     context.console.out(recipe::chart::release_text(rendered, args.flag("include-crds")));
     return Exit::ok;
 }
@@ -79,6 +87,7 @@ cli::Verb render_chart_verb() {
                        chart_option("kube-version", "VERSION", "Kubernetes' version in .Capabilities", "v1.20.0"),
                        chart_option("api-versions", "LIST", "more API versions, separated by commas", "", true),
                        chart_option("include-crds", "", "print the files of crds/ first"),
+                       chart_option("strict", "", "warnings are errors"),
                    } +
                    cli::common_options();
     verb.run = run_render_chart;

@@ -11,6 +11,9 @@ namespace kmm::tool_plan {
 [[nodiscard]] cli::Verb validate_verb();
 [[nodiscard]] cli::Verb render_verb();
 [[nodiscard]] cli::Verb render_chart_verb();
+[[nodiscard]] cli::Verb render_recipe_verb();
+[[nodiscard]] cli::Verb graph_verb();
+[[nodiscard]] cli::Verb why_recipe_verb();
 [[nodiscard]] cli::Verb matrix_verb();
 [[nodiscard]] cli::Verb diff_verb();
 [[nodiscard]] cli::Verb upgrade_verb();

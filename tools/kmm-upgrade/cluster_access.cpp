@@ -62,7 +62,7 @@ cluster::Place ClusterAccess::place(const upgrade::Run* recorded) const {
     if (recorded != nullptr && !recorded->cluster_place.empty())
         return cluster::Place::read(recorded->cluster_place, recorded->cluster_context);
     if (kube::connection_configured(kube::request_from_environment())) return live_place(args);
-    Error error(Exit::usage, "no-cluster", "no cluster is named");
+    Error error(Exit::usage, "no-cluster", "no cluster specified");
     if (auto absent = kube::absent_kubeconfig(kube::request_from_environment()); !absent.empty()) error.detail("KUBECONFIG", std::move(absent));
     throw std::move(error)
         .detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file")

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
+#include "kubernetes/check_list.hpp"
 #include "plan/codes.hpp"
 
 namespace kmm::tool_upgrade {
@@ -39,7 +42,7 @@ constexpr CodeText k_errors[] = {
     {"label-changed", "error", "somebody has changed a version label while this run was at work on the node", "", "find out who; then kmm-upgrade retry NODE"},
     {"lease-held", "error", "another kmm-upgrade holds the Lease of this Module", "", "wait for it; kmm-upgrade doctor tells of Leases that are left behind, --break-lock frees one"},
     {"lease-lost", "error", "the Lease was not renewed in time, or somebody took it", "Nothing more is changed without it.", "kmm-upgrade resume"},
-    {"loader-hung", "error", "a module is on its way in or out of the kernel, and does not arrive", "No second attempt is made meanwhile.", "look at the node's kernel log; in the end reboot it, then kmm-upgrade retry NODE"},
+    {"loader-hung", "error", "a module load or unload is stuck in the kernel", "It is not attempted a second time.", "examine the kernel log of the node, reboot it, then kmm-upgrade retry NODE"},
     {"locked", "error", "another kmm-upgrade is at work on this record", "", "wait for it; kmm-upgrade show works meanwhile"},
     {"module-ambiguous", "error", "Modules of several namespaces have this name", "", "name it as NAMESPACE/NAME, or use -n"},
     {"module-differs", "error", "the live module is neither the old nor the new build", "", "find out on the node what loaded it: kmm-worker status; then kmm-upgrade retry NODE"},
@@ -89,6 +92,16 @@ constexpr CodeText k_errors[] = {
     {"tls", "error", "the server's certificate or key is not to be trusted, or it does not speak TLS", "", "see the message; --kubeconfig names the authority"},
     {"unversioned-loaded", "error", "the module is loaded without a version, and KMM does not go on from there to one", "", "delete the Module and create it with its version, as the message says"},
     {"versioned-module", "error", "the Module has a version, so that apply does not decide which node runs it", "", "kmm-upgrade start module"},
+    {"bad-object", "error", "an object of a dump has another form than its kind", "Nothing is said of a cluster that is not understood.", "give documents as kubectl get -o json or -o yaml prints them"},
+    {"bad-requirement", "error", "a requirement is not COMPONENT OPERATOR VERSION", "", "write it as 'apiserver >= v1.16.4'"},
+    {"bad-version", "error", "a text is not a version MAJOR.MINOR.PATCH", "Of an image the tag is read: a digest or latest has no version.", "give the version, or the image its tag"},
+    {"duplicate-object", "error", "dumps contain an object twice", "Which of them holds is not known.", "give one dump of one cluster"},
+    {"duplicate-version", "error", "metadata lists a version or minor twice", "", "remove one of them"},
+    {"no-control-plane", "error", "no Node is labelled as control plane", "", "kubeadm sets the label node-role.kubernetes.io/control-plane; set it again"},
+    {"no-nodes", "error", "there is no Node", "", "dump everything: kubectl get nodes,pods,configmaps -A -o json"},
+    {"not-seen", "error", "a part of the control plane was not found", "Versions are not computed from a part of a cluster.", "dump everything: kubectl get nodes,pods,configmaps -A -o json; on a live cluster see kubectl get pods -n kube-system"},
+    {"version-not-found", "error", "a version is neither in the metadata nor runs", "", "kmm-upgrade versions lists them; --versions FILE names others"},
+    {"version-order", "error", "metadata lets a version follow one that it cannot follow", "kubeadm upgrades one minor at a time, and goes back within a minor only.", "correct upgrade_from or downgrade_to"},
     {"worker-failed", "error", "kmm-worker on the node ended without an answer that can be used", "It was killed, sudo asked for a password, or its version is another one.", "see the message and its hint"},
     {"worker-name-taken", "error", "a Pod of somebody else has the name of the worker Pod", "", "delete it if nobody needs it"},
     {"worker-not-found", "error", "kmm-worker cannot be run on the node", "", "install it there, or name it with --worker"},
@@ -106,6 +119,9 @@ const std::vector<Code>& codes() {
     static const std::vector<Code> all = [] {
         std::vector<Code> made;
         for (const auto& row : k_errors) made.push_back({std::string(row.code), std::string(row.kind), std::string(row.verdict), std::string(row.meaning), std::string(row.remedy)});
+        for (const auto& check : kubernetes::check_list()) {
+            made.push_back({std::string(check.id), "finding", std::string(check.meaning), check.needs.empty() ? "The check passes if this holds." : fmt::format("The check is skipped: it {}.", check.needs), std::string(check.fix)});
+        }
         for (const auto* name : k_findings) {
             const auto* found = plan::find_code(name);
             if (found == nullptr) throw bug(std::string("kmm-plan does not explain ") + name);

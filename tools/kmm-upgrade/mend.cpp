@@ -31,7 +31,7 @@ std::optional<MendChoice> mend_choice_of(const cli::Args& args, const cli::Conte
     if (!args.flag("fix")) {
         for (const auto* name : {"yes", "uncordon"})
             if (args.flag(name) || args.get(name))
-                throw Error(Exit::usage, "missing-option", fmt::format("--{} is about --fix, which is missing", name)).hint("add --fix");
+                throw Error(Exit::usage, "missing-option", fmt::format("--{} requires --fix", name)).hint("add --fix");
         return std::nullopt;
     }
     if (!choice.yes && (args.flag("no-input") || !context.console.in_is_terminal()))

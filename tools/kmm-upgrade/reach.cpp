@@ -73,7 +73,7 @@ void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age a
     options.repair = options.repair || args.flag("repair");
     const bool is_operated = options.via == Via::operator_;
     if (args.flag("repair") && !is_operated)
-        throw Error(Exit::usage, "bad-value", "--repair is about --via operator")
+        throw Error(Exit::usage, "bad-value", "--repair requires --via operator")
             .hint("kmm-upgrade writes all version labels itself here; doctor names those that are left");
     if (options.via != Via::self) options.worker_image.clear();
     if (options.via != Via::self && !is_operated) return;
@@ -143,22 +143,22 @@ std::unique_ptr<cluster::NodeRunner> Reach::runner(const upgrade::Options& optio
 }
 
 std::vector<cli::Option> runner_options() {
-    auto via = make_option("via", "HOW", "how nodes are reached: self makes worker Pods (default on a live cluster), operator leaves the "
+    auto via = make_option("via", "HOW", "how nodes are reached: self creates worker Pods (default on a live cluster), operator leaves the "
                                          "work to KMM's and sets one label");
     via.choices = {"self", "ssh", "local", "operator"};
-    auto said = make_option("operator", "WHETHER", "whether KMM's operator is at work, if it cannot be seen");
+    auto said = make_option("operator", "WHETHER", "state whether KMM's operator is running (default: detect)");
     said.choices = {"auto", "present", "absent"};
-    auto repair = make_option("repair", "", "with --via operator: mend version labels that KMM never leaves by itself");
-    auto image = make_option("worker-image", "REF", "image of kmm-worker, for worker Pods");
+    auto repair = make_option("repair", "", "with --via operator: repair version labels that KMM never changes");
+    auto image = make_option("worker-image", "REF", "image of kmm-worker for worker Pods");
     image.environment = "RELATED_IMAGE_WORKER";
     auto runner = make_option("runner", "NAME", "the earlier name of --via");
     runner.choices = {"ssh", "local"};
     runner.hidden = true;
-    auto patience = make_option("api-timeout", "DURATION", "how long an API server that does not answer is waited for");
+    auto patience = make_option("api-timeout", "DURATION", "maximum time to wait for an unreachable API server");
     patience.default_text = "5m";
-    auto break_lock = make_option("break-lock", "HOLDER", "free the Lease from this very holder, who is certainly gone");
-    return {via, image, said, repair, make_option("lease-namespace", "NAMESPACE", "of the Lease against other admins (default: the Module's)"),
-            break_lock, make_option("force-conflicts", "", "take over fields of the Module's DaemonSets that others have set"), patience, runner, make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
+    auto break_lock = make_option("break-lock", "HOLDER", "take over the Lease from HOLDER, which you know is dead");
+    return {via, image, said, repair, make_option("lease-namespace", "NAMESPACE", "namespace of the Lease (default: that of the Module)"),
+            break_lock, make_option("force-conflicts", "", "take over fields of the Module's DaemonSets from other managers"), patience, runner, make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
             make_option("worker", "COMMAND", "command of kmm-worker on the nodes")};
 }
 

@@ -23,5 +23,9 @@ Exit run_takeover(const cli::Args& args, cli::Context& context);
 Exit run_migrate(const cli::Args& args, cli::Context& context);
 Exit run_history(const cli::Args& args, cli::Context& context);
 Exit run_report(const cli::Args& args, cli::Context& context);
+Exit run_versions(const cli::Args& args, cli::Context& context);
+Exit run_require(const cli::Args& args, cli::Context& context);
+Exit run_health(const cli::Args& args, cli::Context& context);
+Exit run_check_kubernetes(const cli::Args& args, cli::Context& context);
 
 }  // namespace kmm::tool_upgrade

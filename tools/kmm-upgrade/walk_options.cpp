@@ -69,7 +69,7 @@ void take_pace_options(const cli::Args& args, upgrade::Options& options) {
             .hint("a window may go past midnight; leave the option out for any time");
     options.time_zone = args.get("tz").value_or("");
     if (args.get("tz") && options.between.empty())
-        throw Error(Exit::usage, "missing-option", "--tz is about --between, which is missing").hint("--between 22:00-04:00");
+        throw Error(Exit::usage, "missing-option", "--tz requires --between").hint("--between 22:00-04:00");
     if (args.get("tz") && options.time_zone.empty()) throw bad_value("tz", "", "a time zone as Europe/Berlin");
     static_cast<void>(sys::minute_of_day_in(options.time_zone));  // refuses an unknown one
     options.check = command_option(args, "check");
@@ -91,7 +91,7 @@ void take_drain_options(const cli::Args& args, upgrade::Options& options) {
                 .hint("it is what the device plugin's Pods offer: kubectl get node NODE -o jsonpath={.status.allocatable}");
     options.user_resources = base::join(resources, ",");
     if (!resources.empty() && !options.evict_users)
-        throw Error(Exit::usage, "missing-option", "--resource is about --evict-users, which is missing").hint("add --evict-users");
+        throw Error(Exit::usage, "missing-option", "--resource requires --evict-users").hint("add --evict-users");
     options.drain_unmanaged = args.flag("force");
     options.drain_local_data = args.flag("delete-emptydir-data");
     // As kubectl has it: -1 is the Pods' own.
@@ -104,7 +104,7 @@ void take_drain_options(const cli::Args& args, upgrade::Options& options) {
     if (options.drain) return;
     for (const auto* name : {"force", "delete-emptydir-data", "grace-period"})
         if (args.flag(name) || args.get(name))
-            throw Error(Exit::usage, "missing-option", fmt::format("--{} is about --drain, which is missing", name))
+            throw Error(Exit::usage, "missing-option", fmt::format("--{} requires --drain", name))
                 .hint("add --drain or --evict-users");
 }
 
@@ -206,7 +206,7 @@ void require_matches(const api::Objects& objects, const std::string& ns, const c
     }
     const auto matches = [&](const api::Node& node) { return selector.matches(node.meta.labels); };
     if (!objects.nodes.empty() && std::none_of(objects.nodes.begin(), objects.nodes.end(), matches))
-        throw Error(Exit::checks_failed, "no-nodes", "no node is selected").hint("--selector leaves no node over");
+        throw Error(Exit::checks_failed, "no-nodes", "no node is selected").hint("--selector matches no node");
 }
 
 }  // namespace kmm::tool_upgrade

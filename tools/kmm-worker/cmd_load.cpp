@@ -33,7 +33,7 @@ milliseconds left(const Job& job, const sys::Clock& clock, milliseconds start, m
     if (job.deadline.count() == 0) return otherwise;
     const milliseconds rest = job.deadline - (clock.monotonic() - start);
     if (rest >= std::min(milliseconds(2000), job.deadline / 2)) return std::max(rest, milliseconds(100));
-    throw Error(Exit::timeout, "timeout", fmt::format("of --timeout {} too little is left to ask the kernel for anything; nothing was changed", base::format_duration(job.deadline)))
+    throw Error(Exit::timeout, "timeout", fmt::format("not enough of --timeout {} left to start a kernel call; nothing was changed", base::format_duration(job.deadline)))
         .hint("run the same command again with a longer --timeout");
 }
 

@@ -145,6 +145,8 @@ bool known_events(const std::string& hooks) {
 
 }  // namespace
 
+std::span<const std::string_view> install_order() noexcept { return k_install_order; }
+
 bool installs_before(std::string_view kind, std::string_view other) {
     const auto a = std::find(k_install_order.begin(), k_install_order.end(), kind);
     const auto b = std::find(k_install_order.begin(), k_install_order.end(), other);
@@ -161,6 +163,9 @@ Manifests sort_manifests(const std::vector<RenderedFile>& files) {
             manifest.source = file.name;
             manifest.content = piece.text;
             manifest.line = static_cast<std::size_t>(std::count(file.text.begin(), file.text.begin() + static_cast<std::ptrdiff_t>(piece.at), '\n')) + 1;
+            manifest.origin = [origin = file.origin, name = file.name, start = manifest.line](std::size_t line) {
+                return origin ? origin(start + line - 1) : Position{name, 0, 0};
+            };
             Head head(manifest, file);
             head.read();
             if (!head.has_hooks()) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@ struct Manifest {
     std::string api_version, kind, name;
     std::string hooks;        ///< the annotation helm.sh/hook
     std::size_t line = 1;     ///< of the rendered text in which it starts
+    std::function<Position(std::size_t line)> origin = {};  ///< leads from a line of `content`, from 1, to the template; never empty for what was rendered
 };
 
 /// A template that was rendered. `origin` leads from a line of the text, from 1, to the place in a template that made it.
@@ -36,6 +38,8 @@ struct Manifests {
 };
 [[nodiscard]] Manifests sort_manifests(const std::vector<RenderedFile>& files);
 
+/// Kinds in Helm's install order.
+[[nodiscard]] std::span<const std::string_view> install_order() noexcept;
 /// Where kinds stand in Helm's install order; unknown kinds are last, in order of their names.
 [[nodiscard]] bool installs_before(std::string_view kind, std::string_view other);
 

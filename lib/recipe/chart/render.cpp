@@ -170,7 +170,7 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     std::map<std::string, Renderable> templates;
     collect(chart, true, chart.name(), top, templates);
     const auto names = in_order(templates);
-    tmpl::Engine engine(release.limits);
+    tmpl::Engine engine(release.limits, release.notice);
     for (const auto& name : names) { engine.add(name, *templates[name].text); }
     std::vector<RenderedFile> files;
     for (const auto& name : names) {

@@ -2,6 +2,7 @@
 // A chart with values as the objects of a release: `helm template`.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,7 @@ struct Release {
     KubeVersion kube_version;
     std::vector<std::string> api_versions;  ///< besides the default ones
     tmpl::Limits limits;
+    std::function<void(Diagnostic)> notice;  ///< hears of what is rarely meant; may be empty
 };
 
 struct Rendered {

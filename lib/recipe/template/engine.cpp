@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "recipe/template/format.hpp"
 #include "recipe/template/functions.hpp"
 #include "recipe/template/text.hpp"
@@ -27,6 +28,7 @@ bool Tree::is_empty() const {
 namespace {
 
 constexpr std::size_t k_written_max = 100;
+constexpr std::string_view k_unknown_type = "kmm.unknown";
 
 std::string shortened(std::string text) {
     if (text.size() > k_written_max) { text = text.substr(0, k_written_max) + "..."; }
@@ -87,6 +89,63 @@ void Run::step() {
     if (++steps_ > limits_.steps_max) {
         throw Fault{fmt::format("the templates need more than {} steps", limits_.steps_max), "recipe-too-large", "is there a loop without an end?"};
     }
+}
+
+void Run::look(const Tree& tree, const Pipe& pipe, const Value& value, const std::string& text) const {
+    if (is_unknown(value)) { throw unknown_error(value, tree.source->position(pipe.at), written(pipe)); }
+    if (!notice) { return; }
+    const auto warn = [&](const char* code, std::string message, const char* hint) {
+        notice({Severity::warning, code, std::move(message), tree.source->position(pipe.at), hint, Exit::data});
+    };
+    if (value.is_nil()) {
+        warn("missing-value", fmt::format("{} has no value and prints nothing", written(pipe)), "give the value, or say `default` or `required`");
+    } else if (value.type() == Type::float64 && text.find_first_of("eE") != std::string::npos) {
+        warn("float-format", fmt::format("{} prints {}: numbers of values files are float64", written(pipe), text), "write `int64` before it, or quote the number in the values");
+    } else if (text.find("<no value>") != std::string::npos || text.find("<nil>") != std::string::npos) {
+        warn("no-value-text", fmt::format("{} prints {} in place of a value", written(pipe), text.find("<nil>") != std::string::npos ? "<nil>" : "<no value>"),
+             "a value that is missing was made a text; test it with `default` before");
+    } else if (text.find("%!") != std::string::npos && text.find('(', text.find("%!")) != std::string::npos) {
+        warn("printf-fault", fmt::format("{} prints {}", written(pipe), base::escape(text.substr(0, k_written_max))), "give printf the type that its verb wants: `int64` for %d");
+    }
+}
+
+Value unknown_value(std::string what, std::string hint) {
+    auto record = std::make_shared<Record>();
+    record->type = k_unknown_type;
+    record->text = std::move(what);
+    record->fields = {{"hint", "", false, Value::string(std::move(hint))}};
+    return Value::record(std::move(record));
+}
+
+bool is_unknown(const Record& record) noexcept { return record.type == k_unknown_type; }
+bool is_unknown(const Value& value) noexcept { return value.type() == Type::record && is_unknown(*value.as_record()); }
+
+void require_known(const Record& record) {
+    if (is_unknown(record)) { throw Fault{fmt::format("{} is not known", record.text), "unknown-fact", record.fields[0].value.text()}; }
+}
+
+Error unknown_error(const Value& value, Position position, const std::string& expression) {
+    const Record& record = *value.as_record();
+    return Error(Exit::data, "unknown-fact", fmt::format("{} is not known", record.text))
+        .at(std::move(position))
+        .detail("expression", expression)
+        .hint(record.fields[0].value.text());
+}
+
+std::string expand_text(const std::string& name, const std::string& text, const Value& dot, std::function<void(Diagnostic)> notice) {
+    const auto find = [](std::string_view wanted) -> const Function* {
+        for (const auto& function : builtin_functions()) {
+            if (function.name == wanted) { return &function; }
+        }
+        return nullptr;
+    };
+    Run run({});
+    run.notice = std::move(notice);
+    run.missing_is_invalid = true;
+    Scope scope;
+    for (auto& tree : parse(name, std::make_shared<Source>(Source{name, text}), find)) { scope.add(std::move(tree)); }
+    const Tree* tree = scope.find(name);
+    return tree == nullptr ? std::string() : execute(run, scope, *tree, dot);
 }
 
 void Engine::add(const std::string& name, std::string text) {

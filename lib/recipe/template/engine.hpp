@@ -70,6 +70,11 @@ public:
     std::map<std::string, int, std::less<>> included;  ///< how deep `include` of a name is nested
     std::size_t depth = 0;
     std::size_t blocks = 0;    ///< blocks of templates that are at work
+    /// Hears of prints that are rarely meant, as warnings "missing-value", "no-value-text", "float-format" and "printf-fault". May be empty.
+    std::function<void(Diagnostic)> notice;
+    /// What an action prints. Error: "unknown-fact".
+    void look(const Tree& tree, const Pipe& pipe, const Value& value, const std::string& text) const;
+    bool missing_is_invalid = false;  ///< what a missing key of a map is: Helm makes it nil, text/template alone nothing at all, which has no members either
     Output* output = nullptr;  ///< of the template that is rendered; nullptr: no origins
     std::size_t lines = 0, counted = 0;  ///< line feeds in the first `counted` bytes of it
 
@@ -79,6 +84,15 @@ private:
     std::map<const Map*, Value> changed_;
 };
 
+/// Counts up as long as it lives.
+struct Nested {
+    explicit Nested(std::size_t& number) : counted(number) { ++counted; }
+    ~Nested() { --counted; }
+    Nested(const Nested&) = delete;
+    Nested& operator=(const Nested&) = delete;
+    std::size_t& counted;
+};
+
 /// Executes `tree` with `dot` and gives what it prints. Errors: data "template-error", "template-fail" (required, fail),
 /// "not-deterministic", "recipe-too-large", all with the position in the template and what led there.
 [[nodiscard]] std::string execute(Run& run, Scope& scope, const Tree& tree, const Value& dot);
@@ -86,9 +100,15 @@ private:
 /// The same, behind what `out` has already.
 void execute_into(Run& run, Scope& scope, const Tree& tree, const Value& dot, std::string& out);
 
+/// The error for a value of unknown_value that is read.
+[[nodiscard]] Error unknown_error(const Value& value, Position position, const std::string& expression);
+
+/// What text/template prints of a text that is no file of a chart, with Go's own functions alone. Errors: those of parse() and execute().
+[[nodiscard]] std::string expand_text(const std::string& name, const std::string& text, const Value& dot, std::function<void(Diagnostic)> notice = {});
+
 class Engine {
 public:
-    explicit Engine(const Limits& limits = {}) : run_(limits) {}
+    explicit Engine(const Limits& limits = {}, std::function<void(Diagnostic)> notice = {}) : run_(limits) { run_.notice = std::move(notice); }
     /// Parses a file. Errors: those of parse().
     void add(const std::string& name, std::string text);
     /// What the template prints, without "<no value>" as Helm does it. Error: not_found "no-template".

@@ -32,14 +32,6 @@ enum class Flow { on, leave, next };
 
 constexpr std::size_t k_blocks_max = 4000;  // blocks of all templates that are at work: they take room on the stack
 
-struct Nested {
-    explicit Nested(std::size_t& number) : counted(number) { ++counted; }
-    ~Nested() { --counted; }
-    Nested(const Nested&) = delete;
-    Nested& operator=(const Nested&) = delete;
-    std::size_t& counted;
-};
-
 /// One template at work.
 class Execution {
 public:
@@ -153,9 +145,10 @@ private:
     }
 
     void print_pipe(const Value& value, const Pipe& pipe) {
-        if (value.is_nil()) { return print("<no value>", pipe.at); }
-        if (const Record* record = value.as_record(); record != nullptr && record->text_by_address) { return print(record->text, pipe.at); }
-        const std::string text = placed(pipe.at, "", written(pipe), [&] { return print_value(value); });
+        const auto made = [&] { return value.is_nil() ? "<no value>" : print_value(value); };
+        const Record* record = value.as_record();
+        const std::string text = record != nullptr && record->text_by_address ? record->text : placed(pipe.at, "", written(pipe), made);
+        run_.look(tree_, pipe, value, text);
         print(text, pipe.at);
     }
 
@@ -246,8 +239,8 @@ private:
 
     void call_template(const Value& dot, const Statement& statement) {
         const Tree* tree = scope_.find(statement.text);
-        const std::string shown = fmt::format("template {}", quote_text(statement.text));
-        if (tree == nullptr) { throw fault(statement.at, fmt::format("template {} not defined", quote_text(statement.text)), shown); }
+        const std::string shown = "template " + quote_text(statement.text);
+        if (tree == nullptr) { throw fault(statement.at, shown + " not defined", shown); }
         const Value argument = statement.pipe ? pipeline(dot, *statement.pipe) : Value();
         traced(statement.at, statement.text, [&] {
             if (run_.depth >= run_.limits().depth_max) {
@@ -367,7 +360,9 @@ private:
         } else if (receiver.is_map()) {
             if (has_arguments) { fail(operand, fmt::format("{} is not a method but has arguments", name)); }
             const auto found = receiver.members().find(name);
-            return found != receiver.members().end() ? found->second : zero_element(receiver.type());
+            if (found == receiver.members().end()) { return run_.missing_is_invalid ? Value() : zero_element(receiver.type()); }
+            if (!is_unknown(found->second)) { return found->second; }
+            throw unknown_error(found->second, tree_.source->position(operand.at), written(operand));
         }
         fail(operand, fmt::format("can't evaluate field {} in type {}", name, type_name(receiver)), receiver);
     }

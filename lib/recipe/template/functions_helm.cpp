@@ -104,7 +104,7 @@ Value to_json(Call&, List& a) {
     try {
         return Value::string(write_json(a[0]));
     } catch (const Fault& fault) {
-        if (fault.code == "recipe-too-large") { throw; }
+        if (fault.code != "template-error") { throw; }
         return Value::string("");
     }
 }

@@ -93,6 +93,7 @@ private:
     }
 
     void record(const Record& record) {
+        require_known(record);
         if (record.fields.empty() && record.has_text) {
             out += json_quoted(record.text, style_.html);
             return;

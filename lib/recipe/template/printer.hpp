@@ -388,6 +388,7 @@ private:
 
     void record(const Value& arg, char32_t verb, char v, int depth) {
         const Record& r = *arg.as_record();
+        require_known(r);
         if (r.has_text && (v == 'v' || v == 's' || v == 'q' || v == 'x' || v == 'X')) { return text(r.text, v); }
         if (r.pointer && depth > 0) {
             throw Fault{"a pointer in a value prints as its address, which is not deterministic", "not-deterministic", "print its fields"};

@@ -140,12 +140,20 @@ struct Record {
     [[nodiscard]] const Field* find(std::string_view name) const;
 };
 
+/// Stands where a value belongs that nobody has given. To read it is an error, "unknown-fact", that says `what` is missing and gives `hint`.
+[[nodiscard]] Value unknown_value(std::string what, std::string hint);
+[[nodiscard]] bool is_unknown(const Value& value) noexcept;
+[[nodiscard]] bool is_unknown(const Record& record) noexcept;
+
 /// What a function of templates says when it fails; the executor adds the place.
 struct Fault {
     std::string message;
     std::string code = "template-error";
     std::string hint = "";
 };
+
+/// Throws Fault "unknown-fact" for unknown_value.
+void require_known(const Record& record);
 
 /// As `printf "%T"`: "int64", "map[string]interface {}", "<nil>".
 [[nodiscard]] std::string type_name(const Value& value);

@@ -24,7 +24,8 @@ struct YamlFault {
 
 /// yaml.Unmarshal of the first document into any value: numbers are float64, keys texts, the last of equal keys wins, aliases and merges
 /// are expanded. Empty text is nil.
-[[nodiscard]] Value read_yaml_text(std::string_view text, YamlFault& fault);
+enum class WholeNumbers { real, exact };  ///< exact: whole numbers are int64 and uint64, as in objects of the API
+[[nodiscard]] Value read_yaml_text(std::string_view text, YamlFault& fault, WholeNumbers whole = WholeNumbers::real);
 
 /// How go-yaml resolves a plain scalar.
 enum class Resolved { null, boolean, integer, uint, real, text, timestamp, merge };

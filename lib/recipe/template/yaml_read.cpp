@@ -39,7 +39,7 @@ public:
 
 class Composer {
 public:
-    explicit Composer(std::string_view text) {
+    Composer(std::string_view text, WholeNumbers whole) : exact_(whole == WholeNumbers::exact) {
         yaml_parser_initialize(&parser_);
         yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
         yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
@@ -68,6 +68,7 @@ private:
     yaml_parser_t parser_{};
     std::map<std::string, std::pair<Value, std::uint64_t>, std::less<>> anchors_;
     std::uint64_t nodes_ = 0;
+    bool exact_;
 
     void next(Event& event) {
         if (yaml_parser_parse(&parser_, &event.raw) == 1) { return; }
@@ -204,7 +205,7 @@ private:
         return Value::real(value);
     }
 
-    static Value scalar(const Event& event) {
+    Value scalar(const Event& event) const {
         const std::size_t line = event.raw.start_mark.line + 1;
         const std::string text(reinterpret_cast<const char*>(event.raw.data.scalar.value), event.raw.data.scalar.length);
         std::string_view tag = view(event.raw.data.scalar.tag);
@@ -222,8 +223,11 @@ private:
         switch (resolved.kind) {
             case Resolved::null: return Value::nil();
             case Resolved::boolean: return Value::boolean(resolved.truth);
-            case Resolved::integer: return Value::real(static_cast<double>(resolved.integer));
-            case Resolved::uint: return Value::real(static_cast<double>(static_cast<std::uint64_t>(resolved.integer)));
+            case Resolved::integer: return exact_ ? Value::integer(resolved.integer, Type::int64) : Value::real(static_cast<double>(resolved.integer));
+            case Resolved::uint: {
+                const auto number = static_cast<std::uint64_t>(resolved.integer);
+                return exact_ ? Value::uint(number) : Value::real(static_cast<double>(number));
+            }
             case Resolved::real: return number(resolved.real, text, line);
             default: return Value::string(text);
         }
@@ -249,9 +253,9 @@ private:
 
 }  // namespace
 
-Value read_yaml_text(std::string_view text, YamlFault& fault) {
+Value read_yaml_text(std::string_view text, YamlFault& fault, WholeNumbers whole) {
     try {
-        Composer composer(text);
+        Composer composer(text, whole);
         return composer.first_document();
     } catch (const Stop& stop) {
         fault.message = stop.message;

@@ -209,6 +209,7 @@ private:
     }
 
     void record(const Record& record, bool mapping, bool root) {
+        require_known(record);
         if (!json_) {
             throw Fault{"toYamlPretty of " + record.type + " is not supported", "unsupported-function", "toYaml writes it"};
         }
@@ -423,7 +424,7 @@ std::string to_yaml_text(const Value& value) {
         text = write_yaml(value);
     } catch (const Fault& fault) {
         // Helm swallows what cannot be written; what is too large is still refused.
-        if (fault.code == "recipe-too-large") { throw; }
+        if (fault.code != "template-error") { throw; }
         return "";
     }
     if (text.ends_with('\n')) { text.pop_back(); }

@@ -208,7 +208,7 @@ TEST_CASE("a label that somebody else sets on a node that was done is told at th
     };
     CHECK(drive.driver.walk() == Ended::paused);
     CHECK(drive.recorder.node("node-a").state == "validating-failed");
-    CHECK(drive.recorder.node("node-a").message == "somebody has set label version-module to v1, after this run had brought the node to v2");
+    CHECK(drive.recorder.node("node-a").message == "someone else changed label version-module to v1 after the upgrade to v2");
     CHECK_FALSE(drive.recorder.node("node-a").current_known);
     drive.driver.resume();
     CHECK(drive.driver.walk() == Ended::complete);

@@ -189,13 +189,13 @@ TEST_CASE("what others change while a node is brought to its version is no succe
         const char* message;
     };
     const Row rows[] = {
-        {[&](World& world) { world.store.find("node-a").meta.labels[key] = "v9"; }, "somebody has set label version-module to v9, while this run brought the node to v2"},
+        {[&](World& world) { world.store.find("node-a").meta.labels[key] = "v9"; }, "someone else changed label version-module to v9 during the upgrade to v2"},
         {[&](World& world) { world.store.find("node-a").meta.labels.erase(api::label_version_worker_pod("drivers", "kmm-hello")); },
-         "somebody has set label version-worker-pod to nothing, while this run brought the node to v2"},
+         "someone else changed label version-worker-pod to nothing during the upgrade to v2"},
         {[](World& world) { world.store.objects.node_modules_configs.at(0).spec.at(0).config.container_image = "reg/other:1"; },
-         "somebody has set spec of its NodeModulesConfig to reg/other:1, while this run brought the node to v2"},
+         "someone else changed spec of its NodeModulesConfig to reg/other:1 during the upgrade to v2"},
         {[](World& world) { world.store.objects.node_modules_configs.at(0).status.clear(); },
-         "somebody has set status of its NodeModulesConfig to nothing, while this run brought the node to v2"},
+         "someone else changed status of its NodeModulesConfig to nothing during the upgrade to v2"},
     };
     for (const auto& row : rows) {
         CAPTURE(row.message);
@@ -251,7 +251,7 @@ TEST_CASE("a node that was done and was changed by somebody else later is not do
         const auto node = drive.recorder.node("node-a");
         CHECK(node.state == "validating-failed");
         CHECK(node.reason == "label-changed");
-        CHECK(node.message == "somebody has set " + row.what + ", after this run had brought the node to v2");
+        CHECK(node.message == "someone else changed " + row.what + " after the upgrade to v2");
         CHECK(node.hint.find("kmm-upgrade retry node-a") != std::string::npos);
         CHECK(drive.state("node-b") == "done");
         CHECK(drive.recorder.run().state == "upgrading-nodes-failed");

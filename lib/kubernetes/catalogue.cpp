@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubernetes/catalogue.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kubernetes/builtin_text.hpp"
+#include "value/node.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::kubernetes {
+namespace {
+
+using value::Node;
+
+/// One document of metadata that is being read.
+class CatalogueReader {
+public:
+    CatalogueReader(const value::Document& document, Diagnostics& faults) : document_(document), faults_(faults) {}
+
+    void read(Catalogue& catalogue) {
+        const Node& root = document_.root;
+        if (!root.is_mapping()) {
+            fault(root.mark(), "bad-value", fmt::format("expected a mapping with versions, found {}", found(root)),
+                  "see manifests/kubernetes-versions.yaml for the form");
+            return;
+        }
+        check_keys(root, "the file", k_root_keys);
+        const Node* versions = root.find("versions");
+        if (versions == nullptr) {
+            fault(root.mark(), "missing-field", "versions is missing, expected a list of versions",
+                  "see manifests/kubernetes-versions.yaml for the form");
+        } else if (is_list(*versions, "versions")) {
+            for (const auto& item : versions->items()) { read_entry(item, catalogue); }
+        }
+        if (const Node* minors = root.find("minors"); minors != nullptr && is_list(*minors, "minors")) {
+            for (const auto& item : minors->items()) { read_minor(item, catalogue); }
+        }
+        sort(catalogue);
+    }
+
+private:
+    static constexpr std::array<std::string_view, 2> k_root_keys{"versions", "minors"};
+    static constexpr std::array<std::string_view, 8> k_entry_keys{
+        "version", "upgrade_from", "downgrade_to", "applied_patches", "available_patches", "etcd", "coredns", "pause"};
+    static constexpr std::array<std::string_view, 3> k_minor_keys{"minor", "cgroup", "removed"};
+    static constexpr std::array<std::string_view, 7> k_removed_keys{
+        "complete", "apiserver_flags", "controller_manager_flags", "scheduler_flags", "kubelet_flags", "admission_plugins",
+        "feature_gates"};
+
+    void fault(value::Mark mark, const char* code, std::string message, std::string hint = {}) {
+        Diagnostic made;
+        made.code = code;
+        made.message = std::move(message);
+        made.position = document_.position(mark);
+        made.hint = std::move(hint);
+        faults_.push_back(std::move(made));
+    }
+
+    std::string found(const Node& node) const {
+        if (node.is_mapping() || node.is_sequence()) { return fmt::format("a {}", value::kind_name(node.kind())); }
+        if (node.is_null()) { return "nothing"; }
+        return fmt::format("{} '{}'", node.is_string() ? "the string" : fmt::format("the {}", value::kind_name(node.kind())),
+                           base::escape(document_.text_of(node)));
+    }
+
+    bool is_list(const Node& node, std::string_view name) {
+        if (node.is_sequence()) { return true; }
+        fault(node.mark(), "bad-value", fmt::format("{}: expected a list, found {}", name, found(node)));
+        return false;
+    }
+
+    template <std::size_t N>
+    void check_keys(const Node& mapping, std::string_view of, const std::array<std::string_view, N>& known) {
+        for (const auto& member : mapping.members()) {
+            if (std::find(known.begin(), known.end(), member.key) != known.end()) { continue; }
+            const std::vector<std::string> names(known.begin(), known.end());
+            const auto near = base::nearest(member.key, names);
+            fault(member.key_mark, "unknown-field",
+                  fmt::format("{}: field {} is not known, expected one of {}", of, base::escape(member.key), base::join(names, ", ")),
+                  near ? fmt::format("did you mean {}?", *near) : std::string());
+        }
+    }
+
+    std::optional<std::string> string_of(const Node& node, std::string_view name) {
+        if (node.is_string() && !node.text().empty()) { return node.text(); }
+        const bool scalar = !node.is_mapping() && !node.is_sequence() && !node.is_null() && !node.is_string();
+        fault(node.mark(), "bad-value", fmt::format("{}: expected a string, found {}", name, found(node)),
+              scalar ? fmt::format("put it in quotes: \"{}\"", base::escape(document_.text_of(node))) : std::string());
+        return std::nullopt;
+    }
+
+    std::optional<Version> version_of(const Node& node, std::string_view name) {
+        const auto text = string_of(node, name);
+        if (!text) { return std::nullopt; }
+        auto version = Version::parse(*text);
+        if (!version) {
+            fault(node.mark(), "bad-value", fmt::format("{}: expected {}, found '{}'", name, k_version_form, base::escape(*text)));
+        }
+        return version;
+    }
+
+    std::vector<std::string> strings_of(const Node& mapping, const char* name) {
+        std::vector<std::string> texts;
+        const Node* node = mapping.find(name);
+        if (node == nullptr || !is_list(*node, name)) { return texts; }
+        for (const auto& item : node->items()) {
+            auto text = string_of(item, name);
+            if (!text) { continue; }
+            if (std::find(texts.begin(), texts.end(), *text) != texts.end()) {
+                fault(item.mark(), "bad-value", fmt::format("{}: {} is listed twice", name, base::escape(*text)));
+            } else {
+                texts.push_back(std::move(*text));
+            }
+        }
+        return texts;
+    }
+
+    /// Of `upgrade_from` and `downgrade_to`: versions below `of`, each with its place.
+    std::vector<Version> lower_versions(const Node& mapping, const char* name, const std::optional<Version>& of, std::int64_t minors_max) {
+        std::vector<Version> versions;
+        const Node* node = mapping.find(name);
+        if (node == nullptr || !is_list(*node, name)) { return versions; }
+        for (const auto& item : node->items()) {
+            auto version = version_of(item, name);
+            if (!version) { continue; }
+            if (std::find(versions.begin(), versions.end(), *version) != versions.end()) {
+                fault(item.mark(), "bad-value", fmt::format("{}: {} is listed twice", name, version->text()));
+            } else if (of && *version >= *of) {
+                fault(item.mark(), "version-order", fmt::format("{} of {}: expected a lower version, found {}", name, of->text(), version->text()));
+            } else if (of && minors_behind(*version, *of) > minors_max) {
+                fault(item.mark(), "version-order",
+                      fmt::format("{} of {}: expected a version of {}, found {}", name, of->text(),
+                                  minors_max == 0 ? of->line().text() : of->line().text() + " or the minor below it", version->text()),
+                      minors_max == 0 ? "a cluster goes back within its minor only" : "kubeadm upgrades one minor at a time");
+            } else {
+                versions.push_back(std::move(*version));
+            }
+        }
+        return versions;
+    }
+
+    std::string optional_text(const Node& mapping, const char* name) {
+        const Node* node = mapping.find(name);
+        return node == nullptr ? std::string() : string_of(*node, name).value_or("");
+    }
+
+    void read_entry(const Node& item, Catalogue& catalogue) {
+        if (!item.is_mapping()) {
+            fault(item.mark(), "bad-value", fmt::format("versions: expected a mapping with version, found {}", found(item)));
+            return;
+        }
+        VersionEntry entry;
+        entry.position = document_.position(item.mark());
+        const Node* named = item.find("version");
+        std::optional<Version> version;
+        if (named == nullptr) {
+            fault(item.mark(), "missing-field", fmt::format("version is missing, expected {}", k_version_form));
+        } else {
+            version = version_of(*named, "version");
+            entry.position = document_.position(named->mark());
+        }
+        check_keys(item, version ? version->text() : "the version", k_entry_keys);
+        auto from = lower_versions(item, "upgrade_from", version, 1);
+        if (item.find("upgrade_from") != nullptr) { entry.upgrade_from = std::move(from); }
+        entry.downgrade_to = lower_versions(item, "downgrade_to", version, 0);
+        entry.applied_patches = strings_of(item, "applied_patches");
+        entry.available_patches = strings_of(item, "available_patches");
+        entry.etcd = optional_text(item, "etcd");
+        entry.coredns = optional_text(item, "coredns");
+        entry.pause = optional_text(item, "pause");
+        if (!version) { return; }
+        entry.version = *version;
+        if (const auto* other = catalogue.find(*version)) {
+            fault({static_cast<std::uint32_t>(entry.position.line), static_cast<std::uint32_t>(entry.position.column)}, "duplicate-version",
+                  fmt::format("version {} is listed twice, first at {}", version->text(), other->position.to_string()), "remove one of them");
+            return;
+        }
+        catalogue.versions.push_back(std::move(entry));
+    }
+
+    void read_minor(const Node& item, Catalogue& catalogue) {
+        if (!item.is_mapping()) {
+            fault(item.mark(), "bad-value", fmt::format("minors: expected a mapping with minor, found {}", found(item)));
+            return;
+        }
+        MinorFacts facts;
+        facts.position = document_.position(item.mark());
+        const Node* named = item.find("minor");
+        std::optional<MinorVersion> minor;
+        if (named == nullptr) {
+            fault(item.mark(), "missing-field", "minor is missing, expected MAJOR.MINOR as v1.34");
+        } else if (const auto text = string_of(*named, "minor")) {
+            minor = MinorVersion::parse(*text);
+            if (!minor) { fault(named->mark(), "bad-value", fmt::format("minor: expected MAJOR.MINOR as v1.34, found '{}'", base::escape(*text))); }
+        }
+        check_keys(item, minor ? minor->text() : "the minor", k_minor_keys);
+        if (const Node* cgroup = item.find("cgroup"); cgroup != nullptr) {
+            const auto text = string_of(*cgroup, "cgroup");
+            if (text && *text != "v2" && *text != "any") {
+                fault(cgroup->mark(), "bad-value", fmt::format("cgroup: expected any or v2, found '{}'", base::escape(*text)));
+            }
+            facts.needs_cgroup_v2 = text == "v2";
+        }
+        if (const Node* removed = item.find("removed"); removed != nullptr) { read_removed(*removed, facts.removed); }
+        if (!minor) { return; }
+        facts.minor = *minor;
+        if (const auto* other = catalogue.facts_of(*minor)) {
+            fault(item.mark(), "duplicate-version",
+                  fmt::format("minor {} is listed twice, first at {}", minor->text(), other->position.to_string()), "remove one of them");
+            return;
+        }
+        catalogue.minors.push_back(std::move(facts));
+    }
+
+    void read_removed(const Node& node, Removals& removed) {
+        if (!node.is_mapping()) {
+            fault(node.mark(), "bad-value", fmt::format("removed: expected a mapping, found {}", found(node)));
+            return;
+        }
+        check_keys(node, "removed", k_removed_keys);
+        if (const Node* complete = node.find("complete"); complete != nullptr) {
+            const auto flag = complete->as_bool();
+            if (!flag) { fault(complete->mark(), "bad-value", fmt::format("complete: expected true or false, found {}", found(*complete))); }
+            removed.complete = flag.value_or(false);
+        }
+        removed.apiserver_flags = strings_of(node, "apiserver_flags");
+        removed.controller_manager_flags = strings_of(node, "controller_manager_flags");
+        removed.scheduler_flags = strings_of(node, "scheduler_flags");
+        removed.kubelet_flags = strings_of(node, "kubelet_flags");
+        removed.admission_plugins = strings_of(node, "admission_plugins");
+        removed.feature_gates = strings_of(node, "feature_gates");
+    }
+
+    static void sort(Catalogue& catalogue) {
+        std::sort(catalogue.versions.begin(), catalogue.versions.end(), [](const auto& a, const auto& b) { return a.version < b.version; });
+        std::sort(catalogue.minors.begin(), catalogue.minors.end(), [](const auto& a, const auto& b) { return a.minor < b.minor; });
+    }
+
+    const value::Document& document_;
+    Diagnostics& faults_;
+};
+
+}  // namespace
+
+bool VersionEntry::follows(const Version& from) const {
+    if (from >= version) { return false; }
+    if (upgrade_from) { return std::find(upgrade_from->begin(), upgrade_from->end(), from) != upgrade_from->end(); }
+    return from.major == version.major && minors_behind(from, version) <= 1;
+}
+
+const VersionEntry* Catalogue::find(const Version& version) const noexcept {
+    const auto found = std::find_if(versions.begin(), versions.end(), [&](const auto& entry) { return entry.version == version; });
+    return found == versions.end() ? nullptr : &*found;
+}
+
+const MinorFacts* Catalogue::facts_of(MinorVersion minor) const noexcept {
+    const auto found = std::find_if(minors.begin(), minors.end(), [&](const auto& facts) { return facts.minor == minor; });
+    return found == minors.end() ? nullptr : &*found;
+}
+
+Catalogue read_catalogue(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
+    Catalogue catalogue;
+    catalogue.source = file;
+    const std::size_t before = diagnostics.size();
+    const auto documents = value::read_any(text, file, diagnostics);
+    if (documents.empty()) {
+        if (diagnostics.size() > before) { return catalogue; }
+        Diagnostic empty;
+        empty.code = "missing-field";
+        empty.message = "the file is empty, expected a mapping with versions";
+        empty.position = Position{file, 0, 0};
+        empty.hint = "see manifests/kubernetes-versions.yaml for the form";
+        diagnostics.push_back(std::move(empty));
+        return catalogue;
+    }
+    for (const auto& document : documents) { CatalogueReader(document, diagnostics).read(catalogue); }
+    return catalogue;
+}
+
+const Catalogue& builtin_catalogue() {
+    static const Catalogue built_in = [] {
+        Diagnostics faults;
+        auto made = read_catalogue(k_builtin_versions, "kubernetes-versions.yaml", faults);
+        if (!faults.empty()) { throw bug(fmt::format("built-in metadata: {}", faults.front().message)); }
+        made.source = "built in";
+        return made;
+    }();
+    return built_in;
+}
+
+void add_minors(Catalogue& catalogue, const Catalogue& other) {
+    for (const auto& facts : other.minors) {
+        if (catalogue.facts_of(facts.minor) == nullptr) { catalogue.minors.push_back(facts); }
+    }
+    std::sort(catalogue.minors.begin(), catalogue.minors.end(), [](const auto& a, const auto& b) { return a.minor < b.minor; });
+}
+
+}  // namespace kmm::kubernetes

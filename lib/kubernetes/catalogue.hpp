@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metadata of Kubernetes versions: which there are, which may follow which, and what each brings and takes away.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "kubernetes/version.hpp"
+
+namespace kmm::kubernetes {
+
+/// One entry of `versions:`.
+struct VersionEntry {
+    Version version;
+    /// nullopt where the entry says nothing: lower patches of its minor and every version of the minor below.
+    std::optional<std::vector<Version>> upgrade_from;
+    std::vector<Version> downgrade_to;  ///< lower patches of its minor
+    std::vector<std::string> applied_patches, available_patches;
+    std::string etcd, coredns, pause;  ///< tags of the images that kubeadm of this version deploys; "" where not known
+    Position position;
+
+    /// Whether control planes of `from` may be upgraded to this version in one step.
+    [[nodiscard]] bool follows(const Version& from) const;
+};
+
+/// What a minor no longer accepts that the minor before it did. Flags are without dashes.
+struct Removals {
+    bool complete = false;  ///< nothing else was removed; otherwise the lists may lack something
+    std::vector<std::string> apiserver_flags, controller_manager_flags, scheduler_flags, kubelet_flags;
+    std::vector<std::string> admission_plugins, feature_gates;
+};
+
+/// One entry of `minors:`.
+struct MinorFacts {
+    MinorVersion minor;
+    bool needs_cgroup_v2 = false;  ///< its kubelet refuses cgroup v1 unless failCgroupV1 is false
+    Removals removed;
+    Position position;
+};
+
+/// A file of metadata. `versions` and `minors` are sorted and have no doubles.
+struct Catalogue {
+    std::vector<VersionEntry> versions;
+    std::vector<MinorFacts> minors;
+    std::string source;  ///< the file, or "built in"
+
+    /// nullptr if it is not there.
+    [[nodiscard]] const VersionEntry* find(const Version& version) const noexcept;
+    [[nodiscard]] const MinorFacts* facts_of(MinorVersion minor) const noexcept;
+};
+
+/// Reads a text of YAML or JSON: a mapping with `versions`, and optionally `minors`. All faults are appended, each with its place:
+/// those of the readers, bad-value, missing-field, unknown-field, duplicate-version, version-order. With faults the result is not usable.
+[[nodiscard]] Catalogue read_catalogue(std::string_view text, const std::string& file, Diagnostics& diagnostics);
+
+/// manifests/kubernetes-versions.yaml as it was when the program was built.
+[[nodiscard]] const Catalogue& builtin_catalogue();
+
+/// Adds to `catalogue` the minors of `other` that it does not have.
+void add_minors(Catalogue& catalogue, const Catalogue& other);
+
+}  // namespace kmm::kubernetes

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubernetes/checks.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace kmm::kubernetes {
+namespace {
+
+CheckFunction function_of(std::string_view id) {
+    for (const auto rows : {version_checks(), config_checks(), object_checks(), drain_checks()}) {
+        for (const auto& row : rows) {
+            if (row.id == id) { return row.run; }
+        }
+    }
+    return nullptr;
+}
+
+CheckResult run_check(const CheckInfo& info, const CheckInput& input) {
+    CheckResult result;
+    result.id = info.id;
+    if (!info.needs.empty()) {
+        result.detail = info.needs;
+        return result;
+    }
+    const auto run = function_of(info.id);
+    if (run == nullptr) { throw bug(fmt::format("check {} has no function", info.id)); }
+    auto finding = run(input);
+    result.outcome = finding.outcome;
+    result.detail = std::move(finding.detail);
+    if (result.outcome == Outcome::warn || result.outcome == Outcome::fail) { result.fix = info.fix; }
+    return result;
+}
+
+}  // namespace
+
+std::string_view to_string(Outcome outcome) noexcept {
+    switch (outcome) {
+        case Outcome::ok: return "OK";
+        case Outcome::warn: return "WARN";
+        case Outcome::fail: return "FAIL";
+        case Outcome::skip: break;
+    }
+    return "SKIP";
+}
+
+std::vector<CheckResult> run_checks(const CheckInput& input, const std::vector<std::string>& ignored) {
+    std::vector<CheckResult> results;
+    for (const auto& info : check_list()) {
+        if (!input.target && !info.in_health) { continue; }
+        auto result = run_check(info, input);
+        if (result.outcome == Outcome::fail && std::find(ignored.begin(), ignored.end(), result.id) != ignored.end()) {
+            result.ignored = true;
+            result.outcome = Outcome::warn;
+        }
+        results.push_back(std::move(result));
+    }
+    return results;
+}
+
+std::vector<std::string> parse_ignored(const std::vector<std::string>& options) {
+    std::vector<std::string> ids;
+    for (const auto& option : options) {
+        for (const auto piece : base::split(option, ',')) {
+            const std::string id(base::trim(piece));
+            const auto* info = find_check(id);
+            if (info == nullptr) {
+                std::vector<std::string> all;
+                for (const auto& each : check_list()) { all.emplace_back(each.id); }
+                const auto near = base::nearest(id, all);
+                throw Error(Exit::usage, "bad-value", fmt::format("--ignore-checks: expected the id of a check, found '{}'", base::escape(id)))
+                    .hint(near ? fmt::format("did you mean {}?", *near) : "kmm-upgrade health and check kubernetes print the ids");
+            }
+            if (info->weight == Weight::fatal) {
+                throw Error(Exit::usage, "bad-value", fmt::format("--ignore-checks: {} is never ignored", id)).hint(std::string(info->fix));
+            }
+            ids.push_back(id);
+        }
+    }
+    return ids;
+}
+
+std::string name_some(const std::vector<std::string>& names) {
+    constexpr std::size_t k_max = 10;
+    if (names.size() <= k_max) { return base::join(names, ", "); }
+    return fmt::format("{} and {} more", base::join(std::span(names).first(k_max), ", "), names.size() - k_max);
+}
+
+Finding fail_if_any(const std::vector<std::string>& problems, std::string fine) {
+    if (problems.empty()) { return {Outcome::ok, std::move(fine)}; }
+    return {Outcome::fail, name_some(problems)};
+}
+
+std::optional<Finding> versions_unknown(const CheckInput& input) {
+    if (input.seen.faults.empty()) { return std::nullopt; }
+    std::vector<std::string> problems;
+    for (const auto& fault : input.seen.faults) { problems.push_back(fault.message); }
+    return Finding{Outcome::fail, name_some(problems)};
+}
+
+}  // namespace kmm::kubernetes

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running the checks on what was observed.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kubernetes/catalogue.hpp"
+#include "kubernetes/check_list.hpp"
+#include "kubernetes/inventory.hpp"
+#include "kubernetes/observe.hpp"
+#include "kubernetes/path.hpp"
+
+namespace kmm::kubernetes {
+
+/// `skip`: it could not be observed. Never said of what is right.
+enum class Outcome { ok, warn, fail, skip };
+
+/// "OK", "WARN", "FAIL" or "SKIP".
+[[nodiscard]] std::string_view to_string(Outcome outcome) noexcept;
+
+struct CheckResult {
+    std::string id;
+    Outcome outcome = Outcome::skip;
+    std::string detail;   ///< what was found, all offenders by name
+    std::string fix;      ///< what to do, "" unless it fails or warns
+    bool ignored = false; ///< it failed and --ignore-checks names it: `outcome` is warn
+};
+
+/// What the checks are about. The references must outlive it.
+struct CheckInput {
+    const Inventory& inventory;
+    const Observation& seen;
+    const Catalogue& catalogue;
+    std::optional<Version> target;  ///< nullopt: health
+};
+
+/// Every check of check_list(), or with no target those of health, in its order. Each id of `ignored` must be of a check that is ignorable.
+[[nodiscard]] std::vector<CheckResult> run_checks(const CheckInput& input, const std::vector<std::string>& ignored);
+
+/// Checks in --ignore-checks: ids with commas between. Errors: usage "bad-value" for ids that are unknown or never ignored.
+[[nodiscard]] std::vector<std::string> parse_ignored(const std::vector<std::string>& options);
+
+// The parts of run_checks.
+
+/// What a check found, without its id.
+struct Finding {
+    Outcome outcome = Outcome::skip;
+    std::string detail;
+};
+
+using CheckFunction = Finding (*)(const CheckInput&);
+struct CheckRow {
+    std::string_view id;
+    CheckFunction run;
+};
+
+/// Each part's checks.
+[[nodiscard]] std::span<const CheckRow> version_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> config_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> object_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> drain_checks() noexcept;
+
+/// "a, b, c and 4 more": at most ten are named.
+[[nodiscard]] std::string name_some(const std::vector<std::string>& names);
+
+/// FAIL with `problems`, or OK with `fine` if there are none.
+[[nodiscard]] Finding fail_if_any(const std::vector<std::string>& problems, std::string fine);
+
+/// FAIL that says what could not be observed, nullopt if the versions that run are known.
+[[nodiscard]] std::optional<Finding> versions_unknown(const CheckInput& input);
+
+}  // namespace kmm::kubernetes

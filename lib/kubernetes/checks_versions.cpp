@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of versions: the target, the way there, skew.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kubernetes/checks.hpp"
+
+namespace kmm::kubernetes {
+namespace {
+
+Finding version_known(const CheckInput& input) {
+    if (input.catalogue.find(*input.target) != nullptr) { return {Outcome::ok, fmt::format("{} is in the metadata ({})", input.target->text(), base::escape(input.catalogue.source))}; }
+    std::vector<std::string> known;
+    for (const auto& entry : input.catalogue.versions) { known.push_back(entry.version.text()); }
+    std::reverse(known.begin(), known.end());
+    return {Outcome::fail, fmt::format("{} is not in the metadata ({}), which has {}", input.target->text(), base::escape(input.catalogue.source),
+                                       known.empty() ? "no version" : name_some(known))};
+}
+
+/// The way to the target; nullopt, with a finding, if none can be computed.
+std::optional<Path> path_of(const CheckInput& input, Finding& finding) {
+    if (auto unknown = versions_unknown(input)) {
+        finding = std::move(*unknown);
+        return std::nullopt;
+    }
+    if (input.catalogue.find(*input.target) == nullptr) {
+        finding = {Outcome::fail, fmt::format("{} is not in the metadata", input.target->text())};
+        return std::nullopt;
+    }
+    const auto lowest = input.seen.lowest_control_plane(), kubelet = input.seen.lowest_kubelet();
+    if (!lowest || !kubelet) {
+        finding = {Outcome::fail, "the versions that run are not known"};
+        return std::nullopt;
+    }
+    auto path = find_path(input.catalogue, *lowest, *kubelet, *input.target);
+    if (!path.problem.empty()) {
+        finding = {Outcome::fail, path.problem + (path.hint.empty() ? "" : "; " + path.hint)};
+        return std::nullopt;
+    }
+    return path;
+}
+
+Finding version_path(const CheckInput& input) {
+    Finding finding;
+    const auto path = path_of(input, finding);
+    if (!path) { return finding; }
+    if (path->steps.empty()) { return {Outcome::fail, fmt::format("every control plane and kubelet runs {} or later already", input.target->text())}; }
+    std::vector<std::string> steps;
+    for (const auto& step : path->steps) { steps.push_back(to_string(step)); }
+    return {Outcome::ok, base::join(steps, ", then ")};
+}
+
+Finding versions_uniform(const CheckInput& input) {
+    if (auto unknown = versions_unknown(input)) { return *unknown; }
+    std::map<Version, std::vector<std::string>> users;
+    for (const auto& running : input.seen.control_plane) { users[*running.version].push_back(fmt::format("{} on {}", running.component, base::escape(running.node))); }
+    for (const auto& running : input.seen.kubelets) { users[*running.version].push_back(fmt::format("kubelet on {}", base::escape(running.node))); }
+    if (users.size() == 1) { return {Outcome::ok, fmt::format("every control plane and kubelet runs {}", users.begin()->first.text())}; }
+    std::vector<std::string> parts;
+    for (const auto& [version, names] : users) { parts.push_back(fmt::format("{}: {}", version.text(), name_some(names))); }
+    return {Outcome::fail, base::join(parts, "; ")};
+}
+
+/// The lowest and highest versions of a part of the cluster.
+struct Range {
+    Version low, high;
+};
+
+std::optional<Range> range_of(const std::vector<Running>& all, std::string_view component, bool equal) {
+    std::optional<Range> range;
+    for (const auto& running : all) {
+        if ((running.component == component) != equal || !running.version) { continue; }
+        if (!range) { range = Range{*running.version, *running.version}; }
+        range->low = std::min(range->low, *running.version);
+        range->high = std::max(range->high, *running.version);
+    }
+    return range;
+}
+
+/// What breaks the skew policy of Kubernetes; "" if nothing does.
+std::string skew_problem(const Range& servers, const Range& kubelets, std::string_view part = "kubelet") {
+    if (minors_behind(servers.low, servers.high) > 1) {
+        return fmt::format("API servers of {} and {} are more than one minor apart", servers.low.text(), servers.high.text());
+    }
+    if (minors_behind(servers.low, kubelets.high) > 0) {
+        return fmt::format("{} {} is newer than API server {}", part, kubelets.high.text(), servers.low.text());
+    }
+    if (const auto max = kubelet_skew_max(kubelets.low); minors_behind(kubelets.low, servers.high) > max) {
+        return fmt::format("{} {} is more than {} minors older than API server {}", part, kubelets.low.text(), max, servers.high.text());
+    }
+    return "";
+}
+
+Finding skew_now(const CheckInput& input, Range& servers, Range& kubelets) {
+    const auto api = range_of(input.seen.control_plane, "kube-apiserver", true);
+    const auto others = range_of(input.seen.control_plane, "kube-apiserver", false);
+    const auto nodes = range_of(input.seen.kubelets, "kubelet", true);
+    if (!api || !others || !nodes) { return {Outcome::fail, "the versions that run are not known"}; }
+    servers = *api;
+    kubelets = *nodes;
+    if (auto problem = skew_problem(servers, kubelets); !problem.empty()) { return {Outcome::fail, std::move(problem)}; }
+    if (minors_behind(api->low, others->high) > 0) {
+        return {Outcome::fail, fmt::format("controller manager or scheduler {} is newer than API server {}", others->high.text(), api->low.text())};
+    }
+    if (minors_behind(others->low, api->high) > 1) {
+        return {Outcome::fail, fmt::format("controller manager or scheduler {} is more than one minor older than API server {}", others->low.text(), api->high.text())};
+    }
+    for (const auto& proxy : input.seen.proxies) {
+        if (!proxy.version) { return {Outcome::skip, proxy.problem}; }
+        if (auto problem = skew_problem(servers, {*proxy.version, *proxy.version}, "kube-proxy"); !problem.empty()) {
+            return {Outcome::fail, fmt::format("{}: {}", base::escape(proxy.node), problem)};
+        }
+    }
+    return {Outcome::ok, fmt::format("API servers {} to {}, kubelets {} to {}", servers.low.text(), servers.high.text(), kubelets.low.text(), kubelets.high.text())};
+}
+
+Finding skew_after_step(const CheckInput& input) {
+    if (auto unknown = versions_unknown(input)) { return *unknown; }
+    Range servers, kubelets;
+    auto now = skew_now(input, servers, kubelets);
+    if (!input.target || now.outcome != Outcome::ok) { return now; }
+    Finding finding;
+    const auto path = path_of(input, finding);
+    if (!path) { return {Outcome::skip, "there is no way to the target, see version-path"}; }
+    for (const auto& step : path->steps) {
+        const bool is_kubelets = step.part == Step::Part::kubelets;
+        auto& changed = is_kubelets ? kubelets : servers;
+        // While one node after the other is upgraded, and once all are.
+        changed = {std::min(changed.low, step.version), std::max(changed.high, step.version)};
+        auto problem = skew_problem(servers, kubelets);
+        changed = {step.version, step.version};
+        if (problem.empty()) { problem = skew_problem(servers, kubelets); }
+        if (!problem.empty()) { return {Outcome::fail, fmt::format("after {}: {}", to_string(step), problem)}; }
+    }
+    return {Outcome::ok, fmt::format("within the supported skew now and after each step ({})", path->steps.size())};
+}
+
+Finding kubelet_not_newer(const CheckInput& input) {
+    if (auto unknown = versions_unknown(input)) { return *unknown; }
+    const auto servers = range_of(input.seen.control_plane, "kube-apiserver", true);
+    if (!servers) { return {Outcome::fail, "the version of the API servers is not known"}; }
+    std::vector<std::string> newer;
+    for (const auto& kubelet : input.seen.kubelets) {
+        if (minors_behind(servers->low, *kubelet.version) > 0) { newer.push_back(fmt::format("{} ({})", base::escape(kubelet.node), kubelet.version->text())); }
+    }
+    if (newer.empty()) { return {Outcome::ok, fmt::format("no kubelet is of a newer minor than {}", servers->low.text())}; }
+    return {Outcome::fail, fmt::format("newer than API server {}: {}", servers->low.text(), name_some(newer))};
+}
+
+constexpr CheckRow k_version_rows[] = {
+    {"version-known", version_known},
+    {"version-path", version_path},
+    {"versions-uniform", versions_uniform},
+    {"skew-after-step", skew_after_step},
+    {"kubelet-not-newer", kubelet_not_newer},
+};
+
+}  // namespace
+
+std::span<const CheckRow> version_checks() noexcept { return k_version_rows; }
+
+}  // namespace kmm::kubernetes

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects of a cluster that versions and checks are computed from, and the sink that takes them from a dump or an API server.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "value/object_stream.hpp"
+
+namespace kmm::kubernetes {
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+/// The value of `key`, nullptr if it is not there.
+[[nodiscard]] const std::string* find_label(const Labels& labels, std::string_view key) noexcept;
+
+/// What every object has.
+struct ObjectMeta {
+    std::string ns, name;  ///< ns "" for kinds of the whole cluster
+    Labels labels, annotations;
+    Position position;
+
+    /// "NAMESPACE/NAME" or "NAME".
+    [[nodiscard]] std::string full_name() const { return ns.empty() ? name : ns + "/" + name; }
+};
+
+struct Condition {
+    std::string type, status, reason, message;
+};
+
+struct NodeObject {
+    ObjectMeta meta;
+    bool unschedulable = false;
+    std::string kubelet, runtime;  ///< status.nodeInfo: kubeletVersion, containerRuntimeVersion; "" if absent
+    std::vector<Condition> conditions;
+
+    /// Has the label node-role.kubernetes.io/control-plane, or master as before 1.24.
+    [[nodiscard]] bool is_control_plane() const noexcept;
+};
+
+struct Container {
+    std::string name, image;
+    std::vector<std::string> arguments;  ///< command and args
+    Position position;                   ///< of the image
+};
+
+struct PodObject {
+    ObjectMeta meta;
+    std::string node, phase, controller_kind;  ///< kind of the owner that controls it, "" without
+    bool is_mirror = false, is_ready = false, has_empty_dir = false, is_deleted = false;
+    std::vector<Container> containers;
+    std::map<std::string, std::string, std::less<>> running_images;  ///< status.containerStatuses: container -> image
+};
+
+struct ConfigMapObject {
+    ObjectMeta meta;
+    std::map<std::string, std::string, std::less<>> data;  ///< of namespace kube-system only
+};
+
+/// A term of a label selector.
+struct SelectorTerm {
+    std::string key, op;  ///< In, NotIn, Exists, DoesNotExist
+    std::vector<std::string> values;
+};
+
+struct BudgetObject {
+    ObjectMeta meta;
+    std::optional<std::vector<SelectorTerm>> selector;  ///< nullopt selects nothing, an empty one every Pod of the namespace
+    std::optional<std::int64_t> disruptions_allowed;    ///< nullopt: its controller has not said
+    std::int64_t generation = 0, observed_generation = 0;
+};
+
+struct WebhookRule {
+    std::vector<std::string> groups, resources, operations;
+};
+
+struct WebhookObject {
+    ObjectMeta meta;    ///< of the configuration
+    std::string webhook;
+    bool fails_closed = true;
+    std::string service_ns, service;  ///< "" for a URL
+    bool has_namespace_selector = false, has_object_selector = false, has_match_conditions = false;
+    std::vector<SelectorTerm> namespace_selector;
+    std::vector<WebhookRule> rules;
+};
+
+/// An EndpointSlice.
+struct EndpointsObject {
+    ObjectMeta meta;
+    std::string service;
+    std::vector<std::pair<bool, std::string>> endpoints;  ///< ready, and the node it is on
+};
+
+struct ApiServiceObject {
+    ObjectMeta meta;
+    std::vector<Condition> conditions;
+};
+
+struct DefinitionObject {
+    ObjectMeta meta;
+    bool converts_by_webhook = false;
+    std::string service_ns, service;
+    std::vector<std::string> served, stored;
+};
+
+/// Everything that was read, and which kinds were asked for.
+struct Inventory {
+    std::vector<NodeObject> nodes;
+    std::vector<PodObject> pods;
+    std::vector<ConfigMapObject> config_maps;
+    std::vector<BudgetObject> budgets;
+    std::vector<WebhookObject> webhooks;
+    std::vector<EndpointsObject> endpoints;
+    std::vector<ApiServiceObject> api_services;
+    std::vector<DefinitionObject> definitions;
+    std::map<std::string, std::size_t, std::less<>> counts;  ///< objects of each kind, of kinds that are not kept, too
+    bool is_live = false;                                    ///< from an API server
+    /// Live: plural names of kinds that were not listed as a whole, with the reason.
+    std::map<std::string, std::string, std::less<>> unlisted;
+    std::optional<bool> is_admin;        ///< live: whether this user may do everything
+    std::optional<bool> has_policies;    ///< live: ValidatingAdmissionPolicy v1 is served
+
+    /// "" if all objects of the kind ("Node") are here, else why that is not known.
+    [[nodiscard]] std::string unknown_reason(std::string_view kind, std::string_view plural) const;
+    /// "" if the Pods of every namespace are here, else why that is not known.
+    [[nodiscard]] std::string pods_unknown_reason() const;
+};
+
+/// Takes documents and lists of any kinds. Objects of kinds that are not needed are counted.
+/// Faults: bad-object (what an object says in another form than its kind has), duplicate-object.
+class InventorySink final : public value::ObjectSink {
+public:
+    [[nodiscard]] const value::Shape* shape(const value::Node& object, const value::Node* list) override;
+    [[nodiscard]] bool take_item(value::Document& item, const value::Node& list) override;
+    void take_document(const value::Document& document) override;
+
+    /// Appends what was taken to `inventory`.
+    void commit(Inventory& inventory, Diagnostics& diagnostics) &&;
+
+private:
+    Inventory taken_;
+    Diagnostics faults_;
+};
+
+/// Reports objects of a kind and name that are there twice. To be called once all documents are read. Sorts nodes and Pods.
+void finish(Inventory& inventory, Diagnostics& diagnostics);
+
+/// Whether `labels` satisfy every term.
+[[nodiscard]] bool matches(const std::vector<SelectorTerm>& terms, const Labels& labels);
+
+}  // namespace kmm::kubernetes

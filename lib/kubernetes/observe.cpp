@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubernetes/observe.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace kmm::kubernetes {
+namespace {
+
+constexpr std::string_view k_dump = "kubectl get nodes,pods,configmaps -A -o json";
+
+Diagnostic fault_of(const char* code, std::string message, std::optional<Position> position, Exit exit, std::string hint) {
+    Diagnostic made;
+    made.code = code;
+    made.message = std::move(message);
+    if (position && !position->file.empty()) { made.position = std::move(position); }
+    made.exit = exit;
+    made.hint = std::move(hint);
+    return made;
+}
+
+/// Reads the version of the Pod's container `component`.
+void read_version(const PodObject& pod, Running& running) {
+    running.pod = &pod;
+    running.position = pod.meta.position;
+    const auto container = std::find_if(pod.containers.begin(), pod.containers.end(), [&](const auto& each) { return each.name == running.component; });
+    if (container == pod.containers.end()) {
+        running.problem = fmt::format("Pod {} has no container {}", base::escape(pod.meta.full_name()), running.component);
+        return;
+    }
+    running.position = container->position;
+    if (const auto image = pod.running_images.find(running.component); image != pod.running_images.end()) {
+        running.version = Version::of_image(image->second);
+    }
+    if (!running.version) { running.version = Version::of_image(container->image); }
+    if (!running.version) {
+        running.problem = fmt::format("Pod {}: expected an image with a tag {}, found '{}'", base::escape(pod.meta.full_name()), k_version_form,
+                                      base::escape(container->image));
+    }
+}
+
+Running component_of(std::string_view component, const NodeObject& node, const std::map<std::string_view, const PodObject*>& system_pods) {
+    Running running;
+    running.component = component;
+    running.node = node.meta.name;
+    const std::string name = fmt::format("{}-{}", component, node.meta.name);
+    const auto found = system_pods.find(name);
+    if (found != system_pods.end()) {
+        read_version(*found->second, running);
+    } else {
+        running.problem = fmt::format("control-plane node {}: Pod kube-system/{} was not found", base::escape(node.meta.name), base::escape(name));
+        running.exit = Exit::not_found;
+        running.position = node.meta.position;
+    }
+    return running;
+}
+
+Running kubelet_of(const NodeObject& node) {
+    Running running;
+    running.component = "kubelet";
+    running.node = node.meta.name;
+    running.position = node.meta.position;
+    running.version = Version::parse(node.kubelet);
+    if (!running.version) {
+        running.problem = node.kubelet.empty()
+                              ? fmt::format("Node {}: status.nodeInfo.kubeletVersion is missing, expected {}", base::escape(node.meta.name), k_version_form)
+                              : fmt::format("Node {}: status.nodeInfo.kubeletVersion: expected {}, found '{}'", base::escape(node.meta.name), k_version_form,
+                                            base::escape(node.kubelet));
+    }
+    return running;
+}
+
+template <typename Pick>
+std::optional<Version> extreme(const std::vector<Running>& all, Pick&& better) {
+    std::optional<Version> best;
+    for (const auto& running : all) {
+        if (!running.version) { return std::nullopt; }
+        if (!best || better(*running.version, *best)) { best = running.version; }
+    }
+    return best;
+}
+
+/// The component of k_components that the Pod is, "" for other Pods.
+std::string component_of_pod(const PodObject& pod) {
+    for (const auto component : k_components) {
+        if (pod.meta.ns == "kube-system" && !pod.node.empty() && pod.meta.name == fmt::format("{}-{}", component, pod.node)) { return std::string(component); }
+    }
+    return "";
+}
+
+bool is_control_plane_node(const Observation& seen, const std::string& node) {
+    return std::find(seen.control_plane_nodes.begin(), seen.control_plane_nodes.end(), node) != seen.control_plane_nodes.end();
+}
+
+std::string source_hint(const Inventory& inventory) {
+    return inventory.is_live ? "see kubectl get pods -n kube-system" : fmt::format("dump everything: {}", k_dump);
+}
+
+/// Components that run where no control plane is known to be: they count, and the nodes are a fault.
+void collect_strays(const Inventory& inventory, Observation& seen) {
+    for (const auto& pod : inventory.pods) {
+        const auto component = component_of_pod(pod);
+        if (component.empty() || is_control_plane_node(seen, pod.node)) { continue; }
+        Running running;
+        running.component = component;
+        running.node = pod.node;
+        read_version(pod, running);
+        seen.control_plane.push_back(std::move(running));
+        const bool known = std::any_of(inventory.nodes.begin(), inventory.nodes.end(), [&](const auto& each) { return each.meta.name == pod.node; });
+        const auto node = base::escape(pod.node), name = base::escape(pod.meta.full_name());
+        seen.faults.push_back(fault_of(
+            "not-seen",
+            known ? fmt::format("Pod {} runs on Node {}, which has no label node-role.kubernetes.io/control-plane", name, node)
+                  : fmt::format("Pod {} runs on Node {}, which was not found", name, node),
+            pod.meta.position, Exit::not_found, known ? fmt::format("kubectl label node {} node-role.kubernetes.io/control-plane=", node) : source_hint(inventory)));
+    }
+}
+
+void collect_faults(const Inventory& inventory, Observation& seen) {
+    const std::string source = source_hint(inventory);
+    if (inventory.nodes.empty()) {
+        seen.faults.push_back(fault_of("no-nodes", inventory.is_live ? "the cluster has no Node" : "the documents contain no Node", std::nullopt, Exit::not_found,
+                                       inventory.is_live ? "name another cluster with --context" : source));
+        return;
+    }
+    if (seen.control_plane_nodes.empty()) {
+        seen.faults.push_back(fault_of("no-control-plane",
+                                       "no Node has the label node-role.kubernetes.io/control-plane, so the version of the control plane is not known", std::nullopt,
+                                       Exit::not_found, "kubeadm sets the label; the control plane of a managed cluster cannot be observed"));
+    }
+    for (const auto* list : {&seen.control_plane, &seen.kubelets}) {
+        for (const auto& running : *list) {
+            if (running.version) { continue; }
+            const bool absent = running.exit == Exit::not_found;
+            seen.faults.push_back(fault_of(absent ? "not-seen" : "bad-version", running.problem, running.position, running.exit, absent ? source : ""));
+        }
+    }
+    sort_and_merge(seen.faults);
+}
+
+}  // namespace
+
+std::optional<Version> Observation::lowest_control_plane() const {
+    return extreme(control_plane, [](const Version& a, const Version& b) { return a < b; });
+}
+
+std::optional<Version> Observation::highest_control_plane() const {
+    return extreme(control_plane, [](const Version& a, const Version& b) { return a > b; });
+}
+
+std::optional<Version> Observation::lowest_kubelet() const {
+    return extreme(kubelets, [](const Version& a, const Version& b) { return a < b; });
+}
+
+std::optional<Version> Observation::control_plane_of(std::string_view node) const {
+    std::optional<Version> lowest;
+    for (const auto& running : control_plane) {
+        if (running.node != node) { continue; }
+        if (!running.version) { return std::nullopt; }
+        if (!lowest || *running.version < *lowest) { lowest = running.version; }
+    }
+    return lowest;
+}
+
+Observation observe(const Inventory& inventory) {
+    Observation seen;
+    std::map<std::string_view, const PodObject*> system_pods;
+    for (const auto& pod : inventory.pods) {
+        if (pod.meta.ns == "kube-system") { system_pods.emplace(pod.meta.name, &pod); }
+    }
+    for (const auto& node : inventory.nodes) {
+        seen.kubelets.push_back(kubelet_of(node));
+        if (!node.is_control_plane()) { continue; }
+        seen.control_plane_nodes.push_back(node.meta.name);
+        for (const auto component : k_components) { seen.control_plane.push_back(component_of(component, node, system_pods)); }
+        auto etcd = component_of("etcd", node, system_pods);
+        if (etcd.pod != nullptr) { seen.etcd.push_back(std::move(etcd)); }
+    }
+    for (const auto& [name, pod] : system_pods) {
+        const auto* app = find_label(pod->meta.labels, "k8s-app");
+        if (app == nullptr || *app != "kube-proxy") { continue; }
+        Running proxy;
+        proxy.component = "kube-proxy";
+        proxy.node = pod->node;
+        read_version(*pod, proxy);
+        seen.proxies.push_back(std::move(proxy));
+    }
+    collect_strays(inventory, seen);
+    collect_faults(inventory, seen);
+    return seen;
+}
+
+}  // namespace kmm::kubernetes

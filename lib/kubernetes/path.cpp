@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubernetes/path.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace kmm::kubernetes {
+namespace {
+
+/// The versions of the control planes after each step from `from` to `target`; nullopt if no way is known.
+std::optional<std::vector<Version>> hops(const Catalogue& catalogue, const Version& from, const Version& target) {
+    std::vector<const VersionEntry*> between;
+    for (const auto& entry : catalogue.versions) {
+        if (entry.version > from && entry.version <= target) { between.push_back(&entry); }
+    }
+    constexpr auto k_none = std::numeric_limits<std::size_t>::max();
+    std::vector<std::size_t> steps(between.size(), k_none), before(between.size(), k_none);
+    for (std::size_t i = 0; i < between.size(); ++i) {
+        if (between[i]->follows(from)) {
+            steps[i] = 1;
+            continue;
+        }
+        // Of equal ways the one through the highest version: the last one wins.
+        for (std::size_t k = 0; k < i; ++k) {
+            if (steps[k] == k_none || !between[i]->follows(between[k]->version) || steps[k] + 1 > steps[i]) { continue; }
+            steps[i] = steps[k] + 1;
+            before[i] = k;
+        }
+    }
+    if (between.empty() || between.back()->version != target || steps.back() == k_none) { return std::nullopt; }
+    std::vector<Version> way;
+    for (std::size_t at = between.size() - 1; at != k_none; at = before[at]) { way.push_back(between[at]->version); }
+    std::reverse(way.begin(), way.end());
+    return way;
+}
+
+/// The highest version below `target` that can be reached, for the hint.
+std::string reachable_hint(const Catalogue& catalogue, const Version& from, const Version& target) {
+    for (auto entry = catalogue.versions.rbegin(); entry != catalogue.versions.rend(); ++entry) {
+        if (entry->version < target && entry->version > from && hops(catalogue, from, entry->version)) {
+            return fmt::format("the highest version that can be reached is {}; add the version that is missing with --versions", entry->version.text());
+        }
+    }
+    return "add the versions between them to the metadata with --versions";
+}
+
+}  // namespace
+
+std::int64_t kubelet_skew_max(const Version& kubelet) noexcept { return kubelet.major <= 1 && kubelet.minor < 25 ? 2 : 3; }
+
+Path find_path(const Catalogue& catalogue, const Version& control_plane, const Version& kubelet, const Version& target) {
+    Path path;
+    if (target < control_plane) {
+        const auto* current = catalogue.find(control_plane);
+        if (current == nullptr || std::find(current->downgrade_to.begin(), current->downgrade_to.end(), target) == current->downgrade_to.end()) {
+            path.problem = fmt::format("{} is below {}, which runs and does not list it in downgrade_to", target.text(), control_plane.text());
+            path.hint = "a cluster goes back within its minor only, to versions that the metadata lists";
+            return path;
+        }
+        path.steps = {{Step::Part::kubelets, target}, {Step::Part::control_planes, target}};
+        return path;
+    }
+    if (kubelet.line() > control_plane.line()) {
+        path.problem = fmt::format("a kubelet runs {}, newer than the control plane's {}", kubelet.text(), control_plane.text());
+        path.hint = "bring the control plane to the version of the kubelets first";
+        return path;
+    }
+    if (target > control_plane) {
+        const auto way = hops(catalogue, control_plane, target);
+        if (!way) {
+            path.problem = fmt::format("no way from {} to {} is known: kubeadm upgrades one minor at a time", control_plane.text(), target.text());
+            path.hint = reachable_hint(catalogue, control_plane, target);
+            return path;
+        }
+        Version oldest = kubelet, current = control_plane;
+        for (const auto& next : *way) {
+            if (minors_behind(oldest, next) > kubelet_skew_max(oldest)) {
+                if (oldest == current) {
+                    path.problem = fmt::format("control planes of {} cannot have kubelets of {}", next.text(), oldest.text());
+                    path.steps.clear();
+                    return path;
+                }
+                path.steps.push_back({Step::Part::kubelets, current});
+                oldest = current;
+            }
+            path.steps.push_back({Step::Part::control_planes, next});
+            current = next;
+        }
+    }
+    if (kubelet < target) { path.steps.push_back({Step::Part::kubelets, target}); }
+    return path;
+}
+
+std::string to_string(const Step& step) {
+    return fmt::format("{} {}", step.part == Step::Part::kubelets ? "kubelets" : "control planes", step.version.text());
+}
+
+}  // namespace kmm::kubernetes

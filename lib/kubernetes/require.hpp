@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conditions on what runs, as 'apiserver >= v1.16.4'.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kubernetes/observe.hpp"
+#include "kubernetes/version.hpp"
+
+namespace kmm::kubernetes {
+
+/// COMPONENT OPERATOR VERSION.
+struct Requirement {
+    std::string component;  ///< as Running::component, or "control-plane" for the three of k_components
+    std::string op;         ///< one of >= > <= < == !=
+    Version version;
+
+    [[nodiscard]] std::string text() const;
+};
+
+/// Reads conditions that are joined with "and" or ','. Components: apiserver, controller-manager, scheduler (with or without kube- in front),
+/// control-plane, kubelet, kube-proxy, etcd. '=' is '=='. Errors: usage "bad-requirement" with the column.
+[[nodiscard]] std::vector<Requirement> parse_requirements(std::string_view text);
+
+/// What does not satisfy a requirement.
+struct Offender {
+    std::string requirement, component, node;
+    std::string found;  ///< a version, or why it is not known
+};
+
+/// What came of it.
+struct Verdict {
+    std::size_t observed = 0;  ///< instances that were compared
+    std::vector<Offender> offenders;
+};
+
+/// Every instance of the component must satisfy the requirement. One whose version is not known does not, and where no instance is found
+/// there is one offender without a node.
+[[nodiscard]] Verdict evaluate(const std::vector<Requirement>& requirements, const Observation& seen);
+
+}  // namespace kmm::kubernetes

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rendering recipes finds and refuses.
+#include <array>
+
+#include "plan/codes.hpp"
+
+namespace kmm::plan {
+
+namespace {
+
+constexpr std::array k_recipe_texts{
+    CodeText{"bad-os-image", "error", "the operator cannot read the version of a node's system", "With --compat sro only: it knows the form "
+             "417.94.202410211619-0 alone.", "leave out --compat sro, or correct osImage"},
+    CodeText{"chart-not-found", "error", "the chart of a recipe cannot be found", "Charts come from --chart, from repositories file://DIR and from "
+             "ConfigMaps cm://NAMESPACE/NAME among the documents.", "give --chart NAME=DIR"},
+    CodeText{"dependency-cycle", "error", "SpecialResources need each other in a circle", "The message has the path.", "remove one of the dependencies"},
+    CodeText{"dependency-values", "finding", "values of a dependency do not count", "A resource gives values to what it depends on; they replace its own spec.set, "
+             "and those of a second resource.", "give the values in one place"},
+    CodeText{"empty-state", "finding", "a state renders no object", "The operator counts it as done and labels the nodes.", "look at the conditions around it, or remove the file"},
+    CodeText{"float-format", "finding", "a number is printed with an exponent", "Numbers of values files are float64: 1000000 prints as 1e+06.",
+             "write int64 before it, or quote the number in the values"},
+    CodeText{"kernel-dependent", "finding", "an object differs by kernel and is made for one alone", "It has no annotation specialresource.openshift.io/kernel-affine.",
+             "annotate it, or make it independent of the kernel"},
+    CodeText{"missing-value", "finding", "a template prints a value that is missing", "It prints nothing. Keys are case-sensitive.", "correct the key, or say default or required"},
+    CodeText{"no-kernels", "error", "no kernel is known for a recipe", "No Node was given, or spec.nodeSelector selects none.", "give Nodes in -f, or --facts FILE"},
+    CodeText{"no-value-text", "finding", "a template prints <nil> or <no value>", "A value that is missing was made a text. Helm removes <no value> from the output.",
+             "test it with default before"},
+    CodeText{"not-a-text", "finding", "a label or annotation is no text", "A boolean or number without quotes. The API server refuses it; the Special Resource Operator "
+             "loses all labels or annotations of the object.", "quote the value"},
+    CodeText{"not-managed", "finding", "a SpecialResource is not managed", "spec.managementState is Unmanaged or Removed.", ""},
+    CodeText{"printf-fault", "finding", "printf got a value of another type than its verb wants", "The output has text like %!d(float64=5).", "convert the value with int64 or toString"},
+    CodeText{"recipe-duplicate", "error", "copies of an object for several kernels have one name and differ", "One would replace the other.",
+             "annotate the object with specialresource.openshift.io/kernel-affine: \"true\""},
+    CodeText{"recipe-not-found", "error", "there is no such SpecialResource", "", "correct the name, or give its document in -f"},
+    CodeText{"recipe-overwrite", "finding", "an object of a state replaces one of another state", "They have one name and differ.", "give one of them another name"},
+    CodeText{"sro-differs", "finding", "the Special Resource Operator does something else", "What it does is a fault, which is mended here.",
+             "--compat sro renders what the operator makes"},
+    CodeText{"sro-ignores", "finding", "the Special Resource Operator ignores a fault", "With --compat sro only: it goes on as if the state was done.", "leave out --compat sro"},
+    CodeText{"unknown-fact", "error", "a template reads a fact that nobody has given", "Kernels, versions and the proxy are never guessed.", "give it in -f, --facts or --fact"},
+};
+
+}  // namespace
+
+std::span<const CodeText> recipe_texts() noexcept { return k_recipe_texts; }
+
+}  // namespace kmm::plan

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of the decoder of SpecialResources. Internal to this room.
+#pragma once
+
+#include "api/fields.hpp"
+#include "recipe/plan/resource.hpp"
+
+namespace kmm::recipe::plan {
+
+/// Reads a chart reference; `written` is what templates see of it.
+[[nodiscard]] ChartReference decode_chart(api::Fields& chart, tmpl::Value& written);
+/// Free values; nil if they are absent.
+[[nodiscard]] tmpl::Value decode_set(api::Fields& owner, std::string_view key);
+/// spec as templates see it; the other fields go into `resource`.
+[[nodiscard]] tmpl::Value decode_spec_v1beta1(api::Fields& spec, SpecialResource& resource);
+[[nodiscard]] tmpl::Value decode_spec_v1alpha1(api::Fields& spec, SpecialResource& resource);
+
+}  // namespace kmm::recipe::plan

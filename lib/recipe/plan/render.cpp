@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe/plan/render.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "recipe/plan/graph.hpp"
+#include "recipe/plan/resource_run.hpp"
+#include "recipe/template/json.hpp"
+#include "recipe/template/yaml.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::recipe::plan {
+
+using tmpl::Map;
+using tmpl::Value;
+
+namespace {
+
+/// What the operator makes of a dependency that is not there: the file NAME.yaml of its chart, else a resource without values.
+Value dependency_object(const std::string& name, const ChartReference& reference, const chart::Chart& chart, Position& origin) {
+    for (const auto& file : chart.files) {
+        if (file.name != name + ".yaml") { continue; }
+        tmpl::YamlFault fault;
+        Value object = tmpl::read_yaml_text(file.data, fault, tmpl::WholeNumbers::exact);
+        origin = Position{chart.place + '/' + file.name, fault.line, 0};
+        if (!fault.message.empty()) { throw Error(Exit::data, "bad-manifest", base::escape(fault.message)).at(origin); }
+        return object;
+    }
+    const Value set = Value::map({{"kind", Value::string("Values")}, {"apiVersion", Value::string(std::string(k_group_version))}});
+    return Value::map(
+        {{"apiVersion", Value::string(std::string(k_group_version))},
+         {"kind", Value::string("SpecialResource")},
+         {"metadata", Value::map({{"name", Value::string(name)}})},
+         {"spec", Value::map({{"chart", Value::map({{"name", Value::string(name)},
+                                                    {"version", Value::string(chart.metadata.version)},
+                                                    {"repository", Value::map({{"name", Value::string(reference.repository)}, {"url", Value::string(reference.url)}})},
+                                                    {"tags", Value::list({})}})},
+                              {"namespace", Value::string(name)},
+                              {"set", set}})}});
+}
+
+/// A dependency that is no document, as the operator makes it.
+struct MadeResource {
+    Value object;
+    Position origin;
+    chart::Chart chart;
+};
+
+class Recipes {
+public:
+    Recipes(std::span<const SpecialResource> all, const ChartOf& chart_of, const Facts& facts, const RenderOptions& options)
+        : all_(all.begin(), all.end()), chart_of_(chart_of), facts_(facts), options_(options) {}
+
+    RenderedRecipes run(const std::vector<std::string>& names) {
+        const auto ends = names.empty() ? roots() : names;
+        rendered_.main = ends.size() == 1 ? ends.front() : "";
+        for (const auto& name : apply_order(all_, names)) { require_dependencies(name); }
+        for (const auto& name : apply_order(all_, names)) { render(name); }
+        sort_and_merge(rendered_.findings);
+        return std::move(rendered_);
+    }
+
+private:
+    std::vector<SpecialResource> all_;
+    const ChartOf& chart_of_;
+    const Facts& facts_;
+    const RenderOptions& options_;
+    RenderedRecipes rendered_;
+    std::map<std::string, MadeResource> made_;
+
+    /// Those that no other needs.
+    std::vector<std::string> roots() const {
+        std::vector<std::string> made;
+        for (const auto& resource : all_) {
+            const bool needed = std::any_of(all_.begin(), all_.end(), [&](const SpecialResource& other) {
+                return std::any_of(other.dependencies.begin(), other.dependencies.end(), [&](const auto& dependency) { return dependency.name == resource.name; });
+            });
+            if (!needed) { made.push_back(resource.name); }
+        }
+        return made;
+    }
+
+    void warn(std::string code, std::string message, Position place, std::string hint) {
+        rendered_.findings.push_back({Severity::warning, std::move(code), std::move(message), std::move(place), std::move(hint), Exit::data});
+    }
+
+    /// Makes the resources of dependencies that are no documents, at any depth.
+    void require_dependencies(const std::string& name) {
+        const SpecialResource* resource = find_resource(all_, name);
+        if (resource == nullptr) { return; }
+        const auto dependencies = resource->dependencies;  // all_ grows
+        for (const auto& dependency : dependencies) {
+            if (find_resource(all_, dependency.name) != nullptr) { continue; }
+            if (dependency.chart.name.empty()) {
+                throw Error(Exit::not_found, "recipe-not-found", fmt::format("{} depends on SpecialResource {}, which is not among the documents", name, base::escape(dependency.name)))
+                    .at(dependency.origin)
+                    .hint("give its document in -f, or correct the name");
+            }
+            MadeResource made;
+            made.chart = chart_of_(dependency.name, dependency.chart);
+            made.origin = dependency.origin;
+            made.object = dependency_object(dependency.name, dependency.chart, made.chart, made.origin);
+            Diagnostics faults;
+            const auto documents = value::read_yaml(tmpl::write_yaml(made.object), made.origin.file, faults);
+            if (documents.size() != 1 || !is_special_resource(documents[0])) {
+                throw Error(Exit::data, "bad-manifest", fmt::format("expected a SpecialResource {}", base::escape(dependency.name))).at(made.origin);
+            }
+            SpecialResource own = decode_special_resource(documents[0], faults);
+            if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
+            own.origin = made.origin;
+            own.places.clear();  // of a text that nobody has seen
+            all_.push_back(std::move(own));
+            made_.emplace(dependency.name, std::move(made));
+            require_dependencies(dependency.name);
+        }
+    }
+
+    void put_made(const std::string& name, const MadeResource& made) {
+        Value object = tmpl::deep_copy(made.object);
+        Map& metadata = *(*object.shared_map())["metadata"].shared_map();
+        Value& labels = metadata["labels"];
+        if (!labels.is_map()) { labels = Value::map({}); }
+        (*labels.shared_map())["specialresource.openshift.io/owned"] = Value::string("true");
+        rendered_.objects.push_back({name, "(dependency)", "", std::move(object), made.origin});
+    }
+
+    /// The values that those who need it give it; the operator takes them in place of its own.
+    void take_dependency_set(SpecialResource& resource) {
+        const RecipeDependency* given = nullptr;
+        const SpecialResource* giver = nullptr;
+        std::string by;
+        for (const auto& other : all_) {
+            for (const auto& dependency : other.dependencies) {
+                if (dependency.name != resource.name || dependency.set.is_nil()) { continue; }
+                if (given == nullptr) {
+                    given = &dependency;
+                    by = other.name;
+                    giver = &other;
+                } else if (!tmpl::deep_equal(given->set, dependency.set)) {
+                    warn("dependency-values", fmt::format("{} and {} give {} different values; those of {} count", by, other.name, resource.name, by), dependency.origin,
+                         "give both the same set");
+                }
+            }
+        }
+        if (given == nullptr) { return; }
+        const Value own = resource.set();
+        const bool has_own = std::any_of(own.members().begin(), own.members().end(), [](const auto& one) { return one.first != "kind" && one.first != "apiVersion"; });
+        if (has_own && !tmpl::deep_equal(own, given->set)) {
+            warn("dependency-values", fmt::format("spec.set of {} does not count: {} gives it values", resource.name, by), resource.place("spec.set"),
+                 fmt::format("move the values into spec.dependencies of {}", by));
+        }
+        resource.object = tmpl::deep_copy(resource.object);
+        (*(*resource.object.shared_map())["spec"].shared_map())["set"] = tmpl::deep_copy(given->set);
+        resource.set_giver = std::make_shared<const SpecialResource>(*giver);
+    }
+
+    void render(const std::string& name) {
+        SpecialResource resource = *find_resource(all_, name);
+        if (resource.management != Management::managed) {
+            rendered_.findings.push_back({Severity::note, "not-managed", fmt::format("{}: spec.managementState is {}: nothing is applied", name,
+                                                                                     resource.management == Management::removed ? "Removed" : "Unmanaged"),
+                                          resource.place("spec.managementState"), "", Exit::data});
+            return;
+        }
+        if (options_.operator_only && (made_.contains(name) || makes_one(resource))) { return; }
+        const auto made = made_.find(name);
+        if (made != made_.end()) { put_made(name, made->second); }
+        if (name != rendered_.main) { take_dependency_set(resource); }
+        put_image_references(resource);
+        render_resource(resource, made != made_.end() ? made->second.chart : chart_of_(name, resource.chart), facts_, options_, rendered_);
+    }
+
+    /// Lets the builds and Pods of a resource pull images of what it depends on.
+    void put_image_references(const SpecialResource& resource) {
+        for (const auto& dependency : resource.dependencies) {
+            if (!dependency.image_reference) { continue; }
+            const std::string& space = find_resource(all_, dependency.name)->name_space;
+            const auto reference = [](const char* kind, const std::string& name) {
+                return Value::map({{"apiGroup", Value::string("rbac.authorization.k8s.io")}, {"kind", Value::string(kind)}, {"name", Value::string(name)}});
+            };
+            const Value object = Value::map({{"apiVersion", Value::string("rbac.authorization.k8s.io/v1")},
+                                             {"kind", Value::string("RoleBinding")},
+                                             {"metadata", Value::map({{"name", Value::string("system:image-puller-" + resource.name)},
+                                                                      {"namespace", Value::string(space)},
+                                                                      {"labels", Value::map({{"specialresource.openshift.io/owned", Value::string("true")}})}})},
+                                             {"roleRef", reference("ClusterRole", "system:image-puller")},
+                                             {"subjects", Value::list({reference("Group", "system:serviceaccounts:" + resource.name_space)})}});
+            rendered_.objects.push_back({resource.name, "(dependency)", "", object, dependency.origin});
+        }
+    }
+
+    /// The operator makes the resource of the first dependency that is missing, and waits for it.
+    bool makes_one(const SpecialResource& resource) {
+        for (const auto& dependency : resource.dependencies) {
+            const auto made = made_.find(dependency.name);
+            if (made == made_.end()) { continue; }
+            put_made(dependency.name, made->second);
+            warn("sro-ignores", fmt::format("{}: the operator makes SpecialResource {} and nothing else in this pass", resource.name, dependency.name), dependency.origin,
+                 "give the document of the dependency in -f");
+            return true;
+        }
+        return false;
+    }
+};
+
+}  // namespace
+
+RenderedRecipes render_recipes(std::span<const SpecialResource> all, const std::vector<std::string>& names, const ChartOf& chart_of, const Facts& facts,
+                               const RenderOptions& options) {
+    return Recipes(all, chart_of, facts, options).run(names);
+}
+
+std::string recipe_json(const RenderedRecipes& rendered) {
+    tmpl::List objects;
+    for (const auto& one : rendered.objects) {
+        Map entry{{"cr", Value::string(one.cr)}, {"state", Value::string(one.state)}, {"object", one.object}};
+        if (!one.kernel.empty()) { entry["kernel"] = Value::string(one.kernel); }
+        objects.push_back(Value::map(std::move(entry)));
+    }
+    const Value document = Value::map({{"apiVersion", Value::string("kmmtools/v1")}, {"kind", Value::string("Recipe")}, {"objects", Value::list(std::move(objects))}});
+    return tmpl::write_json(document, {false, true}) + '\n';
+}
+
+std::string recipe_text(const RenderedRecipes& rendered) {
+    std::string text;
+    for (const auto& one : rendered.objects) {
+        text += fmt::format("---\n# state: {}\n", one.state);
+        if (!one.kernel.empty()) { text += fmt::format("# kernel: {}\n", one.kernel); }
+        if (one.cr != rendered.main) { text += fmt::format("# cr: {}\n", one.cr); }
+        text += tmpl::write_yaml(one.object);
+    }
+    return text;
+}
+
+}  // namespace kmm::recipe::plan

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recipes as objects, in the order in which they are applied.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "recipe/chart/chart.hpp"
+#include "recipe/plan/facts.hpp"
+#include "recipe/plan/resource.hpp"
+#include "recipe/template/engine.hpp"
+
+namespace kmm::recipe::plan {
+
+struct RenderOptions {
+    bool operator_only = false;  ///< as the Special Resource Operator does it, with its faults
+    std::string owner_uid;       ///< of the resources in ownerReferences; "": that of each document, none if it has none
+    bool all_builds = false;     ///< builds of every vendor, also those that are not needed
+    tmpl::Limits limits;
+};
+
+struct RecipeObject {
+    std::string cr;      ///< name of the SpecialResource that it is made for
+    std::string state;   ///< "1000-driver.yaml", "(namespace)", "(stateless)" or "(dependency)"
+    std::string kernel;  ///< "" unless it is the copy for one kernel
+    tmpl::Value object;
+    Position origin;     ///< of the template
+};
+
+struct RenderedRecipes {
+    std::vector<RecipeObject> objects;
+    Diagnostics findings;  ///< warnings, and notes "sro-differs" where the operator does something else; merged and sorted
+    std::string main;      ///< the resource that was asked for; "" if there are several
+};
+
+/// Gives the chart of a resource, or of a dependency that is no document. Errors: its own.
+using ChartOf = std::function<recipe::chart::Chart(const std::string& resource, const ChartReference& reference)>;
+
+/// The resources `names` (all if empty), each after what it depends on. Errors: not_found "recipe-not-found" with the nearest name; data
+/// "dependency-cycle" with the path, "no-kernels", "unknown-fact", "recipe-duplicate" for copies of several kernels that have one name and
+/// differ, those of templates and charts.
+[[nodiscard]] RenderedRecipes render_recipes(std::span<const SpecialResource> all, const std::vector<std::string>& names, const ChartOf& chart_of, const Facts& facts,
+                                             const RenderOptions& options);
+
+/// The YAML stream: each object headed by comments with its state, kernel and resource.
+[[nodiscard]] std::string recipe_text(const RenderedRecipes& rendered);
+
+/// {"apiVersion": "kmmtools/v1", "kind": "Recipe", "objects": [{"cr", "state", "kernel", "object"}]}; absent parts are left out.
+[[nodiscard]] std::string recipe_json(const RenderedRecipes& rendered);
+
+}  // namespace kmm::recipe::plan

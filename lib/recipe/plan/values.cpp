@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe/plan/values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace kmm::recipe::plan {
+
+using tmpl::Map;
+using tmpl::Value;
+
+namespace {
+
+constexpr std::array<std::pair<const char*, const char*>, 8> k_group_names{{{"driverBuild", "driver-build"},
+                                                                            {"driverContainer", "driver-container"},
+                                                                            {"runtimeEnablement", "runtime-enablement"},
+                                                                            {"devicePlugin", "device-plugin"},
+                                                                            {"deviceMonitoring", "device-monitoring"},
+                                                                            {"deviceDashboard", "device-dashboard"},
+                                                                            {"deviceFeatureDiscovery", "device-feature-discovery"},
+                                                                            {"csiDriver", "csi-driver"}}};
+
+Value known(const std::optional<std::string>& text, const char* member, const char* source) {
+    if (text) { return Value::string(*text); }
+    return tmpl::unknown_value(member, fmt::format("give {}, --facts FILE with {}, or --fact {}=VALUE", source, member, member));
+}
+
+/// Of a kernel's system: `text` unless it is empty.
+Value of_system(const std::string& text, const RecipeKernel& kernel, const char* member) {
+    if (!text.empty()) { return Value::string(text); }
+    return tmpl::unknown_value(fmt::format("{} of kernel {}", member, kernel.kernel),
+                               "give osImage or driverToolkit.osVersion of this kernel in --facts FILE");
+}
+
+Value of_toolkit(const RecipeKernel& kernel, std::string DriverToolkit::*text, const char* member) {
+    if (kernel.toolkit) { return Value::string((*kernel.toolkit).*text); }
+    return tmpl::unknown_value(fmt::format("driverToolkit.{} of kernel {}", member, kernel.kernel),
+                               "give ImageStream openshift/driver-toolkit in -f, or driverToolkit of this kernel in --facts FILE");
+}
+
+std::string with_prefix(const std::string& text) { return text.empty() ? text : "rhel" + text; }
+
+Value upgrade_info(const RecipeKernels& kernels) {
+    Map all;
+    for (const auto& one : kernels.all) {
+        const Value toolkit = Value::map({{"imageURL", of_toolkit(one, &DriverToolkit::image, "imageURL")},
+                                          {"kernelFullVersion", of_toolkit(one, &DriverToolkit::kernel, "kernelFullVersion")},
+                                          {"RTKernelFullVersion", of_toolkit(one, &DriverToolkit::rt_kernel, "rtKernelFullVersion")},
+                                          {"OSVersion", of_toolkit(one, &DriverToolkit::os_version, "osVersion")}});
+        all[one.kernel] = Value::map({{"OSVersion", of_system(one.system.os, one, "OSVersion")},
+                                      {"OSMajor", of_system(with_prefix(one.system.major), one, "OSMajor")},
+                                      {"OSMajorMinor", of_system(with_prefix(one.system.os), one, "OSMajorMinor")},
+                                      {"clusterVersion", of_system(one.system.cluster, one, "clusterVersion")},
+                                      {"driverToolkit", toolkit}});
+    }
+    return Value::map(std::move(all));
+}
+
+std::string major_minor(const std::string& version) {
+    const std::size_t dot = version.find('.');
+    return dot == std::string::npos ? version : version.substr(0, std::min(version.find('.', dot + 1), version.size()));
+}
+
+Value proxy_value(const Facts& facts, Root root, bool operator_only) {
+    if (!facts.proxy) { return tmpl::unknown_value("proxy", "give Proxy cluster in -f, proxy in --facts FILE, or --fact proxy.httpProxy=URL"); }
+    const std::array<std::pair<const char*, const std::string*>, 4> members{
+        {{"ttpProxy", &facts.proxy->http}, {"ttpsProxy", &facts.proxy->https}, {"oProxy", &facts.proxy->no}, {"rustedCA", &facts.proxy->trusted_ca}}};
+    constexpr std::array<std::pair<char, char>, 4> first{{{'h', 'H'}, {'h', 'H'}, {'n', 'N'}, {'t', 'T'}}};
+    Map made;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const Value text = Value::string(*members[i].second);
+        const bool upper = root == Root::resource;
+        if (upper) { made[first[i].second + std::string(members[i].first)] = text; }
+        if (!upper || !operator_only) { made[first[i].first + std::string(members[i].first)] = text; }
+    }
+    return Value::map(std::move(made));
+}
+
+const std::string* label_of(const Facts& facts, const KernelFacts& node, const std::string& key) {
+    for (const auto* labels : {&node.labels, &facts.node_labels}) {
+        if (const auto found = labels->find(key); found != labels->end()) { return &found->second; }
+    }
+    return nullptr;
+}
+
+bool selects(const SpecialResource& resource, const Facts& facts, const KernelFacts& node) {
+    const auto& choice = resource.node_choice;
+    if (!choice.key.empty()) {
+        const std::string* label = label_of(facts, node, choice.key);
+        if (label == nullptr || std::find(choice.values.begin(), choice.values.end(), *label) == choice.values.end()) { return false; }
+    }
+    return std::all_of(resource.node_selector.begin(), resource.node_selector.end(), [&](const auto& term) {
+        const std::string* label = label_of(facts, node, term.first);
+        return label != nullptr && *label == term.second;
+    });
+}
+
+}  // namespace
+
+const RecipeKernel& RecipeKernels::at(const std::string& kernel) const {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const RecipeKernel& one) { return one.kernel == kernel; });
+    if (found == all.end()) { throw bug("a kernel that was not selected"); }
+    return *found;
+}
+
+RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource, bool operator_only) {
+    RecipeKernels made;
+    for (const auto& node : facts.kernels) {
+        if (!selects(resource, facts, node)) { continue; }
+        RecipeKernel one{node.kernel, parse_os_image(node.os_image, operator_only), node.os_image, node.toolkit};
+        if (one.system.os.empty() && operator_only && !node.os_image.empty()) {
+            throw Error(Exit::data, "bad-os-image", fmt::format("{}: the operator cannot read the version of system \"{}\"", resource.name, base::escape(node.os_image)))
+                .hint("leave out --compat sro, or give an osImage like \"Red Hat Enterprise Linux CoreOS 417.94.202410211619-0 (Plow)\"");
+        }
+        if (one.system.os.empty() && node.toolkit) {
+            one.system.os = node.toolkit->os_version;
+            one.system.major = one.system.os.substr(0, one.system.os.find('.'));
+        }
+        if (one.system.cluster.empty() && facts.cluster_version) { one.system.cluster = major_minor(*facts.cluster_version); }
+        made.last = one.kernel;
+        const auto same = std::find_if(made.all.begin(), made.all.end(), [&](const RecipeKernel& known) { return known.kernel == one.kernel; });
+        if (same != made.all.end()) {
+            *same = std::move(one);
+        } else {
+            made.all.push_back(std::move(one));
+        }
+    }
+    if (made.all.empty()) {
+        std::string message = fmt::format("{}: no kernel is known", resource.name);
+        std::string hint = "give Nodes in -f, kernels in --facts FILE, or --fact kernels=RELEASE";
+        if (!facts.kernels.empty()) {
+            message = fmt::format("{}: spec.nodeSelector selects none of {} nodes", resource.name, facts.kernels.size());
+            hint = "compare it with the labels of the nodes";
+        }
+        throw Error(Exit::data, "no-kernels", std::move(message)).at(resource.place("spec.nodeSelector")).hint(std::move(hint));
+    }
+    std::sort(made.all.begin(), made.all.end(), [](const RecipeKernel& a, const RecipeKernel& b) { return a.kernel < b.kernel; });
+    return made;
+}
+
+Value runtime_values(const Facts& facts, const SpecialResource& resource, const RecipeKernels& kernels, const RecipeKernel& kernel, Root root, bool operator_only) {
+    Map groups;
+    for (const auto& [key, text] : k_group_names) { groups[key] = Value::string(text); }
+    std::optional<std::string> push_secret = facts.push_secret;
+    if (!push_secret) {
+        const auto found = facts.push_secrets.find(resource.name_space);
+        if (found != facts.push_secrets.end()) { push_secret = found->second; }
+    }
+    const std::string cluster = root == Root::resource && facts.cluster_version ? major_minor(*facts.cluster_version) : kernel.system.cluster;
+    // The operator computes it once, with the last node's kernel.
+    const std::string& patched = operator_only ? kernels.last : kernel.kernel;
+    return Value::map({{"kind", Value::string("Values")},
+                       {"operatingSystemMajor", of_system(with_prefix(kernel.system.major), kernel, "operatingSystemMajor")},
+                       {"operatingSystemMajorMinor", of_system(with_prefix(kernel.system.os), kernel, "operatingSystemMajorMinor")},
+                       {"operatingSystemDecimal", of_system(kernel.system.os, kernel, "operatingSystemDecimal")},
+                       {"kernelFullVersion", Value::string(kernel.kernel)},
+                       {"kernelPatchVersion", Value::string(kernel_patch_version(patched))},
+                       {"driverToolkitImage", root == Root::resource && operator_only ? Value::string("") : of_toolkit(kernel, &DriverToolkit::image, "imageURL")},
+                       {"platform", Value::string("OCP")},
+                       {"clusterVersion", known(facts.cluster_version, "clusterVersion", "ClusterVersion in -f")},
+                       {"clusterVersionMajorMinor", of_system(cluster, kernel, "clusterVersionMajorMinor")},
+                       {"clusterUpgradeInfo", upgrade_info(kernels)},
+                       {"pushSecretName", known(push_secret, "pushSecretName", "the builder's Secret in -f")},
+                       {"osImageURL", known(facts.os_image_url, "osImageURL", "ConfigMap machine-config-osimageurl in -f")},
+                       {"proxy", proxy_value(facts, root, operator_only)},
+                       {"groupName", Value::map(std::move(groups))},
+                       {"specialresource", tmpl::deep_copy(resource.object)}});
+}
+
+std::string kernel_patch_version(std::string_view kernel) {
+    const std::size_t dash = kernel.find('-');
+    if (dash == std::string_view::npos) {
+        const auto parts = base::split(kernel, '.');
+        std::string made;
+        for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i) { made += (i == 0 ? "" : ".") + std::string(parts[i]); }
+        return made;
+    }
+    const auto behind = base::split(kernel, '-')[1];
+    return fmt::format("{}-{}", kernel.substr(0, dash), behind.substr(0, behind.find('.')));
+}
+
+std::string kernel_suffix(std::string_view os, std::string_view kernel) {
+    std::uint64_t hash = 14695981039346656037ULL;
+    const auto add = [&](char c) { hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL; };
+    for (const char c : os) { add(c); }
+    add('-');
+    for (const char c : kernel) { add(c == '_' ? '-' : c); }
+    return fmt::format("{:x}", hash);
+}
+
+}  // namespace kmm::recipe::plan

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Versions, requirements and checks of a kubeadm cluster on a live API server: the same as from a dump of it."""
+import json
+import subprocess
+import sys
+import tempfile
+
+from testbed.testing import ROOT, ClusterCase
+
+DUMPED = ("nodes,pods,configmaps,poddisruptionbudgets,apiservices,customresourcedefinitions,endpointslices,"
+          "validatingwebhookconfigurations,mutatingwebhookconfigurations")
+
+
+class Observed(ClusterCase):
+    def load(self, *nodes):
+        """The Nodes, Pods and ConfigMaps of a kubeadm cluster; Pods without owners, which are not there."""
+        text = subprocess.run([sys.executable, str(ROOT / "tests/support/kubeadm_dump.py"), "--kinds", "Node,Pod,ConfigMap", *nodes],
+                              capture_output=True, text=True, check=True).stdout
+        for thing in json.loads(text)["items"]:
+            if thing["metadata"].get("namespace", "kube-system") != "kube-system":
+                self.namespace(thing["metadata"]["namespace"])
+            thing["metadata"].pop("ownerReferences", None)
+            path = self.api.path_of(thing)
+            self.api.create({key: part for key, part in thing.items() if key != "status" or thing["kind"] == "Node"})
+            if thing["kind"] == "Pod":
+                self.addCleanup(self.api.delete, path, gracePeriodSeconds=0)
+                self.api.patch(f"{path}/status", {"status": thing["status"]})
+            else:
+                self.addCleanup(self.api.delete, path)
+
+    def dump(self):
+        file = tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8")
+        self.addCleanup(file.close)
+        file.write(self.kubectl("get", DUMPED, "-A", "-o", "json"))
+        file.flush()
+        return ("-f", file.name)
+
+    def test_live_and_from_a_dump(self):
+        self.load("kube-a=v1.34.4/v1.34.4", "kube-b=v1.34.4/v1.34.4", "kube-c=v1.34.4")
+        live, dump = ("--kubeconfig", self.cluster.kubeconfig), self.dump()
+        for line in (("versions", "-o", "json"), ("versions", "v1.35.4"), ("versions", "--stx"), ("require", "kubelet == v1.34.4"),
+                     ("require", "etcd >= 3.6.5-0 and kube-proxy = 1.34.4 and apiserver < 1.35.0")):
+            self.assertEqual(self.tool("kmm-upgrade", *line, *live), self.tool("kmm-upgrade", *line, *dump), line)
+        self.assertEqual(json.loads(self.tool("kmm-upgrade", "versions", "-o", "json", *live))["kube_versions"][-1]["state"], "available")
+        self.tool("kmm-upgrade", "require", "apiserver >= v1.35.0", *live, expect=10)
+
+        found = {}
+        for name, source in (("live", live), ("dump", dump)):
+            # Pods without a controller are what this testbed has.
+            document = json.loads(self.tool("kmm-upgrade", "check", "kubernetes", "v1.35.4", "--ignore-checks", "drain-unmanaged,other-orchestrators",
+                                            "-o", "json", *source))
+            found[name] = {check["id"]: (check["outcome"], check["detail"]) for check in document["checks"]}
+        for live_only in ("admin-rights", "freeze-possible"):
+            self.assertEqual((found["live"][live_only][0], found["dump"][live_only][0]), ("OK", "SKIP"))
+        # The server has no webhook: a dump cannot tell that from a dump without webhooks.
+        for check in ("webhook-deadlock", "pdb-blocks-drain", "crd-conversion"):
+            self.assertIn(found["dump"].pop(check)[0], ("OK", "SKIP"))
+            self.assertEqual(found["live"].pop(check)[0], "OK", check)
+        for live_only in ("admin-rights", "freeze-possible"):
+            del found["live"][live_only], found["dump"][live_only]
+        self.assertEqual(found["live"], found["dump"])
+        self.assertEqual(found["live"]["cp-pods-ready"][0], "OK")
+
+    def test_a_mixed_cluster(self):
+        self.load("kube-a=v1.34.4/v1.35.4", "kube-b=v1.34.4/v1.34.4", "kube-c=v1.33.1")
+        live = ("--kubeconfig", self.cluster.kubeconfig)
+        rows = json.loads(self.tool("kmm-upgrade", "versions", "-o", "json", *live))["kube_versions"]
+        self.assertEqual({row["version"]: row["state"] for row in rows if row["control_planes"] + row["kubelets"]},
+                         {"v1.33.1": "partial", "v1.34.4": "partial", "v1.35.4": "partial"})
+        self.assertNotIn("available", {row["state"] for row in rows})
+        self.assertIn("versions-uniform", self.tool("kmm-upgrade", "health", "-o", "name", *live, expect=17))

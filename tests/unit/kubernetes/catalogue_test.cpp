@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "kubernetes/catalogue.hpp"
+#include "kubernetes/path.hpp"
+
+using namespace kmm;
+using namespace kmm::kubernetes;
+
+namespace {
+
+Catalogue catalogue_of(std::string_view text) {
+    Diagnostics faults;
+    auto catalogue = read_catalogue(text, "versions.yaml", faults);
+    for (const auto& fault : faults) { FAIL_CHECK(fault.position->to_string() << ": " << fault.message); }
+    return catalogue;
+}
+
+std::vector<std::string> faults_of(std::string_view text) {
+    Diagnostics faults;
+    (void)read_catalogue(text, "versions.yaml", faults);
+    sort_and_merge(faults);
+    std::vector<std::string> lines;
+    for (const auto& fault : faults) { lines.push_back(fault.position->to_string() + ": " + fault.message); }
+    return lines;
+}
+
+Version version_at(std::string_view text) { return Version::parse(text).value(); }
+
+std::string way(const Catalogue& catalogue, std::string_view control_plane, std::string_view kubelet, std::string_view target) {
+    const auto path = find_path(catalogue, version_at(control_plane), version_at(kubelet), version_at(target));
+    if (!path.problem.empty()) { return "no: " + path.problem; }
+    std::string text;
+    for (const auto& step : path.steps) { text += (text.empty() ? "" : " | ") + to_string(step); }
+    return text;
+}
+
+}  // namespace
+
+TEST_SUITE("kubernetes::catalogue") {
+
+TEST_CASE("what is built in") {
+    const auto& built_in = builtin_catalogue();
+    REQUIRE(built_in.versions.size() >= 7);
+    CHECK(built_in.versions.front().version.line() == MinorVersion{1, 29});
+    CHECK(built_in.versions.back().version.line() == MinorVersion{1, 35});
+    const auto* entry = built_in.find(version_at("v1.34.4"));
+    REQUIRE(entry != nullptr);
+    CHECK(entry->etcd == "3.6.5-0");
+    CHECK(built_in.find(version_at("v1.31.14"))->pause == "3.10");
+    CHECK(built_in.facts_of({1, 35})->needs_cgroup_v2);
+    CHECK_FALSE(built_in.facts_of({1, 34})->needs_cgroup_v2);
+}
+
+TEST_CASE("fields of an entry, sorted by version") {
+    const auto catalogue = catalogue_of(
+        "versions:\n"
+        "- version: 1.43.2\n  upgrade_from: [v1.43.1, v1.42.2]\n  downgrade_to: [v1.43.1]\n  applied_patches: [KUBE.14, KUBE.15]\n  available_patches: [KUBE.16]\n"
+        "- version: v1.42.2\n- {version: v1.43.1, upgrade_from: []}\n");
+    REQUIRE(catalogue.versions.size() == 3);
+    CHECK(catalogue.versions[0].version.text() == "v1.42.2");
+    const auto& last = catalogue.versions[2];
+    CHECK(last.upgrade_from->size() == 2);
+    CHECK(last.downgrade_to == std::vector{version_at("v1.43.1")});
+    CHECK(last.applied_patches == std::vector<std::string>{"KUBE.14", "KUBE.15"});
+    CHECK(last.follows(version_at("1.42.2")));
+    CHECK_FALSE(last.follows(version_at("1.42.3")));
+    CHECK_FALSE(catalogue.versions[1].follows(version_at("1.42.2")));
+    CHECK(catalogue.versions[0].follows(version_at("1.41.9")));
+    CHECK(catalogue.versions[0].follows(version_at("1.42.1")));
+    CHECK_FALSE(catalogue.versions[0].follows(version_at("1.40.0")));
+    CHECK_FALSE(catalogue.versions[0].follows(version_at("1.42.2")));
+}
+
+TEST_CASE("every fault is reported, with its place") {
+    const auto lines = faults_of(
+        "versions:\n"
+        "- version: v1.34\n"
+        "- version: 1.34.1\n  upgrade_form: [v1.33.0]\n  upgrade_from: [v1.32.0, v1.35.0, v1.33.0, v1.33.0, 7]\n  downgrade_to: v1.33.0\n"
+        "- version: v1.34.1\n  pause: 3.10\n  downgrade_to: [v1.33.9]\n"
+        "- etcd: ''\n"
+        "- v1.2.3\n"
+        "minors:\n"
+        "- minor: 1.30\n  cgroup: v3\n  removed: {feature_gates: [A, A], complete: maybe, x: 1}\n");
+    const std::vector<std::string> expected{
+        "versions.yaml:2:12: version: expected MAJOR.MINOR.PATCH as v1.34.4, found 'v1.34'",
+        "versions.yaml:4:3: v1.34.1: field upgrade_form is not known, expected one of version, upgrade_f"
+        "rom, downgrade_to, applied_patches, available_patches, etcd, coredns, pause",
+        "versions.yaml:5:18: upgrade_from of v1.34.1: expected a version of v1.34 or the minor below it,"
+        " found v1.32.0",
+        "versions.yaml:5:27: upgrade_from of v1.34.1: expected a lower version, found v1.35.0",
+        "versions.yaml:5:45: upgrade_from: v1.33.0 is listed twice",
+        "versions.yaml:5:54: upgrade_from: expected a string, found the integer '7'",
+        "versions.yaml:6:17: downgrade_to: expected a list, found the string 'v1.33.0'",
+        "versions.yaml:7:12: version v1.34.1 is listed twice, first at versions.yaml:3:12",
+        "versions.yaml:8:10: pause: expected a string, found the number '3.10'",
+        "versions.yaml:9:18: downgrade_to of v1.34.1: expected a version of v1.34, found v1.33.9",
+        "versions.yaml:10:3: version is missing, expected MAJOR.MINOR.PATCH as v1.34.4",
+        "versions.yaml:10:9: etcd: expected a string, found the string ''",
+        "versions.yaml:11:3: versions: expected a mapping with version, found the string 'v1.2.3'",
+        "versions.yaml:13:10: minor: expected a string, found the number '1.30'",
+        "versions.yaml:14:11: cgroup: expected any or v2, found 'v3'",
+        "versions.yaml:15:32: feature_gates: A is listed twice",
+        "versions.yaml:15:46: complete: expected true or false, found the string 'maybe'",
+        "versions.yaml:15:53: removed: field x is not known, expected one of complete, apiserver_flags, "
+        "controller_manager_flags, scheduler_flags, kubelet_flags, admission_plugins, feature_gates",
+    };
+    CHECK(kmm::base::join(lines, "\n") == kmm::base::join(expected, "\n"));
+}
+
+TEST_CASE("files of another form") {
+    CHECK(faults_of("") == std::vector<std::string>{"versions.yaml: the file is empty, expected a mapping with versions"});
+    CHECK(faults_of("[]") == std::vector<std::string>{"versions.yaml:1:1: expected a mapping with versions, found a list"});
+    CHECK(faults_of("minors: []") == std::vector<std::string>{"versions.yaml:1:1: versions is missing, expected a list of versions"});
+    CHECK(faults_of("versions: v1.2.3") == std::vector<std::string>{"versions.yaml:1:11: versions: expected a list, found the string 'v1.2.3'"});
+    CHECK(faults_of("versions: [").size() == 1);
+}
+
+TEST_CASE("ways over several minors") {
+    const auto& built_in = builtin_catalogue();
+    CHECK(way(built_in, "1.34.1", "1.34.1", "1.34.4") == "control planes v1.34.4 | kubelets v1.34.4");
+    CHECK(way(built_in, "1.33.5", "1.33.5", "1.35.4") == "control planes v1.34.4 | control planes v1.35.4 | kubelets v1.35.4");
+    // Kubelets may stay three minors behind, not four.
+    CHECK(way(built_in, "1.31.14", "1.31.14", "1.34.4") == "control planes v1.32.13 | control planes v1.33.13 | control planes v1.34.4 | kubelets v1.34.4");
+    CHECK(way(built_in, "1.31.14", "1.31.14", "1.35.4") ==
+          "control planes v1.32.13 | control planes v1.33.13 | control planes v1.34.4 | kubelets v1.34.4 | control planes v1.35.4 | kubelets v1.35.4");
+    CHECK(way(built_in, "1.32.13", "1.29.15", "1.33.13") == "kubelets v1.32.13 | control planes v1.33.13 | kubelets v1.33.13");
+    CHECK(way(built_in, "1.34.4", "1.33.13", "1.34.4") == "kubelets v1.34.4");
+    CHECK(way(built_in, "1.34.4", "1.34.4", "1.34.4") == "");
+    CHECK(way(built_in, "1.34.4", "1.34.4", "1.33.13") == "no: v1.33.13 is below v1.34.4, which runs and does not list it in downgrade_to");
+    CHECK(way(built_in, "1.34.4", "1.35.4", "1.35.4") == "no: a kubelet runs v1.35.4, newer than the control plane's v1.34.4");
+    CHECK(way(built_in, "1.27.0", "1.27.0", "1.31.14") == "no: no way from v1.27.0 to v1.31.14 is known: kubeadm upgrades one minor at a time");
+}
+
+TEST_CASE("ways follow upgrade_from and prefer high patches") {
+    const auto catalogue = catalogue_of(
+        "versions:\n- version: v1.30.1\n- version: v1.30.9\n- {version: v1.31.1, upgrade_from: [v1.30.1]}\n- version: v1.31.8\n"
+        "- {version: v1.32.0, upgrade_from: [v1.31.1]}\n- {version: v1.32.4, downgrade_to: [v1.32.0]}\n");
+    CHECK(way(catalogue, "1.30.0", "1.30.0", "1.31.8") == "control planes v1.31.8 | kubelets v1.31.8");
+    CHECK(way(catalogue, "1.30.0", "1.30.0", "1.32.4") == "control planes v1.31.8 | control planes v1.32.4 | kubelets v1.32.4");
+    CHECK(way(catalogue, "1.30.0", "1.30.0", "1.32.0") == "control planes v1.30.1 | control planes v1.31.1 | control planes v1.32.0 | kubelets v1.32.0");
+    CHECK(way(catalogue, "1.32.4", "1.32.4", "1.32.0") == "kubelets v1.32.0 | control planes v1.32.0");
+    CHECK(kubelet_skew_max(version_at("1.24.9")) == 2);
+    CHECK(kubelet_skew_max(version_at("1.25.0")) == 3);
+}
+
+}

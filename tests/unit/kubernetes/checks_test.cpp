@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "kubernetes/checks.hpp"
+#include "unit/kubernetes/make_inventory.hpp"
+
+using namespace kmm;
+using namespace kmm::kubernetes;
+using namespace kmm::kubernetes::test;
+
+namespace {
+
+std::map<std::string, CheckResult> results_of(const Inventory& inventory, const char* target = "v1.35.4") {
+    const auto seen = observe(inventory);
+    std::map<std::string, CheckResult> results;
+    for (auto& result : run_checks({inventory, seen, builtin_catalogue(), Version::parse(target)}, {})) { results.emplace(result.id, std::move(result)); }
+    return results;
+}
+
+std::set<std::string> ids_with(const std::map<std::string, CheckResult>& results, Outcome outcome) {
+    std::set<std::string> ids;
+    for (const auto& [id, result] : results) {
+        if (result.outcome == outcome) { ids.insert(id); }
+    }
+    return ids;
+}
+
+/// Something is wrong, or to be warned of, wherever objects can tell.
+std::string bad_cluster() {
+    std::string text = control_plane("a", "v1.34.4") + worker("b", "v1.35.4");
+    text.replace(text.find("DiskPressure, status: 'False'"), 29, "DiskPressure, status: 'True'");
+    text.replace(text.find("--profiling=false"), 17, "--feature-gates=PodIndexLabel=true");
+    return text + R"(---
+{kind: Pod, apiVersion: v1, metadata: {name: web, namespace: prod, labels: {app: web}}, spec: {nodeName: b, containers: [{name: app, image: 'ghcr.io/fluxcd/kured:1'}], volumes: [{emptyDir: {}}]}}
+---
+{kind: PodDisruptionBudget, apiVersion: policy/v1, metadata: {name: web, namespace: prod}, spec: {selector: {}}, status: {disruptionsAllowed: 0}}
+---
+{kind: ConfigMap, apiVersion: v1, metadata: {name: kubeadm-config, namespace: kube-system}, data: {ClusterConfiguration: "kind: ClusterConfiguration\nkubernetesVersion: v1.33.0\netcd: {external: {}}"}}
+---
+{kind: ConfigMap, apiVersion: v1, metadata: {name: kubelet-config, namespace: kube-system}, data: {kubelet: "kind: KubeletConfiguration\nfailCgroupV1: false\nfeatureGates: {PodIndexLabel: true}"}}
+---
+{kind: APIService, apiVersion: apiregistration.k8s.io/v1, metadata: {name: v1.x}}
+---
+{kind: CustomResourceDefinition, apiVersion: apiextensions.k8s.io/v1, metadata: {name: x}, spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: x, namespace: x}}}}}}
+---
+{kind: ValidatingWebhookConfiguration, apiVersion: admissionregistration.k8s.io/v1, metadata: {name: x}, webhooks: [{name: x, clientConfig: {service: {name: x, namespace: x}}, rules: [{apiGroups: ['*'], resources: ['*'], operations: ['*']}]}]}
+---
+{kind: MutatingWebhookConfiguration, apiVersion: admissionregistration.k8s.io/v1, metadata: {name: x}}
+---
+{kind: EndpointSlice, apiVersion: discovery.k8s.io/v1, metadata: {name: x, namespace: x, labels: {kubernetes.io/service-name: x}}, endpoints: [{conditions: {ready: false}}]}
+)";
+}
+
+}  // namespace
+
+TEST_SUITE("kubernetes::checks") {
+
+TEST_CASE("ids are unique, and every check that objects can tell has a function") {
+    std::set<std::string_view> ids;
+    for (const auto& info : check_list()) {
+        CAPTURE(std::string(info.id));
+        CHECK(ids.insert(info.id).second);
+        CHECK(find_check(info.id) == &info);
+        CHECK_FALSE(info.fix.empty());
+    }
+    std::size_t functions = 0;
+    for (const auto rows : {version_checks(), config_checks(), object_checks(), drain_checks()}) {
+        for (const auto& row : rows) {
+            REQUIRE(find_check(row.id) != nullptr);
+            CHECK(find_check(row.id)->needs.empty());
+            ++functions;
+        }
+    }
+    std::size_t computed = 0;
+    for (const auto& info : check_list()) { computed += info.needs.empty() ? 1U : 0U; }
+    CHECK(functions == computed);
+}
+
+TEST_CASE("nothing is OK where nothing was observed") {
+    for (const bool is_live : {false, true}) {
+        Inventory inventory;
+        inventory.is_live = is_live;
+        if (is_live) {
+            for (const auto* plural : {"configmaps", "poddisruptionbudgets", "apiservices", "customresourcedefinitions", "endpointslices", "validatingwebhookconfigurations",
+                                       "mutatingwebhookconfigurations", "pods"}) {
+                inventory.unlisted[plural] = "forbidden";
+            }
+        }
+        // The target is in the metadata, whatever the cluster is.
+        CHECK(ids_with(results_of(inventory), Outcome::ok) == std::set<std::string>{"version-known"});
+    }
+}
+
+TEST_CASE("what is wrong does not become OK when a kind is missing from the dump") {
+    const auto whole = inventory_of(bad_cluster());
+    const auto before = results_of(whole);
+    CHECK(ids_with(before, Outcome::ok) == std::set<std::string>{"cp-pods-ready", "image-repository-equal", "kubelet-config-cm", "other-orchestrators", "version-known", "version-path"});
+    for (const auto& [kind, count] : whole.counts) {
+        CAPTURE(kind);
+        auto less = whole;
+        less.counts.erase(kind);
+        if (kind == "Node") { less.nodes.clear(); }
+        if (kind == "Pod") { less.pods.clear(); }
+        if (kind == "ConfigMap") { less.config_maps.clear(); }
+        if (kind == "PodDisruptionBudget") { less.budgets.clear(); }
+        if (kind == "EndpointSlice") { less.endpoints.clear(); }
+        if (kind == "APIService") { less.api_services.clear(); }
+        if (kind == "CustomResourceDefinition") { less.definitions.clear(); }
+        if (kind.ends_with("WebhookConfiguration")) { less.webhooks.clear(); }
+        for (const auto& id : ids_with(results_of(less), Outcome::ok)) {
+            CAPTURE(id);
+            CHECK(before.at(id).outcome == Outcome::ok);
+        }
+    }
+}
+
+TEST_CASE("a failure that is ignored is a warning, a fatal one cannot be") {
+    const auto inventory = inventory_of(bad_cluster());
+    const auto seen = observe(inventory);
+    const auto ignored = parse_ignored({"versions-uniform, node-pressure", "drain-local-data"});
+    CHECK(ignored.size() == 3);
+    for (const auto& result : run_checks({inventory, seen, builtin_catalogue(), std::nullopt}, ignored)) {
+        CAPTURE(result.id);
+        if (result.id == "versions-uniform" || result.id == "node-pressure") { CHECK((result.ignored && result.outcome == Outcome::warn)); }
+        else { CHECK_FALSE(result.ignored); }
+        CHECK(find_check(result.id)->in_health);
+    }
+    CHECK_THROWS_AS((void)parse_ignored({"nodes-ready"}), Error);
+    CHECK_THROWS_AS((void)parse_ignored({"versions-uniform,"}), Error);
+}
+
+}

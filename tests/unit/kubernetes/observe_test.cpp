@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "kubernetes/require.hpp"
+#include "kubernetes/states.hpp"
+#include "unit/kubernetes/make_inventory.hpp"
+#include "value/object_stream.hpp"
+
+using namespace kmm;
+using namespace kmm::kubernetes;
+using namespace kmm::kubernetes::test;
+
+namespace {
+
+Catalogue catalogue_in(std::string_view text) {
+    Diagnostics faults;
+    auto catalogue = read_catalogue(text, "versions.yaml", faults);
+    CHECK(faults.empty());
+    return catalogue;
+}
+
+std::string states_of(std::string_view versions, std::string_view dump) {
+    const auto catalogue = catalogue_in(versions);
+    const auto inventory = inventory_of(dump);
+    const auto seen = observe(inventory);
+    CHECK(seen.faults.empty());
+    std::string text;
+    for (const auto& row : version_rows(catalogue, seen)) { text += row.version.text() + (row.is_target ? "* " : " ") + std::string(to_string(row.state)) + "\n"; }
+    return text;
+}
+
+}  // namespace
+
+TEST_SUITE("kubernetes::observe") {
+
+TEST_CASE("states of versions") {
+    const auto* versions = "versions: [{version: v1.43.1}, {version: v1.43.2}, {version: v1.42.2}]";
+    CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.43.1")) == "v1.42.2 unavailable\nv1.43.1* active\nv1.43.2 available\n");
+    CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.42.2")) == "v1.42.2 partial\nv1.43.1 partial\nv1.43.2 unavailable\n");
+    CHECK(states_of(versions, control_plane("a", "v1.43.1") + control_plane("b", "v1.43.2")) == "v1.42.2 unavailable\nv1.43.1 partial\nv1.43.2 partial\n");
+    // A version that the metadata lacks counts: the cluster is not all of v1.43.1.
+    CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.42.9")) == "v1.42.2 unavailable\nv1.42.9 partial\nv1.43.1 partial\nv1.43.2 unavailable\n");
+    CHECK(states_of("versions: []", control_plane("a", "v1.43.1")) == "v1.43.1* active\n");
+}
+
+TEST_CASE("a list is taken object by object as it is taken whole") {
+    const std::string text = R"({"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"b","managedFields":[{"a":1}]},"status":{"nodeInfo":{"kubeletVersion":"v1.2.3"},"images":[{}]}},
+{"metadata":{"name":"a"},"status":{"nodeInfo":{"kubeletVersion":"v1.2.4"}}}]})";
+    std::size_t at = 0;
+    InventorySink sink;
+    const auto doubt = value::stream_json([&](char* into, std::size_t size) {
+        const auto piece = std::min<std::size_t>(size, text.size() - at);
+        text.copy(into, piece, at);
+        at += piece;
+        return piece;
+    }, "dump.yaml", sink);
+    CHECK_FALSE(doubt.has_value());
+    Inventory streamed;
+    Diagnostics faults;
+    std::move(sink).commit(streamed, faults);
+    finish(streamed, faults);
+    CHECK(faults.empty());
+    const auto whole = inventory_of(text);
+    REQUIRE(streamed.nodes.size() == 2);
+    REQUIRE(whole.nodes.size() == 2);
+    for (std::size_t i = 0; i < 2; ++i) {
+        CHECK(streamed.nodes[i].meta.name == whole.nodes[i].meta.name);
+        CHECK(streamed.nodes[i].kubelet == whole.nodes[i].kubelet);
+        CHECK(streamed.nodes[i].meta.position == whole.nodes[i].meta.position);
+    }
+    CHECK(streamed.counts == whole.counts);
+}
+
+TEST_CASE("selectors") {
+    const Labels labels{{"a", "1"}, {"b", ""}};
+    CHECK(matches({}, labels));
+    CHECK(matches({{"a", "In", {"0", "1"}}, {"b", "Exists", {}}}, labels));
+    CHECK_FALSE(matches({{"a", "In", {"0"}}}, labels));
+    CHECK_FALSE(matches({{"c", "In", {"0"}}}, labels));
+    CHECK(matches({{"c", "NotIn", {"0"}}, {"c", "DoesNotExist", {}}}, labels));
+    CHECK_FALSE(matches({{"b", "DoesNotExist", {}}}, labels));
+    CHECK_FALSE(matches({{"a", "Gt", {"0"}}}, labels));
+}
+
+TEST_CASE("requirements are satisfied by every instance or not at all") {
+    const auto inventory = inventory_of(control_plane("a", "v1.34.4") + control_plane("b", "v1.35.4") + worker("c", "v1.34.4-eks-1"));
+    const auto seen = observe(inventory);
+    const auto offenders = [&](const char* text) {
+        std::string names;
+        for (const auto& each : evaluate(parse_requirements(text), seen).offenders) { names += each.component + "/" + each.node + "=" + each.found + " "; }
+        return names;
+    };
+    CHECK(offenders("apiserver >= 1.34.4") == "");
+    CHECK(offenders("kube-scheduler > 1.34.4") == "kube-scheduler/a=v1.34.4 ");
+    CHECK(offenders("kubelet <= v1.34.4") == "kubelet/b=v1.35.4 kubelet/c=v1.34.4-eks-1 ");
+    CHECK(offenders("kubelet < v1.35.4,kubelet != v1.34.4") == "kubelet/b=v1.35.4 kubelet/a=v1.34.4 ");
+    CHECK(offenders("etcd == v3.6.5-0") == "etcd/=none was found ");
+    CHECK(evaluate({}, seen).offenders.empty());
+}
+
+}

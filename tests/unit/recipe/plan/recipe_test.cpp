@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "fixture.hpp"
+#include "recipe/plan/graph.hpp"
+#include "recipe/plan/recipes.hpp"
+#include "recipe/plan/states.hpp"
+#include "recipe/plan/values.hpp"
+#include "value/writer.hpp"
+
+namespace {
+
+using namespace kmm;
+using namespace kmm::recipe_test;
+namespace rp = recipe::plan;
+
+std::string alpha(const std::string& name, const std::string& spec) {
+    return "apiVersion: sro.openshift.io/v1alpha1\nkind: SpecialResource\nmetadata: {name: " + name + "}\nspec:\n" + spec + "\n---\n";
+}
+
+}  // namespace
+
+TEST_CASE("suffixes of copies are the operator's") {
+    CHECK(rp::kernel_suffix("8.4", "4.18.0-305.40.2.el8_4.x86_64") == "e383247e62b56585");
+    CHECK(rp::kernel_suffix("8.4", "4.18.0-305.19.1.el8_4.x86_64") == "bfb16b50984f16f0");
+    CHECK(rp::kernel_suffix("9.2", "5.14.0-284.11.1.el9_2.x86_64") == "a5395987a432047d");
+    CHECK(rp::kernel_suffix("9.6", "5.14.0-570.12.1.el9_6.x86_64+rt") == "7efc4fffe8c88ce7");
+    CHECK(rp::kernel_suffix("9.6", "5.14.0-570.12.1.el9_6.aarch64+64k") == "a7c5228c1a446040");
+    CHECK(rp::kernel_suffix("9.2", "5.14.0-25.el9.x86_64") == "c95bab2c57f9b3a");
+}
+
+TEST_CASE("versions of systems") {
+    const auto os = [](const char* image, bool operator_only) {
+        const auto version = rp::parse_os_image(image, operator_only);
+        return version.cluster + "|" + version.os + "|" + version.major;
+    };
+    CHECK(os("Red Hat Enterprise Linux CoreOS 49.84.202201102104-0 (Ootpa)", true) == "4.9|8.4|8");
+    CHECK(os("Red Hat Enterprise Linux CoreOS 410.810.202201102104-0", true) == "4.10|8.10|8");
+    CHECK(os("Red Hat Enterprise Linux CoreOS 4.84.202201102104-0", true) == "||");
+    CHECK(os("Red Hat Enterprise Linux CoreOS 49.4.202201102104-0", true) == "||");
+    CHECK(os("Red Hat Enterprise Linux CoreOS 9.6.20250203-0 (Plow)", true) == "||");
+    CHECK(os("Red Hat Enterprise Linux CoreOS 9.6.20250203-0 (Plow)", false) == "|9.6|9");
+    CHECK(os("Debian GNU/Linux 12 (bookworm)", false) == "||");
+    CHECK(rp::kernel_patch_version("4.18.0-305.40.2.el8_4.x86_64") == "4.18.0-305");
+    CHECK(rp::kernel_patch_version("6.1.0") == "6.1.0");
+    CHECK(rp::kernel_patch_version("6") == "6");
+}
+
+TEST_CASE("all faults of a resource at once, each with its place") {
+    Diagnostics faults;
+    (void)resources_of("apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata: {name: Bad_Name}\nspec:\n  chart: {name: x, repository: {name: r}}\n"
+                       "  namespace: Upper\n  nodeselector: {}\n  managementState: manged\n  set: []\n  debug: 'yes'\n",
+                       faults);
+    sort_and_merge(faults);
+    std::string all;
+    for (const auto& fault : faults) { all += std::to_string(fault.position->line) + " " + fault.code + "\n"; }
+    CHECK(all == "3 bad-value\n5 missing-field\n5 missing-field\n6 bad-value\n7 unknown-field\n8 bad-value\n9 wrong-type\n10 wrong-type\n");
+}
+
+TEST_CASE("facts that nobody gave are errors that name them") {
+    Case one;
+    one.facts.cluster_version.reset();
+    one.files = {{"templates/1000-a.yaml", config_map("a", "{v: '{{ .Values.clusterVersion }}'}")}};
+    const Error error = error_of([&] { (void)one.text(); });
+    CHECK(error.code() == "unknown-fact");
+    CHECK(has(error.message(), "clusterVersion is not known"));
+    one.files = {{"templates/1000-a.yaml", "{{ toYaml .Values }}"}};
+    CHECK(error_of([&] { (void)one.text(); }).code() == "unknown-fact");
+    one.files = {{"templates/1000-a.yaml", config_map("a")}};
+    CHECK(has(one.text(), "kind: ConfigMap"));
+    one.facts.kernels.clear();
+    CHECK(error_of([&] { (void)one.text(); }).code() == "no-kernels");
+    one.facts = two_kernels();
+    one.resource = cr("  nodeSelector: {disk: slow}\n");
+    CHECK(has(error_of([&] { (void)one.text(); }).message(), "selects none of 2 nodes"));
+}
+
+TEST_CASE("set is expanded for each kernel") {
+    Case one;
+    one.resource = cr("  set: {tag: 'v{{ .Values.kernelFullVersion }}'}\n");
+    one.files = {{"templates/1000-a.yaml", daemon_set(k_affine, "      initContainers: [{name: t, image: 'x:{{ .Values.tag }}'}]\n")}};
+    CHECK(count(one.text(), "x:v4.18") == 1);
+    CHECK(count(one.text(), "x:v5.14") == 1);
+    CHECK(found(one.render().findings, "sro-differs"));
+    one.compat = true;
+    CHECK(count(one.text(), "x:v4.18") == 2);
+}
+
+TEST_CASE("a kernel with a plus sign is selected by the label that nodes have") {
+    Case one;
+    one.facts = one_kernel();
+    one.facts.kernels[0].kernel = "5.14.0-427.el9_4.x86_64+rt";
+    one.files = {{"templates/1000-a.yaml", daemon_set(k_affine)}};
+    CHECK(has(one.text(), "kernel-version.full: 5.14.0-427.el9_4.x86_64_rt"));
+    one.compat = true;
+    CHECK(has(one.text(), "kernel-version.full: 5.14.0-427.el9_4.x86_64+rt"));
+}
+
+TEST_CASE("builds are made for the vendor that needs one") {
+    Case one;
+    one.facts = one_kernel();
+    one.files = {{"templates/1000-a.yaml", "apiVersion: build.openshift.io/v1\nkind: BuildConfig\nmetadata:\n  name: b\n  annotations: {specialresource.openshift.io/driver-container-vendor: acme}\n"}};
+    CHECK_FALSE(has(one.text(), "BuildConfig"));
+    one.facts.update_vendor = "acme";
+    CHECK(has(one.text(), "BuildConfig"));
+}
+
+TEST_CASE("v1alpha1 uses the built-in recipe") {
+    Diagnostics faults;
+    auto facts = two_kernels();
+    facts.api_versions = {"build.openshift.io/v1", "image.openshift.io/v1", "security.openshift.io/v1"};
+    facts.update_vendor = "ofed";
+    const auto resources = resources_of(
+        alpha("ofed", "  metadata: {namespace: net}\n  driverContainer: {source: {git: {ref: main, uri: 'https://g.example.test/o.git'}}, buildArgs: [{name: A, value: '1'}]}") +
+            alpha("lustre", "  dependsOn: [{name: ofed, imageReference: 'true'}]\n  nodeSelector: {key: disk, values: [fast]}"),
+        faults);
+    REQUIRE(faults.empty());
+    const auto chart = [](const std::string&, const rp::ChartReference&) { return rp::built_in_recipe(); };
+    const std::string text = rp::recipe_text(rp::render_recipes(resources, {}, chart, facts, {}));
+    CHECK(count(text, "kind: BuildConfig") == 2);
+    CHECK(count(text, "kind: DaemonSet") == 3);  // lustre's nodes have one kernel
+    CHECK(has(text, "name: system:image-puller-lustre\n  namespace: net"));
+    CHECK(has(text, "name: A\n        value: \"1\""));
+    CHECK(has(text, "image: image-registry.openshift-image-registry.svc:5000/net/ofed:4.18.0-305.40.2.el8_4.x86_64"));
+    const auto missing = resources_of(alpha("lustre", "  dependsOn: [{name: ofed}]"), faults);
+    CHECK(error_of([&] { (void)rp::render_recipes(missing, {}, chart, facts, {}); }).code() == "recipe-not-found");
+}
+
+TEST_CASE("dependencies of any depth, in waves; a circle is named with its path") {
+    Diagnostics faults;
+    auto all = resources_of(alpha("a", "  dependsOn: [{name: b}, {name: c}]") + alpha("b", "  dependsOn: [{name: d}]") + alpha("c", "  dependsOn: [{name: d}]") + alpha("d", "  {}") +
+                                alpha("e", "  {}"),
+                            faults);
+    CHECK(rp::apply_order(all, {}) == std::vector<std::string>{"d", "b", "c", "a", "e"});
+    CHECK(rp::apply_order(all, {"c"}) == std::vector<std::string>{"d", "c"});
+    CHECK(rp::apply_waves(all, {}) == std::vector<std::vector<std::string>>{{"d", "e"}, {"b", "c"}, {"a"}});
+    CHECK(has(rp::graph_text(all, {"a"}, rp::GraphForm::dot), "\"a\" -> \"b\";"));
+    const Error unknown = error_of([&] { (void)rp::apply_order(all, {"aa"}); });
+    CHECK(unknown.exit() == Exit::not_found);
+    CHECK(has(unknown.hint(), "did you mean"));
+    all = resources_of(alpha("x", "  {}") + alpha("a", "  dependsOn: [{name: b}]") + alpha("b", "  dependsOn: [{name: c}]") + alpha("c", "  dependsOn: [{name: a}]"), faults);
+    const Error cycle = error_of([&] { (void)rp::apply_order(all, {}); });
+    CHECK(cycle.code() == "dependency-cycle");
+    CHECK(has(cycle.message(), "a -> b -> c -> a"));
+    CHECK(cycle.position()->line > 0);
+}
+
+TEST_CASE("facts are read, replaced member by member, and written again") {
+    Diagnostics faults;
+    const std::string text = "clusterVersion: 4.17.4\nkernels:\n- kernelFullVersion: k1\n  osImage: o\n  driverToolkit: {imageURL: i, kernelFullVersion: k1, rtKernelFullVersion: r, osVersion: '9.4'}\n";
+    auto facts = rp::decode_facts(value::read_yaml(text, "f", faults).at(0), faults);
+    REQUIRE(faults.empty());
+    rp::set_fact(facts, "proxy.httpProxy=http://p");
+    rp::set_fact(facts, "kernels=k1,k2");
+    CHECK(facts.kernels.size() == 2);
+    CHECK(facts.kernels[0].toolkit->image == "i");
+    CHECK(error_of([&] { rp::set_fact(facts, "clusterversion=1"); }).hint() == "did you mean clusterVersion?");
+    const auto again = rp::decode_facts(value::read_yaml(value::to_yaml(rp::facts_node(facts)), "g", faults).at(0), faults);
+    CHECK(faults.empty());
+    CHECK(value::to_yaml(rp::facts_node(again)) == value::to_yaml(rp::facts_node(facts)));
+    (void)rp::decode_facts(value::read_yaml("clusterversion: x\nkernels: [{}]\n", "h", faults).at(0), faults);
+    CHECK(faults.size() == 2);
+}
+
+TEST_CASE("facts of objects") {
+    Diagnostics faults;
+    const auto objects = value::read_yaml(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: a, labels: {disk: fast}}\nspec: {taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]}\n"
+        "status: {nodeInfo: {kernelVersion: k1, osImage: CoreOS 417.94.202410211619-0 (Plow)}}\n---\n"
+        "apiVersion: v1\nkind: Node\nmetadata: {name: b}\nspec: {taints: [{key: master, effect: NoSchedule}]}\nstatus: {nodeInfo: {kernelVersion: k2}}\n---\n"
+        "apiVersion: config.openshift.io/v1\nkind: ClusterVersion\nmetadata: {name: version}\nstatus: {history: [{state: Partial, version: 4.18.0}, {state: Completed, version: 4.17.4}]}\n---\n"
+        "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\nspec: {httpProxy: p, noProxy: mine}\nstatus: {httpProxy: p, noProxy: 'mine,.svc'}\n---\n"
+        "apiVersion: image.openshift.io/v1\nkind: ImageStream\nmetadata: {name: driver-toolkit, namespace: openshift}\n"
+        "status: {tags: [{tag: latest, items: [{dockerImageReference: new}]}, {tag: 417.94.202410211619-0, items: [{dockerImageReference: dtk}]}]}\n---\n"
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: builder-dockercfg-1, namespace: demo}\n",
+        "f", faults);
+    REQUIRE(faults.empty());
+    const auto facts = rp::observe_facts(objects, false);
+    REQUIRE(facts.kernels.size() == 1);
+    CHECK(facts.kernels[0].toolkit->image == "dtk");
+    CHECK(facts.cluster_version == "4.17.4");
+    CHECK(facts.proxy->no == "mine,.svc");
+    CHECK(facts.push_secrets.at("demo") == "builder-dockercfg-1");
+    const auto as_operator = rp::observe_facts(objects, true);
+    CHECK(as_operator.kernels.empty());
+    CHECK(as_operator.proxy->no == "mine");
+}

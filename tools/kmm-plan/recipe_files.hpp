@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Documents, facts and charts of recipes.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "cli/app.hpp"
+#include "recipe/chart/chart.hpp"
+#include "recipe/plan/facts.hpp"
+#include "recipe/plan/resource.hpp"
+#include "value/node.hpp"
+
+namespace kmm::tool_plan {
+
+/// What -f names.
+struct RecipeDocuments {
+    std::vector<value::Document> all;
+    std::vector<recipe::plan::SpecialResource> resources;
+};
+
+/// -f, --facts and --fact. Documents without SpecialResources are among `all` only. Errors: usage "no-source" without -f; data or not_found with
+/// all faults of all files, two resources of one name among them.
+[[nodiscard]] RecipeDocuments read_recipe_documents(const cli::Args& args);
+
+/// What is known of the cluster: objects of the documents, --facts over them, then --fact.
+[[nodiscard]] recipe::plan::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bool operator_only);
+
+/// Where charts come from: --chart, local repositories, ConfigMaps among the documents.
+class ChartPlaces {
+public:
+    /// `main` is the resource that a --chart without a name is for. Errors: usage "bad-value" for a chart given twice, or without a name
+    /// where there are several resources.
+    ChartPlaces(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names);
+
+    /// Loads the chart of a resource, once. Errors: not_found "chart-not-found"; those of read_chart.
+    [[nodiscard]] recipe::chart::Chart chart(const std::string& resource, const recipe::plan::ChartReference& reference);
+
+private:
+    const RecipeDocuments& documents_;
+    std::map<std::string, std::string> given_;
+    std::map<std::string, recipe::chart::Chart> loaded_;
+    recipe::chart::Chart load(const std::string& resource, const recipe::plan::ChartReference& reference) const;
+    recipe::chart::Chart from_config_map(const std::string& resource, const recipe::plan::ChartReference& reference) const;
+};
+
+}  // namespace kmm::tool_plan
