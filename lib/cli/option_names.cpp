@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 134> k_names = {
+    static constexpr std::array<std::string_view, 143> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -131,6 +131,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "soak",
         "ssh-config",
         "state-dir",
+        "strict",
         "stx",
         "taint",
         "timeout",
