@@ -66,7 +66,9 @@ void require_trust(const std::string& directory, const upgrade::Run& run, const 
     std::erase_if(commands, [&](const RecordedCommand& command) {
         const auto& option = command.option;
         const bool elsewhere = option == k_kubeconfig && (args.get("context") || args.get("cluster"));
-        return option != "check" && option != "on-event" && (elsewhere || args.source(option) == "option");
+        // Those of a start with --or-resume do not replace the recorded ones: they must be the same.
+        if (option == "check" || option == "on-event") { return args.source(option) == "option" && args.get(option) == command.text; }
+        return elsewhere || args.source(option) == "option";
     });
     if (commands.empty() || record::is_sealed(directory, sealed_text(run))) return;
     if (!args.flag("trust-record")) {
