@@ -36,6 +36,25 @@ TEST_CASE("node and kernel facts come from the tree") {
     CHECK(state.decompression == "none");
 }
 
+TEST_CASE("a check that has given its capabilities up knows what a load by the same user has") {
+    struct Row {
+        const char* status;
+        bool may_load;
+    };
+    const Row rows[] = {
+        {"Uid:\t0\t0\t0\t0\nCapEff:\t0000000400000004\nCapBnd:\t000001ffffffffff\n", true},
+        {"Uid:\t0\t0\t0\t0\nCapEff:\t00000000a80425fb\nCapBnd:\t00000000a80425fb\n", false},
+        {"Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\n", false},
+        {"Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000010000\nCapBnd:\t000001ffffffffff\n", true},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.status);
+        FakeHost host;
+        put(host.paths.proc + "/self/status", row.status);
+        CHECK(kmod::kernel_state(host.paths).cap_sys_module == row.may_load);
+    }
+}
+
 TEST_CASE("taint letters") {
     CHECK(kmod::taint_letters(0).empty());
     CHECK(kmod::taint_letters(1) == "P");
