@@ -50,6 +50,11 @@ def points(fleet, arguments, changing=CHANGING, only=None):
         shutil.rmtree(where, ignore_errors=True)
 
 
+def tried(found, nth=2):
+    """Those of the calls that are tried: every `nth`, with KMM_FULL=1 all."""
+    return found if os.environ.get("KMM_FULL") else found[::nth]
+
+
 def every(cases, body, workers=2):
     """Runs body(case) for all cases; returns [(case, fault)] of those whose body returned a text."""
     faults = []
