@@ -209,8 +209,7 @@ TEST_CASE("M08 another range than asked for") {
 
 TEST_CASE("M09 a connection that breaks after the last byte") {
     Scene scene([](int, const FakeRequest&, FakeReply& reply) {
-        reply.announced_length = reply.body.size() + 1;
-        reply.reset_after = reply.body.size();
+        reply.announced_length = reply.body.size() + 1;  // it is closed, not reset: a reset may overtake bytes that nobody has read
     });
     CHECK(pull_from(scene.registry).code() == "ok");
     CHECK(scene.tries == 1);
