@@ -11,6 +11,13 @@ bool may_be_blank(char c) noexcept {
     return byte <= 0x20U || byte >= 0x7FU;
 }
 
+/// What comes before the next byte that ends a line or begins a mark.
+std::string_view uneventful(std::string_view text) noexcept {
+    text = text.substr(0, text.find('\n'));
+    text = text.substr(0, text.find('\r'));
+    return text.substr(0, text.find('#'));
+}
+
 bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 }  // namespace
@@ -39,7 +46,16 @@ bool CiFilter::escapes(char c) noexcept {
 std::string CiFilter::pass(std::string_view piece) {
     std::string text;
     text.reserve(piece.size());
-    for (const char c : piece) {
+    std::size_t at = 0;
+    while (at < piece.size()) {
+        // Most bytes stand where no command can begin: they are taken in one piece.
+        if (line_ == Line::inside && mark_ == Mark::none) {
+            const std::string_view run = uneventful(piece.substr(at));
+            text.append(run);
+            at += run.size();
+            if (at == piece.size()) { break; }
+        }
+        const char c = piece[at++];
         if (escapes(c)) {
             text += c == ':' ? "\\x3a" : "\\x5b";
         } else {
@@ -49,13 +65,7 @@ std::string CiFilter::pass(std::string_view piece) {
     return text;
 }
 
-bool CiFilter::changes(std::string_view piece) const {
-    CiFilter ahead = *this;
-    for (const char c : piece) {
-        if (ahead.escapes(c)) { return true; }
-    }
-    return false;
-}
+bool CiFilter::changes(std::string_view piece) const { return CiFilter(*this).pass(piece) != piece; }
 
 bool has_ci_command(std::string_view text) { return CiFilter().changes(text); }
 

@@ -33,6 +33,22 @@ TEST_SUITE("base::ci_text") {
         }
     }
 
+    TEST_CASE("one piece and single bytes come to the same, whatever they are") {
+        const std::string alphabet = ":#[a \n\r\xC2";
+        std::string text;
+        unsigned number = 1;
+        for (int i = 0; i < 20'000; ++i) {
+            number = number * 1'103'515'245U + 12'345U;
+            text.push_back(alphabet[(number >> 16U) % alphabet.size()]);
+        }
+        CiFilter bytes;
+        std::string single;
+        for (const char c : text) { single += bytes.pass(std::string_view(&c, 1)); }
+        CHECK(CiFilter().pass(text) == single);
+        CHECK(single != text);
+        CHECK(has_ci_command(text));
+    }
+
     TEST_CASE("cut anywhere, a command is found as in one piece") {
         const std::string text = "x\n  ::a::b\n##[c]\n##vso[d]\n\r ::e";
         const std::string whole = CiFilter().pass(text);
