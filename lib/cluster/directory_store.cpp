@@ -283,8 +283,8 @@ bool DirectoryStore::change(const std::string& kind, const std::string& name, co
     for (const bool last_try : {false, true}) {
         const auto file = locate(kind, name);
         const auto image = file ? read_image(*file) : FileImage();
-        // Of an object that has no file as yet, and is no new file's, nothing is read again: in a large fleet that would be all of it.
-        if (!file && !last_try && kind == "NodeModulesConfig" && !has_new_files()) { break; }
+        // An object that no file had, when all of them could be read, can only be in a new file: else the whole fleet is not read again.
+        if (!file && !has_errors(faults_) && !has_new_files()) { break; }
         if (image.exists) {
             Diagnostics faults;
             const auto documents = value::read_any(image.bytes, *file, faults);

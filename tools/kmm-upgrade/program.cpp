@@ -319,8 +319,8 @@ cli::Program program() {
     program.verbs.push_back(apply());
     program.verbs.push_back(about_run(verb("resume", "continue an interrupted or paused upgrade",
                                  "Continues after a failure, a pause, a kill or a reboot. Failed nodes are tried again. After an interrupted step the node is "
-                                 "examined first. Resuming an upgrade that has ended changes nothing. The exit code is 0, or 12 if it "
-                                 "has skipped nodes.",
+                                 "examined first. Resuming an upgrade that has ended changes nothing. The exit code is 0, or 12 if nodes were "
+                                 "skipped or left out.",
                                  {{"kmm-upgrade resume", "continue the recorded upgrade"}}, {}, run_resume)));
     program.verbs.push_back(about_record(verb("show", "show progress and the next command",
                                  "Reads the record only: takes no lock, writes nothing, needs no cluster. Times are UTC.\n\n"

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "cluster/cluster.hpp"
 #include "record/seal.hpp"
 #include "value/writer.hpp"
 
@@ -12,12 +13,6 @@ namespace kmm::tool_upgrade {
 namespace {
 
 constexpr std::string_view k_kubeconfig = "kubeconfig";  ///< it may name a login program
-constexpr std::string_view k_of_file = " of /";
-
-std::string recorded_kubeconfig(const upgrade::Run& run) {
-    const auto at = run.cluster_place.starts_with("context ") ? run.cluster_place.rfind(k_of_file) : std::string::npos;
-    return at == std::string::npos ? "" : run.cluster_place.substr(at + k_of_file.size() - 1);
-}
 
 /// What the seal is of: the header's options, and where the cluster is.
 std::string sealed_text(const upgrade::Run& run) {
@@ -39,7 +34,7 @@ std::vector<RecordedCommand> commands_of(const upgrade::Run& run) {
     add("on-event", run.options.on_event);
     if (run.options.via == upgrade::Via::ssh) add("ssh-config", run.options.ssh_config);
     if (run.options.via == upgrade::Via::local) add("worker", run.options.worker);
-    add(k_kubeconfig, recorded_kubeconfig(run));
+    add(k_kubeconfig, cluster::Place::read(run.cluster_place, run.cluster_context).kubeconfig.value_or(""));
     return found;
 }
 

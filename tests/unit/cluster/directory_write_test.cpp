@@ -183,6 +183,15 @@ TEST_SUITE("cluster::directory_write") {
         store.put_node_module("node-a", "drivers", "hello", std::optional(entry("v1")), std::nullopt);
         CHECK(tree.names() == "nodes/node-a.yaml theirs.yaml ");
         CHECK(tree.get("theirs.yaml").find("quay.io/x/y:v1") != std::string::npos);
+        // One that could not be read is read again once it can be.
+        const Tree mended;
+        mended.put("nodes/node-a.yaml", test::k_node_a);
+        mended.put("theirs.yaml", "a: [\n");
+        DirectoryStore other(mended.path(), ops);
+        (void)other.read();
+        mended.put("theirs.yaml", "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata:\n  name: node-a\n");
+        other.put_node_module("node-a", "drivers", "hello", std::optional(entry("v1")), std::nullopt);
+        CHECK(mended.names() == "nodes/node-a.yaml theirs.yaml ");
         tree.put("odd.yaml", "a: [\n");
         CHECK(code_of([&] { store.put_node_module("node-b", "n", "m", std::optional(entry("v1")), std::nullopt); }) == "yaml-syntax 65");
     }
