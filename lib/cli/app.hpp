@@ -2,6 +2,7 @@
 // A command line as data: verbs, options, examples. Parsing, --help, man pages and completions all read this one tree.
 #pragma once
 
+#include <any>
 #include <functional>
 #include <map>
 #include <optional>
@@ -68,6 +69,7 @@ struct Topic {
 
 /// A whole program.
 struct Program {
+    std::any own;         ///< what main gives to its verbs: the printer does not look at it
     std::string name;     ///< "kmm-plan"
     std::string summary;
     std::string description;

@@ -12,10 +12,11 @@ WRITING = ("write", "pwrite64", "fsync", "rename", "renameat", "renameat2", "fal
 
 class DiskErrors(E2eCase):
     nodes = ("node-a", "node-b")
+    command = START
 
     def fail_everywhere(self, error, once):
         expected = self.unkilled(self.fleet, lambda world: world.start())
-        found, _ = points(self.fleet, START, changing=WRITING)
+        found, _ = points(self.fleet, self.command, changing=WRITING)
         self.assertGreater(len(found), 10)
         cases = tried(found)
 
@@ -24,7 +25,7 @@ class DiskErrors(E2eCase):
             where = scratch("error")
             try:
                 world = self.fleet.copy(where / "w")
-                done = world.run(*START, prefix=inject(name, f"error={error}:when={number}{'' if once else '+'}"))
+                done = world.run(*self.command, prefix=inject(name, f"error={error}:when={number}{'' if once else '+'}"))
                 if done.returncode in (70, 1) or done.returncode < 0:
                     return f"exit {done.returncode}: {done.stdout}"
                 if done.returncode == 0 and self.compare(world, expected, done):

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks every file of the project: length, licence line, paths of a developer's machine, links of the pages.
 
-Usage: files.py SOURCE_DIR CHECK, CHECK being one of length, licence, machine-paths, links, unfinished, threads, errno.
+Usage: files.py SOURCE_DIR CHECK, CHECK being one of length, licence, machine-paths, links, unfinished, threads, errno,
+neutral.
 """
 
 import pathlib
@@ -19,6 +20,9 @@ UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 # Where a thread is started: by its type, as a member, or in a list of them.
 THREAD = re.compile(r"std::j?thread\(|\bthread_\(\[|\bthreads\.emplace")
 ERRNO_ARGUMENT = re.compile(r"(?:\(\s*errno\s*,|,\s*errno\s*[,)]|\bfrom_errno\(\s*errno\b)")
+# Rooms that carry any procedure, and words of one of them; the names of our commands and namespaces are not such words.
+NEUTRAL = ("lib/upgrade/engine/", "lib/upgrade/drive/")
+FOREIGN = re.compile(r"modules?\b|(?<![.\"/-])\bkmm\b(?!::|-upgrade|-worker|tools)|labels?\b|firmware|unload|insmod|modprobe|kubeadm|recipe|chart", re.I)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -101,9 +105,20 @@ def check_errno(path, text):
                 yield f"line {number}: errno is an argument: use LastErrno().error(...), or save it first: {line.strip()[:80]}"
 
 
+def check_neutral(path, text):
+    """The engine and its hands know no procedure."""
+    if path.suffix not in SOURCES or not any(room in path.as_posix() for room in NEUTRAL):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        word = FOREIGN.search(line.replace("namespace kmm", ""))
+        if word:
+            yield f"line {number}: \"{word[0]}\" is a word of one procedure: {line.strip()[:80]}"
+
+
 CHECKS = {
     "length": check_length, "licence": check_licence, "machine-paths": check_machine_paths,
     "links": check_links, "threads": check_threads, "unfinished": check_unfinished, "errno": check_errno,
+    "neutral": check_neutral,
 }
 
 

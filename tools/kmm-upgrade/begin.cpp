@@ -10,11 +10,10 @@
 #include "api/labels.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
-#include "drive/drain.hpp"
-#include "kmm-upgrade/record_trust.hpp"
+#include "upgrade/drive_module/drain.hpp"
+#include "upgrade/drive_module/module_actor.hpp"
 #include "kmm-upgrade/view.hpp"
-#include "record/space.hpp"
-#include "upgrade/replay.hpp"
+#include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
 
@@ -80,11 +79,6 @@ void finish_preparing(Access& access, drive::Prepared& prepared, const Share& sh
     call.require_going_on();
 }
 
-void put_place(upgrade::Run& run, const cluster::Place& place) {
-    run.cluster_place = place.text();
-    run.cluster_context = place.context;
-}
-
 void say_definitions(Rehearsal& rehearsal, const std::string& names) {
     for (const auto name : base::split(names, ','))
         if (!name.empty()) rehearsal.action("cluster", fmt::format("create CustomResourceDefinition {}", name));
@@ -108,42 +102,23 @@ drive::Ended dry_walk(Access& access, Rehearsal& rehearsal, const upgrade::Run& 
                                  if (event.kind == upgrade::EventKind::intent && !event.node.empty())
                                      rehearsal.step(event.node, event.to);
                              });
-    drive::Driver driver(dry_store, dry_workloads, dry_runner, recorder, access.call.clock(), [&] { return access.call.stopped(); });
-    return driver.walk();
+    const auto stopped = [&] { return access.call.stopped(); };
+    drive::ModuleActor actor(dry_store, dry_workloads, dry_runner, recorder, access.call.clock(), stopped);
+    return drive::Driver(actor, recorder, access.call.clock(), stopped).walk();
 }
 
-Launched launch(Access& access, upgrade::Run run, cluster::NodeRunner& runner) {
-    auto& call = access.call;
-    auto& record = access.record;
+Launched launch_module(Access& access, upgrade::Run run, cluster::NodeRunner& runner) {
     const auto& cluster = access.cluster.opened();
     if (cluster.directory != nullptr) {
         std::vector<std::string> names;
         for (const auto& node : run.nodes) names.push_back(node.name);
-        cluster.directory->check_editable(names, api::label_version_module(run.module_namespace, run.module_name));
+        const auto subject = upgrade::module::subject_of(run);
+        cluster.directory->check_editable(names, api::label_version_module(subject.ns, subject.name));
     }
-    run.cluster_identity = cluster.store->identity(true);
-    // Not archived first: a run of `apply` says what is left to do after it until the next one does.
-    const auto old = record.load();
-    if (old && old->is_to_be_followed() && !run.is_apply())
-        call.note(fmt::format("the apply before this left out {}: kmm-upgrade apply", old->rest.modules));
-    record::with_space_explained(record.directory().path(), "the same command again", [&] {
-        if (old) record.directory().succeed(old->module_name + "-" + old->to_text(), upgrade::encode(run));
-        else record.directory().begin(upgrade::encode(run));
-    });
-    seal_record(record.directory().path(), run);
-    access.cluster.create_kinds(run.created_definitions);
-    const auto begun = fmt::format("{} {}{}: {} -> {} on {} node{}", clock_text(run.created), run.state,
-                                   run.is_apply() ? " " + run.module() : "", run.from_text(), run.to_text(), run.nodes.size(),
-                                   run.nodes.size() == 1 ? "" : "s");
-    if (call.context().verbosity >= 0) call.context().console.err(base::escape(begun) + "\n");
-    Walk walk(access, upgrade::replay({{run.created, upgrade::encode(run)}}), runner, access.reach.plugins(run));
-    walk.recorder.save();
-    const auto ended = walk.carry_out([&] {
-        if (!run.options.manual) return walk.driver.walk();
-        walk.driver.pause("manual", "as --manual asks; go on with step");
-        return drive::Ended::paused;
-    });
-    return {ended, walk.recorder.run()};
+    const auto old = access.record.load();
+    if (old && upgrade::is_followed(*old) && !upgrade::module::is_apply(run))
+        access.call.note(fmt::format("the apply before this left out {}: kmm-upgrade apply", base::join(upgrade::describe(*old).follows, " ")));
+    return launch(access, std::move(run), module_hands(access, runner));
 }
 
 }  // namespace kmm::tool_upgrade

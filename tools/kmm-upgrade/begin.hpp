@@ -2,10 +2,11 @@
 // From a request to a recorded run that is walked: what start, apply, migrate and adopt have in common.
 #pragma once
 
+#include <memory>
 #include <string>
 
-#include "drive/dry_run.hpp"
-#include "drive/prepare.hpp"
+#include "upgrade/drive_module/dry_run.hpp"
+#include "upgrade/drive_module/prepare.hpp"
 #include "kmm-upgrade/rehearsal.hpp"
 #include "kmm-upgrade/walk.hpp"
 #include "kmm-upgrade/walk_options.hpp"
@@ -23,22 +24,17 @@ void tell_warnings(Call& call, const Diagnostics& diagnostics);
 /// Prints the notes, looks at the Pods if nodes are to be drained, and sets what is known only now. Errors: those of review_drain;
 /// "interrupted".
 void finish_preparing(Access& access, drive::Prepared& prepared, const Share& share, const api::Module& module);
-/// Records where the cluster of `run` is.
-void put_place(upgrade::Run& run, const cluster::Place& place);
 
-/// Tells which of Run::created_definitions would be created.
+/// Tells which of the definitions "a,b" would be created.
 void say_definitions(Rehearsal& rehearsal, const std::string& names);
 /// Walks a run that does nothing, with a runner of its own over `runner`.
 [[nodiscard]] drive::Ended dry_walk(Access& access, Rehearsal& rehearsal, const upgrade::Run& prepared, drive::DryStore& store,
                                     cluster::NodeRunner& runner);
 
-struct Launched {
-    drive::Ended ended = drive::Ended::paused;
-    upgrade::Run run;  ///< as it is then
-};
-/// Records `run` in place of an ended one, which goes into the history, and walks it. The lock is held. Errors: those of the record
-/// and of the store.
-[[nodiscard]] Launched launch(Access& access, upgrade::Run run, cluster::NodeRunner& runner);
+/// How nodes get a module through `runner`, which outlives it. The kinds and DaemonSets that the run wants are made when its actor is.
+[[nodiscard]] std::unique_ptr<Hands> module_hands(Access& access, cluster::NodeRunner& runner);
+/// launch of a run of this procedure. Errors: also data "cannot-edit" for files of the directory that cannot be edited.
+[[nodiscard]] Launched launch_module(Access& access, upgrade::Run run, cluster::NodeRunner& runner);
 
 /// Applies the Modules that are left after `run`, an ended one of `apply`. The exit code of the verb.
 Exit go_on_applying(Access& access, const upgrade::Run& run);

@@ -59,7 +59,7 @@ NodeLine node_line(const upgrade::Run& run, const upgrade::NodeRecord& node) {
     return {node.name,
             dash(node.kernel),
             node.current_known ? dash(node.current_version) : "?",
-            upgrade::target_text(run, node),
+            upgrade::procedure_of(run).target_text(run, node),
             node.state,
             clock_text(node.since),
             node.state == "skipped" ? "skipped: " + node.message : node.message};

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t k_long_message = 60;  // bytes; a shorter one is repeated
 
-std::string message_of(const upgrade::NodeRecord& node) { return node.kernel_line.empty() ? node.message : "kernel said " + node.kernel_line; }
+std::string message_of(const upgrade::NodeRecord& node) { const auto line = upgrade::module::text_of(node, "kernelLine");
+    return line.empty() ? node.message : "kernel said " + line; }
 
 }  // namespace
 

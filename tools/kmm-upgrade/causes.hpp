@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "upgrade/run.hpp"
+#include "upgrade/engine/run.hpp"
 
 namespace kmm::tool_upgrade {
 

@@ -12,7 +12,7 @@
 #include "cluster/cluster.hpp"
 #include "kmm-upgrade/record_access.hpp"
 #include "kube/lease_keeper.hpp"
-#include "upgrade/run.hpp"
+#include "upgrade/engine/run.hpp"
 
 namespace kmm::tool_upgrade {
 

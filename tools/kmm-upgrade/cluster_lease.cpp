@@ -140,7 +140,8 @@ void ClusterAccess::free_ended_lease(const upgrade::Run& run) {
         if (record_.directory().holder()) return;  // who is at work on this record frees it
         auto* server = open(place(&run)).server;
         if (server == nullptr) return;
-        const auto options = lease_options(run.options, run.module_namespace, run.module_name, run.lineage);
+        const auto text = upgrade::describe(run);
+        const auto options = lease_options(run.options, text.space, text.name, run.lineage);
         const auto client = lease_client(*server, std::min<std::chrono::milliseconds>(std::chrono::seconds(5), call_.api_timeout()));
         kube::Lease lease(*client, options);
         const auto left = lease.look();

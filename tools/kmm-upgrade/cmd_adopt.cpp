@@ -8,14 +8,14 @@
 #include "cli/document.hpp"
 #include "cluster/kube_store.hpp"
 #include "cluster/workloads.hpp"
-#include "drive/adopt.hpp"
-#include "drive/drain.hpp"
+#include "upgrade/drive_module/adopt.hpp"
+#include "upgrade/drive_module/drain.hpp"
 #include "kmm-upgrade/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "kube/lease.hpp"
 #include "render/worker_task.hpp"
-#include "upgrade/replay.hpp"
+#include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -90,7 +90,7 @@ void put_own_node_last(drive::Adopted& adopted, cluster::Workloads& workloads) {
 upgrade::Run record_all(const drive::Adopted& adopted, drive::Journal& journal, const sys::Clock& clock) {
     const auto header = upgrade::encode(adopted.run);
     journal.begin(header);
-    drive::Recorder recorder(upgrade::replay({{adopted.run.created, header}}), journal, clock,
+    drive::Recorder recorder(upgrade::replay({{adopted.run.created, header}}, upgrade::module::procedures()), journal, clock,
                              {});
     for (const auto& event : adopted.events) recorder.record(event);
     recorder.save();
@@ -123,8 +123,9 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
     auto adopted = drive::adopt(snapshot, call.clock(), request);
     access.cluster.expect(adopted.run.options, "");
     auto named = request.start;
-    named.ns = adopted.run.module_namespace;
-    named.name = adopted.run.module_name;
+    const auto subject = upgrade::module::subject_of(adopted.run);
+    named.ns = subject.ns;
+    named.name = subject.name;
     auto target = target_of(snapshot, named);
     target.lineage = k_adopter + request.start.lineage;
     access.cluster.secure(request.start.options, target, dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
@@ -144,7 +145,7 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
     drive::MemoryJournal memory;
     const auto recorded = record_all(adopted, memory, call.clock());
     if (!dry) {
-        if (old) access.record.directory().archive(old->module_name + "-" + old->to_text());
+        if (old) access.record.directory().archive(upgrade::describe(*old).slug());
         drive::StateJournal journal(access.record.directory());
         static_cast<void>(record_all(adopted, journal, call.clock()));
     }

@@ -12,7 +12,7 @@
 #include "cli/document.hpp"
 #include "cluster/kube_store.hpp"
 #include "cluster/plugin_store.hpp"
-#include "drive/prepare_apply.hpp"
+#include "upgrade/drive_module/prepare_apply.hpp"
 #include "kmm-upgrade/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
@@ -100,7 +100,7 @@ private:
     [[nodiscard]] bool is_related(const ApplyWork& work, const api::Objects& objects) const;
     void reach(const cluster::Snapshot& snapshot, const ApplyWork& work);
     [[nodiscard]] drive::Prepared prepare(const cluster::Snapshot& snapshot, const ApplyWork& work);
-    [[nodiscard]] upgrade::Rest rest_after(std::size_t index) const;
+    [[nodiscard]] upgrade::module::Rest rest_after(std::size_t index) const;
     void note_boots(const cluster::Snapshot& snapshot);
     /// Adds what nodes lack that were restarted since `note_boots`, maybe after their part was done; true if there is any. In a
     /// directory only those are known whose restart a step has met.
@@ -156,12 +156,13 @@ Apply::Apply(Access& access, const upgrade::Run& run) : access_(access), console
             if (!part.empty()) parts.emplace_back(part);
         return parts;
     };
-    names_ = words(run.rest.modules, ' ');
-    selector_ = run.rest.selector;
-    share_text_ = run.rest.share;
+    const auto rest = upgrade::module::subject_of(run).rest;
+    names_ = words(rest.modules, ' ');
+    selector_ = rest.selector;
+    share_text_ = rest.share;
     share_ = parse_share(share_text_);
     unknown_ = Unknown::skip;
-    request_.nodes = words(run.rest.nodes, ',');
+    request_.nodes = words(rest.nodes, ',');
     request_.selector = cluster::Selector::parse(selector_);
     request_.options = run.options;
     read_order(request_);
@@ -320,7 +321,7 @@ drive::Prepared Apply::prepare(const cluster::Snapshot& snapshot, const ApplyWor
     });
 }
 
-upgrade::Rest Apply::rest_after(std::size_t index) const {
+upgrade::module::Rest Apply::rest_after(std::size_t index) const {
     std::vector<std::string> names;
     for (++index; index < todo_.size(); ++index) names.push_back(todo_[index].full_name());
     if (names.empty()) return {};
@@ -362,18 +363,21 @@ std::optional<Exit> Apply::walk(std::size_t index) {
     reach(snapshot, work);
     auto& run = prepared->run;
     if (dry_) {
-        rehearsal_.module(work.full_name(), run.from_text(), run.to_text(), true);
+        const auto text = upgrade::describe(run);
+        rehearsal_.module(work.full_name(), text.from, text.to, true);
         rehearsal_.left_out(run.left_out);
         if (dry_walk(access_, rehearsal_, run, *dry_store_, *runner_) == drive::Ended::complete) return std::nullopt;
         rehearsal_.finish(false);
         return Exit::checks_failed;
     }
-    run.rest = rest_after(index);
+    auto subject = upgrade::module::subject_of(run);
+    subject.rest = rest_after(index);
+    subject.created_definitions = std::exchange(definitions_, "");
+    upgrade::module::set_subject(run, subject);
     run.partial_before = is_blocked_;
-    run.created_definitions = std::exchange(definitions_, "");
-    const auto launched = launch(access_, std::move(run), *runner_);
+    const auto launched = launch_module(access_, std::move(run), *runner_);
     const bool is_last = index + 1 == todo_.size();
-    if (launched.run.is_to_be_followed() || (is_last && launched.ended == drive::Ended::complete && add_restarted())) {
+    if (upgrade::is_followed(launched.run) || (is_last && launched.ended == drive::Ended::complete && add_restarted())) {
         if (finish_one(access_.call, launched.ended, launched.run) == Exit::partial) is_blocked_ = true;
         return std::nullopt;
     }

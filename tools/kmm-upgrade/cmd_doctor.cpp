@@ -19,7 +19,7 @@
 #include "kube/lease.hpp"
 #include "plan/doctor.hpp"
 #include "render/worker_task.hpp"
-#include "upgrade/planner.hpp"
+#include "upgrade/engine/planner.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -45,11 +45,12 @@ std::function<void()> removal(kube::Client& client, const kube::Resource& resour
 /// A run that goes on, with nobody at work on it.
 void examine_record(RecordAccess& record, const upgrade::Run& run, std::vector<Repair>& found) {
     if (record.directory().holder()) return;
+    const auto text = upgrade::describe(run);
     found.push_back(warning("run-open",
-                            fmt::format("the upgrade of {} to {} is in state {}, and no process is at work on it{}", run.module(), run.to_text(),
+                            fmt::format("the upgrade of {} to {} is in state {}, and no process is at work on it{}", text.subject(), text.to,
                                         run.state, upgrade::cordon_note(run)),
                             base::join(upgrade::next_commands(run), ", or: ")));
-    found.back().ns = run.module_namespace;
+    found.back().ns = text.space;
 }
 
 /// Worker Pods of kmm-upgrade that no run on this host has to do with.
@@ -246,11 +247,12 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
     const bool goes_on = run && !upgrade::is_final_run_state(run->state);
     std::vector<Repair> found;
     plan::Recorded recorded;
+    const auto subject = goes_on ? upgrade::describe(*run).subject() : std::string();
     if (goes_on) {
         examine_record(record, *run, found);
         recorded.cordon_owner = run->cordon_owner();
         for (auto& node : upgrade::cordoned_nodes(*run)) recorded.cordoned.insert(std::move(node));
-        if (choice) choice->open_module = run->module();
+        if (choice) choice->open_module = subject;
     }
     if (choice) claim_record(record);
     auto& cluster = access.open(access.place(goes_on ? &*run : nullptr));
@@ -264,14 +266,14 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
     if (client != nullptr) {
         examine_pods(*client, goes_on ? run->lineage : "", found);
         for (const auto& module : snapshot.objects.modules) {
-            const bool at_work = !choice && goes_on && run->module() == module.full_name() && record.directory().holder();
+            const bool at_work = !choice && goes_on && subject == module.full_name() && record.directory().holder();
             if (!at_work) examine_lease(call, *client, module, choice ? Lives::refuse : Lives::skip, found);
             if (cluster::has_plugins(module)) examine_daemon_sets(*client, module, found);
         }
     }
     if (goes_on) {
         for (auto& repair : found)
-            if (repair.module == run->module())
+            if (repair.module == subject)
                 repair.diagnostic.hint = "the recorded upgrade sets them: kmm-upgrade resume; if they are still there once it has ended: " + repair.diagnostic.hint;
     }
     if (!ns.empty()) std::erase_if(found, [&](const Repair& repair) { return !repair.ns.empty() && repair.ns != ns; });

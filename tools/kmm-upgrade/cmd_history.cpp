@@ -12,7 +12,7 @@
 #include "kmm-upgrade/story.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
-#include "upgrade/event.hpp"
+#include "upgrade/engine/event.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -50,8 +50,9 @@ Exit tell(RecordAccess& record, const Story& story) {
         context.console.out(story.id + "\n");
         return Exit::ok;
     }
-    context.console.out(fmt::format("{} {}: {} -> {}, by {}\n", clock_text(story.run.created), base::escape(story.run.module()),
-                                    story.run.from_text(), story.run.to_text(), base::escape(story.run.created_by)));
+    const auto words = upgrade::describe(story.run);
+    context.console.out(fmt::format("{} {}: {}, by {}\n", clock_text(story.run.created), base::escape(words.subject()), words.versions(),
+                                    base::escape(story.run.created_by)));
     for (const auto& node : story.run.left_out)
         context.console.out(base::escape(fmt::format("{} {} left out: {}", clock_text(story.run.created), node.name, node.reason)) + "\n");
     SaidCauses said;
@@ -77,11 +78,12 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
     if (wide) headers = {"RUN", "MODULE", "VERSIONS", "STATE", "NODES", "STARTED", "TOOK"};
     std::vector<std::vector<std::string>> rows;
     for (const auto& story : all) {
-        const auto versions = story.run.from_text() + " -> " + story.run.to_text();
-        if (wide) rows.push_back({story.id, story.run.module(), versions, story.run.state, result_text(story.run), story.run.created, took(story)});
+        const auto words = upgrade::describe(story.run);
+        const auto versions = words.versions();
+        if (wide) rows.push_back({story.id, words.subject(), versions, story.run.state, result_text(story.run), story.run.created, took(story)});
         else rows.push_back({story.id, versions, story.run.state, result_text(story.run), minute_text(story.run.created)});
         items.push_back(value::Node::mapping({{"id", story.id},
-                                              {"module", story.run.module()},
+                                              {words.kind, words.subject()},
                                               {"from", story.run.from_version},
                                               {"to", story.run.to_version},
                                               {"state", story.run.state},
@@ -113,14 +115,15 @@ Exit run_delete(const cli::Args& args, cli::Context& context) {
     if (!upgrade::is_final_run_state(run.state))
         throw Error(Exit::paused, "run-active", fmt::format("the upgrade is in state {}, only an ended one can be deleted", run.state))
             .hint(upgrade::next_commands(run).front() + ", or: kmm-upgrade abort");
-    record.directory().archive(run.module_name + "-" + run.to_text());
+    const auto words = upgrade::describe(run);
+    record.directory().archive(words.slug());
     if (print_document(context, document(run))) return Exit::ok;
     if (context.output == "name") {
-        context.console.out("upgrade/" + run.module() + "\n");
+        context.console.out("upgrade/" + words.subject() + "\n");
         return Exit::ok;
     }
     context.console.out(fmt::format("deleted the record of {} {}; it stays in the history\nnext       kmm-upgrade history\n",
-                                    base::escape(run.module()), run.is_apply() ? run.from_text() + " -> " + run.to_text() : "to " + run.to_text()));
+                                    base::escape(words.subject()), words.is_one_of_many ? words.versions() : "to " + words.to));
     return Exit::ok;
 }
 

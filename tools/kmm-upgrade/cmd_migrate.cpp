@@ -8,7 +8,7 @@
 #include "api/labels.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
-#include "drive/prepare.hpp"
+#include "upgrade/drive_module/prepare.hpp"
 #include "kmm-upgrade/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"

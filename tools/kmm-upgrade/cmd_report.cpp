@@ -25,8 +25,9 @@ std::string facts_table(RecordAccess& record, const Story& story) {
     const auto& run = story.run;
     std::string text = "<h2>Run</h2>\n<table class=facts>\n";
     text += row("run", story.id == "current" ? run.lineage : fmt::format("{} ({})", story.id, run.lineage));
-    text += row("module", run.module());
-    text += row("versions", fmt::format("{} -> {}", run.from_text(), run.to_text()));
+    const auto words = upgrade::describe(run);
+    text += row(words.kind, words.subject());
+    text += row("versions", words.versions());
     text += row("state", run.state);
     text += row("nodes", counts_text(run));
     for (const auto& node : run.left_out) text += row("left out", fmt::format("{}: {}", node.name, node.reason));
@@ -56,14 +57,15 @@ Exit run_report(const cli::Args& args, cli::Context& context) {
             .hint("name the record with --state-dir");
     const auto& story = wanted.empty() ? all.front() : named_story(all, wanted);
     const auto& run = story.run;
-    const auto page = report::html_page(fmt::format("{} {} -> {}: {}", run.module(), run.from_text(), run.to_text(), run.state), page_style(),
+    const auto words = upgrade::describe(run);
+    const auto page = report::html_page(fmt::format("{} {}: {}", words.subject(), words.versions(), run.state), page_style(),
                                         page_summary(run) + facts_table(record, story) + page_details(story));
     cli::write_report(context, *file, page);
     if (*file == "-") return Exit::ok;
     if (print_document(context, value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeReport"}, {"id", story.id}, {"file", *file}})))
         return Exit::ok;
     if (context.output == "name") context.console.out(*file + "\n");
-    else context.console.out(fmt::format("report     {}  of {}: {}\n", base::escape(*file), base::escape(run.module()), run.state));
+    else context.console.out(fmt::format("report     {}  of {}: {}\n", base::escape(*file), base::escape(words.subject()), run.state));
     return Exit::ok;
 }
 

@@ -19,11 +19,11 @@ namespace {
 
 /// Nothing follows of itself: the run has ended, and no apply is at work that goes on with its next Module.
 bool is_over(RecordAccess& record, const upgrade::Run& run) {
-    return upgrade::is_final_run_state(run.state) && !(run.is_to_be_followed() && record.directory().holder());
+    return upgrade::is_final_run_state(run.state) && !(upgrade::is_followed(run) && record.directory().holder());
 }
 
 std::optional<record::Owner> owner_of(RecordAccess& record, const upgrade::Run& run) {
-    if (upgrade::is_final_run_state(run.state) && !run.is_to_be_followed()) return std::nullopt;
+    if (upgrade::is_final_run_state(run.state) && !upgrade::is_followed(run)) return std::nullopt;
     return record.directory().holder();
 }
 
@@ -134,7 +134,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     if (!run) return show_idle(record);
     if (print_document(context, shown_document(*run))) return Exit::ok;
     if (context.output == "name") {
-        context.console.out("upgrade/" + run->module() + "\n");
+        context.console.out("upgrade/" + upgrade::describe(*run).subject() + "\n");
         return Exit::ok;
     }
     context.console.out(show_text(record, *run, table_width(context)));
@@ -147,7 +147,7 @@ Exit run_nodes(const cli::Args& args, cli::Context& context) {
     const auto run = record.must_load();
     auto list = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeNodeList"}});
     auto items = value::Node::sequence();
-    for (const auto& node : run.nodes) items.push_back(upgrade::encode(node));
+    for (const auto& node : run.nodes) items.push_back(upgrade::encode(node, upgrade::procedure_of(run)));
     for (const auto& node : run.left_out)
         items.push_back(value::Node::mapping({{"name", node.name}, {"state", "left-out"}, {"reason", node.reason}}));
     list.set("items", std::move(items));

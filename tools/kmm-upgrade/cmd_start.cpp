@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "drive/operator_check.hpp"
+#include "upgrade/drive_module/operator_check.hpp"
 #include "kmm-upgrade/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/drift.hpp"
@@ -76,16 +76,19 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     auto& run = prepared.run;
     finish_preparing(access, prepared, share, drive::find_module(snapshot.objects, target.ns, target.module));
     access.reach.require_images(run);
-    run.created_definitions = definitions;
+    auto subject = upgrade::module::subject_of(run);
+    subject.created_definitions = definitions;
+    upgrade::module::set_subject(run, subject);
     Rehearsal rehearsal(context);
     const auto rehearsed = run.is_partial() ? Exit::partial : Exit::ok;
     if (dry) {
-        rehearsal.module(run.module(), run.from_text(), run.to_text(), false);
+        const auto text = upgrade::describe(run);
+        rehearsal.module(text.subject(), text.from, text.to, false);
         rehearsal.left_out(run.left_out);
     }
     if (dry && run.options.via == upgrade::Via::operator_) {
         for (const auto& node : run.nodes) {
-            const auto view = drive::operator_view(snapshot.objects, node.name, run.module_namespace, run.module_name);
+            const auto view = drive::operator_view(snapshot.objects, node.name, subject.ns, subject.name);
             for (const auto& action : drive::operator_actions(view, run.to_version, run.options)) rehearsal.action(node.name, action);
         }
         rehearsal.finish(true);
@@ -98,7 +101,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
         rehearsal.finish(ended == drive::Ended::complete);
         return ended == drive::Ended::complete ? rehearsed : Exit::checks_failed;
     }
-    const auto launched = launch(access, std::move(run), *runner);
+    const auto launched = launch_module(access, std::move(run), *runner);
     return finish(call, launched.ended, launched.run);
 }
 

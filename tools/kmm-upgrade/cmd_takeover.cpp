@@ -9,9 +9,9 @@
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "cluster/kube_store.hpp"
-#include "drive/fleet.hpp"
-#include "drive/prepare_apply.hpp"
-#include "drive/takeover.hpp"
+#include "upgrade/drive_module/fleet.hpp"
+#include "upgrade/drive_module/prepare_apply.hpp"
+#include "upgrade/drive_module/takeover.hpp"
 #include "kmm-upgrade/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/apply.hpp"
@@ -231,8 +231,10 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
         auto prepared = prepare_takeover(call, snapshot, worker, request, module);
         if (prepared) {
             finish_preparing(access, *prepared, Share{}, module);
-            prepared->run.created_definitions = definitions;
-            const auto launched = launch(access, std::move(prepared->run), *runner);
+            auto subject = upgrade::module::subject_of(prepared->run);
+            subject.created_definitions = definitions;
+            upgrade::module::set_subject(prepared->run, subject);
+            const auto launched = launch_module(access, std::move(prepared->run), *runner);
             const auto exit = finish(call, launched.ended, launched.run);
             if (launched.ended != drive::Ended::complete) return exit;
         } else {

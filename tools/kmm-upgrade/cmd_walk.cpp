@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "kmm-upgrade/begin.hpp"
+#include "kmm-upgrade/walk.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 
@@ -37,13 +37,13 @@ void require_running(RecordAccess& record, const std::string& verb) {
     if (upgrade::is_final_run_state(run.state)) refuse_ended(run, verb);
 }
 
-/// Goes on with the Modules of an apply that follow `run`, which ended with `before`.
+/// Goes on with what follows `run`, which ended with `before`.
 Exit follow(Access& access, const upgrade::Run& run, Exit before) {
-    const auto exit = go_on_applying(access, run);
+    const auto exit = craft_of(access.call.context(), run).follow(access, run);
     return exit == Exit::ok ? before : exit;
 }
 
-/// Walks the recorded run as far as it goes after what `begin` records, and of an apply the Modules that follow.
+/// Walks the recorded run as far as it goes after what `begin` records, and what follows it.
 Exit walk_on(Access& access, const std::string& operation, const std::function<void(drive::Driver&)>& begin) {
     auto ended = drive::Ended::paused;
     upgrade::Run run;
@@ -55,7 +55,7 @@ Exit walk_on(Access& access, const std::string& operation, const std::function<v
         ended = walk.carry_out([&] { return walk.driver.walk(); });
         run = walk.recorder.run();
     }
-    if (!run.is_to_be_followed()) return finish(access.call, ended, run);
+    if (!upgrade::is_followed(run)) return finish(access.call, ended, run);
     return follow(access, run, finish_one(access.call, ended, run));
 }
 
@@ -64,7 +64,7 @@ Exit walk_on(Access& access, const std::string& operation, const std::function<v
 Exit run_resume(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
     const auto before = access.record.must_load();
-    if (before.is_to_be_followed()) {
+    if (upgrade::is_followed(before)) {
         access.cluster.free_ended_lease(before);
         return follow(access, before, before.is_partial() ? Exit::partial : Exit::ok);
     }
@@ -76,15 +76,21 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     // Else an empty variable of a script would mean any node.
     if (args.get("node") == "")
         throw Error(Exit::usage, "bad-value", "--node is empty, expected a node of the upgrade").hint("leave the option out for the next step");
+    const auto stage = args.positional("STAGE");
+    if (!stage.empty() && args.get("node"))
+        throw Error(Exit::usage, "bad-value", "step takes STAGE or --node, not both").hint("leave --node out for the whole stage");
     Access access(args, context);
     require_running(access.record, "step");
     RecordedWalk recorded(access, "step");
     require_readable(recorded);
     auto& walk = recorded.walk;
-    const auto ended = walk.carry_out([&] { return walk.driver.step(args.get("node").value_or("")); });
+    const auto ended = walk.carry_out([&] { return stage.empty() ? walk.driver.step(args.get("node").value_or("")) : walk.driver.step_stage(stage); });
     const auto exit = finish(access.call, ended, walk.recorder.run());
     // A step that was asked for and done is no stop by a failure.
-    return ended == drive::Ended::paused && walk.recorder.state().pause_reason == "manual" ? Exit::ok : exit;
+    const auto at = walk.recorder.state();
+    const auto* wanted = upgrade::procedure_of(walk.recorder.header()).table().find_stage(stage);
+    const bool is_done = at.pause_reason == "manual" || (wanted != nullptr && at.state == wanted->done);
+    return ended == drive::Ended::paused && is_done ? Exit::ok : exit;
 }
 
 Exit run_abort(const cli::Args& args, cli::Context& context) {
@@ -98,8 +104,7 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
         throw Error(Exit::paused, "run-ended",
                     fmt::format("the upgrade is in state {}, abort --rollback {} is not possible", before.state,
                                 upgrade::to_string(*policy)))
-            .hint(fmt::format("kmm-upgrade delete, then kmm-upgrade start module {} --to VERSION with the Module at the version wanted",
-                              before.module()));
+            .hint(fmt::format("kmm-upgrade delete, then {}", upgrade::describe(before).elsewhere));
     }
     if (const auto exit = already_ended(access)) return *exit;
     RecordedWalk recorded(access, "abort", Extent::nodes);
@@ -115,7 +120,7 @@ Exit run_retry(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
     require_running(access.record, "retry");
     const auto node = args.positional("NODE");
-    return walk_on(access, "retry " + node, [&](drive::Driver& driver) { driver.retry(node); });
+    return walk_on(access, node.empty() ? "retry" : "retry " + node, [&](drive::Driver& driver) { driver.retry(node); });
 }
 
 Exit run_skip(const cli::Args& args, cli::Context& context) {

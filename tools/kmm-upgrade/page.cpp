@@ -14,7 +14,7 @@
 #include "kmm-upgrade/progress.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "report/report.hpp"
-#include "upgrade/event.hpp"
+#include "upgrade/engine/event.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -241,14 +241,14 @@ std::string nodes_table(const Story& story, const Journal& journal) {
             message = node->reason + (message.empty() ? "" : ": " + message);
         }
         auto cell = html_text(message);
-        if (!node->kernel_line.empty()) cell += "<br>kernel: " + html_text(node->kernel_line);
+        if (const auto line = upgrade::module::text_of(*node, "kernelLine"); !line.empty()) cell += "<br>kernel: " + html_text(line);
         const auto when = is_begun ? clock_text(found->second.first) + " - " + clock_text(found->second.last) : "-";
         text += fmt::format("<tr><td class=k>{}<td class=\"k {}\">{}<td class=m>{}<td class=k>{}<td class=k>{}<td class=k>{}<td class=k>{}"
                             "<td class=k>{}<td class=k>{}\n",
                             html_text(node->name), class_of(*node), html_text(node->state), cell,
                             is_begun ? durations(journal, found->second) : "", html_text(when), html_text(dash(node->from_version)),
                             html_text(node->current_known ? dash(node->current_version) : "?"),
-                            html_text(upgrade::target_text(story.run, *node)), html_text(dash(node->kernel)));
+                            html_text(upgrade::procedure_of(story.run).target_text(story.run, *node)), html_text(dash(node->kernel)));
     }
     return text + "</table></div>\n";
 }

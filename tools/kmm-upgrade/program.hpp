@@ -2,11 +2,11 @@
 // The command tree of kmm-upgrade.
 #pragma once
 
-#include "cli/app.hpp"
+#include "kmm-upgrade/craft.hpp"
 
 namespace kmm::tool_upgrade {
 
-/// All verbs of kmm-upgrade. Built on each call.
-[[nodiscard]] cli::Program program();
+/// All verbs of kmm-upgrade that runs `crafts`, which outlive it. Built on each call.
+[[nodiscard]] cli::Program program(const Crafts& crafts);
 
 }  // namespace kmm::tool_upgrade

@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "kmm-upgrade/view.hpp"
-#include "upgrade/pace.hpp"
+#include "upgrade/engine/pace.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::tool_upgrade {
@@ -99,7 +99,7 @@ void Progress::seen(const upgrade::Event& event, const std::string& time) {
     }
     if (command_) {
         auto told = tree;
-        told.set("module", module());
+        told.set("module", subject());
         command_->push(value::to_json(told) + "\n");
     }
     if (context_.output == "jsonl") {

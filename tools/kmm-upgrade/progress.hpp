@@ -11,9 +11,9 @@
 
 #include "cli/app.hpp"
 #include "cli/table.hpp"
-#include "drive/driver.hpp"
-#include "drive/gate.hpp"
-#include "drive/recorder.hpp"
+#include "upgrade/drive/driver.hpp"
+#include "upgrade/drive/gate.hpp"
+#include "upgrade/drive/recorder.hpp"
 #include "kmm-upgrade/board.hpp"
 #include "kmm-upgrade/causes.hpp"
 #include "kmm-upgrade/event_command.hpp"
@@ -48,7 +48,7 @@ public:
     /// One permanent line on standard error, above the live table.
     void note(const std::string& text);
     /// What the run is about, as NAMESPACE/NAME.
-    [[nodiscard]] std::string module() const { return ledger_.run().module(); }
+    [[nodiscard]] std::string subject() const { return upgrade::describe(ledger_.run()).subject(); }
 
 private:
     void seen(const upgrade::Event& event, const std::string& time);

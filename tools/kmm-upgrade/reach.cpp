@@ -94,18 +94,19 @@ void Reach::require_images(const upgrade::Run& run) {
     constexpr std::chrono::seconds k_patience{15};
     auto* server = cluster_.opened().server;
     if (server == nullptr || run.options.via != Via::operator_) return;
+    const auto subject = upgrade::module::subject_of(run);
     std::set<std::string> images;
     for (const auto& node : run.nodes)
-        if (node.current_version != run.to_version) images.insert(node.target_image);
+        if (node.current_version != run.to_version) images.insert(upgrade::module::read(node).target_image);
     if (images.empty()) return;
-    const auto words = cluster::look_for_images(server->client(), {run.module_namespace, run.module_name}, {images.begin(), images.end()}, k_patience);
+    const auto words = cluster::look_for_images(server->client(), {subject.ns, subject.name}, {images.begin(), images.end()}, k_patience);
     if (words.lacking.empty()) return;
     Error error(Exit::checks_failed, "image-not-found-by-kmm",
                 fmt::format("KMM has not found {}: it would unload the old version and load nothing",
                             words.lacking.size() == 1 ? "the image" : fmt::format("{} images", words.lacking.size())));
     for (const auto& [image, word] : words.lacking) error.detail(image, word.empty() ? "not looked at yet" : word);
     throw error.hint(fmt::format("push it, then start again once it is found: kubectl get moduleimagesconfigs -n {} {} -o yaml",
-                                 run.module_namespace, run.module_name));
+                                 subject.ns, subject.name));
 }
 
 kube::Force Reach::force() const { return call_.args().flag("force-conflicts") ? kube::Force::yes : kube::Force::no; }
@@ -113,7 +114,8 @@ kube::Force Reach::force() const { return call_.args().flag("force-conflicts") ?
 std::unique_ptr<cluster::PluginStore> Reach::plugins(const upgrade::Run& run) {
     auto* server = cluster_.opened().server;
     if (server == nullptr || run.options.via != Via::self) return nullptr;
-    auto plugins = std::make_unique<cluster::PluginStore>(*server, run.module_namespace, run.module_name,
+    const auto subject = upgrade::module::subject_of(run);
+    auto plugins = std::make_unique<cluster::PluginStore>(*server, subject.ns, subject.name,
                                                           std::chrono::milliseconds(run.options.node_timeout_ms));
     static_cast<void>(plugins->apply(force()));
     return plugins;

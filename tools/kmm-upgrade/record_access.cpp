@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "drive/recorder.hpp"
+#include "upgrade/drive/recorder.hpp"
 #include "record/space.hpp"
-#include "upgrade/planner.hpp"
+#include "upgrade/engine/planner.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -32,7 +32,7 @@ std::optional<upgrade::Run> RecordAccess::load() {
         throw;
     }
     std::vector<std::string> warnings;
-    auto run = drive::load_run(directory_.load(), warnings);
+    auto run = drive::load_run(directory_.load(), procedures_of(call_.context()), warnings);
     if (call_.context().verbosity >= 0)
         for (const auto& warning : warnings)
             if (warned_.insert(warning).second) call_.context().console.err("warning: " + warning + "\n");
@@ -41,8 +41,9 @@ std::optional<upgrade::Run> RecordAccess::load() {
 
 void RecordAccess::require_named(const upgrade::Run& run) const {
     const auto ns = call_.args().get("namespace");
-    if (!ns || *ns == run.module_namespace) return;
-    throw Error(Exit::not_found, "no-run", fmt::format("the upgrade recorded in {} is of {}, none of namespace {}", directory_.path(), run.module(), base::escape(*ns)))
+    const auto text = upgrade::describe(run);
+    if (!ns || *ns == text.space) return;
+    throw Error(Exit::not_found, "no-run", fmt::format("the upgrade recorded in {} is of {}, none of namespace {}", directory_.path(), text.subject(), base::escape(*ns)))
         .hint("leave --namespace out, or name another record with --state-dir");
 }
 
@@ -70,8 +71,8 @@ void RecordAccess::open_locked(const std::string& operation) {
 
 void require_free(const std::optional<upgrade::Run>& run) {
     if (!run || upgrade::is_final_run_state(run->state)) return;
-    throw Error(Exit::paused, "run-exists",
-                fmt::format("the upgrade of {} to {} is in state {}", run->module(), run->to_text(), run->state))
+    const auto text = upgrade::describe(*run);
+    throw Error(Exit::paused, "run-exists", fmt::format("the upgrade of {} to {} is in state {}", text.subject(), text.to, run->state))
         .hint(upgrade::next_commands(*run).front() + ", or: kmm-upgrade abort");
 }
 
@@ -80,12 +81,13 @@ namespace {
 /// Whether `args`, of start or of apply, ask for what `run` does.
 bool asks_for(const cli::Args& args, const upgrade::Run& run) {
     const auto version = args.get("to");
-    if (run.is_apply() ? version.has_value() : run.to_version != version.value_or("")) return false;
+    if (upgrade::module::is_apply(run) ? version.has_value() : run.to_version != version.value_or("")) return false;
+    const auto subject = upgrade::module::subject_of(run);
     const auto names = args.positionals("MODULE");
-    const auto ns = args.get("namespace").value_or(run.module_namespace);
-    if (ns != run.module_namespace) return false;
+    const auto ns = args.get("namespace").value_or(subject.ns);
+    if (ns != subject.ns) return false;
     return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-               return name == run.module() || name == run.module_name;
+               return name == subject.full_name() || name == subject.name;
            });
 }
 
@@ -97,7 +99,8 @@ bool is_to_be_resumed(const cli::Args& args, cli::Context& context) {
     const auto run = RecordAccess(call).load();
     if (!run || !asks_for(args, *run) || run->state == "upgrade-complete") return false;
     if (!upgrade::is_final_run_state(run->state)) return true;
-    throw Error(Exit::paused, "run-ended", fmt::format("this upgrade of {} to {} was aborted", run->module(), run->to_text()))
+    const auto text = upgrade::describe(*run);
+    throw Error(Exit::paused, "run-ended", fmt::format("this upgrade of {} to {} was aborted", text.subject(), text.to))
         .hint("the same command without --or-resume starts a new one");
 }
 

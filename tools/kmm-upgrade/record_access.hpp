@@ -9,7 +9,7 @@
 
 #include "kmm-upgrade/call.hpp"
 #include "record/state_dir.hpp"
-#include "upgrade/run.hpp"
+#include "upgrade/engine/run.hpp"
 
 namespace kmm::tool_upgrade {
 

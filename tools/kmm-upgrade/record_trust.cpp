@@ -18,7 +18,8 @@ constexpr std::string_view k_kubeconfig = "kubeconfig";  ///< it may name a logi
 std::string sealed_text(const upgrade::Run& run) {
     const auto tree = upgrade::encode(run);
     const auto* options = tree.find("options");
-    return "kmm-upgrade record 1\n" + run.created + "\n" + run.module() + "\n" + run.cluster_place + "\n" + (options == nullptr ? "" : value::to_json(*options));
+    return "kmm-upgrade record 2\n" + run.created + "\n" + upgrade::describe(run).subject() + "\n" + run.cluster_place + "\n" +
+           run.cluster_context + "\n" + (options == nullptr ? "" : value::to_json(*options));
 }
 
 struct RecordedCommand {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/app.hpp"
-#include "upgrade/run.hpp"
+#include "upgrade/engine/run.hpp"
 
 namespace kmm::tool_upgrade {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "drive/recorder.hpp"
+#include "upgrade/drive/recorder.hpp"
 #include "kmm-upgrade/view.hpp"
 
 namespace kmm::tool_upgrade {
@@ -28,7 +28,7 @@ std::vector<Story> stories(RecordAccess& record) {
         throw;
     }
     const auto add = [&](const std::string& id, record::Loaded loaded) {
-        auto run = drive::load_run(loaded, warnings);
+        auto run = drive::load_run(loaded, procedures_of(record.call().context()), warnings);
         if (run) all.push_back(Story{id, *run, std::move(loaded)});
     };
     add("current", record.directory().load());
@@ -42,7 +42,7 @@ std::vector<Story> stories(RecordAccess& record) {
     if (record.call().context().verbosity >= 0)
         for (const auto& warning : warnings) record.call().context().console.err("warning: " + base::escape(warning) + "\n");
     if (const auto ns = record.call().args().get("namespace"); ns && !all.empty()) {
-        std::erase_if(all, [&](const Story& story) { return story.run.module_namespace != *ns; });
+        std::erase_if(all, [&](const Story& story) { return upgrade::describe(story.run).space != *ns; });
         if (all.empty())
             throw Error(Exit::not_found, "history-not-found", fmt::format("no upgrade of namespace {} is recorded", base::escape(*ns)))
                 .hint("leave --namespace out for all runs");

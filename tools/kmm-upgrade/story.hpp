@@ -7,7 +7,7 @@
 
 #include "kmm-upgrade/record_access.hpp"
 #include "record/state_dir.hpp"
-#include "upgrade/run.hpp"
+#include "upgrade/engine/run.hpp"
 
 namespace kmm::tool_upgrade {
 

@@ -17,8 +17,6 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-std::string versions(const upgrade::Run& run) { return fmt::format("{} -> {}", run.from_text(), run.to_text()); }
-
 struct Line {
     std::string key, left, right;
 };
@@ -37,8 +35,8 @@ std::string listed(const std::vector<std::string>& names) {
 
 std::string left_out_hint(const upgrade::Run& run) {
     const auto* when = upgrade::is_final_run_state(run.state) ? "once it can take Pods" : "after this upgrade";
-    if (run.is_apply()) return fmt::format("{}: kmm-upgrade apply {}", when, run.module());
-    return fmt::format("{}: kmm-upgrade start module {} --to {} --node {}", when, run.module(), run.to_version, run.left_out.front().name);
+    const auto words = upgrade::describe(run);
+    return fmt::format("{}: {}{}", when, words.again, words.is_one_of_many ? "" : " --node " + run.left_out.front().name);
 }
 
 constexpr std::size_t k_names = 12;  // of nodes with a cause in common
@@ -58,16 +56,13 @@ void add_causes(std::vector<Line>& lines, const upgrade::Run& run) {
 
 std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::Owner>& owner, const std::string& follow) {
     std::vector<Line> lines;
-    lines.push_back({"module", run.module(), versions(run)});
+    const auto words = upgrade::describe(run);
+    lines.push_back({words.kind, words.subject(), words.versions()});
     lines.push_back({"state", run.state, counts_text(run)});
-    if (!run.rest.modules.empty() && !run.rollback) {
-        const auto names = base::split(run.rest.modules, ' ');
-        lines.push_back({"follows", base::join(std::vector<std::string>(names.begin(), names.end()), ", "), ""});
-    }
+    if (!words.follows.empty() && !run.rollback) lines.push_back({"follows", base::join(words.follows, ", "), ""});
     for (const auto& [reason, names] : left_out_by_reason(run)) lines.push_back({"left out", listed(names) + ": " + reason, ""});
     if (!run.left_out.empty() && !run.rollback) lines.push_back({"hint", left_out_hint(run), ""});
-    for (const auto name : base::split(run.created_definitions, ','))
-        if (!name.empty()) lines.push_back({"created", fmt::format("CustomResourceDefinition {}", name), ""});
+    for (const auto& [key, text] : words.notes) lines.push_back({key, text, ""});
     add_causes(lines, run);
     if (run.paused && std::none_of(run.nodes.begin(), run.nodes.end(),
                                    [](const auto& node) { return upgrade::is_failed_node_state(node.state); }))
@@ -188,7 +183,7 @@ value::Node document(const upgrade::Run& run) {
 void print_summary(cli::Context& context, const upgrade::Run& run, bool interrupted) {
     if (print_document(context, document(run))) return;
     if (context.output == "name") {
-        context.console.out("upgrade/" + run.module() + "\n");
+        context.console.out("upgrade/" + upgrade::describe(run).subject() + "\n");
         return;
     }
     auto& console = context.console;

@@ -10,8 +10,8 @@
 
 #include "cli/app.hpp"
 #include "record/state_dir.hpp"
-#include "upgrade/planner.hpp"
-#include "upgrade/run.hpp"
+#include "upgrade/engine/planner.hpp"
+#include "upgrade/engine/run.hpp"
 #include "value/node.hpp"
 
 namespace kmm::tool_upgrade {

@@ -6,7 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "drive/driver.hpp"
+#include "upgrade/drive/driver.hpp"
+#include "kmm-upgrade/craft.hpp"
 #include "kmm-upgrade/progress.hpp"
 #include "kmm-upgrade/reach.hpp"
 
@@ -23,33 +24,39 @@ struct Access {
 
 /// Walks `run`, which is in the record. The cluster is open. Members in the order of their dependencies.
 struct Walk {
-    /// `runner` must outlive it. `plugins`: used instead of the cluster's store, or null.
-    Walk(Access& access, const upgrade::Run& run, cluster::NodeRunner& runner, std::unique_ptr<cluster::PluginStore> plugins);
+    Walk(Access& access, const upgrade::Run& run, std::unique_ptr<Hands> hands);
     /// Runs `body` and removes the live table. If it ends because the Lease is lost, or the API server out of reach, that pause is recorded
-    /// before the error goes on. After a complete run nodes are noted that came too late for it.
+    /// before the error goes on. After a complete run Hands::tell_after has its word.
     [[nodiscard]] drive::Ended carry_out(const std::function<drive::Ended()>& body);
 
     Access& access;
-    std::unique_ptr<cluster::PluginStore> plugins;
+    std::unique_ptr<Hands> hands;
     drive::StateJournal journal;
     Progress progress;
     drive::Recorder recorder;
+    std::unique_ptr<drive::Actor> actor;
     drive::Driver driver;
 };
 
-/// What a verb touches of a recorded run: the record alone; nodes, which on an API server needs rights and the Lease; `onward` brings nodes
-/// further, and needs the rights to drain them, too.
-enum class Extent { record, nodes, onward };
-
-/// The recorded run under the lock, its cluster, its runner and the walk of it.
+/// The recorded run under the lock, its cluster, and the walk of it.
 struct RecordedWalk {
-    /// Errors: those of RecordAccess::must_load, ClusterAccess and Reach; config "other-cluster".
+    /// Errors: those of RecordAccess::must_load, ClusterAccess and Craft::take_up.
     RecordedWalk(Access& access, const std::string& operation, Extent extent = Extent::onward);
     upgrade::Run found;  ///< as it was when the verb began
     cluster::Cluster& opened;
-    std::unique_ptr<cluster::NodeRunner> runner;
     Walk walk;
 };
+
+/// Records where the cluster of `run` is.
+void put_place(upgrade::Run& run, const cluster::Place& place);
+
+struct Launched {
+    drive::Ended ended = drive::Ended::paused;
+    upgrade::Run run;  ///< as it is then
+};
+/// Records `run` in place of an ended one, which goes into the history, and walks it. The lock is held, the cluster is open. Errors: those of
+/// the record and of the store.
+[[nodiscard]] Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands);
 
 /// Prints the summary of the run and maps how the walk ended to the exit code.
 [[nodiscard]] Exit finish(Call& call, drive::Ended ended, const upgrade::Run& run);

@@ -16,7 +16,7 @@
 #include "sys/local_time.hpp"
 #include "sys/process.hpp"
 #include "sys/random.hpp"
-#include "upgrade/pace.hpp"
+#include "upgrade/engine/pace.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

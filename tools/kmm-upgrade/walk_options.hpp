@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/app.hpp"
-#include "drive/prepare.hpp"
+#include "upgrade/drive_module/prepare.hpp"
 
 namespace kmm::tool_upgrade {
 

@@ -6,15 +6,16 @@
 
 #include <fmt/format.h>
 
-#include "upgrade/run.hpp"
+#include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade::test {
 
 inline upgrade::Run make_nodes(std::size_t count, const std::string& format = "node-{:04}") {
     upgrade::Run run;
     run.lineage = "6f1b4c1e-0000-4000-8000-000000000001";
-    run.module_namespace = "drivers";
-    run.module_name = "kmm-hello";
+    run.procedure = upgrade::module::k_procedure_module;
+    run.rules = &upgrade::module::procedure_module();
+    upgrade::module::set_subject(run, {"drivers", "kmm-hello", "", "", {}});
     run.from_version = "v1";
     run.to_version = "v2";
     run.state = "upgrading-nodes";

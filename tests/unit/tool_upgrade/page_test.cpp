@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/event.hpp"
+#include "upgrade/engine/event.hpp"
 #include "kmm-upgrade/page.hpp"
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 #include "report/report.hpp"
-#include "upgrade/event.hpp"
+#include "upgrade/engine/event.hpp"
 #include "unit/tool_upgrade/make_nodes.hpp"
 
 namespace kmm::tool_upgrade {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive/cordons.hpp"
+
+#include <fmt/format.h>
+
+namespace kmm::drive {
+namespace {
+
+std::string owner_text(const std::string& owner) { return owner.empty() ? "somebody else" : owner; }
+
+}  // namespace
+
+value::Node Cordons::intent() { return value::Node::mapping({{"cordon", upgrade::k_cordon_ours}}); }
+
+Done Cordons::cordon(const std::string& node) {
+    const auto owner = recorder_.header().cordon_owner();
+    const auto there = workloads_.cordon(node, owner);
+    const bool is_ours = there.owner == owner;
+    Done done;
+    done.facts = value::Node::mapping({{"cordon", is_ours ? upgrade::k_cordon_ours : upgrade::k_cordon_foreign}});
+    if (!is_ours) done.message = fmt::format("cordoned already by {}, stays so", owner_text(there.owner));
+    return done;
+}
+
+std::string Cordons::lift(const std::string& node) {
+    if (!is_ours(node)) return "";
+    const auto owner = recorder_.header().cordon_owner();
+    try {
+        const auto there = workloads_.uncordon(node, owner);
+        return there.unschedulable ? "stays cordoned by " + owner_text(there.owner) : "uncordoned";
+    } catch (const Error& error) {
+        if (error.code() != "node-not-found") throw;
+        return "the node is gone";
+    }
+}
+
+}  // namespace kmm::drive

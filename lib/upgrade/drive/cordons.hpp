@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cordons of a run: only its own are lifted.
+#pragma once
+
+#include <string>
+
+#include "cluster/workloads.hpp"
+#include "upgrade/drive/actor.hpp"
+#include "upgrade/drive/recorder.hpp"
+
+namespace kmm::drive {
+
+/// Thread safe for different nodes. The references outlive it.
+class Cordons {
+public:
+    Cordons(cluster::Workloads& workloads, const Recorder& recorder) : workloads_(workloads), recorder_(recorder) {}
+    /// Facts of an intent to cordon: the cordon counts as the run's until it is known whose it is.
+    [[nodiscard]] static value::Node intent();
+    /// Cordons a node, but for one that somebody else has cordoned. Errors: those of cluster::Workloads::cordon.
+    [[nodiscard]] Done cordon(const std::string& node);
+    /// Lifts the cordon if it is the run's; what came of it, for people: "uncordoned", "" if the run has none there.
+    /// Errors: those of cluster::Workloads::uncordon, but for a node that is gone.
+    [[nodiscard]] std::string lift(const std::string& node);
+    /// True if the record says that the run has cordoned the node.
+    [[nodiscard]] bool is_ours(const std::string& node) const { return recorder_.node(node).cordon == upgrade::k_cordon_ours; }
+
+private:
+    cluster::Workloads& workloads_;
+    const Recorder& recorder_;
+};
+
+}  // namespace kmm::drive

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive/drainer.hpp"
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/workload.hpp"
+#include "base/text.hpp"
+#include "upgrade/drive/step_runner.hpp"
+
+namespace kmm::drive {
+namespace {
+
+using std::chrono::milliseconds;
+using Outcome = cluster::PodEviction::Outcome;
+
+/// When a refused eviction is asked for again, as kubectl does it, unless the server says when.
+constexpr milliseconds k_ask_again{5000};
+constexpr milliseconds k_look_again{2000};
+/// How long something stands in the way before it is named, and until it is named again.
+constexpr milliseconds k_first_word{5000}, k_next_word{30'000};
+constexpr std::size_t k_named = 3;  ///< Pods, of those in the way
+
+std::string pods_text(std::size_t count) { return count == 1 ? "1 Pod" : fmt::format("{} Pods", count); }
+
+/// "a, b" or, of more, the first two and how many others there are.
+std::string first_names(const std::vector<std::string>& names) {
+    constexpr std::size_t k_most = 2;
+    if (names.size() <= k_most) return base::join(names, ", ");
+    return fmt::format("{}, {}, {} more", names[0], names[1], names.size() - k_most);
+}
+
+/// "budget NS/NAME (needs 3, has 3)" of what the API server says when a budget forbids an eviction; its own words where they are others.
+std::string budget_text(const std::string& ns, const std::string& reason) {
+    static const std::regex k_said("^The disruption budget (\\S+) needs (\\d+) healthy pods and has (\\d+) currently$");
+    std::smatch found;
+    if (std::regex_match(reason, found, k_said)) return fmt::format("budget {}/{} (needs {}, has {})", ns, found[1].str(), found[2].str(), found[3].str());
+    return fmt::format("a budget of namespace {} ({})", ns, reason);
+}
+
+/// "NS/NAME", and of a Pod that is ending since when and what keeps it: "(Terminating since 12s, finalizer example.com/keep)".
+std::string pod_text(const api::WorkloadPod& pod, std::int64_t now) {
+    if (!pod.is_ending) return pod.full_name();
+    std::string text = "Terminating";
+    if (pod.ending_since) text += fmt::format(" since {}s", std::max<std::int64_t>(0, now - *pod.ending_since));
+    if (pod.ending_since && pod.ending_grace && now - *pod.ending_since < *pod.ending_grace) text += fmt::format(" of {}s", *pod.ending_grace);
+    if (!pod.finalizers.empty()) text += fmt::format(", finalizer{} {}", pod.finalizers.size() == 1 ? "" : "s", base::join(pod.finalizers, ", "));
+    return fmt::format("{} ({})", pod.full_name(), text);
+}
+
+/// The first three; those that a finalizer keeps come first, as nobody else waits for anything.
+std::string names_of(std::vector<api::WorkloadPod> pods, std::int64_t now) {
+    std::stable_partition(pods.begin(), pods.end(), [](const auto& pod) { return pod.is_ending && !pod.finalizers.empty(); });
+    std::vector<std::string> names;
+    for (const auto& pod : pods) {
+        if (names.size() == k_named) {
+            names.push_back(fmt::format("{} more", pods.size() - k_named));
+            break;
+        }
+        names.push_back(pod_text(pod, now));
+    }
+    return base::join(names, ", ");
+}
+
+/// The command that shows why Pods of `node` are still there.
+std::string remaining_hint(const std::string& node, const std::vector<api::WorkloadPod>& pods) {
+    for (const auto& pod : pods)
+        if (pod.is_ending && !pod.finalizers.empty())
+            return fmt::format("kubectl get pod -n {} {} -o yaml shows who keeps it: finalizer {}", pod.namespace_, pod.name, pod.finalizers.front());
+    return fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node);
+}
+
+/// The evictions of one node. Pods are told apart by uid: one of the same name that came later is another Pod.
+class Evictions {
+public:
+    Evictions(cluster::Workloads& workloads, sys::Clock& clock, std::optional<int> grace_seconds)
+        : workloads_(workloads), clock_(clock), grace_seconds_(grace_seconds) {}
+
+    /// Asks for those evictions that were not granted yet and whose time has come. Errors: checks_failed "several-budgets".
+    void ask(const std::vector<api::WorkloadPod>& pods) {
+        const auto now = clock_.monotonic();
+        std::erase_if(blocked_, [&](const auto& entry) {
+            return std::none_of(pods.begin(), pods.end(), [&](const auto& pod) { return pod.uid == entry.first; });
+        });
+        for (const auto& pod : pods) {
+            if (pod.is_ending || granted_.contains(pod.uid)) continue;
+            const auto found = blocked_.find(pod.uid);
+            if (found != blocked_.end() && now < found->second.again) continue;
+            const auto answer = workloads_.evict(pod, grace_seconds_);
+            if (answer.outcome == Outcome::never)
+                throw Error(Exit::checks_failed, "several-budgets",
+                            fmt::format("Pod {} is under several PodDisruptionBudgets, so that it cannot be evicted", pod.full_name()))
+                    .hint(fmt::format("leave one of them: kubectl get pdb -n {}", pod.namespace_));
+            if (answer.outcome != Outcome::blocked) {
+                if (answer.outcome == Outcome::evicted && !pod.is_finished()) ++evicted_;
+                granted_.insert(pod.uid);
+                blocked_.erase(pod.uid);
+                continue;
+            }
+            auto& block = found != blocked_.end() ? found->second : blocked_[pod.uid];
+            if (block.pod.empty()) block.since = now;
+            block.pod = pod.name;
+            block.namespace_ = pod.namespace_;
+            block.reason = answer.reason;
+            block.again = now + answer.retry_after.value_or(k_ask_again);
+        }
+    }
+
+    /// Which budgets keep which Pods, each budget once: "budget NS/NAME (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1 more"; "" for none.
+    [[nodiscard]] std::string blocked_text() const {
+        std::vector<std::pair<std::string, std::vector<std::string>>> budgets;  // in the order of their first Pods
+        std::map<std::string, std::size_t> index;
+        for (const auto& [name, block] : sorted_blocks()) {
+            const auto budget = budget_text(block->namespace_, block->reason);
+            const auto [found, is_new] = index.try_emplace(budget, budgets.size());
+            if (is_new) budgets.emplace_back(budget, std::vector<std::string>());
+            budgets[found->second].second.push_back(block->pod);
+        }
+        std::vector<std::string> texts;
+        for (const auto& [budget, pods] : budgets) {
+            if (texts.size() == k_named) {
+                const auto others = budgets.size() - k_named;
+                texts.push_back(others == 1 ? "1 more budget" : fmt::format("{} more budgets", others));
+                break;
+            }
+            texts.push_back(fmt::format("{} keeps {}: {}", budget, pods_text(pods.size()), first_names(pods)));
+        }
+        return base::join(texts, "; ");
+    }
+    /// How long the one that waits longest does.
+    [[nodiscard]] milliseconds blocked_for() const {
+        milliseconds longest{0};
+        for (const auto& [uid, block] : blocked_) longest = std::max(longest, clock_.monotonic() - block.since);
+        return longest;
+    }
+    [[nodiscard]] std::string blocked_namespace() const { return blocked_.empty() ? "" : blocked_.begin()->second.namespace_; }
+    [[nodiscard]] std::size_t evicted() const { return evicted_; }
+
+private:
+    struct Block {
+        std::string namespace_, pod, reason;
+        milliseconds since{}, again{};
+    };
+    [[nodiscard]] std::map<std::string, const Block*> sorted_blocks() const {
+        std::map<std::string, const Block*> blocks;  // by the Pods' names: their uids are in no order
+        for (const auto& [uid, block] : blocked_) blocks.emplace(block.namespace_ + "/" + block.pod + " " + uid, &block);
+        return blocks;
+    }
+    cluster::Workloads& workloads_;
+    sys::Clock& clock_;
+    std::optional<int> grace_seconds_;
+    std::set<std::string> granted_;
+    std::map<std::string, Block> blocked_;
+    std::size_t evicted_ = 0;
+};
+
+}  // namespace
+
+std::string Drainer::drain(const std::string& name, const plan::DrainRules& rules, const Deadline& deadline) {
+    const auto& options = recorder_.header().options;
+    std::optional<int> grace;
+    if (options.evict_at_once) {
+        grace = 0;
+    } else if (options.grace_seconds > 0) {
+        grace = static_cast<int>(options.grace_seconds);
+    }
+    Evictions evictions(workloads_, clock_, grace);
+    auto granted_since = clock_.monotonic();  // since when no budget keeps anybody
+    auto next_word_of_budget = k_first_word, next_word_of_ending = k_first_word;
+    for (milliseconds pause{1000};; pause = k_look_again) {
+        const auto left = plan::plan_drain(workloads_.pods(name), rules);
+        if (!left.refusals.empty())
+            throw Error(Exit::checks_failed, "pods-not-evictable", base::join(left.refusals, "; "))
+                .hint("move these Pods, then kmm-upgrade retry " + name);
+        if (left.evict.empty()) break;
+        evictions.ask(left.evict);
+        const auto blocked = evictions.blocked_text();
+        if (deadline.passed()) {
+            const auto timeout = base::format_duration(milliseconds(options.node_timeout_ms));
+            throw Error(Exit::timeout, "drain-timeout",
+                        fmt::format("{} still there after {}: {}", pods_text(left.evict.size()), timeout,
+                                    blocked.empty() ? names_of(left.evict, clock_.now_unix()) : blocked))
+                .hint(blocked.empty() ? remaining_hint(name, left.evict)
+                                      : fmt::format("kubectl get pdb -n {}", evictions.blocked_namespace()));
+        }
+        if (!blocked.empty()) {
+            granted_since = clock_.monotonic();
+            next_word_of_ending = k_first_word;
+        }
+        const auto waited = blocked.empty() ? clock_.monotonic() - granted_since : evictions.blocked_for();
+        auto& next_word = blocked.empty() ? next_word_of_ending : next_word_of_budget;
+        if (waited >= next_word) {
+            auto word = node_event(recorder_, upgrade::EventKind::observed, name, "");
+            word.message = blocked.empty() ? fmt::format("waits for {} to end: {}", pods_text(left.evict.size()), names_of(left.evict, clock_.now_unix())) : blocked;
+            recorder_.record(word);
+            next_word = waited + k_next_word;
+        }
+        if (interrupted_() || !clock_.sleep_for(std::min(pause, deadline.left())) || interrupted_())
+            throw Leave{StepEnd::left};
+    }
+    return evictions.evicted() == 0 ? std::string("no Pods to evict") : pods_text(evictions.evicted()) + " evicted";
+}
+
+}  // namespace kmm::drive

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive/pool.hpp"
+
+#include <system_error>
+#include <utility>
+
+namespace kmm::drive {
+
+Pool::~Pool() {
+    {
+        const std::lock_guard lock(mutex_);
+        is_ending_ = true;
+    }
+    changed_.notify_all();
+    for (auto& thread : threads_) thread.join();
+}
+
+bool Pool::try_run(std::function<void()> task) {
+    const std::lock_guard lock(mutex_);
+    if (idle_ <= tasks_.size()) {
+        if (threads_.size() >= limit_) return false;
+        threads_.reserve(threads_.size() + 1);
+        try {
+            threads_.emplace_back([this] { work(); });
+        } catch (const std::system_error&) {
+            return false;
+        }
+        ++idle_;
+    }
+    tasks_.push_back(std::move(task));
+    changed_.notify_one();
+    return true;
+}
+
+std::size_t Pool::threads() const {
+    const std::lock_guard lock(mutex_);
+    return threads_.size();
+}
+
+void Pool::work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        changed_.wait(lock, [&] { return !tasks_.empty() || is_ending_; });
+        if (tasks_.empty()) return;
+        auto task = std::move(tasks_.front());
+        tasks_.pop_front();
+        --idle_;
+        lock.unlock();
+        task();
+        task = nullptr;  // what it holds ends outside of the mutex
+        lock.lock();
+        ++idle_;
+    }
+}
+
+}  // namespace kmm::drive

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking at a node until it answers: how everything that a crash, a lost connection or a reboot left open is settled.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "sys/clock.hpp"
+#include "upgrade/drive/deadline.hpp"
+#include "upgrade/drive_module/worker.hpp"
+
+namespace kmm::drive {
+
+/// How a look ended without an answer. `interrupted`: a person asked to stop.
+enum class NoLook { unreachable, moving, refused, interrupted };
+
+struct LookResult {
+    std::optional<Look> look;
+    NoLook why = NoLook::unreachable;
+    std::optional<Error> error;  ///< set unless interrupted
+    std::optional<Error> lost;   ///< the last call before the answer that was lost or could not reach the node
+};
+
+/// Asks for the status, again and again with growing pauses (1 s to 10 s) while the node cannot be asked or the module is
+/// on its way in or out of the kernel, until `deadline`. A refusal by the worker ends it at once.
+[[nodiscard]] LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node, const std::string& kernel_module,
+                                 const Deadline& deadline, const std::function<bool()>& interrupted);
+
+}  // namespace kmm::drive

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is special to one kind of upgrade, as pure questions about a run. A procedure has no state of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "upgrade/engine/table.hpp"
+
+namespace kmm::upgrade {
+
+struct Header;
+struct NodeRecord;
+struct Run;
+
+/// Who takes part in a stage.
+struct Members {
+    bool is_left_out = false;         ///< the run goes on without this stage
+    std::vector<std::size_t> places;  ///< of a walk: places in Run::nodes, in the order in which they begin
+    std::int64_t failure_budget = 0;  ///< of a walk: nodes that may fail before no other one begins
+};
+
+/// What a member of a procedure may be: text or a mapping, which are not there when they are empty, or a document, which may be empty.
+enum class MemberKind { text, mapping, document };
+/// How long it is kept: as long as the node; `plan`: until the node goes back; `outcome`: until another step begins, or the node goes back.
+enum class Life { lasting, plan, outcome };
+
+/// A member that a procedure has in the record beside those of the engine.
+struct Member {
+    std::string name;
+    MemberKind kind = MemberKind::text;
+    std::string after;               ///< the engine's member that it follows where members are printed
+    Life life = Life::lasting;
+};
+
+/// A run in words for people and in names for files.
+struct Description {
+    std::string kind;                ///< what the subject is, in one word
+    std::string space, name;         ///< namespace and name of the subject; the run's Lease is in that namespace unless a person names another
+    std::string from, to;            ///< versions, or what there is instead: "none", "removed"
+    bool is_one_of_many = false;     ///< runs of the same call may go before it and follow it: outputs name the subject
+    std::vector<std::string> follows;  ///< subjects that are to follow this run; once it has ended well, resume goes on with them
+    std::string again;               ///< the command that starts such a run
+    std::string elsewhere;           ///< the command, in words, that brings nodes to another version once the run has ended
+    std::vector<std::pair<std::string, std::string>> notes;  ///< further lines of a summary: key and text
+    /// NAMESPACE/NAME.
+    [[nodiscard]] std::string subject() const { return space + "/" + name; }
+    /// Of file names: NAME-VERSION.
+    [[nodiscard]] std::string slug() const { return name + "-" + to; }
+    /// FROM -> TO.
+    [[nodiscard]] std::string versions() const { return from + " -> " + to; }
+};
+/// True if `run` has ended well and others are to follow: resume goes on with them.
+[[nodiscard]] bool is_followed(const Run& run);
+
+/// One object a procedure. Neither it nor anything it returns depends on a clock, a file or a cluster.
+class Procedure {
+public:
+    virtual ~Procedure() = default;
+    [[nodiscard]] virtual const Table& table() const = 0;
+    /// Members of the header and of a node that are the procedure's own, each name once, none of them one of the engine's.
+    [[nodiscard]] virtual const std::vector<Member>& run_members() const = 0;
+    [[nodiscard]] virtual const std::vector<Member>& node_members() const = 0;
+    /// Errors: io "state-damaged" for a header that lacks what the procedure needs.
+    virtual void check(const Run& run) const = 0;
+    /// Costs at most O(nodes).
+    [[nodiscard]] virtual Description describe(const Run& run) const = 0;
+    /// For people: what `node` has in the end, "-" for nothing.
+    [[nodiscard]] virtual std::string target_text(const Header& run, const NodeRecord& node) const = 0;
+    /// Costs at most O(nodes).
+    [[nodiscard]] virtual Members members(const Run& run, const Stage& stage) const = 0;
+    /// The step that `node` stands before or in the middle of on its way through `stage`; "" if none is left, or it has failed.
+    [[nodiscard]] virtual std::string next_step(const Run& run, const NodeRecord& node, const Stage& stage) const = 0;
+    /// The state that a node goes back to when a person sends it back after a failure, or it is found changed.
+    [[nodiscard]] virtual std::string restart_state(const Run& run, const NodeRecord& node) const = 0;
+    /// Why the run pauses after a stage that pauses, for people.
+    [[nodiscard]] virtual std::string pause_note(const Run& run, const Stage& stage) const = 0;
+};
+
+/// Procedures that a program knows, which it hands to whoever reads a record. One that names no procedure is of the first.
+using Procedures = std::vector<const Procedure*>;
+
+}  // namespace kmm::upgrade

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cordon, drain and uncordon are walked by runs that drain nodes, and only by those.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "upgrade/module/subject.hpp"
+
+namespace kmm::upgrade::module {
+namespace {
+
+/// Every state between pending and a final one, without the failed ones.
+const std::vector<std::string> k_middle = {"checking", "cordoning", "cordoned", "draining",   "drained",    "unloading",
+                                           "unloaded", "loading",   "loaded",   "validating", "uncordoning"};
+
+Step node_step(std::string name, std::vector<std::string> from, std::string during, std::string done) {
+    auto failed = during + "-failed";
+    return Step{std::move(name), Scope::node, std::move(from), std::move(during), std::move(done), std::move(failed)};
+}
+
+Table make_table(std::string name, std::vector<std::string> validated_from) {
+    Table::Parts parts;
+    parts.name = std::move(name);
+    const std::vector<std::string> walk = {"check", "cordon", "drain", "unload", "load", "validate", "uncordon"};
+    parts.stages = {{"canary", "upgrading-canary", "upgraded-canary", "upgrading-canary-failed", walk, std::string(k_node_done), true},
+                    {"nodes", "upgrading-nodes", "upgraded-nodes", "upgrading-nodes-failed", walk, std::string(k_node_done), false}};
+    auto touched = k_middle;
+    touched.insert(touched.end(), {"checking-failed", "cordoning-failed", "draining-failed", "unloading-failed", "loading-failed",
+                                   "validating-failed", "uncordoning-failed", "pending", "done", "skipped"});
+    parts.steps = {
+        node_step("check", {"pending"}, "checking", "checking"),
+        node_step("cordon", {"checking"}, "cordoning", "cordoned"),
+        node_step("drain", {"cordoned"}, "draining", "drained"),
+        node_step("unload", {"checking", "drained"}, "unloading", "unloaded"),
+        node_step("load", {"checking", "drained", "unloaded"}, "loading", "loaded"),
+        node_step("validate", std::move(validated_from), "validating", "done"),
+        node_step("uncordon", {"validating"}, "uncordoning", "done"),
+        node_step(std::string(k_step_rollback), std::move(touched), "rolling-back", "rolled-back"),
+    };
+    // Where a cordon is still to be lifted, a validated node is not done.
+    parts.side_moves.push_back(Move{Scope::node, "validating", "validating", Cause::finish, "validate"});
+    // At the end of a run a node that was done turns out to have been changed by somebody else.
+    parts.side_moves.push_back(Move{Scope::node, "done", "validating-failed", Cause::observe, ""});
+    return Table(std::move(parts));
+}
+
+const std::vector<Member> k_run_members = {
+    {"createdDefinitions", MemberKind::text, "toolVersion"}, {"moduleNamespace", MemberKind::text, "adopted"}, {"moduleName", MemberKind::text, "adopted"},
+    {"kernelModule", MemberKind::text, "adopted"},           {"restModules", MemberKind::text, "toVersion"},   {"restNodes", MemberKind::text, "toVersion"},
+    {"restSelector", MemberKind::text, "toVersion"},         {"restShare", MemberKind::text, "toVersion"},
+};
+const std::vector<Member> k_node_members = {
+    {"next", MemberKind::text, "architecture", Life::plan},
+    {"goal", MemberKind::text, "architecture"},
+    {"fromEntry", MemberKind::document, "fromVersion"},
+    {"fromIdentity", MemberKind::mapping, "fromVersion"},
+    {"fromLabels", MemberKind::document, "fromVersion"},
+    {"targetImage", MemberKind::text, "fromVersion"},
+    {"targetDigest", MemberKind::text, "fromVersion"},
+    {"targetEntry", MemberKind::document, "fromVersion"},
+    {"targetIdentity", MemberKind::mapping, "fromVersion"},
+    {"live", MemberKind::mapping, "currentKnown"},
+    {"kernelLine", MemberKind::text, "message", Life::outcome},
+};
+
+std::string version_text(const std::string& version) { return version.empty() ? "unversioned" : version; }
+
+class ModuleProcedure final : public Procedure {
+public:
+    explicit ModuleProcedure(Table table) : table_(std::move(table)) {}
+    [[nodiscard]] const Table& table() const override { return table_; }
+    [[nodiscard]] const std::vector<Member>& run_members() const override { return k_run_members; }
+    [[nodiscard]] const std::vector<Member>& node_members() const override { return k_node_members; }
+
+    void check(const Run& run) const override {
+        const auto subject = subject_of(run);
+        for (const auto& [name, text] : {std::pair<const char*, const std::string&>{"moduleName", subject.name},
+                                         {"toVersion", is_apply(run) ? subject.name : run.to_version}})
+            if (text.empty()) throw Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
+    }
+
+    [[nodiscard]] Description describe(const Run& run) const override {
+        const auto subject = subject_of(run);
+        const bool is_removal = is_apply(run) && !run.nodes.empty() && std::all_of(run.nodes.begin(), run.nodes.end(), goes_away);
+        Description description;
+        description.kind = "module";
+        description.space = subject.ns;
+        description.name = subject.name;
+        description.from = run.from_version.empty() ? "none" : run.from_version;
+        description.to = is_removal ? "removed" : version_text(run.to_version);
+        description.is_one_of_many = is_apply(run);
+        for (const auto name : base::split(subject.rest.modules, ' '))
+            if (!name.empty()) description.follows.emplace_back(name);
+        description.again = is_apply(run) ? "kmm-upgrade apply " + subject.full_name()
+                                          : fmt::format("kmm-upgrade start module {} --to {}", subject.full_name(), run.to_version);
+        description.elsewhere = fmt::format("kmm-upgrade start module {} --to VERSION with the Module at the version wanted", subject.full_name());
+        for (const auto name : base::split(subject.created_definitions, ','))
+            if (!name.empty()) description.notes.emplace_back("created", fmt::format("CustomResourceDefinition {}", name));
+        return description;
+    }
+
+    [[nodiscard]] std::string target_text(const Header& run, const NodeRecord& node) const override {
+        return goes_away(node) ? "-" : version_text(run.to_version);
+    }
+
+    [[nodiscard]] Members members(const Run& run, const Stage& stage) const override {
+        Members members;
+        const bool is_canary = stage.name == "canary";
+        if (is_canary && (run.options.canary <= 0 || run.options.canary >= static_cast<std::int64_t>(run.nodes.size()))) {
+            members.is_left_out = true;
+            return members;
+        }
+        members.places.resize(is_canary ? static_cast<std::size_t>(run.options.canary) : run.nodes.size());
+        for (std::size_t place = 0; place < members.places.size(); ++place) members.places[place] = place;
+        if (!is_canary) members.failure_budget = run.options.failure_budget;
+        return members;
+    }
+
+    [[nodiscard]] std::string next_step(const Run& run, const NodeRecord& node, const Stage& /*stage*/) const override {
+        const auto& state = node.state;
+        if (state == k_node_pending) return "check";
+        if (state == "checking") {
+            const auto next = text_of(node, "next");
+            if (node.open || next.empty()) return "check";
+            // Nobody has to leave a node on which nothing is left to change.
+            return run.options.drain && next != "validate" ? "cordon" : next;
+        }
+        if (state == "cordoning") return "cordon";
+        if (state == "cordoned" || state == "draining") return "drain";
+        if (state == "drained") return text_of(node, "next");
+        if (state == "unloading") return "unload";
+        if (state == "unloaded" && goes_away(node)) return "validate";
+        if (state == "unloaded" || state == "loading") return "load";
+        if (state == "loaded" || (state == "validating" && node.open)) return "validate";
+        if (state == "validating" || state == "uncordoning") return "uncordon";
+        return "";
+    }
+
+    [[nodiscard]] std::string restart_state(const Run& /*run*/, const NodeRecord& /*node*/) const override { return std::string(k_node_pending); }
+
+    /// How the canaries have ended.
+    [[nodiscard]] std::string pause_note(const Run& run, const Stage& stage) const override {
+        const auto places = members(run, stage).places;
+        const auto canaries = places.size();
+        const auto first = canaries == 1 ? std::string("first node") : fmt::format("first {} nodes", canaries);
+        const auto done = static_cast<std::size_t>(
+            std::count_if(places.begin(), places.end(), [&](std::size_t place) { return run.nodes[place].state == k_node_done; }));
+        if (done == canaries) return fmt::format("the {} {} done, as --canary asks", first, canaries == 1 ? "is" : "are");
+        if (done == 0)
+            return fmt::format("the {} {} skipped: no canary is done, resume goes on with the others all the same", first,
+                               canaries == 1 ? "was" : "were");
+        return fmt::format("{} of the {} {} done, {} skipped, as --canary asks", done, first, done == 1 ? "is" : "are", canaries - done);
+    }
+
+private:
+    Table table_;
+};
+
+}  // namespace
+
+const Procedure& procedure_module() {
+    static const ModuleProcedure procedure(make_table("module", {"checking", "loaded"}));
+    return procedure;
+}
+
+const Procedure& procedure_apply() {
+    static const ModuleProcedure procedure(make_table("apply", {"checking", "unloaded", "loaded"}));
+    return procedure;
+}
+
+const Procedures& procedures() {
+    static const Procedures both = {&procedure_module(), &procedure_apply()};
+    return both;
+}
+
+}  // namespace kmm::upgrade::module

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "base/text.hpp"
+#include "upgrade/drive_module/worker.hpp"
+#include "unit/upgrade/drive_module/fakes.hpp"
+
+using namespace kmm;
+using namespace kmm::drive;
+using namespace kmm::drive::test;
+
+TEST_SUITE("drive::unit") {
+
+TEST_CASE("a load gets the image by the digest that was checked, and only that of a registry") {
+    const std::string digest = "sha256:" + std::string(64, 'a');
+    CHECK(pinned_image("reg.example:5000/a/b:t", digest) == "reg.example:5000/a/b@" + digest);
+    CHECK(pinned_image("reg.example:5000/a/b", digest) == "reg.example:5000/a/b@" + digest);
+    CHECK(pinned_image("busybox:1", digest) == "busybox@" + digest);
+    CHECK(pinned_image("reg/a@sha256:x", digest) == "reg/a@sha256:x");
+    CHECK(pinned_image("oci:dir:t", digest) == "oci:dir:t");
+    for (const std::string& none : {std::string(), std::string("sha256:x"), digest + "a", "sha256:" + std::string(64, 'A'), "md5:" + std::string(64, 'a')}) {
+        CHECK(pinned_image("reg.example/a:t", none) == "reg.example/a:t");
+    }
+}
+
+TEST_CASE("only the login for the image's registry leaves with the configuration") {
+    api::ModuleConfig config;
+    api::Secret secret;
+    const auto sent = [&](const std::string& image, const std::string& key, const std::string& text) {
+        config.container_image = image;
+        secret.data = {{key, text}, {"other", "secret-other"}};
+        const std::string input = worker_input(config, &secret);
+        CHECK(input.find(base::to_base64("secret-other")) == std::string::npos);
+        const std::string mark = key + "\": ";
+        const std::size_t at = std::min(input.find("  " + key + ": "), input.find("  \"" + mark));
+        REQUIRE(at != std::string::npos);
+        std::string coded = input.substr(input.find(": ", at) + 2);
+        coded = coded.substr(0, coded.find('\n'));
+        std::erase(coded, '"');
+        return base::from_base64(coded).value_or("?");
+    };
+    const std::string all = R"({"auths":{"https://reg.example/v1/":{"auth":"A"},"other.example":{"auth":"B"},"*.wild.example":{"auth":"C"},"https://index.docker.io/v1/":{"auth":"D"}},"credsStore":"x"})";
+    CHECK(sent("reg.example:5000/a:t", ".dockerconfigjson", all) == R"({"auths":{"https://reg.example/v1/":{"auth":"A"}}})");
+    CHECK(sent("a.wild.example/a:t", ".dockerconfigjson", all) == R"({"auths":{"*.wild.example":{"auth":"C"}}})");
+    CHECK(sent("busybox", ".dockerconfigjson", all) == R"({"auths":{"https://index.docker.io/v1/":{"auth":"D"}}})");
+    CHECK(sent("nobody.example/a", ".dockerconfigjson", all) == R"({"auths":{}})");
+    CHECK(sent("reg.example/a", ".dockercfg", R"({"reg.example":{"auth":"A"},"b.example":{"auth":"B"}})") == R"({"reg.example":{"auth":"A"}})");
+    CHECK(sent("reg.example/a", ".dockerconfigjson", "no json: B").empty());
+}
+
+TEST_CASE("an image that is another one after the first node stops the next node before it is touched") {
+    World world(2);
+    upgrade::Options options;
+    options.canary = 1;
+    Drive drive(world, world.prepare(options));
+    REQUIRE(drive.driver.walk() == Ended::paused);
+    REQUIRE(drive.state("node-a") == "done");
+    world.nodes.images["reg/hello:v2"] = "CCCC3333";
+    drive.driver.resume();
+    CHECK(drive.driver.walk() == Ended::paused);
+    const auto node = drive.recorder.node("node-b");
+    CHECK(node.state == "checking-failed");
+    CHECK(node.reason == "image-changed");
+    CHECK(node.message == "reg/hello:v2 is sha256:CCCC3333 now, but node node-a has sha256:BBBB2222 as v2");
+    CHECK(node.hint.starts_with("let it be the former image again, then kmm-upgrade retry node-b; or kmm-upgrade abort"));
+    CHECK(world.nodes.nodes["node-b"].live == "AAAA1111");
+    SUBCASE("once it is the former one again, the upgrade goes on") {
+        world.nodes.images["reg/hello:v2"] = "BBBB2222";
+        drive.driver.resume();
+        CHECK(drive.driver.walk() == Ended::complete);
+        CHECK(world.nodes.nodes["node-b"].live == "BBBB2222");
+    }
+}
+
+TEST_CASE("an image that was mended because no node could load it is taken") {
+    World world(2);
+    world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
+        if (call.args.front() != "load" || world.nodes.images["reg/hello:v2"] != "BBBB2222") return std::nullopt;
+        return FakeNodes::error(13, "module-refused", "the kernel refused kmm_hello");
+    };
+    Drive drive(world, world.prepare());
+    REQUIRE(drive.driver.walk() == Ended::paused);
+    world.nodes.images["reg/hello:v2"] = "CCCC3333";
+    drive.driver.resume();
+    CHECK(drive.driver.walk() == Ended::complete);
+    CHECK(world.nodes.nodes["node-a"].live == "CCCC3333");
+    CHECK(world.nodes.nodes["node-b"].live == "CCCC3333");
+}
+
+}  // TEST_SUITE

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "upgrade/drive_module/worker.hpp"
+#include "unit/upgrade/drive_module/fakes.hpp"
+
+using namespace kmm;
+using namespace kmm::drive;
+using namespace kmm::drive::test;
+
+namespace {
+
+struct OneReply final : cluster::NodeRunner {
+    cluster::WorkerReply reply;
+    [[nodiscard]] cluster::WorkerReply run(const cluster::WorkerCall&) override { return reply; }
+    [[nodiscard]] std::string describe() const override { return "ssh"; }
+};
+
+Error error_of(const cluster::WorkerReply& reply) {
+    OneReply runner;
+    runner.reply = reply;
+    const auto answer = Worker(runner).status("node-a", "kmm_hello", std::chrono::seconds(5));
+    REQUIRE(answer.error);
+    CHECK(answer.settled() == (reply.end == cluster::CallEnd::completed));
+    return *answer.error;
+}
+
+cluster::WorkerReply without_result(int exit_code, const std::string& transport = "") {
+    cluster::WorkerReply reply;
+    reply.exit_code = exit_code;
+    reply.transport = transport;
+    return reply;
+}
+
+}  // namespace
+
+TEST_CASE("a worker that ended without a result: each cause has its code, its words and its hint") {
+    struct Row {
+        cluster::WorkerReply reply;
+        std::string code, words, hint;
+    };
+    auto some_signal = without_result(255);
+    some_signal.signal = cluster::k_some_signal;
+    auto known_signal = without_result(0);
+    known_signal.signal = 9;
+    auto no_shell = without_result(1);
+    no_shell.started = false;
+    const std::vector<Row> rows = {
+        {without_result(127, "kmm-worker: command not found on the node"), "worker-not-found", "kmm-worker cannot be run there", "--worker COMMAND"},
+        {without_result(126, "sh: 1: exec: /w: Permission denied"), "worker-not-found", "kmm-worker cannot be run there", "--worker COMMAND"},
+        {without_result(1, "sudo: kmm-worker: command not found"), "worker-not-found", "kmm-worker cannot be run there", "--worker COMMAND"},
+        {without_result(1, "sudo: a password is required"), "worker-failed", "sudo on the node asks for a password", "NOPASSWD"},
+        {without_result(1, "sudo: sorry, you must have a tty to run sudo"), "worker-failed", "sudo on the node asks for a password", "NOPASSWD"},
+        {without_result(3, "oops"), "worker-failed", "kmm-worker status ended with exit code 3 and without a result", ""},
+        {without_result(137), "worker-failed", "kmm-worker status was killed by SIGKILL on the node", "journalctl"},
+        {some_signal, "worker-failed", "kmm-worker status was killed by a signal on the node", "journalctl"},
+        {known_signal, "worker-failed", "kmm-worker status was killed by SIGKILL on the node", "journalctl"},
+        {no_shell, "worker-failed", "the login shell ended with exit code 1 before it started kmm-worker", "ssh node-a true"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.words);
+        const auto error = error_of(row.reply);
+        CHECK(error.code() == row.code);
+        CHECK(error.message() == "node node-a: " + row.words);
+        CHECK(error.hint().find(row.hint) != std::string::npos);
+        CHECK(error.hint().empty() == row.hint.empty());
+        if (!row.reply.transport.empty()) CHECK(error.details().front().second == row.reply.transport);
+    }
+}
+
+TEST_CASE("an older worker: the versions differ, whichever way it shows") {
+    auto refuses = FakeNodes::error(64, "usage", "unknown option --settle");
+    auto other_format = FakeNodes::error(1, "x", "y");
+    other_format.document.set("apiVersion", "kmmtools/v0");
+    for (const auto& reply : {refuses, other_format}) {
+        const auto error = error_of(reply);
+        CHECK(error.code() == "worker-failed");
+        CHECK(error.message().find("have different versions") != std::string::npos);
+        CHECK(error.hint().find("kmm-worker --version") != std::string::npos);
+    }
+    CHECK(error_of(refuses).message().find("unknown option --settle") != std::string::npos);
+}
+
+TEST_CASE("a call that did not come through carries the transport's hint") {
+    auto reply = FakeNodes::lost(cluster::CallEnd::unreachable);
+    reply.hint = "kubectl delete pod";
+    CHECK(error_of(reply).hint() == "kubectl delete pod");
+}
+
+TEST_CASE("a load or unload whose worker ended without a result: the node shows what it did, and is asked once") {
+    for (const std::string verb : {"load", "unload"}) {
+        for (const bool carried_out : {true, false}) {
+            CAPTURE(verb);
+            CAPTURE(carried_out);
+            World world(1);
+            int ended = 0;
+            world.nodes.fault = [&](const cluster::WorkerCall& call, const auto& act) -> std::optional<cluster::WorkerReply> {
+                if (call.args.front() != verb) return std::nullopt;
+                ++ended;
+                if (carried_out) static_cast<void>(act());
+                return without_result(137);
+            };
+            Drive drive(world, world.prepare());
+            CHECK((drive.driver.walk() == Ended::complete) == carried_out);
+            CHECK(ended == 1);
+            if (!carried_out) CHECK(drive.recorder.node("node-a").reason == "worker-failed");
+        }
+    }
+}
+
+TEST_CASE("a connection that was lost and came back is in the journal") {
+    for (const std::string verb : {"status", "load"}) {
+        CAPTURE(verb);
+        World world(1);
+        auto run = world.prepare();
+        bool once = true;
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto& act) -> std::optional<cluster::WorkerReply> {
+            if (call.args.front() != verb || !once) return std::nullopt;
+            once = false;
+            static_cast<void>(act());
+            auto reply = FakeNodes::lost(cluster::CallEnd::unknown);
+            reply.transport = "Connection reset by peer";
+            return reply;
+        };
+        Drive drive(world, run);
+        CHECK(drive.driver.walk() == Ended::complete);
+        int told = 0;
+        for (const auto& entry : drive.journal.entries)
+            if (entry.get_string({"message"}).find("the connection was lost during " + verb + ": Connection reset by peer; ") != std::string::npos) ++told;
+        CHECK(told == 1);
+    }
+}

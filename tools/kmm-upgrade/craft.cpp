@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/craft.hpp"
+
+#include <algorithm>
+#include <any>
+
+#include "base/error.hpp"
+
+namespace kmm::tool_upgrade {
+
+const Crafts& crafts_of(const cli::Context& context) {
+    const auto* crafts = std::any_cast<Crafts>(&context.program.own);
+    if (crafts == nullptr) throw bug("a program without procedures");
+    return *crafts;
+}
+
+upgrade::Procedures procedures_of(const cli::Context& context) {
+    upgrade::Procedures all;
+    for (const auto* craft : crafts_of(context)) all.insert(all.end(), craft->procedures().begin(), craft->procedures().end());
+    return all;
+}
+
+const Craft& craft_of(const cli::Context& context, const upgrade::Header& run) {
+    for (const auto* craft : crafts_of(context)) {
+        const auto& own = craft->procedures();
+        if (std::find(own.begin(), own.end(), run.rules) != own.end()) return *craft;
+    }
+    throw bug("a run of a procedure that nobody serves");
+}
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kmm-upgrade needs of a procedure besides its rules: verbs that start runs of it, and how a recorded run is taken up again. The verbs
+// that go on with a run, and those that show it, know no procedure.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cli/app.hpp"
+#include "upgrade/drive/actor.hpp"
+#include "upgrade/drive/recorder.hpp"
+#include "upgrade/engine/procedure.hpp"
+
+namespace kmm::tool_upgrade {
+
+struct Access;
+
+/// What a verb touches of a recorded run: the record alone; nodes, which on an API server needs rights and the Lease; `onward` brings nodes
+/// further, and needs the rights to drain them, too.
+enum class Extent { record, nodes, onward };
+
+/// How the nodes of one run are worked on in this process. What it needs is open as long as it lives.
+class Hands {
+public:
+    virtual ~Hands() = default;
+    /// The actor of the run of `recorder`, which outlives it. Called once, when the run is on record. Errors: those of the cluster.
+    [[nodiscard]] virtual std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) = 0;
+    /// Tells what else is to be known after a complete run.
+    virtual void tell_after(const upgrade::Run& run) = 0;
+};
+
+/// The verbs of a craft, in the order in which --help has them.
+struct OwnVerbs {
+    std::vector<cli::Verb> starters;  ///< begin runs: the first of all
+    std::vector<cli::Verb> others;    ///< behind those that go on with runs
+};
+
+/// One object for procedures that belong together. No state.
+class Craft {
+public:
+    virtual ~Craft() = default;
+    [[nodiscard]] virtual const upgrade::Procedures& procedures() const = 0;
+    [[nodiscard]] virtual OwnVerbs verbs() const = 0;
+    /// Takes up `run`, which is on record under the lock; the cluster is open. Options of the command line are put over those of the run.
+    /// Errors: those of ClusterAccess and Reach; config "other-cluster".
+    [[nodiscard]] virtual std::unique_ptr<Hands> take_up(Access& access, upgrade::Run& run, Extent extent) const = 0;
+    /// Goes on with what follows `run`, for which is_followed holds. The exit code of the verb.
+    [[nodiscard]] virtual Exit follow(Access& access, const upgrade::Run& run) const = 0;
+};
+
+/// Those that a program has: Program::own. They outlive it.
+using Crafts = std::vector<const Craft*>;
+[[nodiscard]] const Crafts& crafts_of(const cli::Context& context);
+/// The procedures of all of them, in their order.
+[[nodiscard]] upgrade::Procedures procedures_of(const cli::Context& context);
+/// The one that `run` is of. It is a bug if there is none.
+[[nodiscard]] const Craft& craft_of(const cli::Context& context, const upgrade::Header& run);
+
+/// Modules: start module, apply, doctor, adopt, migrate.
+[[nodiscard]] const Craft& module_craft();
+
+}  // namespace kmm::tool_upgrade
