@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <set>
+#include <unordered_set>
 #include <thread>
 #include <utility>
 
@@ -61,7 +62,10 @@ class Walk {
 public:
     explicit Walk(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
-    [[nodiscard]] std::vector<std::string> files() && { return std::move(files_); }
+    /// Each file once, however many names it has.
+    [[nodiscard]] const std::vector<std::string>& files() const noexcept { return files_; }
+    /// All names.
+    [[nodiscard]] std::unordered_set<std::string> names() && { return std::move(names_); }
 
     void enter(const std::string& directory) {
         struct stat info {};
@@ -97,8 +101,9 @@ private:
         } else if (is_object_file(entry.name) && !S_ISREG(info.st_mode)) {
             diagnostics_.push_back(fault_at("unreadable-file", "expected a regular file, found something else", Position{path, 0, 0},
                                             "remove it, or give it a name without .yaml, .yml or .json"));
-        } else if (is_object_file(entry.name) && seen_.insert(std::pair(info.st_dev, info.st_ino)).second) {
-            files_.push_back(path);
+        } else if (is_object_file(entry.name)) {
+            if (seen_.insert(std::pair(info.st_dev, info.st_ino)).second) files_.push_back(path);
+            names_.insert(path);
         }
     }
 
@@ -109,6 +114,7 @@ private:
 
     Diagnostics& diagnostics_;
     std::vector<std::string> files_;
+    std::unordered_set<std::string> names_;
     std::set<std::pair<dev_t, ino_t>> open_;
     std::set<std::pair<dev_t, ino_t>> seen_;
 };
@@ -167,7 +173,7 @@ bool is_uuid(std::string_view text) noexcept {
 std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics) {
     Walk walk(diagnostics);
     walk.enter(directory);
-    auto files = std::move(walk).files();
+    auto files = walk.files();
     std::sort(files.begin(), files.end());
     return files;
 }
@@ -218,9 +224,9 @@ Snapshot DirectoryStore::read_locked() {
     Snapshot snapshot;
     Walk walk(snapshot.diagnostics);
     walk.enter(path_);
-    const auto files = std::move(walk).files();
+    const auto files = walk.files();
     const std::set<std::string_view> present(files.begin(), files.end());
-    listed_ = {files.begin(), files.end()};
+    listed_ = std::move(walk).names();
     std::erase_if(decoded_, [&](const auto& known) { return !present.contains(known.first); });
     for (const auto& file : files) read_object(file, snapshot);
     if (files.empty() && snapshot.diagnostics.empty()) {
@@ -274,9 +280,29 @@ std::optional<std::string> DirectoryStore::locate(const std::string& kind, const
 }
 
 bool DirectoryStore::has_new_files() {
+    // By their names: to ask what each file is takes longer than much that is done with a node. That is done where there are links.
+    bool has_links = false;
+    const std::function<bool(const std::string&)> has_new_below = [&](const std::string& directory) {
+        bool found = false;
+        sys::each_entry(directory, [&](const sys::DirectoryEntry& entry) {
+            if (found || has_links || entry.name[0] == '.') return;
+            const auto path = directory + "/" + entry.name;
+            if (entry.type == sys::EntryType::directory) found = has_new_below(path);
+            else if (entry.type == sys::EntryType::file) found = is_object_file(entry.name) && !listed_.contains(path);
+            else has_links = true;
+        });
+        return found;
+    };
+    try {
+        if (const bool found = has_new_below(path_); !has_links) return found;
+    } catch (const Error&) {
+        return true;
+    }
     Diagnostics faults;
-    const auto now = object_files(path_, faults);
-    return !faults.empty() || !std::includes(listed_.begin(), listed_.end(), now.begin(), now.end());
+    Walk walk(faults);
+    walk.enter(path_);
+    const auto names = std::move(walk).names();
+    return !faults.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) { return !listed_.contains(name); });
 }
 
 bool DirectoryStore::change(const std::string& kind, const std::string& name, const MakeEdits& make_edits) {
@@ -293,7 +319,7 @@ bool DirectoryStore::change(const std::string& kind, const std::string& name, co
                               documents[0].root.get_string({"metadata", "name"}) == name;
             if (same) {
                 const auto edits = make_edits(documents[0].root);
-                const auto text = value::edit_text(image.bytes, *file, edits);
+                const auto text = value::edit_text(image.bytes, *file, edits, documents[0].root);
                 if (text != image.bytes) replace_file(ops_, image, text);
                 return true;
             }

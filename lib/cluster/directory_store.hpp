@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <unordered_set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -91,7 +92,7 @@ private:
     sys::FileOps& ops_;
     std::mutex mutex_;
     std::map<Key, std::string> files_;
-    std::set<std::string> listed_;                 ///< all files, when everything was read last, and those made since
+    std::unordered_set<std::string> listed_;                 ///< all files, when everything was read last, and those made since
     std::map<std::string, DecodedFile> decoded_;  ///< file: as it was read last
     Diagnostics faults_;  ///< of the last reading
     bool indexed_ = false;

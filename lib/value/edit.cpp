@@ -445,8 +445,8 @@ std::optional<Node> read_one(std::string_view text, std::string_view file) {
     return std::move(documents[0].root);
 }
 
-void edit_one(std::string& text, std::string_view file, const Edit& edit) {
-    const auto root = read_one(text, file);
+/// `root`: what `text` reads as.
+void edit_one(std::string& text, std::string_view file, const Edit& edit, const std::optional<Node>& root) {
     if (!root) {
         if (!edit.value) return;
         Node wanted;
@@ -458,18 +458,23 @@ void edit_one(std::string& text, std::string_view file, const Edit& edit) {
     std::string changed = text;
     const auto follow_up = Editor(changed, file, edit, *root).run();
     text = std::move(changed);
-    for (const auto& next : follow_up) edit_one(text, file, next);
+    for (const auto& next : follow_up) edit_one(text, file, next, read_one(text, file));
 }
 
 }  // namespace
 
 std::string edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits) {
+    return edit_text(text, file, edits, read_one(without_bom(text), file));
+}
+
+std::string edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits, const std::optional<Node>& root) {
     const auto body = without_bom(text);
-    auto wanted = read_one(body, file).value_or(Node());
+    auto wanted = root.value_or(Node());
     std::string changed(body);
     for (const auto& edit : edits) {
         if (edit.path.empty()) throw bug("an edit without a path");
-        edit_one(changed, file, edit);
+        if (&edit == &edits.front()) edit_one(changed, file, edit, root);
+        else edit_one(changed, file, edit, read_one(changed, file));
         edit_tree(wanted, edit);
     }
     const auto fail = [&](std::string_view why) {
