@@ -45,9 +45,13 @@ void ignore_hangups() {
 void arrange_descriptors(const std::string& out_file, int alive) {
     const int nowhere = ::open("/dev/null", O_RDONLY);
     const int out = ::open(out_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
-    if (nowhere < 0 || out < 0) throw from_errno(errno, "cannot open " + out_file);
+    const int open_errno = errno;
+    if (nowhere < 0 || out < 0) throw from_errno(open_errno, "cannot open " + out_file);
     const int kept = ::fcntl(alive, F_DUPFD, 3);
-    if (kept < 0 || ::dup2(nowhere, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(out, 2) < 0) throw from_errno(errno, "cannot redirect output to " + out_file);
+    if (kept < 0 || ::dup2(nowhere, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(out, 2) < 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot redirect output to " + out_file);
+    }
     if (kept > 3) ::close_range(3, static_cast<unsigned>(kept) - 1, 0);
     ::close_range(static_cast<unsigned>(kept) + 1, ~0U, 0);
 }
@@ -80,11 +84,13 @@ void leave_cgroup(const std::string& root) {
 /// The wait status of the command.
 int run_command(const Command& command) {
     const pid_t pid = ::fork();
-    if (pid < 0) throw from_errno(errno, "cannot start " + command.argv.front());
+    const int fork_errno = errno;
+    if (pid < 0) throw from_errno(fork_errno, "cannot start " + command.argv.front());
     if (pid == 0) become(command);
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0) {
-        if (errno != EINTR) throw from_errno(errno, "cannot wait for " + command.argv.front());
+        const int saved = errno;
+        if (saved != EINTR) throw from_errno(saved, "cannot wait for " + command.argv.front());
     }
     return status;
 }
