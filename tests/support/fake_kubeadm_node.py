@@ -12,7 +12,7 @@ ROOT/fake/behaviour is a JSON mapping of what goes wrong:
   die_at N        kubeadm is killed after N renames of manifests, its own process or (with "all") the job around it, too
   preflight [..]  kubeadm's checks that fail
   lie true        kubeadm reports success and does nothing
-  sleep S         kubeadm takes so long before it begins
+  hold true       kubeadm begins once ROOT/fake/go is there
   fail TEXT       the program of that name fails
   stale true      systemctl restart goes on running the old kubelet
 ROOT/fake/log has a line for each call.
@@ -182,7 +182,8 @@ def kubeadm(root, version, arguments, behaviour):
         elif not behaviour.get("lie"):
             put(root / "fake/images", "\n".join(names))
         return 0
-    time.sleep(behaviour.get("sleep", 0))
+    while behaviour.get("hold") and not (root / "fake/go").exists():
+        time.sleep(0.05)
     if behaviour.get("preflight"):
         sys.stderr.write("[preflight] Some fatal errors occurred:\n" + "".join(f"\t[ERROR {name}]: it is so\n" for name in behaviour["preflight"])
                          + "error execution phase preflight: preflight checks failed\n")
