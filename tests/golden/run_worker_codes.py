@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-ROOMS = ("lib/registry", "lib/net", "lib/image", "lib/kmod", "lib/sys", "tools/kmm-worker")
+ROOMS = ("lib/registry", "lib/net", "lib/image", "lib/kmod", "lib/sys", "lib/nodejob", "lib/kubeadm", "tools/kmm-worker")
 # Where a code stands for sure: in an error, in a finding, at the beginning of a warning.
 SURE = re.compile(r'Exit::\w+,\s*"([a-z]+(?:-[a-z]+)*)"|Severity::\w+,\s*"([a-z]+(?:-[a-z]+)*)"|"([a-z]+(?:-[a-z]+)+): ')
 ANYWHERE = re.compile(r'"([a-z]+(?:-[a-z]+)*)(?::[^"]*)?"')

@@ -23,4 +23,7 @@ namespace kmm::tool_worker {
 [[nodiscard]] cli::Verb verb_kmod_load();
 [[nodiscard]] cli::Verb verb_kmod_unload();
 
+/// `kubernetes facts` and the steps of an upgrade on a node.
+[[nodiscard]] std::vector<cli::Verb> verbs_kubernetes();
+
 }  // namespace kmm::tool_worker

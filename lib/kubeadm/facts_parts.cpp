@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kubeadm/facts.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::kubeadm {
+namespace {
+
+constexpr const char* k_kubelet_conf = "/etc/kubernetes/kubelet.conf";
+constexpr std::string_view k_unix = "unix://";
+
+std::string without_scheme(std::string_view endpoint) {
+    if (endpoint.starts_with(k_unix)) endpoint.remove_prefix(k_unix.size());
+    return std::string(endpoint);
+}
+
+/// containerRuntimeEndpoint of a KubeletConfiguration; "" if the file is absent or does not say.
+std::string endpoint_in_config(const Place& place, const std::string& path) {
+    const auto text = place.read_if_there(path);
+    if (!text) return {};
+    Diagnostics faults;
+    const auto documents = value::read_yaml(*text, path, faults);
+    if (!faults.empty() || documents.size() != 1) throw Error(Exit::io, "io", path + ": expected one YAML document");
+    return documents.front().root.get_string({"containerRuntimeEndpoint"});
+}
+
+/// The last --container-runtime-endpoint of KUBELET_KUBEADM_ARGS="..."; "" if there is none.
+std::string endpoint_in_flags(const Place& place) {
+    const auto text = place.read_if_there("/var/lib/kubelet/kubeadm-flags.env");
+    if (!text) return {};
+    constexpr std::string_view flag = "--container-runtime-endpoint=";
+    const std::size_t at = text->rfind(flag);
+    if (at == std::string::npos) return {};
+    const std::string_view rest = std::string_view(*text).substr(at + flag.size());
+    return std::string(rest.substr(0, rest.find_first_of(" \"'\n")));
+}
+
+}  // namespace
+
+std::string first_line(const Place& place, const std::string& path) {
+    return std::string(base::trim(place.read(path)));
+}
+
+std::string node_name(const Place& place) {
+    const Certificate certificate = client_certificate(place, k_kubelet_conf);
+    if (!certificate.problem.empty()) throw Error(Exit::io, "io", certificate.file + ": " + certificate.problem);
+    constexpr std::string_view prefix = "system:node:";
+    if (!certificate.common_name.starts_with(prefix) || certificate.common_name.size() == prefix.size()) {
+        throw Error(Exit::io, "io", fmt::format("{}: expected the name system:node:NAME, found '{}'", certificate.file, base::escape(certificate.common_name)));
+    }
+    return certificate.common_name.substr(prefix.size());
+}
+
+std::string cgroup_version(const Place& place) {
+    if (place.exists("/sys/fs/cgroup/cgroup.controllers")) return "v2";
+    if (place.exists("/sys/fs/cgroup/memory")) return "v1";
+    throw Error(Exit::io, "io", "/sys/fs/cgroup is neither cgroup v2 nor v1");
+}
+
+std::vector<std::string> swap_devices(const Place& place) {
+    std::vector<std::string> devices;
+    const std::string text = place.read("/proc/swaps");
+    if (!text.starts_with("Filename")) throw Error(Exit::io, "io", "/proc/swaps: expected its header");
+    const auto lines = base::split(text, '\n');
+    for (std::size_t i = 1; i < lines.size(); ++i) {
+        if (!base::trim(lines[i]).empty()) devices.emplace_back(lines[i].substr(0, lines[i].find_first_of(" \t")));
+    }
+    return devices;
+}
+
+std::string runtime_socket(const Place& place) {
+    // kubeadm 1.34 moved it from the flags into instance-config.yaml, which is merged into config.yaml. A flag wins over both.
+    if (const std::string flag = endpoint_in_flags(place); !flag.empty()) return without_scheme(flag);
+    for (const char* path : {"/var/lib/kubelet/instance-config.yaml", "/var/lib/kubelet/config.yaml"}) {
+        if (const std::string endpoint = endpoint_in_config(place, path); !endpoint.empty()) return without_scheme(endpoint);
+    }
+    throw Error(Exit::io, "io", "neither kubeadm-flags.env nor instance-config.yaml nor config.yaml of /var/lib/kubelet names the container runtime");
+}
+
+DiskSpace disk_space(const Place& place, const std::string& path) {
+    const sys::Fd fd = place.open(path, O_RDONLY | O_DIRECTORY);
+    struct statvfs info {};
+    if (::fstatvfs(fd.get(), &info) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot ask for the space of " + path);
+    }
+    return {path, info.f_bfree * info.f_frsize, info.f_blocks * info.f_frsize};
+}
+
+}  // namespace kmm::kubeadm

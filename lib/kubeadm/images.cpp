@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kubeadm/facts.hpp"
+#include "kubeadm/manifests.hpp"
+#include "kubeadm/steps.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::kubeadm {
+namespace {
+
+constexpr std::string_view k_default_repository = "registry.k8s.io";
+
+/// Options that say which images are meant.
+std::vector<std::string> which_images(const Node& node, const ImageOptions& options) {
+    if (!options.config.empty()) return {"--config", options.config};
+    std::vector<std::string> words{"--kubernetes-version", options.target.text()};
+    std::string repository = options.repository;
+    if (repository.empty()) {
+        const ManifestSet manifests = read_manifests(node.place);
+        const std::string& image = manifests.find("kube-apiserver")->image;
+        if (const std::size_t at = image.rfind("/kube-apiserver"); at != std::string::npos) repository = image.substr(0, at);
+    }
+    if (!repository.empty() && repository != k_default_repository) words.insert(words.end(), {"--image-repository", repository});
+    return words;
+}
+
+std::vector<std::string> wanted_images(const Node& node, const std::vector<std::string>& which) {
+    std::vector<std::string> words{"kubeadm", "config", "images", "list"};
+    words.insert(words.end(), which.begin(), which.end());
+    const auto told = ask(node.place, words);
+    if (told.exit_code != 0 || told.signal != 0) {
+        throw Error(Exit::io, "command-failed", fmt::format("{} failed: {}", base::join(words, " "), base::escape(last_lines(told.err, 1))));
+    }
+    std::vector<std::string> images;
+    for (const std::string_view line : base::split(told.out, '\n')) {
+        if (!base::trim(line).empty()) images.emplace_back(base::trim(line));
+    }
+    if (images.empty()) throw Error(Exit::io, "command-failed", base::join(words, " ") + ": expected names of images, found none");
+    return images;
+}
+
+/// Names of the images that the container runtime holds.
+std::set<std::string> present_images(const Node& node) {
+    const auto told = ask(node.place, {"crictl", "--runtime-endpoint", "unix://" + runtime_socket(node.place), "images", "-o", "json"});
+    if (told.exit_code != 0 || told.signal != 0) throw Error(Exit::io, "command-failed", fmt::format("crictl images failed: {}", base::escape(last_lines(told.err, 1))));
+    Diagnostics faults;
+    const auto documents = value::read_json(told.out, "crictl images", faults);
+    const value::Node* images = faults.empty() && documents.size() == 1 ? documents.front().root.find("images") : nullptr;
+    if (images == nullptr) throw Error(Exit::io, "command-failed", "crictl images: expected a JSON document with images");
+    std::set<std::string> names;
+    for (const value::Node& image : images->items()) {
+        if (const value::Node* tags = image.find("repoTags")) {
+            for (const value::Node& tag : tags->items()) names.insert(tag.text());
+        }
+    }
+    return names;
+}
+
+std::vector<std::string> missing_of(const std::vector<std::string>& wanted, const std::set<std::string>& present) {
+    std::vector<std::string> missing;
+    for (const std::string& image : wanted) {
+        if (!present.contains(image)) missing.push_back(image);
+    }
+    return missing;
+}
+
+}  // namespace
+
+StepResult pull_images(const Node& node, const ImageOptions& options) {
+    StepResult result;
+    result.step = "images";
+    if (const auto found = kubeadm_version(node.place); found != options.target) {
+        throw Error(Exit::checks_failed, "kubeadm-version", fmt::format("expected kubeadm {} on this node, found {}: each version knows its own images", options.target.text(), found.text()))
+            .hint("install that kubeadm first");
+    }
+    const auto which = which_images(node, options);
+    const auto wanted = wanted_images(node, which);
+    const bool can_prove = !node.place.find_program("crictl").empty();
+    const std::string count = fmt::format("{} image{} of {}", wanted.size(), wanted.size() == 1 ? "" : "s", options.target.text());
+    auto slot = node.image_slot();
+    const nodejob::JobSpec spec{fmt::format("images {}", options.target.text()), {}};
+    const bool is_running = slot.adopt(spec.key).has_value();
+    if (!is_running && can_prove && missing_of(wanted, present_images(node)).empty()) {
+        result.already = true;
+        result.message = fmt::format("{} are present", count);
+        return result;
+    }
+    nodejob::JobSpec job = spec;
+    std::vector<std::string> words{"kubeadm", "config", "images", "pull"};
+    words.insert(words.end(), which.begin(), which.end());
+    if (options.config.empty()) words.insert(words.end(), {"--cri-socket", "unix://" + runtime_socket(node.place)});
+    job.commands.push_back({node.place.command(std::move(words)), {}, false});
+    run_job(node, slot, job, result, [](const nodejob::JobView& failed, const std::string& output) {
+        Error error(Exit::unavailable, "images-failed", fmt::format("kubeadm config images pull failed: {}", how_it_ended(failed)));
+        tell_output(error, output);
+        return std::move(error).hint("see whether this node reaches the registry, then run the same command again").retryable();
+    });
+    if (!can_prove) {
+        result.warnings.emplace_back("images-not-proven: crictl is not on this node: that the images are there is kubeadm's word");
+        result.message = fmt::format("kubeadm pulled {}", count);
+        return result;
+    }
+    prove_job(node, slot, result, [&] {
+        const auto missing = missing_of(wanted, present_images(node));
+        if (missing.empty()) return;
+        throw Error(Exit::unhealthy, "images-missing", fmt::format("kubeadm reported success, but the container runtime does not have {}", base::join(missing, ", ")))
+            .hint("see whether the runtime removes images for lack of space");
+    });
+    result.message = fmt::format("{} are present", count);
+    return result;
+}
+
+}  // namespace kmm::kubeadm

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kubeadm/manifests.hpp"
+#include "kubeadm/processes.hpp"
+#include "kubeadm/steps.hpp"
+
+namespace kmm::kubeadm {
+namespace {
+
+/// How long the restarted kubelet may take to run, and for how long it must then keep the same process.
+constexpr std::chrono::milliseconds k_start_time{60'000};
+constexpr std::chrono::milliseconds k_steady_time{3'000};
+constexpr std::chrono::milliseconds k_look_again{500};
+
+struct Running {
+    std::int64_t pid = 0;
+    std::optional<kubernetes::Version> version;
+};
+
+/// The kubelet that runs; nothing if none or several do, or it is just being replaced.
+std::optional<Running> running_kubelet(const Place& place) {
+    const auto pids = node_processes(place, "kubelet");
+    if (pids.size() != 1) return std::nullopt;
+    Running running;
+    running.pid = pids.front();
+    try {
+        running.version = version_of_program(place, {fmt::format("/proc/{}/exe", running.pid), "--version"});
+    } catch (const Error&) {
+        return std::nullopt;  // it has ended since
+    }
+    return running;
+}
+
+/// The kubelet in PATH and the one that runs are of this version.
+bool runs_everywhere(const Place& place, const kubernetes::Version& target) {
+    const auto running = running_kubelet(place);
+    return running && running->version == target && kubelet_version(place) == target;
+}
+
+std::string words_for(const std::optional<Running>& running) {
+    return running && running->version ? running->version->text() : std::string("none");
+}
+
+/// The kubelet of `target` runs, and is not in a loop of restarts.
+void prove(const Node& node, const KubeletOptions& options, StepResult& result) {
+    const auto fail = [](const std::string& message) { return Error(Exit::unhealthy, "kubelet-not-switched", message).hint("journalctl -u kubelet -n 50"); };
+    if (const auto found = kubelet_version(node.place); found != options.target) {
+        throw fail(fmt::format("expected kubelet {} on this node after the switch, found {}", options.target.text(), found.text()));
+    }
+    const auto begin = node.clock.monotonic();
+    const auto end = begin + k_start_time;
+    std::optional<Running> running;
+    auto since = begin;
+    for (;;) {
+        const auto now = running_kubelet(node.place);
+        if (!now || now->version != options.target) {
+            running.reset();
+        } else if (!running || running->pid != now->pid) {
+            running = now;
+            since = node.clock.monotonic();
+        } else if (node.clock.monotonic() - since >= k_steady_time) {
+            break;
+        }
+        if (node.deadline && node.clock.monotonic() >= *node.deadline) {
+            throw Error(Exit::timeout, "timeout", fmt::format("--timeout was reached before kubelet {} was seen to keep running; {} is running", options.target.text(), words_for(now)))
+                .hint("the same command looks again")
+                .retryable();
+        }
+        if (node.clock.monotonic() >= end) {
+            throw fail(fmt::format("expected kubelet {} to run and keep running within {}, found {}", options.target.text(),
+                                   base::format_duration(end - begin), running ? "one that restarts" : words_for(now)));
+        }
+        static_cast<void>(node.clock.sleep_for(k_look_again));
+    }
+    result.facts.emplace_back("kubelet", options.target.text());
+    result.facts.emplace_back("pid", std::to_string(running->pid));
+    result.message = fmt::format("kubelet {} is running (pid {})", options.target.text(), running->pid);
+}
+
+/// A kubelet must never be newer than the API servers: its own, at least, can be seen from here.
+void gate(const ManifestSet& manifests, const kubernetes::Version& target) {
+    if (!manifests.control_plane) return;
+    require_whole(manifests);
+    const Manifest& apiserver = *manifests.find("kube-apiserver");
+    if (*apiserver.version >= target) return;
+    throw Error(Exit::checks_failed, "kubelet-newer", fmt::format("kubelet {} would be newer than this node's kube-apiserver {}", target.text(), apiserver.version->text()))
+        .hint("upgrade every control plane first: kmm-worker kubernetes control-plane");
+}
+
+nodejob::JobSpec kubelet_job(const Node& node, const KubeletOptions& options, bool is_worker) {
+    nodejob::JobSpec spec{fmt::format("kubelet {}", options.target.text()), {}};
+    const auto append = [&](std::vector<nodejob::Command> commands) { spec.commands.insert(spec.commands.end(), commands.begin(), commands.end()); };
+    if (is_worker) {
+        if (kubeadm_version(node.place) != options.target) append(placing_commands(node, options.how, options.target, {"kubeadm"}));
+        spec.commands.push_back({node.place.command({"kubeadm", "upgrade", "node"}), {}, false});
+    }
+    std::vector<std::string> programs{"kubelet"};
+    if (options.how.way == Switch::Way::packages && !node.place.find_program("kubectl").empty()) programs.emplace_back("kubectl");
+    // A package may be there and not configured: its manager looks for itself.
+    const bool is_placed = options.how.way != Switch::Way::packages && kubelet_version(node.place) == options.target;
+    if (!is_placed) append(placing_commands(node, options.how, options.target, programs));
+    spec.commands.push_back({node.place.command({"systemctl", "daemon-reload"}), {}, false});
+    spec.commands.push_back({node.place.command({"systemctl", "restart", "kubelet"}), {}, false});
+    return spec;
+}
+
+}  // namespace
+
+StepResult switch_kubelet(const Node& node, const KubeletOptions& options) {
+    StepResult result;
+    result.step = "kubelet";
+    auto slot = node.slot();
+    const std::string key = fmt::format("kubelet {}", options.target.text());
+    const auto failed = [](const nodejob::JobView& job, const std::string& output) {
+        Error error(Exit::other, "kubelet-failed", fmt::format("{} failed: {}", job.commands[job.failed_command], how_it_ended(job)));
+        tell_output(error, output);
+        return std::move(error).hint("correct it, then run the same command again");
+    };
+    auto job = slot.adopt(key);
+    if (job && job->succeeded() && !runs_everywhere(node.place, options.target)) {
+        slot.mark_received(job->id);  // what it did has been undone, or never took effect
+        job.reset();
+    }
+    if (job) {
+        result.adopted = true;
+        finish_job(node, slot, job->id, result, failed);
+        prove_job(node, slot, result, [&] { prove(node, options, result); });
+        return result;
+    }
+    require_no_kubeadm(node.place);
+    const ManifestSet manifests = read_manifests(node.place);
+    gate(manifests, options.target);
+    const auto before = slot.look();
+    const bool is_lost = before.key == key && before.state == nodejob::JobState::lost;
+    if (!is_lost && runs_everywhere(node.place, options.target)) {
+        prove(node, options, result);
+        result.already = true;
+        return result;
+    }
+    run_job(node, slot, kubelet_job(node, options, !manifests.control_plane), result, failed);
+    prove_job(node, slot, result, [&] { prove(node, options, result); });
+    return result;
+}
+
+}  // namespace kmm::kubeadm

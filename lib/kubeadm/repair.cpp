@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kubeadm/manifests.hpp"
+#include "kubeadm/processes.hpp"
+#include "kubeadm/steps.hpp"
+#include "sys/directory.hpp"
+
+namespace kmm::kubeadm {
+namespace {
+
+constexpr const char* k_tmp = "/etc/kubernetes/tmp";
+constexpr const char* k_backup_prefix = "kubeadm-backup-manifests";
+
+struct Candidate {
+    std::string path, text;
+    Manifest manifest;
+};
+
+/// The newest of kubeadm's backups that has the component: their names end with the time. What it has must be whole.
+std::optional<Candidate> newest_backup(const Place& place, const std::string& component) {
+    std::vector<std::string> names = place.list(k_tmp);
+    std::erase_if(names, [](const std::string& name) { return !name.starts_with(k_backup_prefix); });
+    std::reverse(names.begin(), names.end());
+    for (const std::string& name : names) {
+        const std::string path = fmt::format("{}/{}/{}.yaml", k_tmp, name, component);
+        const auto text = place.read_if_there(path);
+        if (!text) continue;
+        Candidate candidate{path, *text, judge_manifest(component, path, *text)};
+        if (candidate.manifest.whole) return candidate;
+    }
+    return std::nullopt;
+}
+
+/// An old backup of another upgrade is not what was lost: the components of a node are at most one minor apart.
+bool fits(const Candidate& candidate, const ManifestSet& set) {
+    if (candidate.manifest.component == "etcd") return true;
+    return std::all_of(set.pods.begin(), set.pods.end(), [&](const Manifest& pod) {
+        if (pod.component == "etcd" || !pod.whole) return true;
+        const auto apart = kubernetes::minors_behind(*candidate.manifest.version, *pod.version);
+        return apart >= -1 && apart <= 1;
+    });
+}
+
+}  // namespace
+
+StepResult repair_manifests(const Node& node) {
+    StepResult result;
+    result.step = "repair";
+    auto slot = node.slot();
+    // While kubeadm swaps a manifest, it is missing for a moment.
+    const auto hold = slot.hold();
+    require_no_kubeadm(node.place);
+    const ManifestSet before = read_manifests(node.place);
+    require_control_plane(before);
+    std::vector<Candidate> found;
+    std::vector<std::string> without;
+    for (const Manifest& pod : before.pods) {
+        if (!pod.expected || pod.whole) continue;
+        auto candidate = newest_backup(node.place, pod.component);
+        if (candidate && fits(*candidate, before)) {
+            found.push_back(std::move(*candidate));
+        } else {
+            without.push_back(candidate ? fmt::format("{} ({} is {}, more than a minor away)", pod.component, candidate->path, candidate->manifest.version->text()) : pod.component);
+        }
+    }
+    if (!without.empty()) {
+        throw Error(Exit::checks_failed, "no-backup", fmt::format("expected a whole manifest in {}/{}-*, found none for {}; nothing was changed", k_tmp, k_backup_prefix, base::join(without, ", ")))
+            .hint("kmm-worker kubernetes restore, if there is a backup; else kubeadm init phase control-plane (or etcd local) writes the manifest again");
+    }
+    std::vector<std::string> repaired;
+    for (const Candidate& candidate : found) {
+        const Manifest& pod = *before.find(candidate.manifest.component);
+        if (pod.present) {
+            const std::string kept = fmt::format("{}/damaged/{}.yaml", k_state_directory, pod.component);
+            sys::make_directories(node.place.here(sys::parent_of(kept)), 0700);
+            try {
+                place_file(node, kept, node.place.read(pod.path), owner_of(node.place, pod.path));
+            } catch (const Error& error) {
+                result.warnings.push_back(fmt::format("not-kept: the damaged {} could not be kept: {}", pod.path, error.what()));
+            }
+        }
+        place_file(node, pod.path, candidate.text, owner_of(node.place, candidate.path));
+        result.facts.emplace_back(pod.component, candidate.manifest.tag);
+        repaired.push_back(fmt::format("{} {} from {}", pod.component, candidate.manifest.tag, candidate.path));
+    }
+    require_whole(read_manifests(node.place));
+    result.already = repaired.empty();
+    result.message = repaired.empty() ? "the manifests of the control plane are whole" : fmt::format("put back: {}", base::join(repaired, ", "));
+    return result;
+}
+
+}  // namespace kmm::kubeadm

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a Kubernetes upgrade on a node: each looks first, acts as a detached job, and proves what it did. Each is idempotent.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kubeadm/node.hpp"
+
+namespace kmm::kubeadm {
+
+/// How programs of another version come onto the node.
+struct Switch {
+    enum class Way { none, packages, binaries, command };
+    Way way = Way::none;
+    std::string directory = "/usr/local/kubernetes";  ///< of binaries: DIRECTORY/VERSION/stage1|stage2/usr/bin/PROGRAM, or DIRECTORY/VERSION/PROGRAM
+    std::string command;  ///< gets VERSION, NODE and COMPONENT in its environment
+};
+
+/// Commands that put `programs` of version `target` in place. Binaries are proven first: their digest if a file PROGRAM.sha256 is beside them, and
+/// their --version. Errors: checks_failed "package-not-found", "package-unexpected"; not_found "binary-not-found"; integrity "digest-mismatch".
+[[nodiscard]] std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& how, const kubernetes::Version& target,
+                                                             const std::vector<std::string>& programs);
+
+struct ControlPlaneOptions {
+    kubernetes::Version target;
+    bool first = false;               ///< kubeadm upgrade apply, else kubeadm upgrade node
+    std::vector<std::string> extra;   ///< further options of kubeadm
+    Switch kubeadm;                   ///< how kubeadm gets there if it is not of `target`
+};
+/// Errors: not-control-plane, manifests-damaged, stray-manifest, kubeadm-version, preflight-failed (10), kubeadm-failed (1), not-upgraded (17),
+/// job-lost (11), job-running, kubeadm-running (75).
+[[nodiscard]] StepResult upgrade_control_plane(const Node& node, const ControlPlaneOptions& options);
+
+struct ImageOptions {
+    kubernetes::Version target;
+    std::string config;      ///< of kubeadm, "" for none
+    std::string repository;  ///< "": where the API server's image is from, if this node has one
+};
+/// Errors: kubeadm-version (10), images-failed (69), images-missing (17), job-lost, job-running.
+[[nodiscard]] StepResult pull_images(const Node& node, const ImageOptions& options);
+
+struct KubeletOptions {
+    kubernetes::Version target;
+    Switch how;
+};
+/// On a worker `kubeadm upgrade node` runs before the kubelet changes. Errors: manifests-damaged, kubelet-newer (10), kubelet-failed (1),
+/// kubelet-not-switched (17), job-lost, job-running, kubeadm-running, and those of placing_commands.
+[[nodiscard]] StepResult switch_kubelet(const Node& node, const KubeletOptions& options);
+
+/// Copies manifests, certificates, kubeconfigs and files of the kubelet below k_state_directory/backups/NAME, each with its digest, and reads
+/// them again. A backup of that name that is there is verified and kept. Errors: integrity "backup-damaged"; io.
+[[nodiscard]] StepResult make_backup(const Node& node, const std::string& name);
+/// Only verifies. Errors: not_found "backup-not-found"; integrity "backup-damaged".
+[[nodiscard]] StepResult verify_backup(const Node& node, const std::string& name);
+/// Puts the files of a verified backup back, manifests last. Errors: those of verify_backup; checks_failed "etcd-differs"; job-running, kubeadm-running.
+[[nodiscard]] StepResult restore_backup(const Node& node, const std::string& name);
+
+/// Puts manifests that are missing or damaged back from kubeadm's newest backup that has them. Errors: not-control-plane, no-backup (10), job-running,
+/// kubeadm-running.
+[[nodiscard]] StepResult repair_manifests(const Node& node);
+
+/// Writes `text` under the node's `path` as a whole or not at all, with this mode and owner. Errors: from_errno.
+struct FileOwner {
+    unsigned mode = 0600;
+    unsigned uid = 0, gid = 0;
+};
+void place_file(const Node& node, const std::string& path, const std::string& text, const FileOwner& owner);
+/// Mode and owner of a file. Errors: from_errno.
+[[nodiscard]] FileOwner owner_of(const Place& place, const std::string& path);
+
+}  // namespace kmm::kubeadm

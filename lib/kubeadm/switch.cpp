@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kubeadm/facts.hpp"
+#include "kubeadm/steps.hpp"
+#include "record/sha256.hpp"
+
+namespace kmm::kubeadm {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr const char* k_stage_directory = "/var/lib/kubernetes";
+constexpr std::size_t k_binary_max = 512U << 20U;
+
+/// The directory of versioned binaries in which a program is (as on StarlingX): what comes before the kubelet, and the kubelet.
+std::string stage_of(const std::string& program) {
+    return program == "kubelet" ? "stage2" : "stage1";
+}
+
+std::string bare(const kubernetes::Version& version) {
+    return version.text().substr(1);
+}
+
+/// Where the node's link leads; "" if it is not a link. Errors: from_errno if it is absent.
+std::string link_of(const Place& place, const std::string& path) {
+    const sys::Fd fd = place.open(path, O_PATH | O_NOFOLLOW);
+    std::array<char, 4096> buffer{};
+    const ssize_t length = ::readlinkat(fd.get(), "", buffer.data(), buffer.size());
+    return length < 0 ? std::string() : std::string(buffer.data(), static_cast<std::size_t>(length));
+}
+
+struct Binary {
+    std::string file;   ///< the node's path of the program
+    std::string stage;  ///< directory of its stage, "" where there are none
+};
+
+Binary find_binary(const Place& place, const Switch& how, const kubernetes::Version& target, const std::string& program) {
+    std::vector<std::string> tried;
+    for (const std::string& version : {bare(target), target.text()}) {
+        const std::string directory = how.directory + "/" + version;
+        const std::string stage = directory + "/" + stage_of(program);
+        for (const Binary& binary : {Binary{stage + "/usr/bin/" + program, stage}, Binary{directory + "/" + program, ""}}) {
+            if (place.exists(binary.file)) return binary;
+            tried.push_back(binary.file);
+        }
+    }
+    throw Error(Exit::not_found, "binary-not-found", fmt::format("expected {} {} in {}, found none of its places", program, target.text(), how.directory))
+        .detail("looked for", base::join(tried, ", "))
+        .hint("put it there, or correct --from");
+}
+
+void prove_binary(const Node& node, const Binary& binary, const kubernetes::Version& target) {
+    if (const auto digest = node.place.read_if_there(binary.file + ".sha256")) {
+        const std::string_view text = base::trim(*digest);
+        const std::string wanted(text.substr(0, text.find_first_of(" \t\n")));
+        const sys::Fd fd = node.place.open(binary.file, O_RDONLY);
+        const std::string found = record::sha256_hex(sys::read_fd(fd.get(), binary.file, k_binary_max));
+        if (base::to_lower(wanted) != found) {
+            throw Error(Exit::integrity, "digest-mismatch", fmt::format("{}: expected sha256 {}, found {}", binary.file, base::escape(wanted), found)).hint("copy the binary again");
+        }
+    }
+    if (const auto found = version_of_program(node.place, binary.file.ends_with("/kubeadm") ? Words{binary.file, "version", "-o", "short"} : Words{binary.file, "--version"});
+        found != target) {
+        throw Error(Exit::integrity, "binary-version", fmt::format("{}: expected {}, found {}", binary.file, target.text(), found.text())).hint("put the right binary there");
+    }
+}
+
+void add(const Place& place, std::vector<nodejob::Command>& commands, Words words, bool always = false) {
+    commands.push_back({place.command(std::move(words)), {}, always});
+}
+
+/// A new link beside the old one, renamed over it: there is no moment without.
+void replace_link(const Place& place, std::vector<nodejob::Command>& commands, const std::string& target, const std::string& link) {
+    const std::string fresh = fmt::format("{}/.{}.kmm-new", link.substr(0, link.rfind('/')), link.substr(link.rfind('/') + 1));
+    add(place, commands, {"rm", "-f", fresh});
+    add(place, commands, {"ln", "-s", target, fresh});
+    add(place, commands, {"mv", "-T", fresh, link});
+}
+
+void binaries(const Node& node, const Switch& how, const kubernetes::Version& target, const std::string& program, std::vector<nodejob::Command>& commands) {
+    const Place& place = node.place;
+    const Binary binary = find_binary(place, how, target, program);
+    prove_binary(node, binary, target);
+    const std::string stage_link = std::string(k_stage_directory) + "/" + stage_of(program);
+    if (!binary.stage.empty() && place.exists(stage_link) && !link_of(place, stage_link).empty()) {
+        replace_link(place, commands, binary.stage, stage_link);
+        return;
+    }
+    const std::string installed = place.find_program(program);
+    const std::string destination = installed.empty() ? "/usr/bin/" + program : installed;
+    if (!installed.empty() && !link_of(place, installed).empty()) {
+        replace_link(place, commands, binary.file, installed);
+        return;
+    }
+    if (!installed.empty()) {
+        // The old one is kept for the way back.
+        const std::string kept = fmt::format("{}/replaced/{}", k_state_directory, bare(version_of_program(place, program == "kubeadm" ? Words{program, "version", "-o", "short"} : Words{program, "--version"})));
+        add(place, commands, {"mkdir", "-p", kept});
+        add(place, commands, {"cp", "-p", installed, kept + "/" + program});
+    }
+    const std::string fresh = fmt::format("{}/.{}.kmm-new", destination.substr(0, destination.rfind('/')), program);
+    add(place, commands, {"cp", binary.file, fresh});
+    add(place, commands, {"chmod", "0755", fresh});
+    add(place, commands, {"sync", fresh});
+    add(place, commands, {"mv", "-T", fresh, destination});
+}
+
+/// Names of packages in the lines "Inst NAME ..." and "Remv NAME ..." of apt-get -s.
+std::vector<std::string> simulated(const std::string& text, std::string_view verb) {
+    std::vector<std::string> names;
+    for (const std::string_view line : base::split(text, '\n')) {
+        if (!line.starts_with(verb)) continue;
+        const std::string_view rest = line.substr(verb.size());
+        names.emplace_back(rest.substr(0, rest.find(' ')));
+    }
+    return names;
+}
+
+/// The packages depend on each other: only what belongs to them may come along, and nothing may go.
+void prove_apt(const Node& node, const Words& install, const Words& wanted, const kubernetes::Version& target) {
+    Words simulate = install;
+    simulate.insert(simulate.begin() + 1, "-s");
+    const auto told = ask(node.place, simulate);
+    if (told.exit_code != 0 || told.signal != 0) {
+        throw Error(Exit::checks_failed, "package-not-found", fmt::format("apt-get cannot install {}: {}", base::join(wanted, " "), base::escape(last_lines(told.err, 1))))
+            .hint(fmt::format("a repository holds one minor: set it to {} on this node and run apt-get update", target.line().text()));
+    }
+    const Words allowed{"kubeadm", "kubelet", "kubectl", "cri-tools", "kubernetes-cni"};
+    Words unexpected;
+    for (const std::string& name : simulated(told.out, "Inst ")) {
+        if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) unexpected.push_back("installs " + name);
+    }
+    for (const std::string& name : simulated(told.out, "Remv ")) unexpected.push_back("removes " + name);
+    for (const std::string& name : simulated(told.out, "Inst ")) {
+        const bool is_wanted = std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+        if (!is_wanted && (name == "kubelet" || name == "kubeadm")) unexpected.push_back("changes " + name);
+    }
+    if (unexpected.empty()) return;
+    throw Error(Exit::checks_failed, "package-unexpected", fmt::format("apt-get would do more than expected: {}", base::join(unexpected, ", ")))
+        .hint("apt-get -s " + base::join(Words(install.begin() + 1, install.end()), " ") + " shows all of it");
+}
+
+void packages(const Node& node, const kubernetes::Version& target, const Words& programs, std::vector<nodejob::Command>& commands) {
+    const Place& place = node.place;
+    if (!place.find_program("apt-get").empty()) {
+        Words install{"apt-get", "install", "-y", "--allow-downgrades", "--allow-change-held-packages", "-o", "Dpkg::Options::=--force-confold", "-o", "DPkg::Lock::Timeout=300"};
+        for (const std::string& program : programs) install.push_back(fmt::format("{}={}-*", program, bare(target)));
+        prove_apt(node, install, programs, target);
+        const auto with = [](Words words, const Words& more) {
+            words.insert(words.end(), more.begin(), more.end());
+            return words;
+        };
+        add(place, commands, {"dpkg", "--configure", "-a"});
+        add(place, commands, with({"apt-mark", "unhold"}, programs));
+        add(place, commands, install);
+        add(place, commands, with({"apt-mark", "hold"}, programs), true);
+        for (nodejob::Command& command : commands) command.environment = {{"DEBIAN_FRONTEND", "noninteractive"}};
+        return;
+    }
+    if (!place.find_program("dnf").empty()) {
+        Words install{"dnf", "install", "-y", "--disableexcludes=kubernetes"};
+        for (const std::string& program : programs) install.push_back(fmt::format("{}-{}", program, bare(target)));
+        add(place, commands, install);
+        return;
+    }
+    throw Error(Exit::not_found, "command-not-found", "expected apt-get or dnf on this node, found neither").hint("use --switch binaries or --switch command");
+}
+
+}  // namespace
+
+std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& how, const kubernetes::Version& target, const std::vector<std::string>& programs) {
+    std::vector<nodejob::Command> commands;
+    switch (how.way) {
+        case Switch::Way::none: break;
+        case Switch::Way::packages: packages(node, target, programs, commands); break;
+        case Switch::Way::binaries:
+            for (const std::string& program : programs) binaries(node, how, target, program, commands);
+            break;
+        case Switch::Way::command: {
+            const std::string name = node_name(node.place);
+            for (const std::string& program : programs) {
+                commands.push_back({node.place.command({how.command}), {{"VERSION", target.text()}, {"NODE", name}, {"COMPONENT", program}}, false});
+            }
+            break;
+        }
+    }
+    return commands;
+}
+
+}  // namespace kmm::kubeadm

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubeadm/facts.hpp"
+
+#include <doctest/doctest.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kubeadm/backup.hpp"
+#include "kubeadm/processes.hpp"
+#include "place.hpp"
+#include "sys/file_ops.hpp"
+
+using namespace kmm;
+using namespace kmm::kubeadm;
+using kmm::kubeadm::test::Made;
+
+namespace {
+
+std::string pem(const std::string& name) {
+    return sys::read_file(std::string(KMM_SOURCE_DIR) + "/tests/support/kubeadm_certs/" + name + ".crt");
+}
+
+std::string fault(const std::function<void()>& body) {
+    try {
+        body();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+void add_process(const Made& made, const std::string& pid, const std::string& name, const std::string& uid, const std::string& space) {
+    made.write("/proc/" + pid + "/comm", name + "\n");
+    made.write("/proc/" + pid + "/status", "Name:\t" + name + "\nUid:\t" + uid + "\t0\t0\t0\n");
+    std::filesystem::create_directories(made.path("/proc/" + pid + "/ns"));
+    std::filesystem::create_symlink(space, made.path("/proc/" + pid + "/ns/mnt"));
+}
+
+}  // namespace
+
+TEST_SUITE("kubeadm::unit") {
+    TEST_CASE("certificates tell whom they name and when they end") {
+        const auto expired = read_certificate(pem("expired"));
+        REQUIRE(expired);
+        CHECK(expired->common_name == "front-proxy-client");
+        CHECK(base::format_rfc3339(expired->not_after) == "2021-01-01T00:00:00Z");
+        const auto late = read_certificate("key first\n" + pem("node"));
+        REQUIRE(late);
+        CHECK(late->not_after > 4102444800);  // after 2100
+        CHECK_FALSE(read_certificate(""));
+        CHECK_FALSE(read_certificate(pem("node").substr(0, 200)));
+    }
+
+    TEST_CASE("the node's name is that of the kubelet's certificate, in the file or inline, of the current context") {
+        Made made;
+        const auto conf = [&](const std::string& user) {
+            made.write("/etc/kubernetes/kubelet.conf", "current-context: c\ncontexts: [{name: b, context: {user: v}}, {name: c, context: {user: u}}]\nusers:\n- {name: v, user: {}}\n- {name: u, user: {" + user + "}}\n");
+        };
+        conf("client-certificate-data: " + base::to_base64(pem("node")));
+        CHECK(node_name(made.place()) == "cp1");
+        conf("client-certificate: /k.pem");
+        CHECK(fault([&] { static_cast<void>(node_name(made.place())); }).starts_with("/k.pem: cannot open /k.pem"));
+        made.write("/k.pem", pem("node"));
+        CHECK(node_name(made.place()) == "cp1");
+        made.write("/k.pem", pem("admin"));
+        CHECK(fault([&] { static_cast<void>(node_name(made.place())); }) == "/k.pem: expected the name system:node:NAME, found 'kubernetes-admin'");
+        conf("token: x");
+        CHECK(fault([&] { static_cast<void>(node_name(made.place())); }) == "/etc/kubernetes/kubelet.conf: expected a certificate in PEM form");
+    }
+
+    TEST_CASE("only root's processes of the node's own mount namespace count") {
+        Made made;
+        add_process(made, "1", "systemd", "0", "mnt:[1]");
+        add_process(made, "20", "kubelet", "0", "mnt:[1]");
+        add_process(made, "9", "kubelet", "0", "mnt:[1]");
+        add_process(made, "30", "kubelet", "0", "mnt:[2]");
+        add_process(made, "40", "kubelet", "1000", "mnt:[1]");
+        add_process(made, "50", "kubelet-x", "0", "mnt:[1]");
+        std::filesystem::create_directories(made.path("/proc/60"));
+        CHECK(node_processes(made.place(), "kubelet") == std::vector<std::int64_t>{9, 20});
+        CHECK(node_processes(made.place(), "kubeadm").empty());
+        require_no_kubeadm(made.place());
+        add_process(made, "70", "kubeadm", "0", "mnt:[1]");
+        CHECK(fault([&] { require_no_kubeadm(made.place()); }) == "kubeadm is running on this node (pid 70), and not as a job of kmm-worker");
+    }
+
+    TEST_CASE("the runtime's socket: a flag wins over the instance's configuration, that over the shared one") {
+        Made made;
+        CHECK(fault([&] { static_cast<void>(runtime_socket(made.place())); }).starts_with("neither "));
+        made.write("/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: unix:///a\n");
+        CHECK(runtime_socket(made.place()) == "/a");
+        made.write("/var/lib/kubelet/instance-config.yaml", "containerRuntimeEndpoint: unix:///b\n");
+        CHECK(runtime_socket(made.place()) == "/b");
+        made.write("/var/lib/kubelet/kubeadm-flags.env", "KUBELET_KUBEADM_ARGS=\"--container-runtime-endpoint=unix:///x --container-runtime-endpoint=/c\"\n");
+        CHECK(runtime_socket(made.place()) == "/c");
+    }
+
+    TEST_CASE("swap and cgroup are read, never guessed") {
+        Made made;
+        CHECK(fault([&] { static_cast<void>(swap_devices(made.place())); }) != "no error");
+        made.write("/proc/swaps", "Filename\tType\n");
+        CHECK(swap_devices(made.place()).empty());
+        made.write("/proc/swaps", "Filename\tType\n/dev/sda2 partition 1\n/swap\tfile 2\n");
+        CHECK(swap_devices(made.place()) == std::vector<std::string>{"/dev/sda2", "/swap"});
+        made.write("/proc/swaps", "");
+        CHECK(fault([&] { static_cast<void>(swap_devices(made.place())); }) != "no error");
+        CHECK(fault([&] { static_cast<void>(cgroup_version(made.place())); }) != "no error");
+        std::filesystem::create_directories(made.path("/sys/fs/cgroup/memory"));
+        CHECK(cgroup_version(made.place()) == "v1");
+        made.write("/sys/fs/cgroup/cgroup.controllers", "cpu\n");
+        CHECK(cgroup_version(made.place()) == "v2");
+    }
+
+    TEST_CASE("names of backups stay below their directory") {
+        for (const std::string name : {"", ".", "..", "../x", "a/b", ".a", "a b", "a\n", std::string(129, 'a').c_str()}) CHECK_THROWS_AS(static_cast<void>(backup_directory(name)), Error);
+        CHECK(backup_directory("before-v1.35.4+a_b") == "/var/lib/kmm-node/backups/before-v1.35.4+a_b");
+    }
+}

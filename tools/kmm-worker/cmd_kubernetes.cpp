@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubernetes: what a node of a kubeadm cluster is made of, and the steps of an upgrade on it.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "cli/table.hpp"
+#include "kmm-worker/commands.hpp"
+#include "kmm-worker/job.hpp"
+#include "kmm-worker/result.hpp"
+#include "kubeadm/facts.hpp"
+#include "kubeadm/steps.hpp"
+#include "sys/clock.hpp"
+#include "sys/random.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+/// Everything that a step works with, for the time of one call.
+struct Here {
+    Here(const cli::Args& args, cli::Context& context)
+        : node{kubeadm::Place(host_paths(args).root), ops, clock, random, std::nullopt, [&context] { return context.console.out_is_gone(); }} {
+        if (const auto limit = timeout_of(args); limit.count() > 0) node.deadline = clock.monotonic() + limit;
+    }
+
+    sys::LinuxFileOps ops;
+    sys::LinuxClock clock;
+    sys::LinuxRandom random;
+    kubeadm::Node node;
+};
+
+cli::Option kubernetes_option(std::string name, std::string value_name, std::string help, std::vector<std::string> choices = {}) {
+    cli::Option made;
+    made.name = std::move(name);
+    made.value_name = std::move(value_name);
+    made.help = std::move(help);
+    made.choices = std::move(choices);
+    return made;
+}
+
+kubernetes::Version target_of(const cli::Args& args) {
+    const auto text = args.get("target");
+    if (!text) throw Error(Exit::usage, "missing-option", "expected --target VERSION").hint("as --target v1.35.4");
+    if (const auto version = kubernetes::Version::parse(*text)) return *version;
+    throw Error(Exit::usage, "bad-value", fmt::format("--target: expected {}, found '{}'", kubernetes::k_version_form, base::escape(*text)));
+}
+
+std::string absolute(const char* option, const std::string& text) {
+    if (text.starts_with('/')) return text;
+    throw Error(Exit::usage, "bad-value", fmt::format("--{}: expected an absolute path on the node, found '{}'", option, base::escape(text)));
+}
+
+kubeadm::Switch switch_of(const cli::Args& args) {
+    kubeadm::Switch how;
+    const std::string way = args.get("switch").value_or("");
+    using Way = kubeadm::Switch::Way;
+    how.way = way == "packages" ? Way::packages : way == "binaries" ? Way::binaries : way == "command" ? Way::command : Way::none;
+    if (const auto from = args.get("from")) {
+        if (how.way != Way::binaries) throw Error(Exit::usage, "usage", "--from requires --switch binaries");
+        how.directory = absolute("from", *from);
+    }
+    if (const auto command = args.get("command")) {
+        if (how.way != Way::command) throw Error(Exit::usage, "usage", "--command requires --switch command");
+        how.command = absolute("command", *command);
+    }
+    if (how.way == Way::command && how.command.empty()) throw Error(Exit::usage, "missing-option", "--switch command requires --command PROGRAM");
+    return how;
+}
+
+std::vector<cli::Option> switch_options() {
+    return {kubernetes_option("switch", "WAY", "how programs of the target get onto the node", {"packages", "binaries", "command"}),
+            kubernetes_option("from", "DIR", "directory of binaries, by version (default: /usr/local/kubernetes)"),
+            kubernetes_option("command", "PROGRAM", "program that installs COMPONENT of VERSION on NODE (its environment)")};
+}
+
+cli::Option target_option() {
+    auto made = kubernetes_option("target", "VERSION", "version of Kubernetes, as v1.35.4");
+    made.required = true;
+    return made;
+}
+
+cli::Option name_option() {
+    auto made = kubernetes_option("name", "NAME", "name of the backup");
+    made.required = true;
+    return made;
+}
+
+std::string name_of_backup(const cli::Args& args) {
+    if (const auto name = args.get("name")) return *name;
+    throw Error(Exit::usage, "missing-option", "expected --name NAME").hint("as --name before-v1.35.4");
+}
+
+value::Node step_document(const kubeadm::StepResult& result) {
+    value::Node made = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "KubernetesNodeStep"}, {"step", result.step}, {"outcome", result.already ? "already" : "done"},
+                                             {"adopted", result.adopted}, {"message", result.message}});
+    value::Node facts = value::Node::mapping();
+    for (const auto& [name, text] : result.facts) facts.set(name, text);
+    made.set("verified", std::move(facts));
+    made.set("job", result.job ? kubeadm::job_document(*result.job) : value::Node());
+    made.set("warnings", value::Node::strings(result.warnings));
+    return made;
+}
+
+/// Prints the result; a job's result counts as received once it has been printed.
+Exit report_step(const kubeadm::StepResult& result, nodejob::JobSlot slot, cli::Context& context) {
+    for (const std::string& warning : result.warnings) {
+        if (context.verbosity >= 0) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
+    }
+    if (!cli::print_document(context, step_document(result))) {
+        context.console.out(context.output == "name" ? (result.already ? "already\n" : "done\n") : fmt::format("{}{}\n", result.already ? "nothing to do: " : "", result.message));
+    }
+    if (result.job && !result.job->received && context.console.out_ok() && !context.console.out_is_gone()) slot.mark_received(result.job->id);
+    return Exit::ok;
+}
+
+std::string version_cell(const std::optional<kubernetes::Version>& version) {
+    return version ? version->text() : "unknown";
+}
+
+std::string manifests_cell(const kubeadm::Facts& facts) {
+    if (!facts.manifests) return "unknown";
+    if (!facts.manifests->control_plane) return "none (worker)";
+    if (const std::string problems = facts.manifests->problems(); !problems.empty()) return problems;
+    std::vector<std::string> told;
+    for (const auto& pod : facts.manifests->pods) {
+        if (pod.expected) told.push_back(fmt::format("{} {}", pod.component, pod.tag));
+    }
+    return base::join(told, ", ");
+}
+
+std::string first_expiry(const kubeadm::Facts& facts) {
+    const kubeadm::Certificate* first = nullptr;
+    for (const auto& certificate : facts.certificates) {
+        if (certificate.problem.empty() && (first == nullptr || certificate.not_after < first->not_after)) first = &certificate;
+    }
+    return first == nullptr ? "unknown" : fmt::format("{} ({})", base::format_rfc3339(first->not_after), first->file);
+}
+
+Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
+    const Here here(args, context);
+    const kubeadm::Facts facts = kubeadm::read_facts(here.node);
+    if (cli::print_document(context, kubeadm::facts_document(facts, here.clock.now_unix()))) return Exit::ok;
+    if (context.output == "name") {
+        context.console.out(facts.node.value_or("unknown") + "\n");
+        return Exit::ok;
+    }
+    const auto text = [](const std::optional<std::string>& found) { return found ? *found : std::string("unknown"); };
+    std::vector<std::pair<std::string, std::string>> rows{
+        {"node", text(facts.node)},
+        {"kubelet", fmt::format("{}, running {}", version_cell(facts.kubelet), version_cell(facts.kubelet_running))},
+        {"kubeadm", version_cell(facts.kubeadm)},
+        {"manifests", manifests_cell(facts)},
+        {"first certificate to expire", first_expiry(facts)},
+        {"cgroup", text(facts.cgroup)},
+        {"swap", !facts.swap ? "unknown" : facts.swap->empty() ? "off" : base::join(*facts.swap, ", ")},
+        {"container runtime", !facts.runtime_socket ? "unknown" : *facts.runtime_socket + (facts.runtime_socket_present.value_or(false) ? "" : " (no socket)")},
+        {"leftovers of kubeadm", !facts.leftovers ? "unknown" : facts.leftovers->empty() ? "none" : base::join(*facts.leftovers, ", ")},
+        {"job", !facts.job ? "unknown" : facts.job->key.empty() ? std::string(nodejob::to_string(facts.job->state)) : fmt::format("{}: {}", facts.job->key, nodejob::to_string(facts.job->state))},
+    };
+    for (const auto& disk : facts.disks) rows.emplace_back("free in " + disk.path, base::format_bytes(disk.free));
+    if (facts.manifests) {
+        for (const auto& stray : facts.manifests->strays) rows.emplace_back("stray manifest", fmt::format("{} declares {}", stray.path, stray.pod));
+    }
+    for (const auto& unread : facts.unread) rows.emplace_back("unread", fmt::format("{}: {}", unread.field, unread.reason));
+    for (auto& [name, cell] : rows) cell = base::escape(cell);
+    context.console.out(cli::format_properties(rows));
+    return Exit::ok;
+}
+
+cli::Verb step_verb(std::string name, std::string summary, std::string description, std::vector<cli::Example> examples, std::vector<cli::Option> options) {
+    cli::Verb verb;
+    verb.name = "kubernetes " + std::move(name);
+    verb.summary = std::move(summary);
+    verb.description = std::move(description);
+    verb.examples = std::move(examples);
+    verb.options = std::move(options) + host_options() + cli::common_options();
+    return verb;
+}
+
+constexpr const char* k_job_words =
+    "It runs as a detached job: a lost connection, a killed caller or --timeout does not end it, and the same command waits for it or takes its result. "
+    "A job that a reboot has ended is reported as lost, never as done.";
+
+}  // namespace
+
+std::vector<cli::Verb> verbs_kubernetes() {
+    std::vector<cli::Verb> verbs;
+    verbs.push_back(step_verb("facts", "what this node of a kubeadm cluster runs and holds",
+                              "Versions of kubelet and kubeadm, the four static Pods, certificates, space, cgroup, swap, container runtime, leftovers of kubeadm and the job of an "
+                              "upgrade. What cannot be read is named and never guessed; much of it needs root. It changes nothing.",
+                              {{"kmm-worker kubernetes facts", "for people"}, {"kmm-worker kubernetes facts -o json", "for programs"}}, {}));
+    verbs.back().run = run_kubernetes_facts;
+
+    verbs.push_back(step_verb("images", "pull the images of a version with kubeadm",
+                              std::string("Pulls what kubeadm config images list names, from the registry that the API server's image is from, and asks the container runtime (crictl) for "
+                                          "each. ") + k_job_words,
+                              {{"kmm-worker kubernetes images --target v1.35.4", "pull before the upgrade"}},
+                              {target_option(), kubernetes_option("config", "FILE", "configuration of kubeadm"), kubernetes_option("image-repository", "PREFIX", "registry and path of the images")}));
+    verbs.back().run = [](const cli::Args& args, cli::Context& context) {
+        const Here here(args, context);
+        return report_step(kubeadm::pull_images(here.node, {target_of(args), args.get("config").value_or(""), args.get("image-repository").value_or("")}), here.node.image_slot(), context);
+    };
+
+    verbs.push_back(step_verb("backup", "save manifests, certificates and kubelet files",
+                              "Copies /etc/kubernetes (manifests, pki, kubeconfigs) and the kubelet's files to /var/lib/kmm-node/backups/NAME with the digest of each, and reads them "
+                              "again. A backup that is there is verified and kept. The data of etcd is not in it: take a snapshot with etcdctl.",
+                              {{"kmm-worker kubernetes backup --name before-v1.35.4", "make it, or verify it"}},
+                              {name_option(), kubernetes_option("verify", "", "only verify; exit 76 if it is damaged")}));
+    verbs.back().run = [](const cli::Args& args, cli::Context& context) {
+        const Here here(args, context);
+        const std::string name = name_of_backup(args);
+        return report_step(args.flag("verify") ? kubeadm::verify_backup(here.node, name) : kubeadm::make_backup(here.node, name), here.node.slot(), context);
+    };
+
+    verbs.push_back(step_verb("control-plane", "upgrade this node's control plane with kubeadm",
+                              std::string("Refuses unless the manifests of all static Pods are whole, runs kubeadm upgrade, and then reads the version of each manifest: kubeadm's success "
+                                          "alone is not believed. ") + k_job_words,
+                              {{"kmm-worker kubernetes control-plane --target v1.35.4 --first", "kubeadm upgrade apply"},
+                               {"kmm-worker kubernetes control-plane --target v1.35.4", "kubeadm upgrade node"}},
+                              std::vector<cli::Option>{target_option(), kubernetes_option("first", "", "kubeadm upgrade apply: the first control plane of the cluster"),
+                                                       kubernetes_option("ignore-preflight-errors", "NAMES", "checks of kubeadm whose failure is a warning"),
+                                                       kubernetes_option("skip-phases", "NAMES", "phases of kubeadm to leave out, as addon/kube-proxy"),
+                                                       kubernetes_option("patches", "DIR", "directory of kubeadm's patches")} + switch_options()));
+    verbs.back().run = [](const cli::Args& args, cli::Context& context) {
+        const Here here(args, context);
+        kubeadm::ControlPlaneOptions options{target_of(args), args.flag("first"), {}, switch_of(args)};
+        for (const char* name : {"ignore-preflight-errors", "skip-phases", "patches"}) {
+            if (const auto text = args.get(name)) options.extra.push_back(fmt::format("--{}={}", name, *text));
+        }
+        return report_step(kubeadm::upgrade_control_plane(here.node, options), here.node.slot(), context);
+    };
+
+    verbs.push_back(step_verb("kubelet", "switch this node's kubelet to another version",
+                              std::string("On a worker kubeadm upgrade node runs first. The kubelet is put in place, restarted, and must run as the new version for some seconds. Drain the "
+                                          "node before. ") + k_job_words,
+                              {{"kmm-worker kubernetes kubelet --target v1.35.4 --switch packages", "with apt-get or dnf"},
+                               {"kmm-worker kubernetes kubelet --target v1.35.4 --switch binaries", "from /usr/local/kubernetes/1.35.4"}},
+                              std::vector<cli::Option>{target_option()} + switch_options()));
+    verbs.back().run = [](const cli::Args& args, cli::Context& context) {
+        const Here here(args, context);
+        const kubeadm::KubeletOptions options{target_of(args), switch_of(args)};
+        if (options.how.way == kubeadm::Switch::Way::none) {
+            throw Error(Exit::usage, "missing-option", "expected --switch packages, binaries or command").hint("it says how the kubelet gets onto the node");
+        }
+        return report_step(kubeadm::switch_kubelet(here.node, options), here.node.slot(), context);
+    };
+
+    verbs.push_back(step_verb("repair", "put back manifests that kubeadm lost when it was killed",
+                              "kubeadm swaps a manifest with two renames; killed in between, the component is gone. Each manifest that is missing or damaged is put back from kubeadm's newest "
+                              "backup in /etc/kubernetes/tmp that has it whole. Nothing changes unless all can be put back.",
+                              {{"kmm-worker kubernetes repair", "then run control-plane again"}}, {}));
+    verbs.back().run = [](const cli::Args& args, cli::Context& context) {
+        const Here here(args, context);
+        return report_step(kubeadm::repair_manifests(here.node), here.node.slot(), context);
+    };
+
+    verbs.push_back(step_verb("restore", "put the files of a backup back",
+                              "Verifies the backup, then writes each file that differs, manifests last. Refused if etcd has another version than in the backup: its data would need a snapshot.",
+                              {{"kmm-worker kubernetes restore --name before-v1.35.4", "back to the files of that backup"}}, {name_option()}));
+    verbs.back().run = [](const cli::Args& args, cli::Context& context) {
+        const Here here(args, context);
+        return report_step(kubeadm::restore_backup(here.node, name_of_backup(args)), here.node.slot(), context);
+    };
+    return verbs;
+}
+
+}  // namespace kmm::tool_worker
