@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 143> k_names = {
+    static constexpr std::array<std::string_view, 145> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -127,6 +127,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "settle",
         "sig-enforce",
         "sign-image",
+        "signature-key",
         "signed",
         "soak",
         "ssh-config",
@@ -139,6 +140,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "trust-record",
         "tz",
         "uncordon",
+        "unload-policy",
         "values",
         "values-from",
         "verbose",
