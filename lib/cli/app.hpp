@@ -29,6 +29,7 @@ struct Option {
     std::string default_text;          ///< shown in help and returned when nothing else is given; "" for none
     bool hidden = false;               ///< left out of --help, still accepted
     bool required = false;             ///< stands in the usage line; the verb itself says what is missing
+    bool in_files = true;              ///< false: configuration files do not set it, as the name has another meaning in other verbs
 };
 
 struct Positional {

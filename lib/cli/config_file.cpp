@@ -23,7 +23,7 @@ std::map<std::string, Option, std::less<>> settable_options(const Program& progr
     std::map<std::string, Option, std::less<>> options;
     const auto add = [&](const std::vector<Option>& list) {
         for (const auto& option : list) {
-            if (option.name != "help" && option.name != "version") options.emplace(option.name, option);
+            if (option.in_files && option.name != "help" && option.name != "version") options.emplace(option.name, option);
         }
     };
     for (const auto& verb : program.verbs) add(verb.options);

@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 154> k_names = {
+    static constexpr std::array<std::string_view, 156> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -134,6 +134,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "settle",
         "sig-enforce",
         "sign-image",
+        "signature-key",
         "signed",
         "skip-phases",
         "soak",
@@ -149,6 +150,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "trust-record",
         "tz",
         "uncordon",
+        "unload-policy",
         "values",
         "values-from",
         "verbose",

@@ -204,7 +204,7 @@ void resolve_option(
             return put({text}, "environment");
         }
     }
-    for (auto file = configuration.rbegin(); file != configuration.rend(); ++file) {
+    for (auto file = configuration.rbegin(); option.in_files && file != configuration.rend(); ++file) {
         const auto found = file->find(option.name);
         if (found != file->end()) return put(found->second.values, "configuration file");
     }

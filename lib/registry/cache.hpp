@@ -170,6 +170,8 @@ public:
     void blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& warnings,
               const ByteCount& on_bytes) override;
     void check_deadline() const override { inner_->check_deadline(); }
+    /// To be called when the image meets request.requirements: only then is anything of it put into the cache.
+    void accept();
     /// To be called in place of blob() for all layers when what was extracted of them is used, and they are not read.
     void not_needed(const std::vector<image::Descriptor>& layers);
     /// To be called when every part of the image has been read. Keeps the cache within request.cache_bytes.
@@ -185,6 +187,8 @@ private:
     void not_written(const Error& error);
     void prune();
     bool take_cached(const image::Descriptor& wanted, BlobTarget& target, const ByteCount& on_bytes);
+    void store_file(const sys::Fd& file, const image::Digest& digest);
+    ManifestText signatures(const std::string& tag, std::uint64_t cap);
     /// `part`: what is missing, of an image of which something is known.
     [[nodiscard]] Error not_cached(const std::optional<image::Digest>& part) const;
 
@@ -198,6 +202,15 @@ private:
     std::optional<CachedImage> recalled_;
     bool writable_ = true;
     std::uint64_t fetched_ = 0;
+    /// What has come before accept().
+    struct Held {
+        image::Digest digest;
+        std::string bytes;
+        sys::Fd file;  ///< in place of the bytes
+    };
+    bool holds_;
+    std::vector<Held> held_;
+    std::vector<CachedImage> signatures_;  ///< what was found under tags of signatures
 };
 
 }  // namespace kmm::registry

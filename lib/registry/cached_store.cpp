@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -66,7 +67,7 @@ private:
 CachedStore::CachedStore(std::unique_ptr<ImageStore> inner, Cache& cache, const PullRequest& request,
                          const std::string& reference, sys::Clock& clock, std::vector<std::string>& warnings)
     : inner_(std::move(inner)), cache_(cache), request_(request), clock_(clock), warnings_(warnings),
-      learnt_(learnt_by(image::parse_reference(reference), request)) {
+      learnt_(learnt_by(image::parse_reference(reference), request)), holds_(!request.requirements.empty()) {
     image_.reference = reference;
     image_.learnt = learnt_;
     image_.platform = {request.os, request.architecture, request.variant};
@@ -117,6 +118,10 @@ void CachedStore::keep(const image::Digest& digest, std::string_view bytes) {
         image_.digest = digest;
     }
     note(digest, bytes.size());
+    if (holds_) {
+        held_.push_back({digest, std::string(bytes), {}});
+        return;
+    }
     if (!writable_) {
         return;
     }
@@ -127,7 +132,43 @@ void CachedStore::keep(const image::Digest& digest, std::string_view bytes) {
     }
 }
 
+void CachedStore::accept() {
+    holds_ = false;
+    for (const Held& part : std::exchange(held_, {})) {
+        if (part.file) {
+            store_file(part.file, part.digest);
+        } else {
+            keep(part.digest, part.bytes);
+        }
+    }
+}
+
+/// Signatures prove themselves: how they were learnt does not matter. They are kept for pulls that ask nobody.
+ManifestText CachedStore::signatures(const std::string& tag, std::uint64_t cap) {
+    const std::string name = image::parse_reference(image_.reference).name() + ":" + tag;
+    if (request_.policy == PullPolicy::never || recalled_) {
+        const auto record = cache_.recall(name, image_.platform);
+        if (auto bytes = record ? cache_.read(record->digest, cap) : std::nullopt) {
+            keep(record->digest, *bytes);
+            return {std::move(*bytes), {}, {}, true};
+        }
+    }
+    if (request_.policy == PullPolicy::never) {
+        throw not_cached(std::nullopt);
+    }
+    ManifestText text = inner_->manifest(tag, std::nullopt, cap);
+    if (text.body.size() <= cap) {
+        const image::Digest digest = verified_manifest(text.body, std::nullopt);
+        keep(digest, text.body);
+        signatures_.push_back(CachedImage{name, image_.platform, digest, {{digest, text.body.size()}}, 0, learnt_, 0});
+    }
+    return text;
+}
+
 ManifestText CachedStore::manifest(const std::string& name, const std::optional<image::Digest>& expected, std::uint64_t cap) {
+    if (!expected && name != first_name()) {
+        return signatures(name, cap);
+    }
     if (expected) {
         if (auto bytes = cache_.read(*expected, cap)) {
             keep(*expected, *bytes);
@@ -166,6 +207,9 @@ bool CachedStore::take_cached(const image::Descriptor& wanted, BlobTarget& targe
 void CachedStore::blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& warnings,
                        const ByteCount& on_bytes) {
     note(wanted.digest, wanted.size);
+    if (holds_ && !signatures_.empty()) {
+        signatures_.back().parts.push_back({wanted.digest, wanted.size});
+    }
     if (take_cached(wanted, target, on_bytes)) {
         return;
     }
@@ -187,11 +231,22 @@ void CachedStore::blob(const image::Descriptor& wanted, BlobTarget& target, std:
     }
     TeeTarget tee(target, file.get());
     inner_->blob(wanted, tee, warnings, on_bytes);
+    if (tee.failure()) {
+        not_written(*tee.failure());
+        return;
+    }
+    if (holds_) {
+        held_.push_back({wanted.digest, {}, std::move(file)});
+    } else {
+        store_file(file, wanted.digest);
+    }
+}
+
+void CachedStore::store_file(const sys::Fd& file, const image::Digest& digest) {
     try {
-        if (tee.failure()) {
-            throw Error(*tee.failure());
+        if (writable_) {
+            cache_.publish(file, digest);
         }
-        cache_.publish(file, wanted.digest);
     } catch (const Error& error) {
         not_written(error);
     }
@@ -217,6 +272,10 @@ void CachedStore::finished() {
         }
     }
     try {
+        for (CachedImage& signatures : signatures_) {
+            signatures.last_used = image_.last_used;
+            cache_.remember(signatures);
+        }
         cache_.remember(image_);
         prune();
     } catch (const Error& error) {

@@ -20,6 +20,7 @@
 #include "registry/local.hpp"
 #include "registry/resolve.hpp"
 #include "registry/session.hpp"
+#include "registry/signatures.hpp"
 
 namespace kmm::registry {
 
@@ -130,6 +131,7 @@ private:
         }
         const image::Reference reference = image::parse_reference(request_.reference);
         result_.reference = reference.to_string();
+        name_ = reference;
         auto registry = open_registry(reference, request_, http_, clock_, notes_);
         if (request_.cache_dir.empty()) {
             if (request_.policy == PullPolicy::never) {
@@ -169,6 +171,7 @@ private:
     }
 
     void take_directory(const LocalReference& local) {
+        with_context([&] { return "directory " + base::escape(local.path); }, [&] { require_trust(nullptr, request_, notes_); });
         const auto reader = read_module_directory(local, view_.asked(), request_.limits);
         Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [this] { check_deadline(); }};  // hashed: the files' digests are the identity
         view_.begin_layer();
@@ -181,6 +184,7 @@ private:
                                                  [&] { return resolve_image(store, request_, notes_); });
         result_.digest = store.identity().value_or(image.digest).to_string();
         result_.index_digest = image.index_digest;
+        with_context([&] { return "image " + base::escape(result_.reference); }, [&] { require_trust_of(store, image); });
         const std::uint64_t total = check_layers(image.manifest, image.config, request_.limits);
         Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [&] { store.check_deadline(); },
                               request_.file_digests || cached_ != nullptr};
@@ -191,6 +195,13 @@ private:
             read_layers(store, image, total, extraction);
             result_.bytes_downloaded += total;
         });
+    }
+
+    void require_trust_of(ImageStore& store, const ResolvedImage& image) {
+        require_trust(store, name_, image.manifests, request_, notes_);
+        if (cached_ != nullptr) {
+            cached_->accept();
+        }
     }
 
     void read_layers(ImageStore& store, const ResolvedImage& image, std::uint64_t total, Extraction& extraction) {
@@ -243,6 +254,7 @@ private:
     }
 
     std::atomic<bool> stop_{false};
+    std::optional<image::Reference> name_;  ///< nullopt for an image of a file
     const PullRequest request_;
     net::HttpClient& http_;
     sys::Clock& clock_;

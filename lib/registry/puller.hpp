@@ -14,6 +14,7 @@
 #include "image/mirrors.hpp"
 #include "net/http.hpp"
 #include "sys/clock.hpp"
+#include "trust/policy.hpp"
 
 namespace kmm::registry {
 
@@ -65,6 +66,7 @@ struct PullRequest {
     std::vector<Credential> credentials;
     net::TlsSettings tls;                  ///< of the registry itself; a mirror has its own
     std::vector<image::MirrorRule> mirrors;
+    trust::Requirements requirements{};    ///< what the image must meet before anything of it is kept; empty: no signature is looked for
     PullPolicy policy = PullPolicy::always;
     std::string cache_dir;                 ///< "" for no cache
     std::uint64_t cache_bytes = 4ULL << 30U;  ///< what the cache may hold after the pull
@@ -123,7 +125,7 @@ struct PullResult {
 /// Pulls into `out_dir` (an existing, private directory, empty or with what a killed pull left): files land at OUT + their path in the image, modes 0644
 /// and 0755, nothing else is written. On any Error everything below `out_dir` that was written has been removed again, and nothing
 /// that others put there.
-/// Errors: facts reliability-ux 2.8: integrity 76, unsafe 16 ("image-unsafe", "image-limit"), data 65, not_found 66
+/// Errors: those of require_trust; facts reliability-ux 2.8: integrity 76, unsafe 16 ("image-unsafe", "image-limit"), data 65, not_found 66
 /// ("no-platform", "image-not-found", "kernel-not-in-image"), no_permission 77 ("registry-auth"), unavailable 69, io 74,
 /// timeout 124; usage "unsupported" for the transports of container engines. `reference` may also be "oci:DIR[:TAG]",
 /// "oci-archive:FILE[:TAG]", "docker-archive:FILE[:NAME:TAG]" or "dir:DIR": the same rules, limits and digests apply.

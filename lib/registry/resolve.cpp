@@ -45,6 +45,7 @@ public:
             throw no_platform();
         }
         found->index_digest = top.digest.to_string();
+        note_text(*found, top);
         return std::move(*found);
     }
 
@@ -73,7 +74,9 @@ private:
                 continue;
             }
             if (nested) {
-                if (auto found = search(fetch_child(entry), depth + 1, pass)) {
+                const FetchedManifest inner = fetch_child(entry);
+                if (auto found = search(inner, depth + 1, pass)) {
+                    note_text(*found, inner);
                     return found;
                 }
             } else if (!image && named && unreadable_.empty()) {
@@ -102,8 +105,15 @@ private:
         return fetch_manifest(store_, entry.digest.to_string(), entry.digest, &entry, request_.limits, warnings_);
     }
 
+    void note_text(ResolvedImage& image, const FetchedManifest& fetched) const {
+        if (!request_.requirements.empty()) {
+            image.manifests.push_back(fetched.text);
+        }
+    }
+
     ResolvedImage complete(const FetchedManifest& fetched) {
         ResolvedImage image;
+        note_text(image, fetched);
         image.digest = fetched.digest;
         image.manifest = image::decode_manifest(fetched.root);
         const std::string config = fetch_config(store_, image.manifest, request_.limits, warnings_);

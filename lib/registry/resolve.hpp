@@ -32,6 +32,7 @@ struct ResolvedImage {
     image::ImageConfig config;
     image::Digest digest;        ///< of the manifest's bytes
     std::string index_digest;    ///< of the outermost index, "" if there was none
+    std::vector<std::string> manifests{};  ///< texts of the manifest and of the indexes around it, the innermost first; empty unless asked for
 };
 
 /// Fetches the manifest, walks indexes to the first entry of the wanted platform, fetches and checks the configuration.

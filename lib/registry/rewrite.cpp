@@ -21,6 +21,7 @@
 #include "registry/path_rules.hpp"
 #include "registry/resolve.hpp"
 #include "registry/session.hpp"
+#include "registry/signatures.hpp"
 #include "registry/upload.hpp"
 #include "sys/file_ops.hpp"
 #include "value/writer.hpp"
@@ -97,6 +98,7 @@ public:
         const FetchedManifest top = with_context(context, [&] {
             return fetch_manifest(*store_, store_->first_name(), store_->first_digest(), nullptr, source_.limits, notes_);
         });
+        with_context(context, [&] { require_trust(*store_, origin_, {top.text}, source_, notes_); });  // an index as a whole: any image of it is changed
         result_.source_digest = store_->identity().value_or(top.digest).to_string();
         const NewDocument done = with_context(context, [&] { return top.kind == image::DocumentKind::index ? index(top, 1) : only_image(top); });
         check_all();

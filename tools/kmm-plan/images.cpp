@@ -14,6 +14,7 @@
 #include "cli/table.hpp"
 #include "kernel/judge.hpp"
 #include "registry/mirror_files.hpp"
+#include "registry/policy_files.hpp"
 #include "registry/probe.hpp"
 #include "sys/clock.hpp"
 #include "sys/file_ops.hpp"
@@ -59,7 +60,8 @@ bool is_unknown(Exit exit) { return exit == Exit::unavailable || exit == Exit::t
 class Asker {
 public:
     /// `warnings` hears of credentials that cannot be used.
-    Asker(const api::Objects& objects, const cli::Args& args, std::vector<std::string>& warnings) : objects_(objects), args_(args) {
+    Asker(const api::Objects& objects, const cli::Args& args, std::vector<std::string>& warnings)
+        : objects_(objects), args_(args), policy_(args.get("policy").value_or(""), args.all("signature-key")) {
         auto patience = sys::k_patient;
         if (const auto timeout = args.get("timeout"))
             if (const auto duration = base::parse_duration(*timeout)) {
@@ -96,6 +98,7 @@ private:
         made.tls.insecure = config.insecure_pull || args_.flag("insecure");
         made.tls.ca_file = args_.get("ca-file").value_or("");
         made.mirrors = mirrors_;
+        made.requirements = policy_.of(made.reference);
         made.credentials = module_credentials(*question.module, objects_);
         made.credentials.insert(made.credentials.end(), defaults_.begin(), defaults_.end());
         if (end_) made.deadline = std::max(std::chrono::milliseconds(1), *end_ - clock_.monotonic());
@@ -145,6 +148,7 @@ private:
     sys::LinuxClock clock_;
     std::vector<registry::Credential> defaults_;
     std::vector<image::MirrorRule> mirrors_;
+    registry::ImagePolicy policy_;
     std::optional<std::chrono::milliseconds> end_;
 };
 
@@ -154,12 +158,19 @@ std::vector<cli::Option> registry_options() {
     cli::Option mirrors = registry_option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP");
     mirrors.environment = "KMM_MIRROR_CONFIG";
     mirrors.repeatable = true;
+    cli::Option policy = registry_option("policy", "FILE", "which images may be used, as containers-policy.json(5)");
+    policy.environment = "KMM_POLICY";
+    cli::Option key = registry_option("signature-key", "FILE", "public key, PEM, that must have signed the images; one of several");
+    key.environment = "KMM_SIGNATURE_KEY";
+    key.repeatable = true;
     return {
         registry_option("check-images", "", "ask the registries whether the images are there"),
         registry_option("authfile", "FILE", "credentials for registries, as Docker's config.json"),
         registry_option("ca-file", "FILE", "certificates to trust registries by, in PEM form"),
         registry_option("insecure", "", "allow plain HTTP and unverified TLS"),
         mirrors,
+        policy,
+        key,
     };
 }
 

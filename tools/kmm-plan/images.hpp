@@ -16,7 +16,7 @@
 
 namespace kmm::tool_plan {
 
-/// --check-images, --authfile, --ca-file, --insecure, --mirror-config.
+/// --check-images, --authfile, --ca-file, --insecure, --mirror-config, --policy, --signature-key.
 [[nodiscard]] std::vector<cli::Option> registry_options();
 
 enum class Depth {

@@ -300,7 +300,7 @@ kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
     wish.names = job.unload.modules.empty() ? job.config.modprobe.modules_loading_order : job.unload.modules;
     std::erase_if(wish.names, [&](const std::string& name) { return kmod::normalise_name(name) == main; });
     wish.names.insert(wish.names.begin(), main);
-    const std::string policy = args.get("policy").value_or("always");
+    const std::string policy = args.get("unload-policy").value_or("always");
     wish.policy = policy == "never" ? kmod::UnloadPolicy::never : policy == "if-idle" ? kmod::UnloadPolicy::if_idle : kmod::UnloadPolicy::always;
     if (args.flag("restore-in-tree")) wish.in_tree = kmod::InTree::restore;
     wish.firmware_directory = kmod::firmware_directory(job.host, job.host_firmware_path);
@@ -363,7 +363,9 @@ Exit run_load(const cli::Args& args, cli::Context& context) {
     });
 }
 
-Exit run_unload(const cli::Args& args, cli::Context& context) {
+Exit run_unload(const cli::Args& given, cli::Context& context) {
+    cli::Args args = given;
+    if (const auto policy = args.get("policy")) args.values["unload-policy"] = {*policy};  // the option's other name
     return run_and_report(context, [&] { return unload_job(read_job(args, Needs::module_name, unknown_fields(context)), args); });
 }
 
@@ -385,7 +387,7 @@ std::vector<cli::Option> unload_options() {
     wait.value_name = "DURATION";
     wait.help = "wait so long for users of the module (default 10s)";
     cli::Option policy;
-    policy.name = "policy";
+    policy.name = "unload-policy";  // --policy of verbs that take images is theirs
     policy.value_name = "POLICY";
     policy.help = "unload always, if-idle (else leave it), or never";
     policy.choices = {"always", "if-idle", "never"};
@@ -426,7 +428,7 @@ cli::Verb verb_unload() {
         "Unloads the module, or the modules of modulesLoadingOrder in that order, then dependencies that came with it and that nobody uses "
         "any more, and takes back its firmware. A module that is not live is no error.\n\n"
         "A module in use is waited for (10 s, --wait or --timeout), then named with its holders, its reference count, and the processes, "
-        "mounts and network interfaces that use it; one that a live module needs is named at once, as waiting does not help. With --policy if-idle or never it is left as it is, outcome kept, exit code 0; "
+        "mounts and network interfaces that use it; one that a live module needs is named at once, as waiting does not help. With --unload-policy if-idle or never it is left as it is, outcome kept, exit code 0; "
         "a network interface that is up, also a virtual one, counts for if-idle, although it holds no reference, and so does a module without an exit "
         "function, which stays until the node is rebooted.\n\n"
         "In-tree modules that gave way are remembered until they are back or the node reboots, also over an upgrade. With --restore-in-tree the exit code "
@@ -438,6 +440,14 @@ cli::Verb verb_unload() {
         if (option.name == "module" || option.name == "loading-order") verb.options.push_back(option);
     }
     verb.options = verb.options + unload_options() + std::vector<cli::Option>{input_size_option(), firmware_option(), force_option()} + host_options() + cli::common_options();
+    for (cli::Option short_name : unload_options()) {
+        if (short_name.name != "unload-policy") continue;
+        short_name.name = "policy";
+        short_name.default_text = "";
+        short_name.hidden = true;
+        short_name.in_files = false;
+        verb.options.push_back(short_name);
+    }
     for (auto& option : verb.options) {
         if (option.name == "firmware-path") option.help = "host directory that has its firmware, if it was loaded before the last boot";  // else that is on record
     }

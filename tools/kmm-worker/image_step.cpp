@@ -21,6 +21,7 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "registry/mirror_files.hpp"
+#include "registry/policy_files.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/sandbox.hpp"
 #include "sys/signals.hpp"
@@ -67,6 +68,7 @@ registry::PullRequest prepare_request(const cli::Args& args, const std::string& 
     registry::PullRequest request = pull_request(args, reference, deadline);
     add_credentials(args, input, request, warnings);
     request.mirrors = registry::read_mirror_files(args.all("mirror-config"));
+    request.requirements = registry::ImagePolicy(args.get("policy").value_or(""), args.all("signature-key")).of(reference);
     request.cache_bytes = cache_size(args);
     const std::string place = cache_place(args);
     if (request.cache_bytes != 0 && (args.get("cache-dir") || ::access(place.c_str(), W_OK | X_OK) == 0)) request.cache_dir = place;

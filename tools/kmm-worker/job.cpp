@@ -312,6 +312,8 @@ std::vector<cli::Option> pull_options() {
         option("insecure", "", "allow plain HTTP and unverified TLS"),
         environment(repeatable(option("pinned-key", "PIN", "sha256//BASE64 of the public key that the registry must have; one of several")), "KMM_PINNED_KEY"),
         environment(repeatable(option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP")), "KMM_MIRROR_CONFIG"),
+        environment(option("policy", "FILE", "which images may be used, as containers-policy.json(5)"), "KMM_POLICY"),
+        environment(repeatable(option("signature-key", "FILE", "public key, PEM, that must have signed the image; one of several")), "KMM_SIGNATURE_KEY"),
         environment(option("cache-dir", "DIR", "proven content kept for later pulls (default: /var/lib/kmm-worker if it is there)"), "KMM_CACHE_DIR"),
         option("cache-size", "SIZE", "what the cache may hold, as 500MiB (default 4GiB); 0 switches it off"),
         choice(option("image-pull-policy", "POLICY", "Always asks what a tag means; default: the config's, else Always"), {"Always", "IfNotPresent", "Never"}),

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/policy_files.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <iterator>
+
+#include "base/error.hpp"
+#include "registry/local.hpp"
+#include "sys/trust.hpp"
+
+namespace kmm::registry {
+
+namespace {
+
+constexpr std::size_t k_policy_file_bytes = 4U << 20U;
+constexpr std::size_t k_key_file_bytes = 1U << 20U;
+
+std::string read_key(const std::string& file) { return sys::read_trusted_file(file, "public key", k_key_file_bytes); }
+
+/// As policies name it: absolute and without links. What is not there is told of when it is opened.
+std::string plain_path(const std::string& path) {
+    std::error_code ignored;
+    const std::filesystem::path found = std::filesystem::canonical(path, ignored);
+    return found.empty() ? path : found.native();
+}
+
+const trust::Requirements& of_policy(const trust::Policy& policy, const std::string& reference) {
+    const auto local = parse_local_reference(reference);
+    if (!local) {
+        return trust::requirements_for(policy, "docker", trust::scopes_of(trust::named_image(image::parse_reference(reference))));
+    }
+    switch (local->transport) {
+        case Transport::oci: return trust::requirements_for(policy, "oci", trust::scopes_of_path(plain_path(local->path)));
+        case Transport::oci_archive: return trust::requirements_for(policy, "oci-archive", trust::scopes_of_path(plain_path(local->path)));
+        case Transport::directory: return trust::requirements_for(policy, "dir", trust::scopes_of_path(plain_path(local->path)));
+        case Transport::docker_archive: break;
+    }
+    return trust::requirements_for(policy, "docker-archive", {});
+}
+
+}  // namespace
+
+ImagePolicy::ImagePolicy(const std::string& policy_file, const std::vector<std::string>& key_files) {
+    if (!policy_file.empty()) {
+        policy_ = trust::read_policy(sys::read_trusted_file(policy_file, "policy", k_policy_file_bytes), policy_file);
+    }
+    for (const std::string& file : key_files) {
+        keys_.emplace_back(read_key(file), file);
+    }
+}
+
+trust::Requirements ImagePolicy::of(const std::string& reference) const {
+    trust::Requirements requirements;
+    if (policy_) {
+        requirements = of_policy(*policy_, reference);
+        trust::load_keys(requirements, read_key);
+    }
+    if (!keys_.empty()) {
+        trust::Requirements more = trust::signed_with(keys_);
+        requirements.insert(requirements.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    }
+    return requirements;
+}
+
+}  // namespace kmm::registry

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policies and keys in files, as requirements of one image.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trust/policy.hpp"
+
+namespace kmm::registry {
+
+/// A policy and keys, each if there is one.
+class ImagePolicy {
+public:
+    /// Reads the policy and the keys. As root, files that others may change are refused. Errors: those of trust::read_policy; data "bad-key";
+    /// no_permission "untrusted-file"; not_found, io.
+    ImagePolicy(const std::string& policy_file, const std::vector<std::string>& key_files);
+
+    /// What an image called `reference` must meet: what the policy requires of it, and a signature for its repository by one of the keys.
+    /// Empty without a policy and keys. Reads the keys of the policy that apply. Errors: as the constructor; data "bad-reference".
+    [[nodiscard]] trust::Requirements of(const std::string& reference) const;
+
+private:
+    std::optional<trust::Policy> policy_;
+    std::vector<trust::PublicKey> keys_;
+};
+
+}  // namespace kmm::registry

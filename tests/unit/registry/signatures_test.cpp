@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Signed images in a registry that misbehaves. What is accepted and what is not: tests/e2e/test_worker_trust.py and tests/unit/trust.
+#include <doctest/doctest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/text.hpp"
+#include "registry/puller.hpp"
+#include "trust/signature.hpp"
+#include "unit/registry/pull_fixture.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+class SigningKey {
+public:
+    SigningKey() : key_(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"), &EVP_PKEY_free) {}
+
+    [[nodiscard]] trust::Requirements required() const {
+        const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new(BIO_s_mem()), &BIO_free);
+        REQUIRE(PEM_write_bio_PUBKEY(text.get(), key_.get()) == 1);
+        char* bytes = nullptr;
+        const long size = BIO_get_mem_data(text.get(), &bytes);
+        return trust::signed_with({trust::PublicKey(std::string_view(bytes, static_cast<std::size_t>(size)), "key.pub")});
+    }
+
+    [[nodiscard]] std::string sign(const std::string& message) const {
+        const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
+        std::string signature(256, '\0');
+        std::size_t size = signature.size();
+        const auto* data = reinterpret_cast<const unsigned char*>(message.data());  // NOLINT: bytes of a text
+        REQUIRE(EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key_.get()) == 1);
+        REQUIRE(EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, data, message.size()) == 1);  // NOLINT
+        signature.resize(size);
+        return signature;
+    }
+
+private:
+    std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key_;
+};
+
+std::string signature_tag_of(const std::string& digest) { return trust::signature_tag(*image::parse_digest(digest)); }
+
+/// Puts `count` signatures of `digest` beside it; all but the last are of another image.
+void attach(FakeRegistry& registry, const SigningKey& key, const std::string& digest, std::size_t count = 1, const std::string& padding = {}) {
+    std::string layers;
+    for (std::size_t i = 1; i <= count; ++i) {
+        const std::string named = i == count ? digest : "sha256:" + std::string(64, '0');
+        const std::string payload = R"({"critical":{"identity":{"docker-reference":")" + registry.reference("") + R"("},"image":{"docker-manifest-digest":")" + named +
+                                    R"("},"type":"cosign container image signature"},"optional":{"number":)" + std::to_string(i) + R"(,"padding":")" + padding + "\"}}";
+        static_cast<void>(registry.add_blob(payload));
+        layers += (layers.empty() ? "" : ",") + descriptor("application/vnd.dev.cosign.simplesigning.v1+json", payload,
+                                                           R"(,"annotations":{"dev.cosignproject.cosign/signature":")" + base::to_base64(key.sign(payload)) + "\"}");
+    }
+    static_cast<void>(registry.add_blob("{}"));
+    const std::string manifest = R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":)" +
+                                 descriptor("application/vnd.oci.image.config.v1+json", "{}") + R"(,"layers":[)" + layers + "]}";
+    static_cast<void>(registry.add_manifest(signature_tag_of(digest), "application/vnd.oci.image.manifest.v1+json", manifest));
+}
+
+std::string push(FakeRegistry& registry) {
+    TarBuilder tar;
+    tar.file(k_modules + "/a.ko", "module");
+    return registry.add_image("v1", {gzip_layer(tar.finish())});
+}
+
+}  // namespace
+
+TEST_SUITE("registry::unit") {
+
+TEST_CASE("signed image: the signature is asked for before any layer, and only where one is required") {
+    FakeRegistry registry;
+    const SigningKey key;
+    const std::string digest = push(registry);
+    std::vector<std::string> asked;
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        asked.push_back(request.target);
+        return std::nullopt;
+    };
+    CHECK(pull_from(registry).code() == "ok");
+    CHECK(std::none_of(asked.begin(), asked.end(), [](const std::string& path) { return path.ends_with(".sig"); }));
+    asked.clear();
+    const Outcome refused = pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); });
+    CHECK(refused.code() == "image-unsigned");
+    CHECK(refused.exit() == Exit::integrity);
+    CHECK(refused.detail("key") == "key.pub");
+    CHECK(asked.back().ends_with("/manifests/" + signature_tag_of(digest)));
+    attach(registry, key, digest, 3);
+    CHECK(pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); }).code() == "ok");
+    const Outcome other = pull_from(registry, [&](registry::PullRequest& request) { request.requirements = SigningKey().required(); });
+    CHECK(other.code() == "signature-rejected");
+    CHECK(other.message() == "expected one accepted signature, found 3 that are not");
+    CHECK(other.detail("signature 3") == "it was not made with the key, or what was signed has changed");
+}
+
+TEST_CASE("signed image: a registry that fails is no unsigned image") {
+    FakeRegistry registry;
+    const SigningKey key;
+    attach(registry, key, push(registry));
+    int status = 0;
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.target.find(".sig") == std::string::npos) {
+            return std::nullopt;
+        }
+        FakeReply reply;
+        reply.status = status;
+        return reply;
+    };
+    const auto required = [&](registry::PullRequest& request) { request.requirements = key.required(); };
+    for (const auto& [answer, exit] : std::vector<std::pair<int, Exit>>{{500, Exit::unavailable}, {403, Exit::no_permission}, {404, Exit::integrity}}) {
+        status = answer;
+        CHECK(pull_from(registry, required).exit() == exit);
+    }
+}
+
+TEST_CASE("signed image: limits of what is beside it") {
+    FakeRegistry registry;
+    const SigningKey key;
+    const std::string digest = push(registry);
+    const auto with = [&](std::uint64_t layers, std::uint64_t bytes) {
+        return pull_from(registry, [&](registry::PullRequest& request) {
+            request.requirements = key.required();
+            request.limits.layers = layers;
+            request.limits.config_bytes = bytes;
+        });
+    };
+    attach(registry, key, digest, 5, std::string(3000, 'x'));
+    CHECK(with(5, 4000).code() == "ok");
+    CHECK(with(4, 4000).code() == "image-limit");
+    CHECK(with(5, 2000).code() == "image-limit");
+}
+
+TEST_CASE("signed image: what is damaged beside it is told of, and a sound one counts") {
+    FakeRegistry registry;
+    const SigningKey key;
+    const std::string digest = push(registry);
+    const auto required = [&](registry::PullRequest& request) { request.requirements = key.required(); };
+    static_cast<void>(registry.add_manifest(signature_tag_of(digest), "application/vnd.oci.image.manifest.v1+json", "{}"));
+    CHECK(pull_from(registry, required).code() == "signature-rejected");
+    attach(registry, key, digest, 2);
+    bool first = true;
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        FakeReply reply = registry.usual(request);
+        if (reply.body.find("\"number\":1,") == std::string::npos) {
+            return std::nullopt;
+        }
+        first = false;
+        reply.body[0] = 'x';
+        return reply;
+    };
+    CHECK(pull_from(registry, required).code() == "ok");
+    CHECK_FALSE(first);
+}
+
+}
