@@ -9,6 +9,21 @@ namespace kmm::plan {
 namespace {
 
 constexpr std::array k_recipe_texts{
+    CodeText{"bad-kernel", "error", "a file names a kernel that is none", "Kernel releases begin with three numbers: 5.14.0-427.40.1.el9_4.x86_64.", "correct the file"},
+    CodeText{"kernel-architecture", "error", "a kernel names no architecture", "Old toolkit images leave it out.", "give --arch x86_64"},
+    CodeText{"node-without-toolkit", "finding", "a node runs a kernel that no toolkit is known for", "Its release was not given, or its kernel is not that of its system.",
+             "give the files of the release"},
+    CodeText{"not-toolkit-data", "error", "a file says nothing of releases or toolkits", "", "leave the file out"},
+    CodeText{"release-kernels", "error", "a release has two kernels", "A release of OpenShift has one kernel of each flavour; several releases may have the same.",
+             "find the file that is of another release"},
+    CodeText{"release-version", "error", "files of two releases are in one directory", "", "keep the files of each release in a directory of its own"},
+    CodeText{"toolkit-by-tag", "error", "a toolkit is not named by digest", "A tag moves to the toolkit of another kernel.", "write REPOSITORY@sha256:DIGEST"},
+    CodeText{"toolkit-kernel-unknown", "finding", "the kernel of a toolkit is not known", "Nothing that was read says which kernel the image has headers of.",
+             "give driver-toolkit-release.json of the image, or its configuration"},
+    CodeText{"toolkit-kernels", "error", "a toolkit has two kernels", "", "find the file that is of another image"},
+    CodeText{"toolkit-not-found", "error", "no toolkit is known for a kernel", "", "give the files of the release that has this kernel"},
+    CodeText{"toolkit-not-linked", "error", "a file does not say which image it is of", "driver-toolkit-release.json has kernels and no name of an image.",
+             "keep it in the directory of its release, or give --image FILE=IMAGE"},
     CodeText{"bad-os-image", "error", "the operator cannot read the version of a node's system", "With --compat sro only: it knows the form "
              "417.94.202410211619-0 alone.", "leave out --compat sro, or correct osImage"},
     CodeText{"chart-not-found", "error", "the chart of a recipe cannot be found", "Charts come from --chart, from repositories file://DIR and from "

@@ -45,17 +45,6 @@ void add_document(value::Document document, std::vector<value::Document>& all) {
     }
 }
 
-void read_text(const std::string& name, std::vector<value::Document>& all, Diagnostics& faults) {
-    try {
-        const std::string text = name == "-" ? sys::read_fd(0, "-") : sys::read_file(name);
-        const std::size_t before = faults.size();
-        for (auto& document : value::read_any(text, name, faults)) { add_document(std::move(document), all); }
-        cluster::hint_at_template(text, std::span(faults).subspan(before));
-    } catch (const Error& error) {
-        add_fault(faults, error.exit() == Exit::not_found ? "file-not-found" : "unreadable-file", error.message(), Position{name, 0, 0}, "", error.exit());
-    }
-}
-
 /// Whether a directory above the file, among those that are read, holds a Chart.yaml: what is below is templates.
 bool is_in_chart(const std::string& file, const std::vector<std::string>& files) {
     for (std::size_t slash = file.rfind('/'); slash != std::string::npos && slash > 0; slash = file.rfind('/', slash - 1)) {
@@ -74,6 +63,17 @@ Error chart_not_found(const std::string& resource, const rp::ChartReference& ref
 
 }  // namespace
 
+void read_document_file(const std::string& name, std::vector<value::Document>& all, Diagnostics& faults) {
+    try {
+        const std::string text = name == "-" ? sys::read_fd(0, "-") : sys::read_file(name);
+        const std::size_t before = faults.size();
+        for (auto& document : value::read_any(text, name, faults)) { add_document(std::move(document), all); }
+        cluster::hint_at_template(text, std::span(faults).subspan(before));
+    } catch (const Error& error) {
+        add_fault(faults, error.exit() == Exit::not_found ? "file-not-found" : "unreadable-file", error.message(), Position{name, 0, 0}, "", error.exit());
+    }
+}
+
 RecipeDocuments read_recipe_documents(const cli::Args& args) {
     const auto names = args.all("filename");
     if (names.empty()) {
@@ -83,12 +83,12 @@ RecipeDocuments read_recipe_documents(const cli::Args& args) {
     Diagnostics faults;
     for (const auto& name : names) {
         if (name == "-" || !fs::is_directory(name)) {
-            read_text(name, documents.all, faults);
+            read_document_file(name, documents.all, faults);
             continue;
         }
         const auto files = cluster::object_files(name, faults);
         for (const auto& file : files) {
-            if (!is_in_chart(file, files)) { read_text(file, documents.all, faults); }
+            if (!is_in_chart(file, files)) { read_document_file(file, documents.all, faults); }
         }
     }
     for (const auto& document : documents.all) {
@@ -120,6 +120,7 @@ rp::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bo
         if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
     }
     for (const auto& assignment : args.all("fact")) { rp::set_fact(facts, assignment); }
+    rp::add_release_toolkits(facts);
     return facts;
 }
 

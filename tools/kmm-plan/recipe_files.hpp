@@ -15,6 +15,9 @@
 
 namespace kmm::tool_plan {
 
+/// Reads a file, or standard input for "-"; items of a List stand for themselves. Faults: "file-not-found", "unreadable-file", those of the readers.
+void read_document_file(const std::string& name, std::vector<value::Document>& all, Diagnostics& faults);
+
 /// What -f names.
 struct RecipeDocuments {
     std::vector<value::Document> all;
