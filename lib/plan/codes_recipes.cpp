@@ -9,6 +9,21 @@ namespace kmm::plan {
 namespace {
 
 constexpr std::array k_recipe_texts{
+    CodeText{"buildable", "reason", "the image for a kernel is not there and can be built", "Its build names a source, and the toolkit is known.", ""},
+    CodeText{"compatible-weak", "reason", "the modules of the present image fit the new kernel", "Every symbol version is equal, so the kernel takes modules of another release.", ""},
+    CodeText{"kernel-runs", "reason", "every node of a recipe runs that kernel already", "", ""},
+    CodeText{"no-driver-container", "reason", "a recipe has no driver container", "No object has the annotation specialresource.openshift.io/state: driver-container.", ""},
+    CodeText{"no-nodes-selected", "reason", "a recipe selects no node", "", ""},
+    CodeText{"no-releases", "error", "no release is known for a SpecialResourceModule", "Its watches find no version, or the facts have no releases.", "kmm-plan dtk-map RELEASE --print-facts"},
+    CodeText{"build-needed", "reason", "the image of a driver container is not there and is built", "", ""},
+    CodeText{"dependency-waits", "reason", "a resource waits because one that it needs waits", "", "see why the other one waits"},
+    CodeText{"image-not-checked", "reason", "no registry was asked for the image of a driver container", "It is pulled; if that fails, a paired BuildConfig or Job builds it.", "give --check-images"},
+    CodeText{"image-present", "reason", "the image of a driver container is there", "", ""},
+    CodeText{"no-image-no-source", "reason", "an image is not there, and nothing can build it", "The driver container waits until the image is there.",
+             "push the image, or add a BuildConfig or Job with the same annotation driver-container-vendor"},
+    CodeText{"registry-unreachable", "reason", "whether an image is there could not be found out", "", "try again when the registry answers"},
+    CodeText{"tag-not-mirrored", "finding", "no mirror serves an image that is named by a tag", "ImageDigestMirrorSets and ImageContentSourcePolicies serve digests only.",
+             "name the image by digest, or add an ImageTagMirrorSet"},
     CodeText{"bad-kernel", "error", "a file names a kernel that is none", "Kernel releases begin with three numbers: 5.14.0-427.40.1.el9_4.x86_64.", "correct the file"},
     CodeText{"kernel-architecture", "error", "a kernel names no architecture", "Old toolkit images leave it out.", "give --arch x86_64"},
     CodeText{"node-without-toolkit", "finding", "a node runs a kernel that no toolkit is known for", "Its release was not given, or its kernel is not that of its system.",

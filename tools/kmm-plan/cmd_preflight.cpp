@@ -15,11 +15,17 @@
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/images.hpp"
 #include "kmm-plan/plan_options.hpp"
+#include "kmm-plan/recipe_preflight.hpp"
+#include "kmm-plan/recipe_run.hpp"
 #include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "kmod/signature.hpp"
 #include "plan/image_name.hpp"
 #include "plan/survey.hpp"
+#include "recipe/decide/upgradeable.hpp"
+#include "recipe/template/digest.hpp"
+#include "sys/clock.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::tool_plan {
 
@@ -176,6 +182,23 @@ value::Node signed_file_node(const SignedFile& file) {
     return node;
 }
 
+std::string pool_text(const plan::Pool& pool) {
+    const std::string kernel = pool.kernel.empty() ? "-" : pool.kernel;
+    return pool.architecture.empty() ? kernel : kernel + "/" + pool.architecture;
+}
+
+/// A sum of all that a verdict follows from: another one means that it has to be asked again.
+std::string inputs_of(const Verdict& verdict) {
+    std::string text = fmt::format("{}\n{}\n{}\n{}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name(), checked_text(verdict.checked), verdict.digest);
+    if (verdict.resolved != nullptr) text += verdict.resolved->config.container_image + '\n';
+    if (verdict.pool != nullptr) text += pool_text(*verdict.pool) + '\n';
+    if (verdict.question && verdict.question->interface != nullptr) {
+        for (const auto& [symbol, entry] : verdict.question->interface->exports) text += fmt::format("{} {:08x}\n", symbol, entry.crc);
+    }
+    for (const auto& file : verdict.files) text += fmt::format("{} {}\n", file.path, file.signature.key_id);
+    return "sha256:" + recipe::tmpl::hex_digest(text, "SHA256");
+}
+
 value::Node verdict_node(const Verdict& verdict) {
     auto node = value::Node::mapping();
     node.set("kernel", verdict.surveyed->kernel);
@@ -205,11 +228,28 @@ value::Node verdict_node(const Verdict& verdict) {
     }
     node.set("verdict", std::string(verdict.text()));
     node.set("reason", verdict.reason());
+    node.set("inputs", inputs_of(verdict));
     node.set("findings", diagnostics_node(verdict.findings));
     return node;
 }
 
-value::Node preflight_node(const Source& source, const std::vector<Verdict>& verdicts) {
+/// One answer for the cluster.
+recipe::decide::Upgradeable judge_all(const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes) {
+    std::vector<recipe::decide::KernelVerdict> all;
+    for (const auto& verdict : verdicts) {
+        std::string message;
+        for (const auto& finding : verdict.findings)
+            if (finding.severity == Severity::error && message.empty()) message = finding.message;
+        // A mapping alone does not say that the image is there.
+        const bool is_unasked = verdict.text() == "pass" && verdict.checked == Checked::mapping;
+        all.push_back({"Module " + verdict.surveyed->module->full_name(), verdict.surveyed->kernel, verdict.text() == "pass" && !is_unasked,
+                       is_unasked ? "image-not-checked" : verdict.reason(), is_unasked ? "its image was not checked" : message});
+    }
+    for (const auto& one : recipes) all.push_back({"SpecialResource " + one.resource, one.kernel, one.text() == "pass", one.reason, one.message});
+    return recipe::decide::judge_upgrade(all);
+}
+
+value::Node preflight_node(const Source& source, const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes) {
     auto node = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Preflight"}, {"source", source.description}});
     auto entries = value::Node::sequence();
     std::map<std::string, std::uint64_t> counts{{"pass", 0}, {"fail", 0}, {"unknown", 0}};
@@ -218,14 +258,23 @@ value::Node preflight_node(const Source& source, const std::vector<Verdict>& ver
         ++counts[std::string(verdict.text())];
     }
     node.set("entries", std::move(entries));
+    if (!recipes.empty()) {
+        auto list = value::Node::sequence();
+        for (const auto& one : recipes) {
+            list.push_back(recipe_verdict_node(one));
+            ++counts[std::string(one.text())];
+        }
+        node.set("recipes", std::move(list));
+    }
+    const auto upgradeable = judge_all(verdicts, recipes);
+    node.set("upgradeable", value::Node::mapping({{"status", upgradeable.status}, {"reason", upgradeable.reason}, {"message", upgradeable.message}}));
+    std::string sums;
+    for (const auto& verdict : verdicts) sums += inputs_of(verdict) + '\n';
+    for (const auto& one : recipes) sums += one.inputs + '\n';
+    node.set("inputs", "sha256:" + recipe::tmpl::hex_digest(sums, "SHA256"));
     auto& summary = node.set("summary", value::Node::mapping());
     for (const char* text : {"pass", "fail", "unknown"}) summary.set(text, counts[text]);
     return node;
-}
-
-std::string pool_text(const plan::Pool& pool) {
-    const std::string kernel = pool.kernel.empty() ? "-" : pool.kernel;
-    return pool.architecture.empty() ? kernel : kernel + "/" + pool.architecture;
 }
 
 /// What would not survive, or could not be found out: kernel and Module, each once.
@@ -320,9 +369,10 @@ Diagnostics settle_findings(std::vector<Verdict>& verdicts, Reporting& reporting
 }
 
 /// Those of --kernel, else those that PreflightValidations ask about, each once.
-std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& source) {
+std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& source, const RecipePreflight& recipes) {
     auto kernels = args.all("kernel");
     if (!kernels.empty()) return kernels;
+    kernels = recipes.asked_kernels();
     for (const auto& object : source.objects.preflight_validations)
         if (!object.kernel_version.empty() && std::find(kernels.begin(), kernels.end(), object.kernel_version) == kernels.end())
             kernels.push_back(object.kernel_version);
@@ -337,8 +387,10 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
     const auto interfaces = read_interfaces(args);
     const Trusted trusted = read_trusted(args);
-    Source source = read_valid_source(args, context);
-    const auto kernels = chosen_kernels(args, source);
+    const auto target = status_target(args);
+    RecipePreflight recipes(args);
+    Source source = read_valid_source(args, context, [&](std::string_view path) { return recipes.is_chart_file(path); });
+    const auto kernels = chosen_kernels(args, source, recipes);
     const auto interface_of = by_kernel(interfaces, kernels);
     check_namespace({&source, 1}, args);
     keep_nodes(source, args, {});
@@ -352,22 +404,39 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     }
     // -l asks about those nodes: a Module that has to do with others only is not judged by it.
     if (args.get("selector")) std::erase_if(rows, [](const plan::Surveyed& row) { return row.pools.empty(); });
+    const bool has_recipes = recipes.any() && args.positionals("MODULE").empty() && !args.get("namespace") && !args.get("selector");
     if (rows.empty() && args.get("selector"))
         throw Error(Exit::not_found, "no-modules", fmt::format("no Module to check selects a node that matches -l {}", base::escape(*args.get("selector"))))
             .hint("kmm-plan show -l tells which Modules there are");
-    if (rows.empty()) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check that is not being deleted").hint("kmm-plan show tells what was read");
+    if (rows.empty() && !has_recipes) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check that is not being deleted").hint("kmm-plan show tells what was read");
     auto verdicts = first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
     answer_questions(verdicts, source, args, context);
-    const auto findings = settle_findings(verdicts, reporting);
+    auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source, context) : std::vector<RecipeVerdict>();
+    auto findings = settle_findings(verdicts, reporting);
+    for (auto& one : recipe_verdicts) {
+        reporting.forget_known(one.findings);
+        findings.insert(findings.end(), one.findings.begin(), one.findings.end());
+    }
+    sort_and_merge(findings);
     reporting.publish("preflight", read_files(source), findings, context);
-    if (context.output == "json" || context.output == "yaml") {
-        print_document(context, preflight_node(source, verdicts));
+    if (target) {
+        const auto patch = recipe::decide::status_patch(*target, judge_all(verdicts, recipe_verdicts), base::format_rfc3339(sys::LinuxClock().now_unix()));
+        context.console.out(context.output == "json" ? value::to_json(patch) + "\n" : value::to_yaml(patch));
+        if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
+    } else if (context.output == "json" || context.output == "yaml") {
+        print_document(context, preflight_node(source, verdicts, recipe_verdicts));
     } else if (context.output == "jsonl") {
         for (const auto& verdict : verdicts) print_document(context, verdict_node(verdict));
+        for (const auto& one : recipe_verdicts) print_document(context, recipe_verdict_node(one));
     } else if (context.output == "name") {
         context.console.out(losing_names(verdicts));
+        for (const auto& one : recipe_verdicts)
+            if (one.text() != "pass") context.console.out(fmt::format("{} {}\n", one.kernel, one.resource));
     } else {
-        context.console.out(table(verdicts, context));
+        if (!verdicts.empty() || recipe_verdicts.empty()) context.console.out(table(verdicts, context));
+        if (!verdicts.empty() && !recipe_verdicts.empty()) context.console.out("\n");
+        context.console.out(recipe_verdict_table(recipe_verdicts, context.output == "wide"));
+        if (!recipe_verdicts.empty()) context.console.out(upgradeable_line(judge_all(verdicts, recipe_verdicts)));
         if (context.output == "wide" || !trusted.certificates.empty()) context.console.out(signature_lines(verdicts));
         if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
     }
@@ -387,11 +456,17 @@ cli::Verb preflight_verb() {
         "With --cert, every module's signature is verified as that kernel would. A kernel built with CONFIG_MODULE_SIG_FORCE, which --kernel-devel tells, or nodes that "
         "--sig-enforce speaks of, refuse modules that are not signed or signed by another key; other kernels load them and are tainted, which is a warning. A signature "
         "that does not fit its module is refused by all. -o wide and json name signer, key and digest of each file.\n\n"
+        "SpecialResources among the documents of -f are checked, too, with the charts, facts and releases that render recipe takes. A driver container is ready for a kernel if "
+        "its image for that kernel is there; else if the modules of the image that is there now fit it by every symbol version (--kernel-devel); else if a build is paired "
+        "with it whose source is known. Otherwise the kernel has to wait. A PreflightValidation of the operator names a release, whose kernel is taken from the facts.\n\n"
+        "All verdicts make one: upgradeable, true if every driver is ready. --status clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME prints it as a condition to "
+        "apply. Each verdict in json has a sum of its inputs: a result of other inputs says nothing about these.\n\n"
         "-o name prints kernel and Module of what would fail. Exit code 10 if anything would fail, or could not be found out.";
     verb.examples = {
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64", "is every Module mapped for it"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --check-images", "and are the images there"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --kernel-devel linux-headers-6.1.0-60-amd64.deb", "and do their modules fit it"},
+        {"kmm-plan preflight -f recipes/ --facts facts.yaml --kernel 5.14.0-427.43.1.el9_4.x86_64 --check-images --status clusteroperator", "recipes, as a condition"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --cert MOK.der --sig-enforce", "and are they signed for Secure Boot"},
     };
     verb.positionals = {{"MODULE", "names of Modules; all if absent", false, true}};
@@ -405,7 +480,9 @@ cli::Verb preflight_verb() {
     devel.value_name = "PATH";
     devel.help = "its headers: directory, Module.symvers, .deb or .rpm";
     devel.repeatable = true;
-    verb.options = std::vector<cli::Option>{kernel, devel} + signature_options() + registry_options() + report_options() + source_options() + cli::common_options();
+    auto recipes = recipe_sources();
+    std::erase_if(recipes, [](const cli::Option& option) { return option.name == "filename"; });
+    verb.options = std::vector<cli::Option>{kernel, devel, recipe_option("status", "TARGET", "print the condition Upgradeable of clusteroperator or operatorcondition")} + recipes + signature_options() + registry_options() + report_options() + source_options() + cli::common_options();
     verb.run = run_preflight;
     return verb;
 }

@@ -92,6 +92,8 @@ RecipeDocuments read_recipe_documents(const cli::Args& args) {
         }
     }
     for (const auto& document : documents.all) {
+        if (rp::is_special_resource_module(document)) { documents.modules.push_back(rp::decode_special_resource_module(document, faults)); }
+        if (rp::is_release_validation(document)) { documents.validations.push_back(rp::decode_release_validation(document, faults)); }
         if (!rp::is_special_resource(document)) { continue; }
         auto resource = rp::decode_special_resource(document, faults);
         if (const auto* other = rp::find_resource(documents.resources, resource.name); other != nullptr && !resource.name.empty()) {
@@ -100,6 +102,12 @@ RecipeDocuments read_recipe_documents(const cli::Args& args) {
             continue;
         }
         documents.resources.push_back(std::move(resource));
+    }
+    for (auto one = documents.modules.begin(); one != documents.modules.end(); ++one) {
+        const auto same = std::find_if(documents.modules.begin(), one, [&](const auto& other) { return other.resource.name == one->resource.name; });
+        if (same == one || one->resource.name.empty()) { continue; }
+        add_fault(faults, "duplicate-object", fmt::format("SpecialResourceModule {} stands twice, first at {}", base::escape(one->resource.name), same->resource.origin.to_string()),
+                  one->resource.origin, "remove one of them");
     }
     sort_and_merge(faults);
     if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
@@ -130,12 +138,13 @@ ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents
         const bool named = equals != std::string::npos && text.find('/') > equals;
         std::string name = named ? text.substr(0, equals) : "";
         if (!named) {
-            const bool single = names.size() == 1 || (names.empty() && documents.resources.size() == 1);
+            const std::size_t count = documents.resources.size() + documents.modules.size();
+            const bool single = names.size() == 1 || (names.empty() && count == 1);
             if (!single) {
-                throw Error(Exit::usage, "bad-value", fmt::format("--chart {}: which of {} resources is it for?", base::escape(text), documents.resources.size()))
+                throw Error(Exit::usage, "bad-value", fmt::format("--chart {}: which of {} resources is it for?", base::escape(text), count))
                     .hint("write --chart NAME=DIR, or name one resource");
             }
-            name = names.empty() ? documents.resources.front().name : names.front();
+            name = !names.empty() ? names.front() : documents.resources.empty() ? documents.modules.front().resource.name : documents.resources.front().name;
         }
         if (!given_.emplace(name, named ? text.substr(equals + 1) : text).second) {
             throw Error(Exit::usage, "bad-value", fmt::format("--chart gives {} two charts", base::escape(name))).hint("leave one of them out");

@@ -10,6 +10,7 @@
 #include "cli/app.hpp"
 #include "recipe/chart/chart.hpp"
 #include "recipe/plan/facts.hpp"
+#include "recipe/plan/release_kinds.hpp"
 #include "recipe/plan/resource.hpp"
 #include "value/node.hpp"
 
@@ -22,6 +23,8 @@ void read_document_file(const std::string& name, std::vector<value::Document>& a
 struct RecipeDocuments {
     std::vector<value::Document> all;
     std::vector<recipe::plan::SpecialResource> resources;
+    std::vector<recipe::plan::SpecialResourceModule> modules;
+    std::vector<recipe::plan::ReleaseValidation> validations;
 };
 
 /// -f, --facts and --fact. Documents without SpecialResources are among `all` only. Errors: usage "no-source" without -f; data or not_found with

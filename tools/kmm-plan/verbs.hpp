@@ -7,6 +7,7 @@
 namespace kmm::tool_plan {
 
 [[nodiscard]] cli::Verb show_verb();
+[[nodiscard]] cli::Verb show_recipe_verb();
 [[nodiscard]] cli::Verb why_verb();
 [[nodiscard]] cli::Verb validate_verb();
 [[nodiscard]] cli::Verb render_verb();
