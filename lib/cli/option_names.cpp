@@ -7,13 +7,14 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 143> k_names = {
+    static constexpr std::array<std::string_view, 146> k_names = {
         "action",
         "all",
         "all-namespaces",
         "allow-platform-mismatch",
         "api-timeout",
         "api-versions",
+        "arch",
         "authfile",
         "baseline",
         "between",
@@ -81,6 +82,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "lock",
         "manual",
         "max-unavailable",
+        "metrics",
         "mirror-config",
         "missing",
         "module",
@@ -131,6 +133,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "soak",
         "ssh-config",
         "state-dir",
+        "status",
         "strict",
         "stx",
         "taint",

@@ -2,68 +2,29 @@
 // kmm-plan preflight: would the fleet survive a kernel that it does not run yet?
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
-#include "cli/table.hpp"
-#include "cli/text.hpp"
 #include "kernel/devel.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/images.hpp"
 #include "kmm-plan/plan_options.hpp"
-#include "kmm-plan/recipe_preflight.hpp"
+#include "kmm-plan/preflight_output.hpp"
 #include "kmm-plan/recipe_run.hpp"
 #include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
-#include "kmod/signature.hpp"
 #include "plan/image_name.hpp"
 #include "plan/survey.hpp"
 #include "recipe/decide/upgradeable.hpp"
-#include "recipe/template/digest.hpp"
 #include "sys/clock.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::tool_plan {
 
 namespace {
-
-enum class Checked { mapping, image, modules };
-
-std::string_view checked_text(Checked checked) {
-    switch (checked) {
-        case Checked::image: return "image";
-        case Checked::modules: return "modules";
-        case Checked::mapping: break;
-    }
-    return "mapping";
-}
-
-/// One line of the answer: a pool of nodes (or none) for one kernel and Module.
-struct Verdict {
-    const plan::Surveyed* surveyed = nullptr;
-    const plan::Pool* pool = nullptr;
-    const plan::Resolved* resolved = nullptr;
-    std::optional<ImageQuestion> question;
-    Checked checked = Checked::mapping;
-    std::string digest;
-    std::vector<SignedFile> files;
-    Diagnostics findings;
-
-    bool unknown = false;  ///< the registry could not be asked
-
-    [[nodiscard]] bool failed() const { return !unknown && has_errors(findings); }
-    [[nodiscard]] std::string_view text() const { return unknown ? "unknown" : failed() ? "fail" : "pass"; }
-    [[nodiscard]] std::string reason() const {
-        for (const auto severity : {Severity::error, Severity::warning})
-            for (const auto& finding : findings)
-                if (finding.severity == severity) return finding.code;
-        return resolved == nullptr ? "-" : resolved->literal ? "literal-match" : "regexp-match";
-    }
-};
 
 std::vector<kernel::Interface> read_interfaces(const cli::Args& args) {
     std::vector<kernel::Interface> result;
@@ -157,191 +118,11 @@ void answer_questions(std::vector<Verdict>& verdicts, const Source& source, cons
         const auto& answer = answers.at(verdict.question->key());
         verdict.digest = answer.digest;
         verdict.files = answer.files;
+        verdict.symbols = answer.symbols;
         verdict.unknown = !answer.reached;
         if (answer.reached) verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
         verdict.findings.insert(verdict.findings.end(), answer.findings.begin(), answer.findings.end());
     }
-}
-
-value::Node names_node(const std::vector<std::string>& names) {
-    auto list = value::Node::sequence();
-    for (const auto& name : names) list.push_back(name);
-    return list;
-}
-
-value::Node signed_file_node(const SignedFile& file) {
-    auto node = value::Node::mapping({{"module", file.module}, {"file", file.path}, {"signature", std::string(kernel::to_string(file.check.trust))}});
-    const auto set = [&](const char* key, const std::string& text) {
-        if (!text.empty()) node.set(key, text);
-    };
-    set("signer", file.signature.signer);
-    set("keyID", file.signature.key_id);
-    set("digest", file.signature.digest);
-    set("certificate", file.check.certificate);
-    set("fault", file.check.fault);
-    return node;
-}
-
-std::string pool_text(const plan::Pool& pool) {
-    const std::string kernel = pool.kernel.empty() ? "-" : pool.kernel;
-    return pool.architecture.empty() ? kernel : kernel + "/" + pool.architecture;
-}
-
-/// A sum of all that a verdict follows from: another one means that it has to be asked again.
-std::string inputs_of(const Verdict& verdict) {
-    std::string text = fmt::format("{}\n{}\n{}\n{}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name(), checked_text(verdict.checked), verdict.digest);
-    if (verdict.resolved != nullptr) text += verdict.resolved->config.container_image + '\n';
-    if (verdict.pool != nullptr) text += pool_text(*verdict.pool) + '\n';
-    if (verdict.question && verdict.question->interface != nullptr) {
-        for (const auto& [symbol, entry] : verdict.question->interface->exports) text += fmt::format("{} {:08x}\n", symbol, entry.crc);
-    }
-    for (const auto& file : verdict.files) text += fmt::format("{} {}\n", file.path, file.signature.key_id);
-    return "sha256:" + recipe::tmpl::hex_digest(text, "SHA256");
-}
-
-value::Node verdict_node(const Verdict& verdict) {
-    auto node = value::Node::mapping();
-    node.set("kernel", verdict.surveyed->kernel);
-    node.set("namespace", verdict.surveyed->module->meta.namespace_);
-    node.set("module", verdict.surveyed->module->meta.name);
-    if (verdict.pool != nullptr) {
-        auto pool = value::Node::mapping();
-        pool.set("kernel", verdict.pool->kernel);
-        if (!verdict.pool->architecture.empty()) pool.set("architecture", verdict.pool->architecture);
-        pool.set("nodes", names_node(verdict.pool->nodes));
-        if (verdict.failed()) pool.set("losing", names_node(verdict.pool->loaded));
-        node.set("pool", std::move(pool));
-    }
-    if (verdict.resolved != nullptr) {
-        auto mapping = value::Node::mapping();
-        mapping.set("index", static_cast<std::uint64_t>(verdict.resolved->mapping_index));
-        mapping.set(verdict.resolved->literal ? "literal" : "regexp", verdict.resolved->matcher);
-        node.set("mapping", std::move(mapping));
-        node.set("image", verdict.resolved->config.container_image);
-    }
-    if (!verdict.digest.empty()) node.set("digest", verdict.digest);
-    node.set("checked", std::string(checked_text(verdict.checked)));
-    if (!verdict.files.empty()) {
-        auto files = value::Node::sequence();
-        for (const auto& file : verdict.files) files.push_back(signed_file_node(file));
-        node.set("signatures", std::move(files));
-    }
-    node.set("verdict", std::string(verdict.text()));
-    node.set("reason", verdict.reason());
-    node.set("inputs", inputs_of(verdict));
-    node.set("findings", diagnostics_node(verdict.findings));
-    return node;
-}
-
-/// One answer for the cluster.
-recipe::decide::Upgradeable judge_all(const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes) {
-    std::vector<recipe::decide::KernelVerdict> all;
-    for (const auto& verdict : verdicts) {
-        std::string message;
-        for (const auto& finding : verdict.findings)
-            if (finding.severity == Severity::error && message.empty()) message = finding.message;
-        // A mapping alone does not say that the image is there.
-        const bool is_unasked = verdict.text() == "pass" && verdict.checked == Checked::mapping;
-        all.push_back({"Module " + verdict.surveyed->module->full_name(), verdict.surveyed->kernel, verdict.text() == "pass" && !is_unasked,
-                       is_unasked ? "image-not-checked" : verdict.reason(), is_unasked ? "its image was not checked" : message});
-    }
-    for (const auto& one : recipes) all.push_back({"SpecialResource " + one.resource, one.kernel, one.text() == "pass", one.reason, one.message});
-    return recipe::decide::judge_upgrade(all);
-}
-
-value::Node preflight_node(const Source& source, const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes) {
-    auto node = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Preflight"}, {"source", source.description}});
-    auto entries = value::Node::sequence();
-    std::map<std::string, std::uint64_t> counts{{"pass", 0}, {"fail", 0}, {"unknown", 0}};
-    for (const auto& verdict : verdicts) {
-        entries.push_back(verdict_node(verdict));
-        ++counts[std::string(verdict.text())];
-    }
-    node.set("entries", std::move(entries));
-    if (!recipes.empty()) {
-        auto list = value::Node::sequence();
-        for (const auto& one : recipes) {
-            list.push_back(recipe_verdict_node(one));
-            ++counts[std::string(one.text())];
-        }
-        node.set("recipes", std::move(list));
-    }
-    const auto upgradeable = judge_all(verdicts, recipes);
-    node.set("upgradeable", value::Node::mapping({{"status", upgradeable.status}, {"reason", upgradeable.reason}, {"message", upgradeable.message}}));
-    std::string sums;
-    for (const auto& verdict : verdicts) sums += inputs_of(verdict) + '\n';
-    for (const auto& one : recipes) sums += one.inputs + '\n';
-    node.set("inputs", "sha256:" + recipe::tmpl::hex_digest(sums, "SHA256"));
-    auto& summary = node.set("summary", value::Node::mapping());
-    for (const char* text : {"pass", "fail", "unknown"}) summary.set(text, counts[text]);
-    return node;
-}
-
-/// What would not survive, or could not be found out: kernel and Module, each once.
-std::string losing_names(const std::vector<Verdict>& verdicts) {
-    std::set<std::string> told;
-    std::string text;
-    for (const auto& verdict : verdicts) {
-        const std::string line = fmt::format("{} {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name());
-        if (verdict.text() != "pass" && told.insert(line).second) text += line;
-    }
-    return text;
-}
-
-/// For narrow terminals: what was checked and the reason, the last two columns, stand below each line. Nothing is cut.
-std::string folded(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows) {
-    std::vector<std::string> details{""};  // of the header
-    for (auto& row : rows) {
-        details.push_back(fmt::format("  {}: {}\n", row[row.size() - 2], row.back()));
-        row.resize(row.size() - 2);
-    }
-    headers.resize(headers.size() - 2);
-    return cli::interleaved(cli::format_table(headers, rows, 0), details);
-}
-
-std::string table(const std::vector<Verdict>& verdicts, const cli::Context& context) {
-    const bool wide = context.output == "wide";
-    std::vector<std::string> headers{"KERNEL", "MODULE", "POOL", "NODES", "VERDICT", "CHECKED", "REASON"};
-    if (wide) headers.insert(headers.end(), {"IMAGE", "DIGEST"});
-    std::vector<std::vector<std::string>> rows;
-    for (const auto& verdict : verdicts) {
-        const auto* pool = verdict.pool;
-        std::vector<std::string> row{verdict.surveyed->kernel,
-                                     verdict.surveyed->module->full_name(),
-                                     pool == nullptr ? "-" : pool_text(*pool),
-                                     fmt::format("{}", pool == nullptr ? 0 : pool->nodes.size()),
-                                     std::string(verdict.text()),
-                                     std::string(checked_text(verdict.checked)),
-                                     verdict.reason()};
-        if (wide) row.insert(row.end(), {verdict.resolved == nullptr ? "-" : verdict.resolved->config.container_image, verdict.digest.empty() ? "-" : verdict.digest});
-        rows.push_back(std::move(row));
-    }
-    const std::string text = cli::format_table(headers, rows, 0);
-    return wide || !context.console.out_is_terminal() || cli::fits(text, context.console.width()) ? text : folded(std::move(headers), std::move(rows));
-}
-
-/// Who signed which file: each file of each image once.
-std::string signature_lines(const std::vector<Verdict>& verdicts) {
-    std::set<std::string> told;
-    std::string text;
-    for (const auto& verdict : verdicts)
-        for (const auto& file : verdict.files) {
-            if (!told.insert(verdict.digest + file.path).second) continue;
-            text += fmt::format("{}: {}\n", base::escape(file.path), kernel::to_string(file.check.trust));
-            if (file.check.trust != kernel::Trust::none) text += fmt::format("  {}\n", kmod::signature_text(file.signature));
-        }
-    return text.empty() ? text : "\n" + text;
-}
-
-/// Findings once each, although several pools share them; then who would lose what.
-std::string explanation(const std::vector<Verdict>& verdicts, const Diagnostics& findings, bool color) {
-    std::string text;
-    for (const auto& finding : findings) text += cli::diagnostic_text(finding, color);
-    for (const auto& verdict : verdicts) {
-        if (!verdict.failed() || verdict.pool == nullptr || verdict.pool->loaded.empty()) continue;
-        text += fmt::format("with kernel {}, {} would no longer load on {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name(), base::join(verdict.pool->loaded, ", "));
-    }
-    return text;
 }
 
 /// Where in the documents a finding about this row is to be mended: the mapping, else all mappings, else the Module.
@@ -418,6 +199,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
         findings.insert(findings.end(), one.findings.begin(), one.findings.end());
     }
     sort_and_merge(findings);
+    if (args.get("metrics")) write_metrics(args, context, preflight_metrics(verdicts, recipe_verdicts));
     reporting.publish("preflight", read_files(source), findings, context);
     if (target) {
         const auto patch = recipe::decide::status_patch(*target, judge_all(verdicts, recipe_verdicts), base::format_rfc3339(sys::LinuxClock().now_unix()));
@@ -433,7 +215,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
         for (const auto& one : recipe_verdicts)
             if (one.text() != "pass") context.console.out(fmt::format("{} {}\n", one.kernel, one.resource));
     } else {
-        if (!verdicts.empty() || recipe_verdicts.empty()) context.console.out(table(verdicts, context));
+        if (!verdicts.empty() || recipe_verdicts.empty()) context.console.out(verdict_table(verdicts, context));
         if (!verdicts.empty() && !recipe_verdicts.empty()) context.console.out("\n");
         context.console.out(recipe_verdict_table(recipe_verdicts, context.output == "wide"));
         if (!recipe_verdicts.empty()) context.console.out(upgradeable_line(judge_all(verdicts, recipe_verdicts)));
@@ -482,7 +264,7 @@ cli::Verb preflight_verb() {
     devel.repeatable = true;
     auto recipes = recipe_sources();
     std::erase_if(recipes, [](const cli::Option& option) { return option.name == "filename"; });
-    verb.options = std::vector<cli::Option>{kernel, devel, recipe_option("status", "TARGET", "print the condition Upgradeable of clusteroperator or operatorcondition")} + recipes + signature_options() + registry_options() + report_options() + source_options() + cli::common_options();
+    verb.options = std::vector<cli::Option>{kernel, devel, recipe_option("status", "TARGET", "print the condition Upgradeable of clusteroperator or operatorcondition"), metrics_option()} + recipes + signature_options() + registry_options() + report_options() + source_options() + cli::common_options();
     verb.run = run_preflight;
     return verb;
 }

@@ -12,6 +12,7 @@
 #include "kmm-plan/images.hpp"
 #include "kmm-plan/recipe_findings.hpp"
 #include "kmm-plan/recipe_run.hpp"
+#include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/values.hpp"
@@ -101,6 +102,12 @@ Exit run_show_recipe(const cli::Args& args, cli::Context& context) {
     auto rendered = render_named(args, documents, facts, names, true);
     const auto decisions = decide_recipes(rendered, documents, facts, args, context, rendered.findings);
     const auto lines = decide::state_lines(rendered, decisions);
+    auto objects = report::plan_objects();
+    for (const auto& one : rendered.objects) {
+        const std::string kind = decide::text_at(one.object, {"kind"});
+        ++objects.samples[{one.cr, kind}];
+    }
+    write_metrics(args, context, {objects});
     report_findings(rendered.findings, args, context);
     if (context.output == "jsonl") {
         for (const auto& line : lines) { print_document(context, decide::line_node(line)); }
@@ -132,7 +139,7 @@ cli::Verb show_recipe_verb() {
         {"kmm-plan show recipe -f recipes/ --facts facts.yaml -o json", "with objects, gates and images"},
     };
     verb.positionals = {{"NAME", "SpecialResource; all if absent", false, true}};
-    verb.options = recipe_sources() + std::vector<cli::Option>{recipe_option("strict", "", "warnings are errors")} + registry_options() + cli::common_options();
+    verb.options = recipe_sources() + std::vector<cli::Option>{recipe_option("strict", "", "warnings are errors"), metrics_option()} + registry_options() + cli::common_options();
     verb.run = run_show_recipe;
     return verb;
 }

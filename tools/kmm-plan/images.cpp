@@ -158,6 +158,21 @@ kmod::ModuleIndex index_of(const std::string& root, const ImageTarget& target) {
     return kmod::ModuleIndex::build(std::filesystem::path(directory).lexically_normal().native(), root);
 }
 
+/// How many symbols of a module the kernel lacks or has in another version.
+std::size_t misfitting_symbols(const kmod::ModuleFile& file, const kmod::ModuleIndex& index, const kernel::Interface& interface) {
+    const auto versions = kmod::compare_versions(file, index, [&](std::string_view symbol) -> std::optional<std::uint32_t> {
+        const auto found = interface.exports.find(std::string(symbol));
+        return found == interface.exports.end() || found->second.crc == 0 ? std::nullopt : std::optional(found->second.crc);
+    });
+    std::size_t count = versions.of_kernel.size();
+    for (const auto& [exporter, symbols] : versions.of_modules) count += symbols.size();
+    for (const auto& symbol : file.undefined) {
+        const bool is_there = symbol.weak || !index.exporter_of(symbol.name).empty() || interface.exports.count(symbol.name) != 0;
+        count += is_there ? 0 : 1;
+    }
+    return count;
+}
+
 /// Do the modules of a Module's image fit the kernel that it is for?
 Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& target, const std::string& root, const registry::PullResult& pulled, ImageAnswer& answer) {
     const auto& config = question.resolved->config;
@@ -177,6 +192,9 @@ Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& targe
     wish.certificates_given = !question.trusted->certificates.empty();
     wish.signatures_enforced = question.trusted->enforced;
     for (const auto& [name, module] : index.modules()) answer.files.push_back({name, module.image_path, module.file.signature(), wish.signatures.at(name)});
+    for (const auto& [name, module] : index.modules()) {
+        if (question.interface != nullptr) answer.symbols += misfitting_symbols(module.file, index, *question.interface);
+    }
     return kernel::judge(index, wish, question.interface);
 }
 
@@ -295,21 +313,6 @@ std::vector<registry::Credential> secret_credentials_of(const RecipeImage& image
         std::move(found.begin(), found.end(), std::back_inserter(made));
     }
     return made;
-}
-
-/// How many symbols of a module the kernel lacks or has in another version.
-std::size_t misfitting_symbols(const kmod::ModuleFile& file, const kmod::ModuleIndex& index, const kernel::Interface& interface) {
-    const auto versions = kmod::compare_versions(file, index, [&](std::string_view symbol) -> std::optional<std::uint32_t> {
-        const auto found = interface.exports.find(std::string(symbol));
-        return found == interface.exports.end() || found->second.crc == 0 ? std::nullopt : std::optional(found->second.crc);
-    });
-    std::size_t count = versions.of_kernel.size();
-    for (const auto& [exporter, symbols] : versions.of_modules) count += symbols.size();
-    for (const auto& symbol : file.undefined) {
-        const bool is_there = symbol.weak || !index.exporter_of(symbol.name).empty() || interface.exports.count(symbol.name) != 0;
-        count += is_there ? 0 : 1;
-    }
-    return count;
 }
 
 /// Every module of the image: a driver container loads what it has. The findings are of the modules that do not fit.

@@ -58,7 +58,7 @@ struct ImageAnswer {
     std::string digest;     ///< of what the reference names, "" if it was not found out
     Diagnostics findings;   ///< with the registry's refusal as an error, if there was one
     std::vector<SignedFile> files;  ///< with Depth::modules: every module of the image for that kernel, by name
-    std::size_t symbols = 0;  ///< of a recipe's image: how many symbols of its modules do not fit
+    std::size_t symbols = 0;  ///< how many symbols of its modules do not fit the interface
     bool reached = false;   ///< false: the registry could not be asked, the answer is unknown
 };
 
