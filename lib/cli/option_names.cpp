@@ -7,13 +7,14 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 156> k_names = {
+    static constexpr std::array<std::string_view, 159> k_names = {
         "action",
         "all",
         "all-namespaces",
         "allow-platform-mismatch",
         "api-timeout",
         "api-versions",
+        "arch",
         "authfile",
         "baseline",
         "between",
@@ -86,6 +87,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "lock",
         "manual",
         "max-unavailable",
+        "metrics",
         "mirror-config",
         "missing",
         "module",
@@ -140,6 +142,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "soak",
         "ssh-config",
         "state-dir",
+        "status",
         "strict",
         "stx",
         "switch",

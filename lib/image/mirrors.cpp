@@ -360,6 +360,18 @@ std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view fil
     return rules;
 }
 
+std::vector<MirrorRule> read_mirror_sets(std::span<const value::Document> objects, Diagnostics& faults) {
+    std::vector<MirrorRule> rules;
+    for (const auto& document : objects) {
+        const std::string kind = document.root.get_string({"kind"});
+        const bool is_set = std::any_of(std::begin(k_kinds), std::end(k_kinds), [&](const MirrorKind& row) { return row.kind == kind; });
+        if (is_set) {
+            read_set(document, document.root, rules, faults);
+        }
+    }
+    return rules;
+}
+
 bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule) {
     const auto same = std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
     if (same == rules.end()) {

@@ -2,12 +2,14 @@
 // Mirrors: which registries to ask for an image, in which order. Pure.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
 #include "image/reference.hpp"
+#include "value/node.hpp"
 
 namespace kmm::image {
 
@@ -38,6 +40,10 @@ struct MirrorRule {
 /// Errors: all faults with their places: data "unknown-field", "bad-value", "missing-field", "unknown-kind", and those of
 /// the readers.
 [[nodiscard]] std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view file);
+
+/// The rules of the mirror sets (ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy) among objects of a cluster; objects of other
+/// kinds are passed over. Faults as read_mirrors, appended.
+[[nodiscard]] std::vector<MirrorRule> read_mirror_sets(std::span<const value::Document> objects, Diagnostics& faults);
 
 /// Adds `rule` to `rules`, joined with the one of the same prefix. False, and nothing changed, if both have a location and not the same.
 [[nodiscard]] bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule);

@@ -13,7 +13,7 @@ packages_vm=(
 )
 packages_test=(
   doctest-dev libcpp-httplib-dev bats shellcheck faketime strace cpio procps man-db groff file jq git
-  python3-pip python3-jsonschema e2fsprogs libseccomp-dev libseccomp2 libyajl2 chromium
+  python3-pip python3-jsonschema e2fsprogs libseccomp-dev libseccomp2 libyajl2 chromium prometheus
 )
 
 # Never installed: unpacked into the disk of the nodes of tests/apiserver that have a real kubelet.
@@ -37,11 +37,13 @@ install_packages() {
     as_root "${apt[@]}" update >/dev/null || { echo "apt-get update failed" >&2; return 1; }
     as_root "${install[@]}" "${missing[@]}" >/dev/null || { echo "could not install: ${missing[*]}" >&2; return 1; }
   fi
-  # The tests start registries of their own; the system service that the package enables is not wanted.
-  case " ${missing[*]} " in
-    *" docker-registry "*)
-      if [ -d /run/systemd/system ]; then as_root systemctl disable --now docker-registry >/dev/null 2>&1 || true; fi ;;
-  esac
+  # The tests start registries of their own, and of prometheus they run promtool: the system services that the packages enable are not wanted.
+  for name in docker-registry prometheus; do
+    case " ${missing[*]} " in
+      *" $name "*)
+        if [ -d /run/systemd/system ]; then as_root systemctl disable --now "$name" >/dev/null 2>&1 || true; fi ;;
+    esac
+  done
 }
 
 # download_packages DIR NAME...: leaves the packages there, as files, and installs nothing.

@@ -2,62 +2,29 @@
 // kmm-plan preflight: would the fleet survive a kernel that it does not run yet?
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
-#include "cli/table.hpp"
-#include "cli/text.hpp"
 #include "kernel/devel.hpp"
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/images.hpp"
 #include "kmm-plan/plan_options.hpp"
+#include "kmm-plan/preflight_output.hpp"
+#include "kmm-plan/recipe_run.hpp"
 #include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
-#include "kmod/signature.hpp"
 #include "plan/image_name.hpp"
 #include "plan/survey.hpp"
+#include "recipe/decide/upgradeable.hpp"
+#include "sys/clock.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::tool_plan {
 
 namespace {
-
-enum class Checked { mapping, image, modules };
-
-std::string_view checked_text(Checked checked) {
-    switch (checked) {
-        case Checked::image: return "image";
-        case Checked::modules: return "modules";
-        case Checked::mapping: break;
-    }
-    return "mapping";
-}
-
-/// One line of the answer: a pool of nodes (or none) for one kernel and Module.
-struct Verdict {
-    const plan::Surveyed* surveyed = nullptr;
-    const plan::Pool* pool = nullptr;
-    const plan::Resolved* resolved = nullptr;
-    std::optional<ImageQuestion> question;
-    Checked checked = Checked::mapping;
-    std::string digest;
-    std::vector<SignedFile> files;
-    Diagnostics findings;
-
-    bool unknown = false;  ///< the registry could not be asked
-
-    [[nodiscard]] bool failed() const { return !unknown && has_errors(findings); }
-    [[nodiscard]] std::string_view text() const { return unknown ? "unknown" : failed() ? "fail" : "pass"; }
-    [[nodiscard]] std::string reason() const {
-        for (const auto severity : {Severity::error, Severity::warning})
-            for (const auto& finding : findings)
-                if (finding.severity == severity) return finding.code;
-        return resolved == nullptr ? "-" : resolved->literal ? "literal-match" : "regexp-match";
-    }
-};
 
 std::vector<kernel::Interface> read_interfaces(const cli::Args& args) {
     std::vector<kernel::Interface> result;
@@ -151,148 +118,11 @@ void answer_questions(std::vector<Verdict>& verdicts, const Source& source, cons
         const auto& answer = answers.at(verdict.question->key());
         verdict.digest = answer.digest;
         verdict.files = answer.files;
+        verdict.symbols = answer.symbols;
         verdict.unknown = !answer.reached;
         if (answer.reached) verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
         verdict.findings.insert(verdict.findings.end(), answer.findings.begin(), answer.findings.end());
     }
-}
-
-value::Node names_node(const std::vector<std::string>& names) {
-    auto list = value::Node::sequence();
-    for (const auto& name : names) list.push_back(name);
-    return list;
-}
-
-value::Node signed_file_node(const SignedFile& file) {
-    auto node = value::Node::mapping({{"module", file.module}, {"file", file.path}, {"signature", std::string(kernel::to_string(file.check.trust))}});
-    const auto set = [&](const char* key, const std::string& text) {
-        if (!text.empty()) node.set(key, text);
-    };
-    set("signer", file.signature.signer);
-    set("keyID", file.signature.key_id);
-    set("digest", file.signature.digest);
-    set("certificate", file.check.certificate);
-    set("fault", file.check.fault);
-    return node;
-}
-
-value::Node verdict_node(const Verdict& verdict) {
-    auto node = value::Node::mapping();
-    node.set("kernel", verdict.surveyed->kernel);
-    node.set("namespace", verdict.surveyed->module->meta.namespace_);
-    node.set("module", verdict.surveyed->module->meta.name);
-    if (verdict.pool != nullptr) {
-        auto pool = value::Node::mapping();
-        pool.set("kernel", verdict.pool->kernel);
-        if (!verdict.pool->architecture.empty()) pool.set("architecture", verdict.pool->architecture);
-        pool.set("nodes", names_node(verdict.pool->nodes));
-        if (verdict.failed()) pool.set("losing", names_node(verdict.pool->loaded));
-        node.set("pool", std::move(pool));
-    }
-    if (verdict.resolved != nullptr) {
-        auto mapping = value::Node::mapping();
-        mapping.set("index", static_cast<std::uint64_t>(verdict.resolved->mapping_index));
-        mapping.set(verdict.resolved->literal ? "literal" : "regexp", verdict.resolved->matcher);
-        node.set("mapping", std::move(mapping));
-        node.set("image", verdict.resolved->config.container_image);
-    }
-    if (!verdict.digest.empty()) node.set("digest", verdict.digest);
-    node.set("checked", std::string(checked_text(verdict.checked)));
-    if (!verdict.files.empty()) {
-        auto files = value::Node::sequence();
-        for (const auto& file : verdict.files) files.push_back(signed_file_node(file));
-        node.set("signatures", std::move(files));
-    }
-    node.set("verdict", std::string(verdict.text()));
-    node.set("reason", verdict.reason());
-    node.set("findings", diagnostics_node(verdict.findings));
-    return node;
-}
-
-value::Node preflight_node(const Source& source, const std::vector<Verdict>& verdicts) {
-    auto node = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Preflight"}, {"source", source.description}});
-    auto entries = value::Node::sequence();
-    std::map<std::string, std::uint64_t> counts{{"pass", 0}, {"fail", 0}, {"unknown", 0}};
-    for (const auto& verdict : verdicts) {
-        entries.push_back(verdict_node(verdict));
-        ++counts[std::string(verdict.text())];
-    }
-    node.set("entries", std::move(entries));
-    auto& summary = node.set("summary", value::Node::mapping());
-    for (const char* text : {"pass", "fail", "unknown"}) summary.set(text, counts[text]);
-    return node;
-}
-
-std::string pool_text(const plan::Pool& pool) {
-    const std::string kernel = pool.kernel.empty() ? "-" : pool.kernel;
-    return pool.architecture.empty() ? kernel : kernel + "/" + pool.architecture;
-}
-
-/// What would not survive, or could not be found out: kernel and Module, each once.
-std::string losing_names(const std::vector<Verdict>& verdicts) {
-    std::set<std::string> told;
-    std::string text;
-    for (const auto& verdict : verdicts) {
-        const std::string line = fmt::format("{} {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name());
-        if (verdict.text() != "pass" && told.insert(line).second) text += line;
-    }
-    return text;
-}
-
-/// For narrow terminals: what was checked and the reason, the last two columns, stand below each line. Nothing is cut.
-std::string folded(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows) {
-    std::vector<std::string> details{""};  // of the header
-    for (auto& row : rows) {
-        details.push_back(fmt::format("  {}: {}\n", row[row.size() - 2], row.back()));
-        row.resize(row.size() - 2);
-    }
-    headers.resize(headers.size() - 2);
-    return cli::interleaved(cli::format_table(headers, rows, 0), details);
-}
-
-std::string table(const std::vector<Verdict>& verdicts, const cli::Context& context) {
-    const bool wide = context.output == "wide";
-    std::vector<std::string> headers{"KERNEL", "MODULE", "POOL", "NODES", "VERDICT", "CHECKED", "REASON"};
-    if (wide) headers.insert(headers.end(), {"IMAGE", "DIGEST"});
-    std::vector<std::vector<std::string>> rows;
-    for (const auto& verdict : verdicts) {
-        const auto* pool = verdict.pool;
-        std::vector<std::string> row{verdict.surveyed->kernel,
-                                     verdict.surveyed->module->full_name(),
-                                     pool == nullptr ? "-" : pool_text(*pool),
-                                     fmt::format("{}", pool == nullptr ? 0 : pool->nodes.size()),
-                                     std::string(verdict.text()),
-                                     std::string(checked_text(verdict.checked)),
-                                     verdict.reason()};
-        if (wide) row.insert(row.end(), {verdict.resolved == nullptr ? "-" : verdict.resolved->config.container_image, verdict.digest.empty() ? "-" : verdict.digest});
-        rows.push_back(std::move(row));
-    }
-    const std::string text = cli::format_table(headers, rows, 0);
-    return wide || !context.console.out_is_terminal() || cli::fits(text, context.console.width()) ? text : folded(std::move(headers), std::move(rows));
-}
-
-/// Who signed which file: each file of each image once.
-std::string signature_lines(const std::vector<Verdict>& verdicts) {
-    std::set<std::string> told;
-    std::string text;
-    for (const auto& verdict : verdicts)
-        for (const auto& file : verdict.files) {
-            if (!told.insert(verdict.digest + file.path).second) continue;
-            text += fmt::format("{}: {}\n", base::escape(file.path), kernel::to_string(file.check.trust));
-            if (file.check.trust != kernel::Trust::none) text += fmt::format("  {}\n", kmod::signature_text(file.signature));
-        }
-    return text.empty() ? text : "\n" + text;
-}
-
-/// Findings once each, although several pools share them; then who would lose what.
-std::string explanation(const std::vector<Verdict>& verdicts, const Diagnostics& findings, bool color) {
-    std::string text;
-    for (const auto& finding : findings) text += cli::diagnostic_text(finding, color);
-    for (const auto& verdict : verdicts) {
-        if (!verdict.failed() || verdict.pool == nullptr || verdict.pool->loaded.empty()) continue;
-        text += fmt::format("with kernel {}, {} would no longer load on {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name(), base::join(verdict.pool->loaded, ", "));
-    }
-    return text;
 }
 
 /// Where in the documents a finding about this row is to be mended: the mapping, else all mappings, else the Module.
@@ -320,9 +150,10 @@ Diagnostics settle_findings(std::vector<Verdict>& verdicts, Reporting& reporting
 }
 
 /// Those of --kernel, else those that PreflightValidations ask about, each once.
-std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& source) {
+std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& source, const RecipePreflight& recipes) {
     auto kernels = args.all("kernel");
     if (!kernels.empty()) return kernels;
+    kernels = recipes.asked_kernels();
     for (const auto& object : source.objects.preflight_validations)
         if (!object.kernel_version.empty() && std::find(kernels.begin(), kernels.end(), object.kernel_version) == kernels.end())
             kernels.push_back(object.kernel_version);
@@ -337,8 +168,10 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
     const auto interfaces = read_interfaces(args);
     const Trusted trusted = read_trusted(args);
-    Source source = read_valid_source(args, context);
-    const auto kernels = chosen_kernels(args, source);
+    const auto target = status_target(args);
+    RecipePreflight recipes(args);
+    Source source = read_valid_source(args, context, [&](std::string_view path) { return recipes.is_chart_file(path); });
+    const auto kernels = chosen_kernels(args, source, recipes);
     const auto interface_of = by_kernel(interfaces, kernels);
     check_namespace({&source, 1}, args);
     keep_nodes(source, args, {});
@@ -352,22 +185,40 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     }
     // -l asks about those nodes: a Module that has to do with others only is not judged by it.
     if (args.get("selector")) std::erase_if(rows, [](const plan::Surveyed& row) { return row.pools.empty(); });
+    const bool has_recipes = recipes.any() && args.positionals("MODULE").empty() && !args.get("namespace") && !args.get("selector");
     if (rows.empty() && args.get("selector"))
         throw Error(Exit::not_found, "no-modules", fmt::format("no Module to check selects a node that matches -l {}", base::escape(*args.get("selector"))))
             .hint("kmm-plan show -l tells which Modules there are");
-    if (rows.empty()) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check that is not being deleted").hint("kmm-plan show tells what was read");
+    if (rows.empty() && !has_recipes) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check that is not being deleted").hint("kmm-plan show tells what was read");
     auto verdicts = first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
     answer_questions(verdicts, source, args, context);
-    const auto findings = settle_findings(verdicts, reporting);
+    auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source, context) : std::vector<RecipeVerdict>();
+    auto findings = settle_findings(verdicts, reporting);
+    for (auto& one : recipe_verdicts) {
+        reporting.forget_known(one.findings);
+        findings.insert(findings.end(), one.findings.begin(), one.findings.end());
+    }
+    sort_and_merge(findings);
+    if (args.get("metrics")) write_metrics(args, context, preflight_metrics(verdicts, recipe_verdicts));
     reporting.publish("preflight", read_files(source), findings, context);
-    if (context.output == "json" || context.output == "yaml") {
-        print_document(context, preflight_node(source, verdicts));
+    if (target) {
+        const auto patch = recipe::decide::status_patch(*target, judge_all(verdicts, recipe_verdicts), base::format_rfc3339(sys::LinuxClock().now_unix()));
+        context.console.out(context.output == "json" ? value::to_json(patch) + "\n" : value::to_yaml(patch));
+        if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
+    } else if (context.output == "json" || context.output == "yaml") {
+        print_document(context, preflight_node(source, verdicts, recipe_verdicts));
     } else if (context.output == "jsonl") {
         for (const auto& verdict : verdicts) print_document(context, verdict_node(verdict));
+        for (const auto& one : recipe_verdicts) print_document(context, recipe_verdict_node(one));
     } else if (context.output == "name") {
         context.console.out(losing_names(verdicts));
+        for (const auto& one : recipe_verdicts)
+            if (one.text() != "pass") context.console.out(fmt::format("{} {}\n", one.kernel, one.resource));
     } else {
-        context.console.out(table(verdicts, context));
+        if (!verdicts.empty() || recipe_verdicts.empty()) context.console.out(verdict_table(verdicts, context));
+        if (!verdicts.empty() && !recipe_verdicts.empty()) context.console.out("\n");
+        context.console.out(recipe_verdict_table(recipe_verdicts, context.output == "wide"));
+        if (!recipe_verdicts.empty()) context.console.out(upgradeable_line(judge_all(verdicts, recipe_verdicts)));
         if (context.output == "wide" || !trusted.certificates.empty()) context.console.out(signature_lines(verdicts));
         if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
     }
@@ -387,11 +238,17 @@ cli::Verb preflight_verb() {
         "With --cert, every module's signature is verified as that kernel would. A kernel built with CONFIG_MODULE_SIG_FORCE, which --kernel-devel tells, or nodes that "
         "--sig-enforce speaks of, refuse modules that are not signed or signed by another key; other kernels load them and are tainted, which is a warning. A signature "
         "that does not fit its module is refused by all. -o wide and json name signer, key and digest of each file.\n\n"
+        "SpecialResources among the documents of -f are checked, too, with the charts, facts and releases that render recipe takes. A driver container is ready for a kernel if "
+        "its image for that kernel is there; else if the modules of the image that is there now fit it by every symbol version (--kernel-devel); else if a build is paired "
+        "with it whose source is known. Otherwise the kernel has to wait. A PreflightValidation of the operator names a release, whose kernel is taken from the facts.\n\n"
+        "All verdicts make one: upgradeable, true if every driver is ready. --status clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME prints it as a condition to "
+        "apply. Each verdict in json has a sum of its inputs: a result of other inputs says nothing about these.\n\n"
         "-o name prints kernel and Module of what would fail. Exit code 10 if anything would fail, or could not be found out.";
     verb.examples = {
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64", "is every Module mapped for it"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --check-images", "and are the images there"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --kernel-devel linux-headers-6.1.0-60-amd64.deb", "and do their modules fit it"},
+        {"kmm-plan preflight -f recipes/ --facts facts.yaml --kernel 5.14.0-427.43.1.el9_4.x86_64 --check-images --status clusteroperator", "recipes, as a condition"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --cert MOK.der --sig-enforce", "and are they signed for Secure Boot"},
     };
     verb.positionals = {{"MODULE", "names of Modules; all if absent", false, true}};
@@ -405,7 +262,9 @@ cli::Verb preflight_verb() {
     devel.value_name = "PATH";
     devel.help = "its headers: directory, Module.symvers, .deb or .rpm";
     devel.repeatable = true;
-    verb.options = std::vector<cli::Option>{kernel, devel} + signature_options() + registry_options() + report_options() + source_options() + cli::common_options();
+    auto recipes = recipe_sources();
+    std::erase_if(recipes, [](const cli::Option& option) { return option.name == "filename"; });
+    verb.options = std::vector<cli::Option>{kernel, devel, recipe_option("status", "TARGET", "print the condition Upgradeable of clusteroperator or operatorcondition"), metrics_option()} + recipes + signature_options() + registry_options() + report_options() + source_options() + cli::common_options();
     verb.run = run_preflight;
     return verb;
 }

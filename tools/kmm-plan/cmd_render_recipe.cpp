@@ -3,34 +3,18 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kmm-plan/recipe_files.hpp"
+#include "kmm-plan/images.hpp"
 #include "kmm-plan/recipe_findings.hpp"
+#include "kmm-plan/recipe_run.hpp"
 #include "kmm-plan/verbs.hpp"
+#include "recipe/decide/why.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/render.hpp"
-#include "recipe/plan/why.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::tool_plan {
 
 namespace {
-
-void require_resources(const RecipeDocuments& documents) {
-    if (!documents.resources.empty()) { return; }
-    throw Error(Exit::not_found, "recipe-not-found", fmt::format("no SpecialResource among {} documents", documents.all.size())).hint("give one in -f");
-}
-
-recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names, bool all_builds) {
-    require_resources(documents);
-    recipe::plan::RenderOptions options;
-    options.operator_only = args.get("compat").value_or("none") == "sro";
-    options.owner_uid = args.get("owned-by").value_or("");
-    options.all_builds = all_builds;
-    ChartPlaces charts(args, documents, names);
-    return recipe::plan::render_recipes(
-        documents.resources, names, [&](const std::string& resource, const recipe::plan::ChartReference& reference) { return charts.chart(resource, reference); },
-        read_facts(args, documents, options.operator_only), options);
-}
 
 Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
     const auto documents = read_recipe_documents(args);
@@ -39,7 +23,12 @@ Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
         context.console.out(value::to_yaml(recipe::plan::facts_node(read_facts(args, documents, operator_only))));
         return Exit::ok;
     }
-    const auto rendered = render_named(args, documents, args.positionals("NAME"), false);
+    const auto facts = read_facts(args, documents, args.get("compat").value_or("none") == "sro");
+    const bool asks = args.flag("check-images");
+    auto rendered = render_named(args, documents, facts, args.positionals("NAME"), asks);
+    if (asks) {
+        recipe::decide::drop_needless_builds(rendered, decide_recipes(rendered, documents, facts, args, context, rendered.findings));
+    }
     report_findings(rendered.findings, args, context);
     context.console.out(context.output == "json" ? recipe::plan::recipe_json(rendered) : recipe::plan::recipe_text(rendered));
     return Exit::ok;
@@ -58,30 +47,11 @@ Exit run_graph(const cli::Args& args, cli::Context& context) {
 Exit run_why_recipe(const cli::Args& args, cli::Context& context) {
     const auto documents = read_recipe_documents(args);
     const std::string name = args.positional("NAME");
-    const auto rendered = render_named(args, documents, {name}, true);
+    const auto facts = read_facts(args, documents, false);
+    const auto rendered = render_named(args, documents, facts, {name}, true);
     report_findings(rendered.findings, args, context);
-    context.console.out(recipe::plan::why_text(documents.resources, name, read_facts(args, documents, false), rendered));
+    context.console.out(recipe::decide::why_text(documents.resources, name, facts, rendered));
     return Exit::ok;
-}
-
-cli::Option recipe_option(std::string name, std::string value_name, std::string help, bool repeatable = false) {
-    cli::Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
-    made.repeatable = repeatable;
-    return made;
-}
-
-/// Which documents, charts and facts.
-std::vector<cli::Option> recipe_sources() {
-    cli::Option file = recipe_option("filename", "FILE", "documents, a directory of them, or - for standard input", true);
-    file.short_name = 'f';
-    cli::Option values_from = recipe_option("values-from", "FILE", "another name of --facts", true);
-    values_from.hidden = true;
-    return {file, recipe_option("chart", "[NAME=]DIR", "chart of a resource: a directory or a .tgz", true),
-            recipe_option("facts", "FILE", "what a cluster would say: kernels, versions, proxy", true), values_from,
-            recipe_option("fact", "MEMBER=VALUE", "one fact, over those of --facts", true)};
 }
 
 }  // namespace
@@ -98,6 +68,8 @@ cli::Verb render_recipe_verb() {
         "the documents. A resource of v1alpha1 has none and uses the built-in recipe of a driver container.\n\n"
         "Kernels, systems, versions and the proxy come from Nodes, ClusterVersion, Proxy, ImageStream driver-toolkit, Secrets and ConfigMaps of -f, then from --facts, "
         "then from --fact. What nobody has said is not guessed: a template that reads it is an error.\n\n"
+        "Builds with the annotation driver-container-vendor are left out unless the fact updateVendor names their vendor. With --check-images, registries are asked, "
+        "through the mirrors of ImageDigestMirrorSets, ImageTagMirrorSets and ImageContentSourcePolicies among the documents: a build is there for each kernel whose image is not.\n\n"
         "--compat sro renders what the operator makes, faults included. Without it they are mended, and a note says where the operator does something else.";
     verb.examples = {
         {"kmm-plan render recipe -f simple-kmod.yaml -f nodes.yaml --chart ./simple-kmod-0.0.1", "for the kernels of these Nodes"},
@@ -115,6 +87,7 @@ cli::Verb render_recipe_verb() {
                        recipe_option("owned-by", "UID", "uid of the resource, for ownerReferences"),
                        recipe_option("strict", "", "warnings are errors"),
                    } +
+                   registry_options() +
                    cli::common_options();
     verb.run = run_render_recipe;
     return verb;

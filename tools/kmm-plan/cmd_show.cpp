@@ -16,6 +16,7 @@
 #include "kmm-plan/documents.hpp"
 #include "kmm-plan/line_writer.hpp"
 #include "kmm-plan/plan_options.hpp"
+#include "kmm-plan/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
 
 namespace kmm::tool_plan {
@@ -256,6 +257,19 @@ void print(std::vector<Planned>& all, const Counts& counts, cli::Context& contex
     }
 }
 
+/// How many configurations of each Module the nodes have.
+report::MetricFamily planned_objects(const std::vector<Source>& sources, const std::vector<Selection>& selected, const cli::Args& args) {
+    auto objects = report::plan_objects();
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        (void)plan::visit_plan(sources[i].objects, plan_options(args, sources[i]), [&](const plan::Line& line) {
+            if (selected[i].nodes.count(line.node.meta.name) == 0 || !selected[i].takes(line.entry)) { return; }
+            const bool has_config = line.entry.action == plan::Action::load || line.entry.action == plan::Action::keep || line.entry.action == plan::Action::reload;
+            objects.samples[{line.entry.namespace_ + "/" + line.entry.module, "ModuleConfig"}] += has_config ? 1 : 0;
+        });
+    }
+    return objects;
+}
+
 Exit run_show(const cli::Args& args, cli::Context& context) {
     std::vector<Source> sources = read_valid_sources(args, context);
     const bool plan_file = context.output == "json" || context.output == "yaml";
@@ -268,6 +282,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     check_namespace(sources, args);
     const auto selected = selections(sources, args);
     const std::string nothing = nothing_text(sources, selected, args);
+    if (args.get("metrics")) { write_metrics(args, context, {planned_objects(sources, selected, args)}); }
     std::size_t lines = 0;
     Counts counts;
     std::vector<Planned> all;
@@ -325,7 +340,7 @@ cli::Verb show_verb() {
     action.help = "only lines with this action";
     for (const auto known : k_actions) { action.choices.emplace_back(plan::to_string(known)); }
     action.repeatable = true;
-    verb.options = std::vector<cli::Option>{action} + plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
+    verb.options = std::vector<cli::Option>{action, metrics_option()} + plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
     verb.run = run_show;
     return verb;
 }

@@ -58,6 +58,7 @@ struct ImageAnswer {
     std::string digest;     ///< of what the reference names, "" if it was not found out
     Diagnostics findings;   ///< with the registry's refusal as an error, if there was one
     std::vector<SignedFile> files;  ///< with Depth::modules: every module of the image for that kernel, by name
+    std::size_t symbols = 0;  ///< how many symbols of its modules do not fit the interface
     bool reached = false;   ///< false: the registry could not be asked, the answer is unknown
 };
 
@@ -65,5 +66,23 @@ struct ImageAnswer {
 /// --authfile or the usual places. Errors: interrupted; data for a bad authentication file.
 [[nodiscard]] std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestion>& questions, const api::Objects& objects,
                                                                 const cli::Args& args, cli::Context& context);
+
+/// A question about the image of a recipe.
+struct RecipeImage {
+    std::string reference;
+    std::string architecture;                ///< "amd64", "" for any
+    std::vector<std::string> pull_secrets;   ///< names of Secrets in `name_space`
+    std::string name_space;
+    std::string kernel;                      ///< "": is the image there; else its modules for this kernel are judged:
+    const kernel::Interface* interface = nullptr;  ///< do they fit this other kernel
+
+    [[nodiscard]] std::string key() const;
+};
+
+/// Answers by key, as ask_registries. The modules of an image fit if `findings` has no error: all of them, with what they export to
+/// each other. Mirrors: sets among `documents`, then --mirror-config; pull Secrets are among `documents`. A tag that no mirror serves, where there
+/// are mirrors, is a warning "tag-not-mirrored". Errors: those of image::read_mirror_sets.
+[[nodiscard]] std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeImage>& questions, const std::vector<value::Document>& documents,
+                                                                   const cli::Args& args, cli::Context& context);
 
 }  // namespace kmm::tool_plan

@@ -15,7 +15,7 @@ cli::Program program() {
         "Reads Nodes, Modules and NodeModulesConfigs from a live cluster, a directory or documents and works out what Kernel Module "
         "Management makes of them. Changes nothing.\n\n"
         "A plan shows the settled state: what the cluster arrives at if every Pod succeeds and nobody interferes.";
-    result.verbs = {show_verb(),      why_verb(), why_recipe_verb(), graph_verb(),    validate_verb(), matrix_verb(), render_verb(), render_chart_verb(), render_recipe_verb(), diff_verb(),
+    result.verbs = {show_verb(),      show_recipe_verb(), why_verb(), why_recipe_verb(), graph_verb(), dtk_map_verb(), validate_verb(), matrix_verb(), render_verb(), render_chart_verb(), render_recipe_verb(), diff_verb(),
                     preflight_verb(), images_verb(), upgrade_verb(),  explain_verb()};
     result.topics = {cli::codes_topic("REASONS, FINDINGS AND ERRORS", plan::codes())};
     result.environment = {{"SSL_CERT_FILE", "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},

@@ -45,17 +45,6 @@ void add_document(value::Document document, std::vector<value::Document>& all) {
     }
 }
 
-void read_text(const std::string& name, std::vector<value::Document>& all, Diagnostics& faults) {
-    try {
-        const std::string text = name == "-" ? sys::read_fd(0, "-") : sys::read_file(name);
-        const std::size_t before = faults.size();
-        for (auto& document : value::read_any(text, name, faults)) { add_document(std::move(document), all); }
-        cluster::hint_at_template(text, std::span(faults).subspan(before));
-    } catch (const Error& error) {
-        add_fault(faults, error.exit() == Exit::not_found ? "file-not-found" : "unreadable-file", error.message(), Position{name, 0, 0}, "", error.exit());
-    }
-}
-
 /// Whether a directory above the file, among those that are read, holds a Chart.yaml: what is below is templates.
 bool is_in_chart(const std::string& file, const std::vector<std::string>& files) {
     for (std::size_t slash = file.rfind('/'); slash != std::string::npos && slash > 0; slash = file.rfind('/', slash - 1)) {
@@ -74,6 +63,17 @@ Error chart_not_found(const std::string& resource, const rp::ChartReference& ref
 
 }  // namespace
 
+void read_document_file(const std::string& name, std::vector<value::Document>& all, Diagnostics& faults) {
+    try {
+        const std::string text = name == "-" ? sys::read_fd(0, "-") : sys::read_file(name);
+        const std::size_t before = faults.size();
+        for (auto& document : value::read_any(text, name, faults)) { add_document(std::move(document), all); }
+        cluster::hint_at_template(text, std::span(faults).subspan(before));
+    } catch (const Error& error) {
+        add_fault(faults, error.exit() == Exit::not_found ? "file-not-found" : "unreadable-file", error.message(), Position{name, 0, 0}, "", error.exit());
+    }
+}
+
 RecipeDocuments read_recipe_documents(const cli::Args& args) {
     const auto names = args.all("filename");
     if (names.empty()) {
@@ -83,15 +83,17 @@ RecipeDocuments read_recipe_documents(const cli::Args& args) {
     Diagnostics faults;
     for (const auto& name : names) {
         if (name == "-" || !fs::is_directory(name)) {
-            read_text(name, documents.all, faults);
+            read_document_file(name, documents.all, faults);
             continue;
         }
         const auto files = cluster::object_files(name, faults);
         for (const auto& file : files) {
-            if (!is_in_chart(file, files)) { read_text(file, documents.all, faults); }
+            if (!is_in_chart(file, files)) { read_document_file(file, documents.all, faults); }
         }
     }
     for (const auto& document : documents.all) {
+        if (rp::is_special_resource_module(document)) { documents.modules.push_back(rp::decode_special_resource_module(document, faults)); }
+        if (rp::is_release_validation(document)) { documents.validations.push_back(rp::decode_release_validation(document, faults)); }
         if (!rp::is_special_resource(document)) { continue; }
         auto resource = rp::decode_special_resource(document, faults);
         if (const auto* other = rp::find_resource(documents.resources, resource.name); other != nullptr && !resource.name.empty()) {
@@ -100,6 +102,12 @@ RecipeDocuments read_recipe_documents(const cli::Args& args) {
             continue;
         }
         documents.resources.push_back(std::move(resource));
+    }
+    for (auto one = documents.modules.begin(); one != documents.modules.end(); ++one) {
+        const auto same = std::find_if(documents.modules.begin(), one, [&](const auto& other) { return other.resource.name == one->resource.name; });
+        if (same == one || one->resource.name.empty()) { continue; }
+        add_fault(faults, "duplicate-object", fmt::format("SpecialResourceModule {} stands twice, first at {}", base::escape(one->resource.name), same->resource.origin.to_string()),
+                  one->resource.origin, "remove one of them");
     }
     sort_and_merge(faults);
     if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
@@ -120,6 +128,7 @@ rp::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bo
         if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
     }
     for (const auto& assignment : args.all("fact")) { rp::set_fact(facts, assignment); }
+    rp::add_release_toolkits(facts);
     return facts;
 }
 
@@ -129,12 +138,13 @@ ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents
         const bool named = equals != std::string::npos && text.find('/') > equals;
         std::string name = named ? text.substr(0, equals) : "";
         if (!named) {
-            const bool single = names.size() == 1 || (names.empty() && documents.resources.size() == 1);
+            const std::size_t count = documents.resources.size() + documents.modules.size();
+            const bool single = names.size() == 1 || (names.empty() && count == 1);
             if (!single) {
-                throw Error(Exit::usage, "bad-value", fmt::format("--chart {}: which of {} resources is it for?", base::escape(text), documents.resources.size()))
+                throw Error(Exit::usage, "bad-value", fmt::format("--chart {}: which of {} resources is it for?", base::escape(text), count))
                     .hint("write --chart NAME=DIR, or name one resource");
             }
-            name = names.empty() ? documents.resources.front().name : names.front();
+            name = !names.empty() ? names.front() : documents.resources.empty() ? documents.modules.front().resource.name : documents.resources.front().name;
         }
         if (!given_.emplace(name, named ? text.substr(equals + 1) : text).second) {
             throw Error(Exit::usage, "bad-value", fmt::format("--chart gives {} two charts", base::escape(name))).hint("leave one of them out");

@@ -10,15 +10,21 @@
 #include "cli/app.hpp"
 #include "recipe/chart/chart.hpp"
 #include "recipe/plan/facts.hpp"
+#include "recipe/plan/release_kinds.hpp"
 #include "recipe/plan/resource.hpp"
 #include "value/node.hpp"
 
 namespace kmm::tool_plan {
 
+/// Reads a file, or standard input for "-"; items of a List stand for themselves. Faults: "file-not-found", "unreadable-file", those of the readers.
+void read_document_file(const std::string& name, std::vector<value::Document>& all, Diagnostics& faults);
+
 /// What -f names.
 struct RecipeDocuments {
     std::vector<value::Document> all;
     std::vector<recipe::plan::SpecialResource> resources;
+    std::vector<recipe::plan::SpecialResourceModule> modules;
+    std::vector<recipe::plan::ReleaseValidation> validations;
 };
 
 /// -f, --facts and --fact. Documents without SpecialResources are among `all` only. Errors: usage "no-source" without -f; data or not_found with

@@ -179,4 +179,16 @@ Error Reporting::failure(Diagnostics findings) const {
         .attach(std::move(findings));
 }
 
+cli::Option metrics_option() {
+    cli::Option option;
+    option.name = "metrics";
+    option.value_name = "FILE";
+    option.help = "write metrics of the result, as OpenMetrics text";
+    return option;
+}
+
+void write_metrics(const cli::Args& args, cli::Context& context, const std::vector<report::MetricFamily>& families) {
+    if (const auto file = args.get("metrics")) { cli::write_report(context, *file, report::openmetrics_text(families)); }
+}
+
 }  // namespace kmm::tool_plan

@@ -9,6 +9,7 @@
 
 #include "cli/app.hpp"
 #include "report/baseline.hpp"
+#include "report/metrics.hpp"
 #include "report/report.hpp"
 
 namespace kmm::tool_plan {
@@ -18,6 +19,11 @@ enum class Drift { not_looked_for, found };
 
 /// The four options.
 [[nodiscard]] std::vector<cli::Option> report_options(Drift drift = Drift::not_looked_for);
+
+/// --metrics.
+[[nodiscard]] cli::Option metrics_option();
+/// Writes the families to the file of --metrics as a whole, if it is given. Errors: io.
+void write_metrics(const cli::Args& args, cli::Context& context, const std::vector<report::MetricFamily>& families);
 
 /// What a verb does with its findings:
 ///     Reporting reporting(args);                         // refuses bad options before anything is read

@@ -241,7 +241,7 @@ void check_source(Source& source, cli::Context& context) {
 
 }  // namespace
 
-std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files) {
+std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files, const IsLeftOut& is_left_out) {
     check_kubectl_options(args, context);
     std::vector<std::string> names = args.all("filename");
     names.insert(names.end(), more_files.begin(), more_files.end());
@@ -251,7 +251,9 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, c
     Diagnostics faults;
     const auto files = names.empty() ? names
                                      : cluster::read_documents(names, objects, faults, given_namespace(args),
-                                                     [globs = args.all("ignore")](std::string_view path) { return is_ignored(path, globs); });
+                                                     [globs = args.all("ignore"), &is_left_out](std::string_view path) {
+                                                         return is_ignored(path, globs) || (is_left_out && is_left_out(path));
+                                                     });
     if (!names.empty()) { api::finish(objects, faults); }
     std::vector<Source> sources;
     switch (place) {
@@ -272,13 +274,13 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, c
     return sources;
 }
 
-Source read_source(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files) {
+Source read_source(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files, const IsLeftOut& is_left_out) {
     if (const auto contexts = chosen_contexts(args); contexts.size() > 1) {
         throw Error(Exit::usage, "one-context",
                     fmt::format("{} is about one cluster, found --context {} times", context.verb.name, contexts.size()))
             .hint("kmm-plan show takes several");
     }
-    return std::move(read_sources(args, context, more_files).front());
+    return std::move(read_sources(args, context, more_files, is_left_out).front());
 }
 
 std::vector<std::string> read_files(const Source& source) {
@@ -313,8 +315,8 @@ std::vector<std::string> read_files(const Source& source) {
     return {files.begin(), files.end()};
 }
 
-Source read_valid_source(const cli::Args& args, cli::Context& context) {
-    Source source = read_source(args, context);
+Source read_valid_source(const cli::Args& args, cli::Context& context, const IsLeftOut& is_left_out) {
+    Source source = read_source(args, context, {}, is_left_out);
     check_source(source, context);
     return source;
 }

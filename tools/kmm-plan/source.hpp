@@ -2,6 +2,7 @@
 // Where kmm-plan reads its objects from.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,11 +36,13 @@ struct Source {
 /// diagnostics. Waiting for an API server is said on standard error.
 /// Errors: usage "no-source" if there is none of them, usage "several-sources" for a directory and an API server at once,
 /// not_found "cluster-not-found", "kmm-not-installed" when an API server has no Modules and -f adds none; those of kube.
-[[nodiscard]] std::vector<Source> read_sources(const cli::Args& args, cli::Context& context,
-                                               const std::vector<std::string>& more_files = {});
+/// Files below directories of -f for which `is_left_out` is true are left out, beside those of --ignore.
+using IsLeftOut = std::function<bool(std::string_view path)>;
+[[nodiscard]] std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files = {},
+                                               const IsLeftOut& is_left_out = {});
 
 /// read_sources for verbs about one cluster. Errors: also usage "one-context".
-[[nodiscard]] Source read_source(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files = {});
+[[nodiscard]] Source read_source(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files = {}, const IsLeftOut& is_left_out = {});
 
 /// The files that the objects and findings come from, and those that were named, sorted.
 [[nodiscard]] std::vector<std::string> read_files(const Source& source);
@@ -52,7 +55,7 @@ void drop_notes(Diagnostics& diagnostics);
 
 /// read_source, and the rules of Modules. Errors: as read_source; data (or not_found) with all faults if there is any.
 /// Warnings go to standard error unless -q is given.
-[[nodiscard]] Source read_valid_source(const cli::Args& args, cli::Context& context);
+[[nodiscard]] Source read_valid_source(const cli::Args& args, cli::Context& context, const IsLeftOut& is_left_out = {});
 
 /// The same for each context.
 [[nodiscard]] std::vector<Source> read_valid_sources(const cli::Args& args, cli::Context& context);

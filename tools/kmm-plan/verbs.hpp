@@ -7,11 +7,13 @@
 namespace kmm::tool_plan {
 
 [[nodiscard]] cli::Verb show_verb();
+[[nodiscard]] cli::Verb show_recipe_verb();
 [[nodiscard]] cli::Verb why_verb();
 [[nodiscard]] cli::Verb validate_verb();
 [[nodiscard]] cli::Verb render_verb();
 [[nodiscard]] cli::Verb render_chart_verb();
 [[nodiscard]] cli::Verb render_recipe_verb();
+[[nodiscard]] cli::Verb dtk_map_verb();
 [[nodiscard]] cli::Verb graph_verb();
 [[nodiscard]] cli::Verb why_recipe_verb();
 [[nodiscard]] cli::Verb matrix_verb();

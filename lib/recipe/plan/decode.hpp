@@ -7,6 +7,10 @@
 
 namespace kmm::recipe::plan {
 
+/// Where the values of a document stand, by path.
+void note_places(const value::Node& node, const std::string& path, const value::Document& document, std::map<std::string, Position, std::less<>>& places);
+/// Name, uid and what else metadata may have.
+void decode_metadata(api::Fields& root, SpecialResource& resource);
 /// Reads a chart reference; `written` is what templates see of it.
 [[nodiscard]] ChartReference decode_chart(api::Fields& chart, tmpl::Value& written);
 /// Free values; nil if they are absent.

@@ -47,6 +47,18 @@ KernelFacts decode_kernel(api::Fields fields) {
     return facts;
 }
 
+Release decode_release(api::Fields fields) {
+    Release release;
+    release.image = fields.string("image");
+    release.version = fields.string("openShiftVersion", api::Need::required);
+    release.toolkit_image = fields.string("driverToolkitImage", api::Need::required);
+    release.kernel = fields.string("kernelFullVersion", api::Need::required);
+    release.rt_kernel = fields.string("rtKernelFullVersion");
+    release.os = fields.string("operatingSystem");
+    fields.done();
+    return release;
+}
+
 Node toolkit_node(const DriverToolkit& toolkit) {
     return Node::mapping({{"imageURL", toolkit.image}, {"kernelFullVersion", toolkit.kernel}, {"rtKernelFullVersion", toolkit.rt_kernel}, {"osVersion", toolkit.os_version}});
 }
@@ -98,7 +110,7 @@ Facts decode_facts(const value::Document& document, Diagnostics& faults) {
     }
     facts.node_labels = root.string_map("nodeLabels");
     for (const auto& item : root.items("kernels")) { facts.kernels.push_back(decode_kernel(api::Fields(scope, *item.node, item.path))); }
-    root.allow({"releases"});
+    for (const auto& item : root.items("releases")) { facts.releases.push_back(decode_release(api::Fields(scope, *item.node, item.path))); }
     root.done();
     return facts;
 }
@@ -115,7 +127,18 @@ void overlay_facts(Facts& facts, Facts over) {
     put(facts.proxy, over.proxy);
     if (!over.api_versions.empty()) { facts.api_versions = std::move(over.api_versions); }
     if (!over.node_labels.empty()) { facts.node_labels = std::move(over.node_labels); }
+    if (!over.releases.empty()) { facts.releases = std::move(over.releases); }
     if (!over.kernels.empty()) { facts.kernels = std::move(over.kernels); }
+}
+
+void add_release_toolkits(Facts& facts) {
+    for (auto& one : facts.kernels) {
+        if (one.toolkit) { continue; }
+        for (const auto& release : facts.releases) {
+            const bool is_same = one.kernel == release.kernel || one.kernel == release.kernel + "+64k" || (!release.rt_kernel.empty() && one.kernel == release.rt_kernel);
+            if (is_same) { one.toolkit = DriverToolkit{release.toolkit_image, release.kernel, release.rt_kernel, release.os}; }
+        }
+    }
 }
 
 void set_fact(Facts& facts, std::string_view assignment) {
@@ -199,7 +222,23 @@ Node facts_node(const Facts& facts) {
         kernels.push_back(std::move(kernel));
     }
     node.set("kernels", std::move(kernels));
+    if (!facts.releases.empty()) { node.set("releases", releases_node(facts.releases)); }
     return node;
+}
+
+Node releases_node(const std::vector<Release>& releases) {
+    Node list = Node::sequence();
+    for (const auto& one : releases) {
+        Node release = Node::mapping();
+        if (!one.image.empty()) { release.set("image", one.image); }
+        release.set("openShiftVersion", one.version);
+        release.set("driverToolkitImage", one.toolkit_image);
+        release.set("kernelFullVersion", one.kernel);
+        release.set("rtKernelFullVersion", one.rt_kernel);
+        release.set("operatingSystem", one.os);
+        list.push_back(std::move(release));
+    }
+    return list;
 }
 
 }  // namespace kmm::recipe::plan

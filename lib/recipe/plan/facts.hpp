@@ -27,6 +27,12 @@ struct KernelFacts {
     std::optional<DriverToolkit> toolkit;
 };
 
+/// A release of the cluster, as resources of kind SpecialResourceModule are rendered for.
+struct Release {
+    std::string image;  ///< of the release itself
+    std::string version, toolkit_image, kernel, rt_kernel, os;
+};
+
 struct Proxy {
     std::string http, https, no, trusted_ca;
 };
@@ -38,6 +44,7 @@ struct Facts {
     std::optional<Proxy> proxy;
     std::map<std::string, std::string> node_labels;         ///< on every node
     std::vector<KernelFacts> kernels;                       ///< in the order of the list of nodes
+    std::vector<Release> releases;
     std::map<std::string, std::string> push_secrets;        ///< by namespace, of Secrets that were read
 };
 
@@ -62,9 +69,15 @@ struct SystemVersion {
 /// Members of `over` in place of those of `facts`.
 void overlay_facts(Facts& facts, Facts over);
 
+/// Kernels without a toolkit get that of the release which has their kernel, in any flavour; of several releases the last listed.
+void add_release_toolkits(Facts& facts);
+
 /// Sets one member by "clusterVersion=4.17.4" or "proxy.httpProxy=http://p:3128"; "kernels=A,B" keeps the kernels of the list and adds those
 /// that are missing. Error: usage "bad-value".
 void set_fact(Facts& facts, std::string_view assignment);
+
+/// As a facts file has them.
+[[nodiscard]] value::Node releases_node(const std::vector<Release>& releases);
 
 /// As a facts file has it.
 [[nodiscard]] value::Node facts_node(const Facts& facts);

@@ -151,7 +151,7 @@ private:
     }
 
     void own_label() {
-        const std::string label = std::string(k_prefix) + "owned";
+        const std::string label = fmt::format("{}.openshift.io/owned", base::to_lower(context_.owner_kind));
         texts("labels")[label] = Value::string("true");
         if (find({"metadata", "annotations"}) != nullptr && !context_.operator_only) { (void)texts("annotations"); }
         if (!is_workload(kind_)) { return; }
@@ -236,7 +236,7 @@ private:
     void own() {
         if (!context_.owner_uid.empty()) {
             mapping({"metadata"})["ownerReferences"] = Value::list({Value::map({{"apiVersion", Value::string(context_.owner->api_version)},
-                                                                                {"kind", Value::string("SpecialResource")},
+                                                                                {"kind", Value::string(context_.owner_kind)},
                                                                                 {"name", Value::string(context_.owner->name)},
                                                                                 {"uid", Value::string(context_.owner_uid)},
                                                                                 {"controller", Value::boolean(true)},

@@ -20,6 +20,7 @@ struct ObjectContext {
     const Expanded* expanded = nullptr;
     const Facts* facts = nullptr;
     std::string kernel, os;        ///< "" where the copy is of no kernel: hooks, definitions, the namespace
+    std::string owner_kind = "SpecialResource";
     std::string owner_uid;         ///< "": ownerReferences are left out
     bool all_builds = false;       ///< see RenderOptions
     bool is_hook = false;          ///< hooks and definitions: no node selector, Pods are made

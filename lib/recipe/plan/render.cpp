@@ -214,6 +214,31 @@ RenderedRecipes render_recipes(std::span<const SpecialResource> all, const std::
     return Recipes(all, chart_of, facts, options).run(names);
 }
 
+RenderedRecipes render_modules(std::span<const SpecialResourceModule> all, const std::vector<std::string>& names, std::span<const value::Document> objects,
+                               const ChartOf& chart_of, const Facts& facts, const RenderOptions& options) {
+    RenderedRecipes rendered;
+    std::vector<const SpecialResourceModule*> chosen;
+    std::vector<std::string> known;
+    for (const auto& one : all) { known.push_back(one.resource.name); }
+    for (const auto& name : names) {
+        const auto found = std::find_if(all.begin(), all.end(), [&](const SpecialResourceModule& one) { return one.resource.name == name; });
+        if (found == all.end()) {
+            const auto near = base::nearest(name, known);
+            throw Error(Exit::not_found, "recipe-not-found", fmt::format("there is no SpecialResourceModule {}", base::escape(name))).hint(near ? fmt::format("did you mean {}?", *near) : "");
+        }
+        chosen.push_back(&*found);
+    }
+    if (names.empty()) {
+        for (const auto& one : all) { chosen.push_back(&one); }
+    }
+    for (const auto* module : chosen) {
+        render_module(*module, watched_releases(*module, objects, facts), chart_of(module->resource.name, module->resource.chart), facts, options, rendered);
+    }
+    rendered.main = chosen.size() == 1 ? chosen.front()->resource.name : "";
+    sort_and_merge(rendered.findings);
+    return rendered;
+}
+
 std::string recipe_json(const RenderedRecipes& rendered) {
     tmpl::List objects;
     for (const auto& one : rendered.objects) {

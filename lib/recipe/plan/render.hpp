@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "recipe/chart/chart.hpp"
 #include "recipe/plan/facts.hpp"
+#include "recipe/plan/release_kinds.hpp"
 #include "recipe/plan/resource.hpp"
 #include "recipe/template/engine.hpp"
 
@@ -44,6 +45,11 @@ using ChartOf = std::function<recipe::chart::Chart(const std::string& resource, 
 /// differ, those of templates and charts.
 [[nodiscard]] RenderedRecipes render_recipes(std::span<const SpecialResource> all, const std::vector<std::string>& names, const ChartOf& chart_of, const Facts& facts,
                                              const RenderOptions& options);
+
+/// The SpecialResourceModules `names` (all if empty) for the releases that their watches find among `objects`. Errors: not_found
+/// "recipe-not-found"; those of watched_releases, templates and charts.
+[[nodiscard]] RenderedRecipes render_modules(std::span<const SpecialResourceModule> all, const std::vector<std::string>& names, std::span<const value::Document> objects,
+                                             const ChartOf& chart_of, const Facts& facts, const RenderOptions& options);
 
 /// The YAML stream: each object headed by comments with its state, kernel and resource.
 [[nodiscard]] std::string recipe_text(const RenderedRecipes& rendered);

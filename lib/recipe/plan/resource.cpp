@@ -18,13 +18,6 @@ namespace {
 
 constexpr std::size_t k_release_name_max = 53;
 
-void note_places(const Node& node, const std::string& path, const value::Document& document, std::map<std::string, Position, std::less<>>& places) {
-    places[path] = document.position(node.mark());
-    for (const auto& member : node.members()) { note_places(member.value, path.empty() ? member.key : path + '.' + member.key, document, places); }
-    std::size_t index = 0;
-    for (const auto& item : node.items()) { note_places(item, fmt::format("{}[{}]", path, index++), document, places); }
-}
-
 void check_name(const api::Fields& metadata, const std::string& name) {
     const Node* node = metadata.node().find("name");
     if (node == nullptr || !node->is_string()) { return; }
@@ -35,6 +28,24 @@ void check_name(const api::Fields& metadata, const std::string& name) {
         metadata.scope().fault("bad-value", fmt::format("metadata.name: expected at most {} characters, found {}", k_release_name_max, name.size()), node->mark(),
                                "the name is also that of the Helm release, which has this limit");
     }
+}
+
+/// null if there are none, as Go has it.
+Value decode_tags(api::Fields& chart) {
+    const auto tags = chart.strings("tags");
+    if (!tags) { return Value::nil(); }
+    tmpl::List items;
+    for (const auto& tag : *tags) { items.push_back(Value::string(tag)); }
+    return Value::list(std::move(items));
+}
+
+}  // namespace
+
+void note_places(const Node& node, const std::string& path, const value::Document& document, std::map<std::string, Position, std::less<>>& places) {
+    places[path] = document.position(node.mark());
+    for (const auto& member : node.members()) { note_places(member.value, path.empty() ? member.key : path + '.' + member.key, document, places); }
+    std::size_t index = 0;
+    for (const auto& item : node.items()) { note_places(item, fmt::format("{}[{}]", path, index++), document, places); }
 }
 
 void decode_metadata(api::Fields& root, SpecialResource& resource) {
@@ -49,17 +60,6 @@ void decode_metadata(api::Fields& root, SpecialResource& resource) {
                      "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"});
     metadata->done();
 }
-
-/// null if there are none, as Go has it.
-Value decode_tags(api::Fields& chart) {
-    const auto tags = chart.strings("tags");
-    if (!tags) { return Value::nil(); }
-    tmpl::List items;
-    for (const auto& tag : *tags) { items.push_back(Value::string(tag)); }
-    return Value::list(std::move(items));
-}
-
-}  // namespace
 
 Value SpecialResource::set() const {
     const auto spec = object.members().find("spec");

@@ -13,6 +13,7 @@
 #include "recipe/chart/values.hpp"
 #include "recipe/plan/expand.hpp"
 #include "recipe/plan/objects.hpp"
+#include "recipe/plan/release_kinds.hpp"
 #include "recipe/plan/states.hpp"
 #include "recipe/plan/values.hpp"
 #include "recipe/template/url.hpp"
@@ -68,12 +69,44 @@ public:
     ResourceRun(const SpecialResource& resource, chart::Chart chart, const Facts& facts, const RenderOptions& options, RenderedRecipes& out)
         : resource_(resource), whole_(chart), facts_(facts), options_(options), out_(out), kernels_(select_kernels(facts, resource, options.operator_only)),
           states_(recipe_states(std::move(chart))) {
+        init(options);
+    }
+
+    void init(const RenderOptions& options) {
         notice_ = [this](Diagnostic finding) { out_.findings.push_back(std::move(finding)); };
         context_.owner = &resource_;
         context_.facts = &facts_;
-        context_.owner_uid = options.owner_uid.empty() ? resource.uid : options.owner_uid;
+        context_.owner_uid = options.owner_uid.empty() ? resource_.uid : options.owner_uid;
         context_.operator_only = options.operator_only;
         context_.all_builds = options.all_builds;
+    }
+
+    /// For each release in place of each kernel: no first pass, and what is no state comes with each state.
+    ResourceRun(const SpecialResourceModule& module, chart::Chart chart, const Facts& facts, const RenderOptions& options, RenderedRecipes& out)
+        : resource_(module.resource), whole_(chart), facts_(facts), options_(options), out_(out), states_(recipe_states(std::move(chart))) {
+        init(options);
+        context_.owner_kind = "SpecialResourceModule";
+    }
+
+    void run_module(const SpecialResourceModule& module, const std::vector<Release>& releases) {
+        Expanded& own = expanded_[""] = Expanded{resource_.set(), resource_.name_space, {}};
+        make_namespace(own);
+        RecipeState others = std::move(states_.back());
+        states_.pop_back();
+        if (states_.empty() && options_.operator_only) { return; }
+        if (states_.empty()) {
+            warn("sro-differs", fmt::format("{}: the chart has no states; the operator makes nothing then", resource_.name), Position{whole_.place, 0, 0},
+                 "name a file of templates/ NNNN-NAME.yaml", Severity::note);
+            states_.push_back(others);
+        }
+        for (const auto& release : releases) {
+            const Value values = release_values(module, release);
+            for (const auto& state : states_) {
+                RecipeState step = state;
+                if (state.name != k_stateless) { join_templates(step.chart, others.chart); }
+                with_context([&] { return fmt::format("{}: state {}: release {}", resource_.name, state.name, release.version); }, [&] { run_release(step, release, own, values); });
+            }
+        }
     }
 
     void run() {
@@ -86,7 +119,7 @@ public:
             made.set = expand_resource(resource_, giver, options_.operator_only, nullptr).set;
         }
         note_frozen_set();
-        make_namespace();
+        make_namespace(expanded(kernels_.last));
         for (const auto& state : states_) {
             with_context([&] { return fmt::format("{}: state {}", resource_.name, state.name); },
                          [&] { options_.operator_only ? run_as_operator(state) : run_state(state); });
@@ -125,8 +158,27 @@ private:
         }
     }
 
-    void make_namespace() {
-        const Expanded& own = expanded(kernels_.last);
+    static void join_templates(chart::Chart& chart, const chart::Chart& others) {
+        for (const auto& file : others.templates) {
+            const bool has = std::any_of(chart.templates.begin(), chart.templates.end(), [&](const chart::File& one) { return one.name == file.name; });
+            if (!has) { chart.templates.push_back(file); }
+        }
+    }
+
+    void run_release(const RecipeState& step, const Release& release, const Expanded& own, const Value& values) {
+        context_.kernel = release.kernel;
+        context_.os = release.os;
+        auto rendered = helm(step, own, values);
+        if (options_.operator_only || !definitions_done_) { put_all(step.name, "", definitions(rendered), true); }
+        definitions_done_ = true;
+        put_hooks(step.name, rendered, "pre-install");
+        for (const auto& manifest : in_order(rendered)) {
+            if (auto made = make(manifest)) { put(step.name, made->affine ? release.kernel : "", std::move(made->object), made->origin); }
+        }
+        put_hooks(step.name, rendered, "post-install");
+    }
+
+    void make_namespace(const Expanded& own) {
         const Value object = Value::map(
             {{"apiVersion", Value::string("v1")},
              {"kind", Value::string("Namespace")},
@@ -171,13 +223,16 @@ private:
     }
 
     chart::Rendered helm(const RecipeState& state, const RecipeKernel& kernel) {
-        const Expanded& own = expanded(kernel.kernel);
-        context_.expanded = &own;
         context_.kernel = kernel.kernel;
         context_.os = kernel.system.os;
+        return helm(state, expanded(kernel.kernel), runtime_values(facts_, resource_, kernels_, kernel, Root::charts, options_.operator_only));
+    }
+
+    chart::Rendered helm(const RecipeState& state, const Expanded& own, const Value& runtime) {
+        context_.expanded = &own;
         chart::Chart step = state.chart;
         step.values = chart::coalesce_values(step, own.set, false);
-        step.values = chart::coalesce_values(step, runtime_values(facts_, resource_, kernels_, kernel, Root::charts, options_.operator_only), false);
+        step.values = chart::coalesce_values(step, runtime, false);
         try {
             // Each time Helm merges values over themselves, nulls vanish.
             const Value values = step.values = without_nulls(step.values);
@@ -283,7 +338,7 @@ private:
         Map metadata{{"name", Value::string("sh.helm.hooks." + event)}, {"namespace", Value::string(context_.expanded->name_space)}};
         if (!context_.owner_uid.empty()) {
             metadata["ownerReferences"] = Value::list({Value::map({{"apiVersion", Value::string(std::string(k_group_version))},
-                                                                   {"kind", Value::string("SpecialResource")},
+                                                                   {"kind", Value::string(context_.owner_kind)},
                                                                    {"name", Value::string(resource_.name)},
                                                                    {"uid", Value::string(context_.owner_uid)}})});
         }
@@ -392,6 +447,10 @@ private:
 };
 
 }  // namespace
+
+void render_module(const SpecialResourceModule& module, const std::vector<Release>& releases, chart::Chart chart, const Facts& facts, const RenderOptions& options, RenderedRecipes& out) {
+    ResourceRun(module, std::move(chart), facts, options, out).run_module(module, releases);
+}
 
 void render_resource(const SpecialResource& resource, chart::Chart chart, const Facts& facts, const RenderOptions& options, RenderedRecipes& out) {
     ResourceRun(resource, std::move(chart), facts, options, out).run();

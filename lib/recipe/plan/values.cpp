@@ -144,8 +144,6 @@ RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource
 }
 
 Value runtime_values(const Facts& facts, const SpecialResource& resource, const RecipeKernels& kernels, const RecipeKernel& kernel, Root root, bool operator_only) {
-    Map groups;
-    for (const auto& [key, text] : k_group_names) { groups[key] = Value::string(text); }
     std::optional<std::string> push_secret = facts.push_secret;
     if (!push_secret) {
         const auto found = facts.push_secrets.find(resource.name_space);
@@ -168,8 +166,14 @@ Value runtime_values(const Facts& facts, const SpecialResource& resource, const 
                        {"pushSecretName", known(push_secret, "pushSecretName", "the builder's Secret in -f")},
                        {"osImageURL", known(facts.os_image_url, "osImageURL", "ConfigMap machine-config-osimageurl in -f")},
                        {"proxy", proxy_value(facts, root, operator_only)},
-                       {"groupName", Value::map(std::move(groups))},
+                       {"groupName", group_names()},
                        {"specialresource", tmpl::deep_copy(resource.object)}});
+}
+
+Value group_names() {
+    Map groups;
+    for (const auto& [key, text] : k_group_names) { groups[key] = Value::string(text); }
+    return Value::map(std::move(groups));
 }
 
 std::string kernel_patch_version(std::string_view kernel) {

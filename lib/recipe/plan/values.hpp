@@ -37,6 +37,9 @@ enum class Root {
 [[nodiscard]] tmpl::Value runtime_values(const Facts& facts, const SpecialResource& resource, const RecipeKernels& kernels, const RecipeKernel& kernel, Root root,
                                          bool operator_only);
 
+/// .Values.groupName.
+[[nodiscard]] tmpl::Value group_names();
+
 /// "4.18.0-305" of "4.18.0-305.40.2.el8_4.x86_64".
 [[nodiscard]] std::string kernel_patch_version(std::string_view kernel);
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe/decide/containers.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kmm::recipe::decide {
+
+using tmpl::Value;
+
+namespace {
+
+/// The Pod of a workload, or of a Pod itself.
+const Value* pod_spec(const Value& object) {
+    const Value* spec = member_at(object, {"spec", "template", "spec"});
+    return spec != nullptr ? spec : member_at(object, {"spec"});
+}
+
+/// What a build needs and this one does not have.
+std::string build_fault_of(const Value& build) {
+    if (text_at(build, {"kind"}) != "BuildConfig") { return ""; }
+    const Value* source = member_at(build, {"spec", "source"});
+    if (source == nullptr || !source->is_map()) { return "it has no spec.source"; }
+    if (!text_at(*source, {"git", "uri"}).empty() || !text_at(*source, {"dockerfile"}).empty()) { return ""; }
+    for (const auto key : {"images", "binary", "configMaps", "secrets"}) {
+        if (member_at(*source, {key}) != nullptr) { return ""; }
+    }
+    return "its spec.source names neither git.uri nor dockerfile nor images";
+}
+
+}  // namespace
+
+const Value* member_at(const Value& object, std::initializer_list<std::string_view> path) {
+    const Value* at = &object;
+    for (const auto key : path) {
+        if (!at->is_map()) { return nullptr; }
+        const auto found = at->members().find(key);
+        if (found == at->members().end()) { return nullptr; }
+        at = &found->second;
+    }
+    return at;
+}
+
+std::string text_at(const Value& object, std::initializer_list<std::string_view> path) {
+    const Value* found = member_at(object, path);
+    return found == nullptr || found->type() != tmpl::Type::string ? std::string() : found->text();
+}
+
+std::string own_annotation(const Value& object, std::string_view name) {
+    return text_at(object, {"metadata", "annotations", fmt::format("specialresource.openshift.io/{}", name)});
+}
+
+std::string name_of(const Value& object) { return fmt::format("{} {}", text_at(object, {"kind"}), text_at(object, {"metadata", "name"})); }
+
+bool is_paired_build(const Value& object) {
+    const std::string kind = text_at(object, {"kind"});
+    return (kind == "BuildConfig" || kind == "Job") && !own_annotation(object, "driver-container-vendor").empty();
+}
+
+std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rendered) {
+    std::vector<DriverContainer> made;
+    for (const auto& one : rendered.objects) {
+        if (own_annotation(one.object, "state") != "driver-container") { continue; }
+        const Value* pod = pod_spec(one.object);
+        const Value* containers = pod == nullptr ? nullptr : member_at(*pod, {"containers"});
+        if (containers == nullptr || !containers->is_list() || containers->items().empty()) { continue; }
+        DriverContainer container;
+        container.cr = one.cr;
+        container.state = one.state;
+        container.kernel = one.kernel;
+        container.name = name_of(one.object);
+        container.name_space = text_at(one.object, {"metadata", "namespace"});
+        container.image = text_at(containers->items()[0], {"image"});
+        container.vendor = own_annotation(one.object, "driver-container-vendor");
+        container.origin = one.origin;
+        if (const Value* secrets = member_at(*pod, {"imagePullSecrets"}); secrets != nullptr && secrets->is_list()) {
+            for (const auto& secret : secrets->items()) { container.pull_secrets.push_back(text_at(secret, {"name"})); }
+        }
+        const auto build = std::find_if(rendered.objects.begin(), rendered.objects.end(), [&](const plan::RecipeObject& other) {
+            return is_paired_build(other.object) && other.cr == one.cr && (other.kernel == one.kernel || other.kernel.empty()) &&
+                   own_annotation(other.object, "driver-container-vendor") == container.vendor;
+        });
+        if (build != rendered.objects.end()) {
+            container.builder = name_of(build->object);
+            container.build_fault = build_fault_of(build->object);
+        }
+        container.ordinal = static_cast<std::size_t>(std::count_if(made.begin(), made.end(), [&](const DriverContainer& other) {
+            return other.cr == container.cr && other.kernel == container.kernel && other.origin == container.origin;
+        }));
+        made.push_back(std::move(container));
+    }
+    return made;
+}
+
+}  // namespace kmm::recipe::decide

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver containers of rendered recipes, and what builds their images.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recipe/plan/render.hpp"
+
+namespace kmm::recipe::decide {
+
+/// The member at a path of keys; nullptr if one is absent.
+[[nodiscard]] const tmpl::Value* member_at(const tmpl::Value& object, std::initializer_list<std::string_view> path);
+/// Its text, "" if it is absent.
+[[nodiscard]] std::string text_at(const tmpl::Value& object, std::initializer_list<std::string_view> path);
+/// The annotation specialresource.openshift.io/NAME.
+[[nodiscard]] std::string own_annotation(const tmpl::Value& object, std::string_view name);
+/// "DaemonSet hello".
+[[nodiscard]] std::string name_of(const tmpl::Value& object);
+
+/// An object that loads drivers: annotation state: driver-container.
+struct DriverContainer {
+    std::string cr, state, kernel;  ///< kernel "" if it is no copy for one
+    std::string name;               ///< "DaemonSet hello-e383247e62b56585"
+    std::string name_space;
+    std::string image;              ///< of its first container
+    std::string vendor;             ///< annotation driver-container-vendor
+    std::vector<std::string> pull_secrets;
+    std::string builder;            ///< "BuildConfig hello-build-e383247e62b56585"; "" if nothing builds the image
+    std::string build_fault;        ///< why the builder cannot build; "" if nothing is known against it
+    Position origin;
+    std::size_t ordinal = 0;        ///< number among the containers of one template and kernel
+};
+
+/// In the order in which they are applied. `rendered` has all builds.
+[[nodiscard]] std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rendered);
+
+/// Whether an object is a build that is paired with driver containers by the annotation driver-container-vendor.
+[[nodiscard]] bool is_paired_build(const tmpl::Value& object);
+
+}  // namespace kmm::recipe::decide

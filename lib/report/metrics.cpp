@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source: OpenMetrics 1.0, "Text format"; node_exporter reads the same lines as Prometheus' own format.
+#include "report/metrics.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kmm::report {
+
+namespace {
+
+std::string escaped_label(const std::string& text) {
+    std::string made;
+    for (const char c : text) {
+        if (c == '\n') {
+            made += "\\n";
+        } else {
+            if (c == '\\' || c == '"') { made += '\\'; }
+            made += c;
+        }
+    }
+    return made;
+}
+
+std::string labels_text(const MetricFamily& family, const std::vector<std::string>& values) {
+    std::string made;
+    for (std::size_t i = 0; i < family.labels.size(); ++i) { made += fmt::format("{}{}=\"{}\"", i == 0 ? "" : ",", family.labels[i], escaped_label(values.at(i))); }
+    return made.empty() ? made : '{' + made + '}';
+}
+
+std::string head_text(const std::string& name, const std::string& help) { return fmt::format("# TYPE {0} gauge\n# HELP {0} {1}\n", name, help); }
+
+}  // namespace
+
+std::string openmetrics_text(const std::vector<MetricFamily>& families) {
+    std::vector<const MetricFamily*> sorted;
+    for (const auto& family : families) { sorted.push_back(&family); }
+    std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+    std::string text, dropped = head_text("kmm_dropped_series", "series of a metric that were left out because there are too many");
+    for (const auto* family : sorted) {
+        text += head_text(family->name, family->help);
+        std::size_t count = 0;
+        for (const auto& [values, number] : family->samples) {
+            if (++count > k_series_max) { continue; }
+            text += fmt::format("{}{} {}\n", family->name, labels_text(*family, values), number);
+        }
+        dropped += fmt::format("kmm_dropped_series{{metric=\"{}\"}} {}\n", family->name, count > k_series_max ? count - k_series_max : 0);
+    }
+    return dropped + text + "# EOF\n";
+}
+
+MetricFamily plan_objects() { return {"kmm_plan_objects", "objects that a plan has for a driver, by kind", {"resource", "kind"}}; }
+
+MetricFamily preflight_ok() { return {"kmm_preflight_ok", "1 if a driver is ready for a kernel", {"resource", "kernel"}}; }
+
+MetricFamily incompatible_symbols() {
+    return {"kmm_kabi_incompatible_symbols", "symbols of the modules of an image that a kernel lacks or has in another version", {"resource", "kernel"}};
+}
+
+MetricFamily upgradeable() { return {"kmm_upgradeable", "1 if every driver is ready for the kernels that were checked", {}}; }
+
+}  // namespace kmm::report

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results as metrics, in the text format of OpenMetrics, for node_exporter's textfile collector.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kmm::report {
+
+/// Gauges of one name.
+struct MetricFamily {
+    std::string name;  ///< "kmm_preflight_ok"
+    std::string help;
+    std::vector<std::string> labels;                              ///< names of labels
+    std::map<std::vector<std::string>, std::uint64_t> samples{};  ///< values of the labels, in their order -> value
+};
+
+inline constexpr std::size_t k_series_max = 1000;
+
+/// The text, sorted, ended by "# EOF". Of a family, the first k_series_max series are written; kmm_dropped_series has how many are not, 0
+/// included: a label that grows without bound costs a monitoring system more than it is worth.
+[[nodiscard]] std::string openmetrics_text(const std::vector<MetricFamily>& families);
+
+/// Families with their names, helps and labels.
+[[nodiscard]] MetricFamily plan_objects();          ///< kmm_plan_objects{resource,kind}
+[[nodiscard]] MetricFamily preflight_ok();          ///< kmm_preflight_ok{resource,kernel}
+[[nodiscard]] MetricFamily incompatible_symbols();  ///< kmm_kabi_incompatible_symbols{resource,kernel}
+[[nodiscard]] MetricFamily upgradeable();           ///< kmm_upgradeable
+
+}  // namespace kmm::report

@@ -1,0 +1,8 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+for file in stdin; do sed "s/@REGISTRY@/$1/g" $file > $file.yaml; done
+kmm-plan preflight -f - --facts facts.yaml --chart demo=demo --chart plain=demo --insecure --kernel 6.1.0-100-demo --check-images --status clusteroperator -q < stdin.yaml 2>&1 || echo "exit $?"
+kmm-plan preflight -f - --facts facts.yaml --chart demo=demo --chart plain=demo --insecure --kernel 6.1.0-100-demo --check-images --status operatorcondition/drivers/kmm -q -o json < stdin.yaml 2>&1 || echo "exit $?"
+kmm-plan preflight -f - --facts facts.yaml --chart demo=demo --chart plain=demo --insecure --kernel 6.1.0-100-demo --status clusteroperator < stdin.yaml 2>&1 || echo "exit $?"
+kmm-plan preflight -f - --facts facts.yaml --chart demo=demo --chart plain=demo --insecure --kernel 6.1.0-100-demo --check-images --status daemonset < stdin.yaml 2>&1 || echo "exit $?"
+kmm-plan preflight -f - --facts facts.yaml --chart demo=demo --chart plain=demo --insecure --kernel 6.1.0-100-demo --check-images --status clusteroperator/a/b < stdin.yaml 2>&1 || echo "exit $?"

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "recipe/decide/decision.hpp"
+#include "recipe/decide/upgradeable.hpp"
+
+namespace {
+
+using namespace kmm;
+using namespace kmm::recipe::decide;
+
+DriverContainer container(const std::string& builder = "", const std::string& fault = "") {
+    DriverContainer made;
+    made.cr = "demo";
+    made.name = "DaemonSet demo";
+    made.image = "q.test/demo:k";
+    made.vendor = "acme";
+    made.builder = builder;
+    made.build_fault = fault;
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("pull first, build second, else wait") {
+    struct Row {
+        Presence presence;
+        const char *builder, *fault, *vendor;
+        Action action;
+        const char* reason;
+    };
+    const Row rows[] = {
+        {Presence::present, "", "", "", Action::pull, "image-present"},
+        {Presence::present, "BuildConfig b", "", "acme", Action::pull, "image-present"},
+        {Presence::not_asked, "BuildConfig b", "", "", Action::pull, "image-not-checked"},
+        {Presence::not_asked, "BuildConfig b", "", "acme", Action::build, "build-needed"},
+        {Presence::not_asked, "BuildConfig b", "", "other", Action::pull, "image-not-checked"},
+        {Presence::not_asked, "", "", "acme", Action::wait, "no-image-no-source"},
+        {Presence::absent, "BuildConfig b", "", "", Action::build, "build-needed"},
+        {Presence::absent, "BuildConfig b", "it has no spec.source", "", Action::wait, "no-image-no-source"},
+        {Presence::absent, "", "", "", Action::wait, "no-image-no-source"},
+        {Presence::unreachable, "BuildConfig b", "", "", Action::wait, "registry-unreachable"},
+    };
+    for (const auto& row : rows) {
+        const auto made = decide(container(row.builder, row.fault), row.presence, row.vendor);
+        CHECK(made.action == row.action);
+        CHECK(made.reason == row.reason);
+    }
+}
+
+TEST_CASE("one driver that is not ready blocks the cluster") {
+    const KernelVerdict good{"Module a/b", "k2", true, "image-present", ""};
+    const KernelVerdict bad{"SpecialResource c", "k2", false, "no-image-no-source", "x is not there"};
+    CHECK(judge_upgrade({good}).status);
+    CHECK(judge_upgrade({good}).reason == "AsExpected");
+    const auto blocked = judge_upgrade({good, bad});
+    CHECK_FALSE(blocked.status);
+    CHECK(blocked.reason == "NoImageNoSource");
+    CHECK(blocked.message == "SpecialResource c is not ready for kernel k2: x is not there");
+    CHECK(judge_upgrade({bad, {"Module d", "k2", false, "symbol-version-differs", ""}}).reason == "MultipleReasons");
+    CHECK_FALSE(judge_upgrade({}).status);
+}
+
+TEST_CASE("a long list of reasons is cut, and counted") {
+    std::vector<KernelVerdict> many;
+    for (int i = 0; i < 9; ++i) { many.push_back({"Module m" + std::to_string(i), "k", false, "image-not-found", ""}); }
+    const auto blocked = judge_upgrade(many);
+    CHECK(blocked.message.ends_with("; and 4 more"));
+    CHECK(blocked.blocking.size() == 9);
+}
+
+TEST_CASE("which object carries the condition") {
+    CHECK(parse_status_target("clusteroperator")->name == "kmm-tools");
+    CHECK(parse_status_target("clusteroperator/x")->name == "x");
+    CHECK(parse_status_target("operatorcondition/ns/x")->name_space == "ns");
+    CHECK(parse_status_target("operatorcondition/x")->name_space.empty());
+    for (const char* bad : {"", "clusteroperator/", "clusteroperator/a/b", "operatorcondition/a/b/c", "ClusterOperator", "/x"}) { CHECK_FALSE(parse_status_target(bad)); }
+    const auto patch = status_patch({true, "x", "ns"}, judge_upgrade({{"m", "k", true, "image-present", ""}}), "2026-11-26T00:00:00Z");
+    CHECK(patch.get_string({"metadata", "namespace"}) == "ns");
+    CHECK(patch.find_path({"spec", "conditions"})->items().at(0).get_string({"status"}) == "True");
+    CHECK(patch.find("status") == nullptr);
+}
