@@ -154,10 +154,11 @@ Error from_errno(int saved_errno, std::string what, std::string code) {
     Exit exit = Exit::io;
     if (saved_errno == EACCES || saved_errno == EPERM) exit = Exit::no_permission;
     if (saved_errno == ENOENT || saved_errno == ENOTDIR) exit = Exit::not_found;
-    return Error(
-               exit, std::move(code),
-               fmt::format("{}: {} ({})", what, errno_text(saved_errno), errno_name(saved_errno))
-    ).cause_errno(saved_errno);
+    Error error(exit, std::move(code), fmt::format("{}: {} ({})", what, errno_text(saved_errno), errno_name(saved_errno)));
+    error.cause_errno(saved_errno);
+    if (saved_errno == EMFILE) error.hint("raise the limit of open files of this process: ulimit -n");
+    if (saved_errno == ENFILE) error.hint("raise the limit of open files of this host: sysctl fs.file-max");
+    return error;
 }
 
 Error bug(std::string message) {

@@ -129,11 +129,6 @@ double Client::chance() {
     return std::bit_cast<std::uint32_t>(bytes) / 4294967296.0;
 }
 
-std::uint64_t Client::requests() const {
-    const std::lock_guard lock(count_mutex_);
-    return requests_;
-}
-
 std::unique_ptr<net::HttpClient> Client::borrow() {
     {
         const std::lock_guard lock(mutex_);
@@ -187,10 +182,6 @@ net::Request Client::request_of(const Call& call, std::uint64_t& generation) {
 net::Response Client::send(const Call& call, Reply& reply, std::uint64_t& generation) {
     const net::Request request = request_of(call, generation);
     auto http = borrow();
-    {
-        const std::lock_guard lock(count_mutex_);
-        ++requests_;
-    }
     const net::Response response = http->send(request, [&](const net::Response& head, std::string_view piece) {
         if (call.on_piece && head.status >= 200 && head.status < 300) { return call.on_piece(piece); }
         const std::size_t most = head.status >= 200 && head.status < 300 ? call.body_max : std::min(call.body_max, k_failure_max);

@@ -155,8 +155,6 @@ public:
     [[nodiscard]] sys::Clock& clock() const noexcept { return seams_.clock; }
     /// From [0, 1).
     [[nodiscard]] double chance();
-    /// How many requests were sent so far, tries counted one by one.
-    [[nodiscard]] std::uint64_t requests() const;
 
     // Reading.
     [[nodiscard]] value::Node get(const Resource& resource, const Key& key);
@@ -254,8 +252,6 @@ private:
     std::atomic<bool> stopped_{false};
     std::atomic<std::int64_t> away_ms_{-1};  ///< when the server was away last, on the monotonic clock
     std::atomic<std::int64_t> ready_ms_{-1};  ///< when it was seen to be ready last, if it was not away since
-    mutable std::mutex count_mutex_;
-    std::uint64_t requests_ = 0;
     std::vector<std::unique_ptr<net::HttpClient>> idle_;
     std::set<std::string, std::less<>> warned_;
     std::map<std::string, std::set<std::string>, std::less<>> served_;  ///< group and version to plurals

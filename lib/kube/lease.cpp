@@ -69,12 +69,10 @@ std::optional<LeaseState> Lease::look() {
 }
 
 void Lease::take(const LeaseState& state) {
-    const milliseconds before = client_.clock().with_suspend();  // our time starts no later than the server's
     const value::Node object = object_of(state);
     const value::Node stored = state.resource_version.empty() ? client_.create(resources::k_leases, object)
                                                               : client_.replace(resources::k_leases, object);
     mine_ = lease_state(stored);
-    renewed_ = before;
 }
 
 std::optional<LeaseState> Lease::try_acquire() {
@@ -108,19 +106,6 @@ std::optional<LeaseState> Lease::try_acquire() {
     return std::nullopt;
 }
 
-void Lease::acquire(milliseconds patience) {
-    constexpr milliseconds k_between{2000};
-    const milliseconds start = client_.clock().monotonic();
-    for (;;) {
-        const auto other = try_acquire();
-        if (!other) { return; }
-        if (client_.clock().monotonic() - start + k_between > patience) { throw lease_held_error(options_, *other); }
-        if (!client_.clock().sleep_for(k_between)) {
-            throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the Lease");
-        }
-    }
-}
-
 void Lease::renew() {
     const auto lost = [&](const std::string& why) {
         mine_.reset();
@@ -144,10 +129,6 @@ void Lease::renew() {
     }
 }
 
-bool Lease::is_safe() const {
-    return mine_ && client_.clock().with_suspend() - renewed_ <= std::chrono::milliseconds(options_.duration) / 2;
-}
-
 void Lease::release() noexcept {
     if (!mine_) { return; }
     try {
@@ -156,7 +137,7 @@ void Lease::release() noexcept {
         free.renew_time = now_text();
         take(free);
     } catch (...) {
-        renewed_ = {};  // it runs out by itself
+        // It runs out by itself.
     }
     mine_.reset();
 }
@@ -180,7 +161,7 @@ void Lease::remove() noexcept {
     } catch (const Error& error) {
         if (is_server_trouble(error)) { mine_.reset(); }  // it runs out by itself
     } catch (...) {
-        renewed_ = {};  // giving it up may still succeed
+        // Giving it up may still succeed.
     }
     release();
 }

@@ -38,13 +38,8 @@ public:
 
     /// One try. nullopt: it is ours now. Else who has it; ask again, it is taken once its time is over.
     [[nodiscard]] std::optional<LeaseState> try_acquire();
-    /// Tries every two seconds until it is ours or `patience` is over. Errors: locked 75 "lease-held", names the holder.
-    void acquire(std::chrono::milliseconds patience);
     /// Says that we are still there. Errors: locked 75 "lease-lost" when somebody else has it or it is gone.
     void renew();
-    /// True while nobody else can have taken it: the last renewal is not older than half of the duration. To be asked before
-    /// every side effect.
-    [[nodiscard]] bool is_safe() const;
     /// Gives it up if it is still ours. Failures are swallowed: it runs out by itself.
     void release() noexcept;
     /// As release, but nothing is left behind: the object itself is deleted, if it is still as we have written it.
@@ -63,7 +58,6 @@ private:
     Client& client_;
     LeaseOptions options_;
     std::optional<LeaseState> mine_;
-    std::chrono::milliseconds renewed_{};
     std::string seen_version_;                     ///< of somebody else's
     std::chrono::milliseconds seen_since_{};
 };

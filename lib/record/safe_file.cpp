@@ -17,12 +17,13 @@ namespace {
 
 constexpr mode_t k_others_write = S_IWGRP | S_IWOTH;
 
-Error unsafe(const std::string& code, const std::string& path, const std::string& why, const std::string& hint) {
-    return Error(Exit::no_permission, code, path + " is not safe to keep the upgrade record in: " + why).hint(hint);
+/// Of the state directory, whose path whoever asks has told.
+Error unsafe(const std::string& why, const std::string& hint) {
+    return Error(Exit::no_permission, "unsafe-state-dir", "not safe to keep the upgrade record in: " + why).hint(hint);
 }
 
 Error unsafe_file(const std::string& path, const std::string& why) {
-    return unsafe("unsafe-state-file", path, why, "expected a regular file of mode 0600 that belongs to you; look who made it");
+    return Error(Exit::no_permission, "unsafe-state-file", path + " is not safe to keep the upgrade record in: " + why).hint("expected a regular file of mode 0600 that belongs to you; look who made it");
 }
 
 std::string owner_text(uid_t found) {
@@ -80,20 +81,20 @@ void check_own_directory(const std::string& path) {
         throw from_errno(saved, "cannot look at " + path);
     }
     if (S_ISLNK(info.st_mode)) {
-        throw unsafe("unsafe-state-dir", path, "it is a symbolic link", "name the directory itself with --state-dir");
+        throw unsafe("it is a symbolic link", "name the directory itself with --state-dir");
     }
     if (!S_ISDIR(info.st_mode)) {
-        throw unsafe("unsafe-state-dir", path, "it is not a directory", "name a directory with --state-dir");
+        throw unsafe("it is not a directory", "name a directory with --state-dir");
     }
     if (info.st_uid != ::geteuid()) {
-        throw unsafe("unsafe-state-dir", path, owner_text(info.st_uid), "run as that user, or choose another --state-dir");
+        throw unsafe(owner_text(info.st_uid), "run as that user, or choose another --state-dir");
     }
     if ((info.st_mode & k_others_write) != 0) {
-        throw unsafe("unsafe-state-dir", path, "group or others may write it", hint);
+        throw unsafe("group or others may write it", hint);
     }
     const std::string parent = sys::parent_of(path);
     if (::stat(parent.c_str(), &info) == 0 && (info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0) {
-        throw unsafe("unsafe-state-dir", path, "others may replace it, because its parent " + parent + " is world-writable",
+        throw unsafe("others may replace it, because its parent " + parent + " is world-writable",
                      "choose another --state-dir");
     }
 }

@@ -77,6 +77,9 @@ TEST_SUITE("base::error") {
         CHECK(from_errno(EACCES, "x").exit() == Exit::no_permission);
         CHECK(from_errno(EPERM, "x").exit() == Exit::no_permission);
         CHECK(from_errno(ENOSPC, "x").exit() == Exit::io);
+        CHECK(from_errno(EMFILE, "x").hint() == "raise the limit of open files of this process: ulimit -n");
+        CHECK(from_errno(ENFILE, "x").hint() == "raise the limit of open files of this host: sysctl fs.file-max");
+        CHECK(from_errno(ENOENT, "x").hint().empty());
         CHECK(errno_name(4711) == "errno 4711");
         CHECK(errno_name(517) == "EPROBE_DEFER");
         CHECK(errno_text(524) == "Operation is not supported");
