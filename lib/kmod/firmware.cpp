@@ -283,8 +283,13 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path) {
 namespace {
 
 /// `sources` as FirmwareLister has them, `missing` the directories that are to be made for them.
+Error firmware_changed(const std::string& file) {
+    return Error(Exit::integrity, "firmware-changed", fmt::format("firmware file '{}' is no longer what the image holds", base::escape(file)))
+        .hint("find out who writes to the directory where images are extracted, TMPDIR, then load again");
+}
+
 std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::string, std::string>& sources, const std::set<std::string>& missing,
-                                        const std::string& to, const std::string& owner) {
+                                        const std::string& to, const std::string& owner, const FileDigests& digests) {
     sys::DurableNames names(ops);
     sys::make_directories(to, 0755);
     (void)sys::remove_temp_files(to);
@@ -294,6 +299,7 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
     for (const auto& [file, source] : sources) {
         const std::string target = to + "/" + file;
         std::string sum = sha256_hex(read_module_bytes(source));
+        if (const auto expected = digests.find(source); expected != digests.end() && expected->second != sum) throw firmware_changed(file);
         const std::string there = sum_of_file(target);
         if (const auto it = manifest.files.find(file); it == manifest.files.end()) {
             std::error_code error;
@@ -320,7 +326,9 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
             std::error_code error;
             const std::string saved = beside(file.path, k_saved);
             if (manifest.files[relative].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error))) names.move(file.path, saved);
-            place_firmware(ops, read_module_bytes(sources.at(relative)), file.path, names);
+            const std::string bytes = read_module_bytes(sources.at(relative));
+            if (sha256_hex(bytes) != file.sha256) throw firmware_changed(relative);
+            place_firmware(ops, bytes, file.path, names);
         }
         for (const auto& made : missing) names.note(sys::parent_of(directory_at(to, made)));
         names.finish();
@@ -337,9 +345,9 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
 
 }  // namespace
 
-std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner) {
+std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner, const FileDigests& digests) {
     sys::LinuxFileOps ops;
-    return install_firmware(ops, from, to, owner);
+    return install_firmware(ops, from, to, owner, digests);
 }
 
 std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner) {
@@ -347,11 +355,11 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
     return remove_firmware(ops, to, owner);
 }
 
-std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to, const std::string& owner) {
+std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to, const std::string& owner, const FileDigests& digests) {
     const auto sources = FirmwareLister(from).run();
     const auto missing = missing_directories(to, sources);
     try {
-        return install_files(ops, sources, missing, to, owner);
+        return install_files(ops, sources, missing, to, owner, digests);
     } catch (...) {
         remove_directories(to, missing);
         throw;

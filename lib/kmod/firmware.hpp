@@ -2,6 +2,7 @@
 // Firmware files of an image on the host, and the kernel's firmware search path.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "sys/file_ops.hpp"
 
 namespace kmm::kmod {
+
+/// SHA-256 of files, lower-case hex, by absolute path without links. A file that is not in it may have any bytes.
+using FileDigests = std::map<std::string, std::string>;
 
 /// A file that is below the host's firmware directory on behalf of a module.
 struct FirmwareFile {
@@ -35,10 +39,12 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path);
 /// these bytes already is left alone; a file of somebody else with other bytes is kept beside as NAME.kmm-saved; where an earlier load's stands under that
 /// name, which no list mentions, that becomes NAME.kmm-saved.1 (or the next free number). Returned in path
 /// order. On an error the owner's files are removed again. Errors: from_errno; io "firmware-manifest" for a damaged list; unsafe
-/// "image-unsafe" for a link that leaves `from` and for names of the files that are kept here, "image-limit" for too many files or levels.
+/// "image-unsafe" for a link that leaves `from` and for names of the files that are kept here, "image-limit" for too many files or levels;
+/// integrity "firmware-changed" for a file whose bytes are not those of `digests`, or change while it is copied.
 /// When it returns, files and names are durable. Cost: one fsync per file and per directory.
-std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner);
-std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to, const std::string& owner);
+std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner, const FileDigests& digests = {});
+std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to, const std::string& owner,
+                                           const FileDigests& digests = {});
 /// Gives up the owner's files below `to`: one that no other module owns is removed, or what was there before is put back,
 /// unless its bytes have changed: then somebody has put a newer one there, which stays. Files that were there anyway stay. Returns
 /// the paths that were left because they changed. Directories that install_firmware made, also `to` and those above it, go when they are empty.

@@ -293,6 +293,12 @@ void check_signatures(const CheckInput& input, Diagnostics& findings) {
     const auto keys = kernel_keys(input.host);
     for (const auto& name : input.found.order.names) {
         const ModuleFile& file = input.index.find(name)->file;
+        // The kernel takes it; who wants trusted modules only should not.
+        if (file.is_signed && is_weak_digest(file.signature().digest) && (wanted || known)) {
+            add_finding(findings, wanted ? Severity::error : Severity::warning, "weak-digest",
+                        fmt::format("the signature of module {} is of its {} digest, and another module with the same digest can be made ({})", name, file.signature().digest, switches),
+                        "sign the module again with sha256 or sha512");
+        }
         if (!file.is_signed) {
             if (!wanted) continue;
             add_finding(findings, Severity::error, "unsigned-module", fmt::format("module {} is not signed, and this kernel wants signatures ({})", name, switches),

@@ -212,7 +212,7 @@ private:
 
     std::vector<FirmwareFile> installed_firmware() {
         try {
-            return kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_);
+            return kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_, firmware_.digests);
         } catch (Error& error) {
             if (error.errno_cause() == EROFS) error.hint(fmt::format("{} is read-only on this node: name another directory with --firmware-path, as /var/lib/firmware", base::escape(firmware_target_)));
             throw;

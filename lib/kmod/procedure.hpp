@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "kmod/firmware.hpp"
 #include "kmod/host.hpp"
 #include "kmod/load_record.hpp"
 #include "kmod/loader.hpp"
@@ -66,6 +67,7 @@ struct Patience {
 struct FirmwareWish {
     std::string from;         ///< directory on this host that holds the image's files
     std::string search_path;  ///< where they go and what the kernel's search path is set to; "" leaves the path alone
+    FileDigests digests{};    ///< of the image's files, as they were proven
 };
 
 /// Everything a load or unload works with; all of it outlives the call.

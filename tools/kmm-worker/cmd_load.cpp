@@ -146,7 +146,8 @@ bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
 Modules get_modules(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock, WorkerResult& result) {
     Modules modules;
     const bool as_kmm = context.verb.name.starts_with("kmod ");
-    if (as_kmm && job.modules == Job::Modules::of_image && take_copied_files(job, modules, result)) return modules;
+    const bool must_be_signed = args.get("policy") || !args.all("signature-key").empty();  // a copy has lost its signature
+    if (as_kmm && !must_be_signed && job.modules == Job::Modules::of_image && take_copied_files(job, modules, result)) return modules;
     if (job.modules == Job::Modules::of_host_first) {
         if (auto index = kmod::index_of_host(job.host, job.load.modules)) {
             modules.of_host = std::move(*index);
@@ -223,7 +224,7 @@ WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& conte
         patience.loader = left(job, clock, start, patience.loader);
         patience.busy = std::min(job.load.wait.value_or(patience.busy), patience.loader);
         patience.second_look = std::min(second_look(args), patience.loader);
-        const kmod::FirmwareWish firmware{wish.firmware, job.host_firmware_path};
+        const kmod::FirmwareWish firmware{wish.firmware, job.host_firmware_path, modules.image ? proven_files(*modules.image) : kmod::FileDigests{}};
         kmod::Report report = kmod::load_modules(modules.index(), checked, wish, firmware, {job.host, loader, clock, patience});
         result.durations_ms["load"] = since(clock, load_start);
         result.outcome = outcome_of(report);

@@ -107,6 +107,8 @@ public:
         }
         if (was_signed && policy_ == "keep") {
             actions.emplace_back("kept");
+            const std::string digest = kmod::read_signature(plain).digest;
+            if (kmod::is_weak_digest(digest)) warnings.push_back(fmt::format("weak-digest: {} keeps a signature of its {} digest; --signed replace makes a new one", base::escape(path), digest));
             return std::nullopt;
         }
         std::string result = signer_.sign(body);
@@ -119,6 +121,7 @@ public:
     }
 
     std::vector<std::string> actions;
+    std::vector<std::string> warnings;
 
 private:
     const kmod::ModuleSigner& signer_;
@@ -162,6 +165,7 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     area.clear();
 
     result.warnings.insert(result.warnings.end(), signer.warnings().begin(), signer.warnings().end());
+    result.warnings.insert(result.warnings.end(), step.warnings.begin(), step.warnings.end());
     result.warnings.insert(result.warnings.end(), done.warnings.begin(), done.warnings.end());
     result.image = std::move(done.reference);
     result.digest = std::move(done.digest);

@@ -65,6 +65,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"file-changed", Exit::io, "a file changed while it was copied", "try again once nothing else changes the node"},
     {"file-not-in-image", Exit::not_found, "no file of the image fits a pattern of --files", "correct the path; kmm-worker pull shows what is in the image"},
     {"file-too-large", Exit::data, "a file is larger than it may be", "see the message for the limit"},
+    {"firmware-changed", Exit::integrity, "a firmware file was changed between its extraction and its copy to the host", "find out who writes to TMPDIR, then load again"},
     {"firmware-compressed", std::nullopt, "firmware is there only in a compressed form that this kernel cannot read", "put the file into the image as it is"},
     {"firmware-kept", std::nullopt, "firmware stays because somebody changed it, or the list of what was installed cannot be used", "nothing for a changed file; else what the warning says"},
     {"firmware-manifest", Exit::io, "the list of installed firmware is damaged", "look at the files beside it and remove it"},
@@ -208,6 +209,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"vermagic-differs", Exit::checks_failed, "the module was built for another kernel", "rebuild it against the headers of the running kernel"},
     {"vermagic-not-checked", std::nullopt, "no module of this kernel is there to compare with", "only the release was compared"},
     {"versions-not-checked", std::nullopt, "nothing here tells the version of some of the kernel's symbols", "install the headers of the running kernel"},
+    {"weak-digest", Exit::checks_failed, "a module is signed with MD5 or SHA-1; only a warning where the kernel takes unsigned modules", "sign it again with sha256 or sha512"},
     {"weak-key", std::nullopt, "the RSA key of the signature is so short that it can be forged", "sign with a key of 2048 bits or more"},
 });
 

@@ -216,6 +216,16 @@ void warn_of_left_out(const kmod::ModuleIndex& index, std::vector<std::string>& 
     if (faults.size() > shown) warnings.push_back(fmt::format("{}: {} more files are left out", faults[shown].code, faults.size() - shown));
 }
 
+kmod::FileDigests proven_files(const PulledImage& image) {
+    kmod::FileDigests digests;
+    if (image.firmware.empty()) return digests;
+    std::error_code failed;
+    const std::string root = std::filesystem::canonical(image.directory.path(), failed).native();
+    if (failed) throw from_errno(failed.value(), "finding the extracted image");
+    image.pulled.files.each([&](const registry::ExtractedFile& file) { digests.emplace(root + file.path, file.digest()); });
+    return digests;
+}
+
 PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
     const std::string base = scratch_base(job.host);
     (void)sys::remove_stale_temp_dirs(k_prefix, base);

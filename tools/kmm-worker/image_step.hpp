@@ -8,6 +8,7 @@
 #include "cli/app.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/job.hpp"
+#include "kmod/firmware.hpp"
 #include "kmod/module_index.hpp"
 #include "sys/clock.hpp"
 #include "sys/sandbox.hpp"
@@ -37,6 +38,9 @@ void in_default_directories(std::string& directory, bool any_directory, const st
 
 /// Warns of the module files of an image that cannot be used: they are no hindrance to what is wanted.
 void warn_of_left_out(const kmod::ModuleIndex& index, std::vector<std::string>& warnings);
+
+/// Digests of the files that the pull extracted; none for an image without firmware.
+[[nodiscard]] kmod::FileDigests proven_files(const PulledImage& image);
 
 [[nodiscard]] PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock);
 

@@ -220,6 +220,29 @@ TEST_CASE("installed firmware, and what is put back, is on the disk under its na
     CHECK(ops.open_names.empty());
 }
 
+TEST_CASE("firmware is what was proven when the image was extracted, else nothing is placed") {
+    sys::TempDir directory("kmm-firmware-");
+    const std::string from = directory.path() + "/from";
+    const std::string to = directory.path() + "/to";
+    put(from + "/a.bin", "aaa");
+    put(from + "/b.bin", "bbb");
+    std::filesystem::create_symlink("b.bin", from + "/link.bin");
+    const std::string root = std::filesystem::canonical(from).native();
+    const kmod::FileDigests proven{{root + "/a.bin", kmod::sha256_hex("aaa")}, {root + "/b.bin", kmod::sha256_hex("bbb")}};
+    CHECK(kmod::install_firmware(from, to, "demo", proven).size() == 3);
+    CHECK(kmod::remove_firmware(to, "demo").empty());
+    put(from + "/b.bin", "changed");
+    try {
+        (void)kmod::install_firmware(from, to, "demo", proven);
+        FAIL("changed firmware was taken");
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::integrity);
+        CHECK(error.code() == "firmware-changed");
+    }
+    CHECK_FALSE(std::filesystem::exists(to + "/a.bin"));
+    CHECK_FALSE(std::filesystem::exists(to + "/link.bin"));
+}
+
 TEST_CASE("firmware with the longest name that a file can have is replaced and put back") {
     const sys::TempDir directory{"kmm-firmware-"};
     const std::string from = directory.path() + "/from", to = directory.path() + "/to";

@@ -170,16 +170,53 @@ TEST_CASE("signatures and keys") {
     }
 }
 
-/// A detached PKCS#7 message of "Lab CA", serial number 00aabbcc, over SHA-256, as sign-file appends it.
+/// `hex`, a detached PKCS#7 message, as sign-file appends it.
+std::string appended(const std::string& hex) {
+    const auto message = base::from_hex(hex);
+    std::string tail(message->begin(), message->end());
+    const std::string length{static_cast<char>(message->size() >> 8U), static_cast<char>(message->size() & 0xffU)};
+    return tail + std::string("\0\0\2\0\0\0\0\0\0\0", 10) + length + "~Module signature appended~\n";
+}
+
+/// Of "Lab CA", serial number 00aabbcc, over SHA-256.
 std::string lab_signature() {
-    const auto message = base::from_hex(
+    return appended(
         "3081b406092a864886f70d010702a081a63081a3020101310d300b0609608648016503040201300b06092a864886f70d010701318181307f02010130"
         "193011310f300d06035504030c064c6162204341020400aabbcc300b0609608648016503040201300a06082a8648ce3d04030204463044022057b9f6"
         "1a5b1aaf4f97c9ffc3cfd9642bc8246a8e7129ab56ea6ffedf680cd6bd022007f4915bfb791c8919c04babf1185b46e53f92055d4edb1f41f756320e"
         "6ef1af");
-    std::string tail(message->begin(), message->end());
-    const char length = static_cast<char>(message->size());
-    return tail + std::string("\0\0\2\0\0\0\0\0\0\0\0", 11) + length + "~Module signature appended~\n";
+}
+
+/// By openssl cms -sign -binary -noattr -nocerts -md sha1 and md5.
+std::string sha1_signature() {
+    return appended(
+        "3081bc06092a864886f70d010702a081ae3081ab0201013109300706052b0e03021a300b06092a864886f70d01070131818d30818a0201"
+        "0130293011310f300d06035504030c064c61622043410214172462b975ff10123ef0801a7a24ae491496d017300706052b0e03021a3009"
+        "06072a8648ce3d040104463044022004f1ccbb875b08c85da49b6edf3b6c4f7df576483bd464238fbf748e5763138f022026f4b9b151e8"
+        "c8feb45847506bae74ae626cdddd60e11b71f6b3ac298ad4b112");
+}
+
+std::string md5_signature() {
+    return appended(
+        "3082010506092a864886f70d010702a081f73081f4020101310e300c06082a864886f70d02050500300b06092a864886f70d0107013181"
+        "d13081ce02010130293011310f300d06035504030c064c6162204341021452b72c94e2c579a5ebbf2645ef1501ec2ca5742d300c06082a"
+        "864886f70d02050500300d06092a864886f70d010101050004818044902e3ca33c56de39d43b5e31fca4fd6d6403eb2795949ef2601fad"
+        "c415884d1ac97abfc1ab26cb1f059b253c98abb295cb46ef50f76813e97640e9268da7b50a08f28313a679e74055f1eee1d35b79c2c43f"
+        "17dbb66db3f58d56ae668bfcccb248ae0f2e35cc295f5fa8466cacbf2e80c4076f5ab56ef5b31640612cd127a1");
+}
+
+TEST_CASE("weak digests are refused where the kernel wants signatures, and a warning where it knows of them") {
+    for (const auto& [signature, digest] : {std::pair(sha1_signature(), "sha1"), std::pair(md5_signature(), "md5")}) {
+        CheckRig rig;
+        rig.add({}, signature);
+        CHECK(rig.index.find("demo")->file.signature().digest == digest);
+        CHECK(rig.found().empty());  // a kernel without CONFIG_MODULE_SIG does not look
+        put(rig.host.paths.proc + "/keys", "1f I------ 1 perm 1f030000 0 0 asymmetri Lab CA: 22: X509.rsa 22 []\n");
+        put(rig.host.paths.sys + "/module/module/parameters/sig_enforce", "N\n");
+        CHECK(rig.found() == Found{"warning weak-digest"});
+        put(rig.host.paths.sys + "/module/module/parameters/sig_enforce", "Y\n");
+        CHECK(rig.found() == Found{"error weak-digest"});
+    }
 }
 
 TEST_CASE("a signature names its signer, and the kernel's keyrings are asked for the key") {
