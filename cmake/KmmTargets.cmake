@@ -90,6 +90,10 @@ function(kmm_tool name)
   target_link_libraries(kmm_tool_${name} PRIVATE ${arg_LIBS})
   add_executable(kmm-${name} main.cpp)
   target_link_libraries(kmm-${name} PRIVATE kmm_tool_${name} kmm_warnings kmm_sanitize)
+  if(NOT KMM_SANITIZE AND NOT KMM_SANITIZE_THREAD)
+    # At a random address, and no table of functions that stays writable (install.hardened).
+    target_link_options(kmm-${name} PRIVATE -pie LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
+  endif()
 endfunction()
 
 # kmm_unit(ROOM SOURCES ...): the doctest binary of a room. Links that room alone.
