@@ -90,6 +90,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"images-missing", Exit::unhealthy, "kubeadm reported success, but the container runtime does not have all images", "see whether the runtime removes images for lack of space"},
     {"images-not-proven", std::nullopt, "the container runtime could not be asked for the images", "install crictl (cri-tools)"},
     {"image-unsigned", Exit::integrity, "the image must be signed, and has no signature", "cosign sign --key KEY IMAGE; where it was copied, copy its signature too"},
+    {"images-other", Exit::checks_failed, "kubeadm names images of another version than the target", "correct kubernetesVersion in the configuration of kubeadm"},
     {"in-tree-builtin", std::nullopt, "a module that should be removed is part of the kernel", "nothing can be removed"},
     {"in-tree-in-use", std::nullopt, "a module that is to give way is in use", "stop what uses it, or list the modules that need it in inTreeModulesToRemove, too"},
     {"in-tree-removed", std::nullopt, "modules of the kernel's own tree were removed for this one and are not back", "unload with --restore-in-tree"},
