@@ -25,6 +25,12 @@ struct Switch {
 [[nodiscard]] std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& how, const kubernetes::Version& target,
                                                              const std::vector<std::string>& programs);
 
+/// The key of the job that puts kubeadm of this version in place.
+[[nodiscard]] std::string placing_key(const kubernetes::Version& target);
+/// Puts kubeadm of this version in place unless it is there. Errors: checks_failed "kubeadm-version" if it is not and `how` is none; switch-failed (1); those of
+/// placing_commands and run_job.
+void require_kubeadm(const Node& node, const Switch& how, const kubernetes::Version& target, StepResult& result);
+
 struct ControlPlaneOptions {
     kubernetes::Version target;
     bool first = false;               ///< kubeadm upgrade apply, else kubeadm upgrade node
@@ -39,6 +45,7 @@ struct ImageOptions {
     kubernetes::Version target;
     std::string config;      ///< of kubeadm, "" for none
     std::string repository;  ///< "": where the API server's image is from, if this node has one
+    Switch kubeadm;          ///< how kubeadm gets there if it is not of `target`
 };
 /// Errors: kubeadm-version, images-other (10), images-failed (69), images-missing (17), job-lost, job-running.
 [[nodiscard]] StepResult pull_images(const Node& node, const ImageOptions& options);
