@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "kubeadm/facts.hpp"
 #include "kubeadm/manifests.hpp"
+#include "kubeadm/processes.hpp"
 #include "record/sha256.hpp"
 #include "sys/directory.hpp"
 #include "value/reader.hpp"
@@ -189,6 +190,7 @@ StepResult make_backup(const Node& node, const std::string& name) {
     const auto hold = slot.hold();
     const Place& place = node.place;
     if (place.exists(directory)) return verify_backup(node, name);
+    require_no_kubeadm(place);
     Backup backup{name, base::format_rfc3339(node.clock.now_unix()), node_name(place), {}};
     const ManifestSet manifests = read_manifests(place);
     if (manifests.control_plane) require_whole(manifests);

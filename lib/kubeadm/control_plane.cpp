@@ -74,34 +74,6 @@ void prove(const Node& node, const ControlPlaneOptions& options, StepResult& res
     result.message = fmt::format("the manifests of the control plane are at {} (etcd {})", options.target.text(), etcd);
 }
 
-std::string placing_key(const ControlPlaneOptions& options) {
-    return fmt::format("kubeadm {}", options.target.text());
-}
-
-Error placing_error(const nodejob::JobView& job, const std::string& output) {
-    Error error(Exit::other, "switch-failed", fmt::format("{} failed: {}", job.commands[job.failed_command], how_it_ended(job)));
-    tell_output(error, output);
-    return error;
-}
-
-void require_kubeadm(const Node& node, const ControlPlaneOptions& options, nodejob::JobSlot& slot, StepResult& result) {
-    StepResult placing;
-    if (const auto job = slot.adopt(placing_key(options))) slot.mark_received(finish_job(node, slot, job->id, placing, placing_error).id);
-    const auto found = kubeadm_version(node.place);
-    if (found == options.target) return;
-    if (options.kubeadm.way == Switch::Way::none) {
-        throw Error(Exit::checks_failed, "kubeadm-version", fmt::format("expected kubeadm {} on this node, found {}", options.target.text(), found.text()))
-            .hint("install it first, or say how with --switch");
-    }
-    const nodejob::JobSpec spec{placing_key(options), placing_commands(node, options.kubeadm, options.target, {"kubeadm"})};
-    slot.mark_received(run_job(node, slot, spec, placing, placing_error).id);
-    result.warnings.insert(result.warnings.end(), placing.warnings.begin(), placing.warnings.end());
-    if (const auto now = kubeadm_version(node.place); now != options.target) {
-        throw Error(Exit::unhealthy, "kubeadm-version", fmt::format("expected kubeadm {} after it was installed, found {}", options.target.text(), now.text()))
-            .hint("another kubeadm comes first in PATH");
-    }
-}
-
 nodejob::JobSpec kubeadm_job(const Node& node, const ControlPlaneOptions& options) {
     std::vector<std::string> words{"kubeadm", "upgrade"};
     if (options.first) {
@@ -121,7 +93,7 @@ StepResult upgrade_control_plane(const Node& node, const ControlPlaneOptions& op
     auto slot = node.slot();
     const auto failed = [&](const nodejob::JobView& job, const std::string& output) { return kubeadm_error(node, job, output); };
     const auto now = slot.look();
-    const bool is_placing = now.state == nodejob::JobState::running && now.key == placing_key(options);
+    const bool is_placing = now.state == nodejob::JobState::running && now.key == placing_key(options.target);
     auto job = is_placing ? std::nullopt : slot.adopt(key_of(options));
     if (job && job->succeeded() && !others_than(read_manifests(node.place), options.target).empty()) {
         slot.mark_received(job->id);  // what it did has been undone, or never took effect
@@ -145,7 +117,7 @@ StepResult upgrade_control_plane(const Node& node, const ControlPlaneOptions& op
         prove(node, options, result);
         return result;
     }
-    require_kubeadm(node, options, slot, result);
+    require_kubeadm(node, options.kubeadm, options.target, result);
     run_job(node, slot, kubeadm_job(node, options), result, failed);
     prove_job(node, slot, result, [&] { prove(node, options, result); });
     return result;

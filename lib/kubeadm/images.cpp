@@ -75,12 +75,16 @@ std::vector<std::string> missing_of(const std::vector<std::string>& wanted, cons
 StepResult pull_images(const Node& node, const ImageOptions& options) {
     StepResult result;
     result.step = "images";
-    if (const auto found = kubeadm_version(node.place); found != options.target) {
-        throw Error(Exit::checks_failed, "kubeadm-version", fmt::format("expected kubeadm {} on this node, found {}: each version knows its own images", options.target.text(), found.text()))
-            .hint("install that kubeadm first");
-    }
+    require_kubeadm(node, options.kubeadm, options.target, result);
     const auto which = which_images(node, options);
     const auto wanted = wanted_images(node, which);
+    const bool fits = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& image) {
+        return image.find("/kube-apiserver:") != std::string::npos && kubernetes::Version::of_image(image) == options.target;
+    });
+    if (!fits) {
+        throw Error(Exit::checks_failed, "images-other", fmt::format("expected the image of kube-apiserver {} among those that kubeadm names, found {}", options.target.text(), base::join(wanted, ", ")))
+            .hint(options.config.empty() ? "see kubeadm config images list" : "correct kubernetesVersion in " + options.config);
+    }
     const bool can_prove = !node.place.find_program("crictl").empty();
     const std::string count = fmt::format("{} image{} of {}", wanted.size(), wanted.size() == 1 ? "" : "s", options.target.text());
     auto slot = node.image_slot();

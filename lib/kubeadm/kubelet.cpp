@@ -135,7 +135,9 @@ StepResult switch_kubelet(const Node& node, const KubeletOptions& options) {
     gate(manifests, options.target);
     const auto before = slot.look();
     const bool is_lost = before.key == key && before.state == nodejob::JobState::lost;
-    if (!is_lost && runs_everywhere(node.place, options.target)) {
+    // Whether kubeadm has upgraded a worker's configuration cannot be seen: a kubelet that something else has switched is no proof of it.
+    const bool is_ours = manifests.control_plane || (before.key == key && before.succeeded());
+    if (!is_lost && is_ours && runs_everywhere(node.place, options.target)) {
         prove(node, options, result);
         result.already = true;
         return result;

@@ -16,28 +16,8 @@ namespace {
 constexpr const char* k_tmp = "/etc/kubernetes/tmp";
 constexpr const char* k_backup_prefix = "kubeadm-backup-manifests";
 
-struct Candidate {
-    std::string path, text;
-    Manifest manifest;
-};
-
-/// The newest of kubeadm's backups that has the component: their names end with the time. What it has must be whole.
-std::optional<Candidate> newest_backup(const Place& place, const std::string& component) {
-    std::vector<std::string> names = place.list(k_tmp);
-    std::erase_if(names, [](const std::string& name) { return !name.starts_with(k_backup_prefix); });
-    std::reverse(names.begin(), names.end());
-    for (const std::string& name : names) {
-        const std::string path = fmt::format("{}/{}/{}.yaml", k_tmp, name, component);
-        const auto text = place.read_if_there(path);
-        if (!text) continue;
-        Candidate candidate{path, *text, judge_manifest(component, path, *text)};
-        if (candidate.manifest.whole) return candidate;
-    }
-    return std::nullopt;
-}
-
 /// An old backup of another upgrade is not what was lost: the components of a node are at most one minor apart.
-bool fits(const Candidate& candidate, const ManifestSet& set) {
+bool fits(const KubeadmBackup& candidate, const ManifestSet& set) {
     if (candidate.manifest.component == "etcd") return true;
     return std::all_of(set.pods.begin(), set.pods.end(), [&](const Manifest& pod) {
         if (pod.component == "etcd" || !pod.whole) return true;
@@ -48,6 +28,21 @@ bool fits(const Candidate& candidate, const ManifestSet& set) {
 
 }  // namespace
 
+std::optional<KubeadmBackup> newest_kubeadm_backup(const Place& place, const std::string& component) {
+    std::vector<std::string> names = place.list(k_tmp);
+    std::erase_if(names, [](const std::string& name) { return !name.starts_with(k_backup_prefix); });
+    // Their names end with the time.
+    std::reverse(names.begin(), names.end());
+    for (const std::string& name : names) {
+        const std::string path = fmt::format("{}/{}/{}.yaml", k_tmp, name, component);
+        const auto text = place.read_if_there(path);
+        if (!text) continue;
+        KubeadmBackup backup{path, *text, judge_manifest(component, path, *text)};
+        if (backup.manifest.whole) return backup;
+    }
+    return std::nullopt;
+}
+
 StepResult repair_manifests(const Node& node) {
     StepResult result;
     result.step = "repair";
@@ -57,11 +52,11 @@ StepResult repair_manifests(const Node& node) {
     require_no_kubeadm(node.place);
     const ManifestSet before = read_manifests(node.place);
     require_control_plane(before);
-    std::vector<Candidate> found;
+    std::vector<KubeadmBackup> found;
     std::vector<std::string> without;
     for (const Manifest& pod : before.pods) {
         if (!pod.expected || pod.whole) continue;
-        auto candidate = newest_backup(node.place, pod.component);
+        auto candidate = newest_kubeadm_backup(node.place, pod.component);
         if (candidate && fits(*candidate, before)) {
             found.push_back(std::move(*candidate));
         } else {
@@ -73,7 +68,7 @@ StepResult repair_manifests(const Node& node) {
             .hint("kmm-worker kubernetes restore, if there is a backup; else kubeadm init phase control-plane (or etcd local) writes the manifest again");
     }
     std::vector<std::string> repaired;
-    for (const Candidate& candidate : found) {
+    for (const KubeadmBackup& candidate : found) {
         const Manifest& pod = *before.find(candidate.manifest.component);
         if (pod.present) {
             const std::string kept = fmt::format("{}/damaged/{}.yaml", k_state_directory, pod.component);

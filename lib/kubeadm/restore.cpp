@@ -24,10 +24,18 @@ void require_same_etcd(const Node& node, const std::string& directory, const Bac
     const ManifestSet now = read_manifests(node.place);
     const Manifest* etcd = now.find("etcd");
     const auto saved = std::find_if(backup.files.begin(), backup.files.end(), [&](const BackupFile& file) { return file.path == etcd->path; });
-    if (saved == backup.files.end() || !etcd->whole) return;
+    if (saved == backup.files.end()) return;
     const Manifest then = judge_manifest("etcd", etcd->path, node.place.read(copy_of(directory, etcd->path)));
-    if (then.version == etcd->version) return;
-    throw Error(Exit::checks_failed, "etcd-differs", fmt::format("this node runs etcd {}, the backup is of etcd {}", etcd->tag, then.whole ? then.tag : "of no version"))
+    std::string tag = etcd->tag;
+    if (!etcd->whole) {
+        // What ran last is what kubeadm has taken away. A damaged manifest without that does not tell which etcd has written the data.
+        const auto taken = newest_kubeadm_backup(node.place, "etcd");
+        if (!taken && etcd->present) throw Error(Exit::checks_failed, "manifests-damaged", "the manifest of etcd is damaged: which version has written its data cannot be told").hint("kubeadm init phase etcd local writes the manifest again");
+        if (!taken) return;
+        tag = taken->manifest.tag;
+    }
+    if (then.whole && then.tag == tag) return;
+    throw Error(Exit::checks_failed, "etcd-differs", fmt::format("this node runs etcd {}, the backup is of etcd {}", tag, then.whole ? then.tag : "without version"))
         .hint("an older etcd cannot read what a newer one has written: restore a snapshot of etcd on every member first");
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kubeadm/manifests.hpp"
 #include "kubeadm/node.hpp"
 
 namespace kmm::kubeadm {
@@ -24,6 +25,12 @@ struct Switch {
 [[nodiscard]] std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& how, const kubernetes::Version& target,
                                                              const std::vector<std::string>& programs);
 
+/// The key of the job that puts kubeadm of this version in place.
+[[nodiscard]] std::string placing_key(const kubernetes::Version& target);
+/// Puts kubeadm of this version in place unless it is there. Errors: checks_failed "kubeadm-version" if it is not and `how` is none; switch-failed (1); those of
+/// placing_commands and run_job.
+void require_kubeadm(const Node& node, const Switch& how, const kubernetes::Version& target, StepResult& result);
+
 struct ControlPlaneOptions {
     kubernetes::Version target;
     bool first = false;               ///< kubeadm upgrade apply, else kubeadm upgrade node
@@ -38,8 +45,9 @@ struct ImageOptions {
     kubernetes::Version target;
     std::string config;      ///< of kubeadm, "" for none
     std::string repository;  ///< "": where the API server's image is from, if this node has one
+    Switch kubeadm;          ///< how kubeadm gets there if it is not of `target`
 };
-/// Errors: kubeadm-version (10), images-failed (69), images-missing (17), job-lost, job-running.
+/// Errors: kubeadm-version, images-other (10), images-failed (69), images-missing (17), job-lost, job-running.
 [[nodiscard]] StepResult pull_images(const Node& node, const ImageOptions& options);
 
 struct KubeletOptions {
@@ -57,6 +65,13 @@ struct KubeletOptions {
 [[nodiscard]] StepResult verify_backup(const Node& node, const std::string& name);
 /// Puts the files of a verified backup back, manifests last. Errors: those of verify_backup; checks_failed "etcd-differs"; job-running, kubeadm-running.
 [[nodiscard]] StepResult restore_backup(const Node& node, const std::string& name);
+
+/// The newest of kubeadm's own backups that has a whole manifest of the component.
+struct KubeadmBackup {
+    std::string path, text;
+    Manifest manifest;
+};
+[[nodiscard]] std::optional<KubeadmBackup> newest_kubeadm_backup(const Place& place, const std::string& component);
 
 /// Puts manifests that are missing or damaged back from kubeadm's newest backup that has them. Errors: not-control-plane, no-backup (10), job-running,
 /// kubeadm-running.

@@ -178,6 +178,35 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
 
 }  // namespace
 
+std::string placing_key(const kubernetes::Version& target) {
+    return fmt::format("kubeadm {}", target.text());
+}
+
+void require_kubeadm(const Node& node, const Switch& how, const kubernetes::Version& target, StepResult& result) {
+    auto slot = node.slot();
+    StepResult placing;
+    const std::string key = placing_key(target);
+    const auto failed = [](const nodejob::JobView& job, const std::string& output) {
+        Error error(Exit::other, "switch-failed", fmt::format("{} failed: {}", job.commands[job.failed_command], how_it_ended(job)));
+        tell_output(error, output);
+        return error;
+    };
+    const auto before = slot.look();
+    if (before.state == nodejob::JobState::running && before.key == key) slot.mark_received(finish_job(node, slot, before.id, placing, failed).id);
+    const auto found = kubeadm_version(node.place);
+    if (found == target) return;
+    if (how.way == Switch::Way::none) {
+        throw Error(Exit::checks_failed, "kubeadm-version", fmt::format("expected kubeadm {} on this node, found {}", target.text(), found.text()))
+            .hint("install it first, or say how with --switch");
+    }
+    slot.mark_received(run_job(node, slot, {key, placing_commands(node, how, target, {"kubeadm"})}, placing, failed).id);
+    result.warnings.insert(result.warnings.end(), placing.warnings.begin(), placing.warnings.end());
+    if (const auto now = kubeadm_version(node.place); now != target) {
+        throw Error(Exit::unhealthy, "kubeadm-version", fmt::format("expected kubeadm {} after it was installed, found {}", target.text(), now.text()))
+            .hint("another kubeadm comes first in PATH");
+    }
+}
+
 std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& how, const kubernetes::Version& target, const std::vector<std::string>& programs) {
     std::vector<nodejob::Command> commands;
     switch (how.way) {

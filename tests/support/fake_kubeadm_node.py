@@ -176,6 +176,8 @@ def kubeadm(root, version, arguments, behaviour):
         return 0
     if arguments[:2] == ["config", "images"]:
         prefix = arguments[arguments.index("--image-repository") + 1] if "--image-repository" in arguments else "registry.k8s.io"
+        if "--config" in arguments:
+            version = inside(root, arguments[arguments.index("--config") + 1]).read_text().split()[-1]
         names = [f"{prefix}/{name}:{etcd_of(version) if name == 'etcd' else version}" for name in COMPONENTS]
         if arguments[2] == "list":
             print(*names, sep="\n")

@@ -196,10 +196,11 @@ std::vector<cli::Verb> verbs_kubernetes() {
                               std::string("Pulls what kubeadm config images list names, from the registry that the API server's image is from, and asks the container runtime (crictl) for "
                                           "each. ") + k_job_words,
                               {{"kmm-worker kubernetes images --target v1.35.4", "pull before the upgrade"}},
-                              {target_option(), kubernetes_option("config", "FILE", "configuration of kubeadm"), kubernetes_option("image-repository", "PREFIX", "registry and path of the images")}));
+                              std::vector<cli::Option>{target_option(), kubernetes_option("config", "FILE", "configuration of kubeadm"),
+                                                       kubernetes_option("image-repository", "PREFIX", "registry and path of the images")} + switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
-        return report_step(kubeadm::pull_images(here.node, {target_of(args), args.get("config").value_or(""), args.get("image-repository").value_or("")}), here.node.image_slot(), context);
+        return report_step(kubeadm::pull_images(here.node, {target_of(args), args.get("config").value_or(""), args.get("image-repository").value_or(""), switch_of(args)}), here.node.image_slot(), context);
     };
 
     verbs.push_back(step_verb("backup", "save manifests, certificates and kubelet files",

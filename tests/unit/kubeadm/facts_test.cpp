@@ -112,7 +112,8 @@ TEST_SUITE("kubeadm::unit") {
     }
 
     TEST_CASE("names of backups stay below their directory") {
-        for (const std::string name : {"", ".", "..", "../x", "a/b", ".a", "a b", "a\n", std::string(129, 'a').c_str()}) CHECK_THROWS_AS(static_cast<void>(backup_directory(name)), Error);
+        const std::vector<std::string> bad{"", ".", "..", "../x", "a/b", ".a", "a b", "a\n", std::string(129, 'a')};
+        for (const std::string& name : bad) CHECK_THROWS_AS(static_cast<void>(backup_directory(name)), Error);
         CHECK(backup_directory("before-v1.35.4+a_b") == "/var/lib/kmm-node/backups/before-v1.35.4+a_b");
     }
 }
