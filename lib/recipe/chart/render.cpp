@@ -156,8 +156,8 @@ void check_installable(const Chart& chart) {
 
 std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const Release& release) {
     check_installable(chart);
-    process_dependencies(chart, values);
-    const Value all = coalesce_values(chart, values, false).as(Type::values);
+    process_dependencies(chart, values, release.is_helm_3_7);
+    const Value all = coalesce_values(chart, values, release.is_helm_3_7 ? Nulls::helm_3_7 : Nulls::removed).as(Type::values);
     Diagnostics faults;
     check_schemas(chart, all, faults);
     if (!faults.empty()) { throw Error::from_diagnostics(std::move(faults)); }

@@ -233,8 +233,9 @@ private:
     chart::Rendered helm(const RecipeState& state, const Expanded& own, const Value& runtime) {
         context_.expanded = &own;
         chart::Chart step = state.chart;
-        step.values = chart::coalesce_values(step, own.set, false);
-        step.values = chart::coalesce_values(step, runtime, false);
+        const auto nulls = options_.operator_only ? chart::Nulls::helm_3_7 : chart::Nulls::removed;
+        step.values = chart::coalesce_values(step, own.set, nulls);
+        step.values = chart::coalesce_values(step, runtime, nulls);
         try {
             // Each time Helm merges values over themselves, nulls vanish.
             const Value values = step.values = without_nulls(step.values);
@@ -251,7 +252,7 @@ private:
     void take_used_dependencies(chart::Chart& step, const Value& values) {
         if (used_dependencies_) { step.metadata.dependencies = *used_dependencies_; }
         chart::Chart processed = step;
-        chart::process_dependencies(processed, values);
+        chart::process_dependencies(processed, values, true);
         auto& left = processed.metadata.dependencies;
         std::erase_if(left, [&](const chart::Dependency& one) {
             return std::none_of(step.children.begin(), step.children.end(), [&](const chart::Chart& child) { return child.name() == one.name; });

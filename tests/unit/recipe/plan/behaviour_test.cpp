@@ -336,6 +336,30 @@ TEST_CASE("behaviour 27: lookup, .Files.Get and .Files.Lines") {
     }
 }
 
+TEST_CASE("behaviour 32: values that a sub-chart exports win over those of its parent, in Helm 3.7 alone") {
+    Case one;
+    one.facts = one_kernel();
+    one.chart_yaml = "dependencies:\n- {name: sub, version: 0.1.0, import-values: [data]}\n";
+    one.values = "a: parent\n";
+    one.files = {{"templates/1000-a.yaml", config_map("a", "{a: '{{ .Values.a }}', b: '{{ .Values.b }}'}")},
+                 {"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 0.1.0\n"},
+                 {"charts/sub/values.yaml", "exports: {data: {a: child, b: child}}\n"}};
+    CHECK(has(one.text(), "a: parent\n  b: child"));
+    one.files[0].data = config_map("a", "{b: '{{ .Values.b }}'}");
+    one.compat = true;
+    CHECK(has(one.text(), "b: child"));
+}
+
+TEST_CASE("behaviour 32: install order of Helm 3.7") {
+    Case one;
+    one.facts = one_kernel();
+    one.files = {{"templates/1000-a.yaml", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: p}\n---\n" + config_map("a")}};
+    const auto first = [&] { return one.render().objects.at(1).object.members().at("kind").text(); };
+    CHECK(first() == "PriorityClass");
+    one.compat = true;
+    CHECK(first() == "ConfigMap");
+}
+
 TEST_CASE("a state does not see what another state defines; the error says where it is") {
     Case one;
     one.facts = one_kernel();
