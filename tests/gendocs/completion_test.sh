@@ -70,7 +70,7 @@ expect_candidate "kmm-plan render nmc --pr" --prune
 expect_candidate "kmm-plan explain up-to" up-to-date
 expect_only "kmm-upgrade help start m" module
 expect_only "kmm-upgrade help start module "
-expect_only "kmm-plan help show "
+expect_only "kmm-plan help matrix "
 expect_only "kmm-upgrade start --state-dir here m" module
 expect_only "kmm-worker run name un" unload
 expect_only "kmm-worker run un"

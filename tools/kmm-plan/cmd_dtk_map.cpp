@@ -173,7 +173,7 @@ cli::Verb dtk_map_verb() {
         "configurations of images (as stored, of oc image info -o json, of skopeo inspect), ImageStream driver-toolkit and Nodes. driver-toolkit-release.json and a "
         "stored configuration do not name their image: they belong to the toolkit of the release in the same directory or the nearest one above, or to that of --image.";
     verb.examples = {
-        {"oc adm release info 4.17.4 -o json > 4.17.4/release.json", "what a release consists of"},
+        {"oc adm release info 4.17.4 -o json | kmm-plan dtk-map - dtk-info.json", "a release, and oc image info -o json of its toolkit"},
         {"kmm-plan dtk-map 4.17.4/ 4.17.5/", "directories with release.json and driver-toolkit-release.json"},
         {"kmm-plan dtk-map releases/ --kernel 5.14.0-427.40.1.el9_4.x86_64 -o name", "the toolkit of one kernel"},
         {"kmm-plan dtk-map releases/ --print-facts > facts.yaml", "releases for render recipe --facts"},

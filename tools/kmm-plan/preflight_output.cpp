@@ -29,6 +29,13 @@ std::string_view checked_text(Checked checked) {
 
 }  // namespace
 
+std::string Verdict::reason() const {
+    for (const auto severity : {Severity::error, Severity::warning})
+        for (const auto& finding : findings)
+            if (finding.severity == severity) return finding.code;
+    return resolved == nullptr ? "-" : resolved->literal ? "literal-match" : "regexp-match";
+}
+
 namespace {
 
 value::Node names_node(const std::vector<std::string>& names) {

@@ -36,12 +36,8 @@ struct Verdict {
 
     [[nodiscard]] bool failed() const { return !unknown && has_errors(findings); }
     [[nodiscard]] std::string_view text() const { return unknown ? "unknown" : failed() ? "fail" : "pass"; }
-    [[nodiscard]] std::string reason() const {
-        for (const auto severity : {Severity::error, Severity::warning})
-            for (const auto& finding : findings)
-                if (finding.severity == severity) return finding.code;
-        return resolved == nullptr ? "-" : resolved->literal ? "literal-match" : "regexp-match";
-    }
+    /// A code: of the worst finding, else of the mapping; "-" if there is none.
+    [[nodiscard]] std::string reason() const;
 };
 
 /// One answer for the cluster. A Module whose mapping alone was checked is not ready: nobody knows whether its image is there.

@@ -50,7 +50,7 @@ void apply_tags(std::vector<Dependency>& dependencies, const Value& values) {
     }
 }
 
-void enable(Chart& chart, const Value& values, const std::string& path) {
+void enable(Chart& chart, const Value& values, const std::string& path, Nulls nulls) {
     auto& wanted = chart.metadata.dependencies;
     if (wanted.empty()) { return; }
     std::vector<Chart> children;
@@ -72,7 +72,7 @@ void enable(Chart& chart, const Value& values, const std::string& path) {
         dependency.enabled = true;
     }
     chart.children = std::move(children);
-    const Value all = coalesce_values(chart, values, false);
+    const Value all = coalesce_values(chart, values, nulls);
     apply_tags(wanted, all);
     apply_conditions(wanted, all, path);
     std::set<std::string> removed;
@@ -81,7 +81,7 @@ void enable(Chart& chart, const Value& values, const std::string& path) {
     }
     std::erase_if(chart.children, [&](const Chart& c) { return removed.contains(c.name()); });
     std::erase_if(wanted, [&](const Dependency& d) { return removed.contains(d.name); });
-    for (auto& child : chart.children) { enable(child, all, path + child.name() + '.'); }
+    for (auto& child : chart.children) { enable(child, all, path + child.name() + '.', nulls); }
 }
 
 /// `value` below the keys of a path.
@@ -98,14 +98,15 @@ std::string member_text(const Value& mapping, std::string_view key) {
     return found == mapping.members().end() ? "<nil>" : tmpl::print_value(found->second);
 }
 
-void import_values(Chart& chart) {
-    for (auto& child : chart.children) { import_values(child); }
+void import_values(Chart& chart, bool is_helm_3_7) {
+    for (auto& child : chart.children) { import_values(child, is_helm_3_7); }
     if (chart.metadata.dependencies.empty()) { return; }
-    const Value all = coalesce_values(chart, Value::map({}), true);
-    const Value imported = Value::map({});
+    const Value all = coalesce_values(chart, Value::map({}), is_helm_3_7 ? Nulls::helm_3_7 : Nulls::kept);
+    Value imported = Value::map({});
     for (auto& dependency : chart.metadata.dependencies) {
         for (auto& import : dependency.import_values) {
             std::string from, to = ".";
+            const bool is_named = import.is_map();
             if (import.is_map()) {
                 from = member_text(import, "child");
                 to = member_text(import, "parent");
@@ -116,19 +117,27 @@ void import_values(Chart& chart) {
             }
             import = Value::map({{"child", Value::string(from)}, {"parent", Value::string(to)}}, tmpl::Type::string_map);
             const Value* table = find_table(all, dependency.name + '.' + from);
-            if (table != nullptr) { coalesce_tables(imported, nested(to, *table), true); }
+            if (table == nullptr) { continue; }
+            if (is_helm_3_7 && is_named) { imported = all; }
+            coalesce_tables(imported, nested(to, *table), is_helm_3_7 ? Nulls::helm_3_7 : Nulls::kept);
         }
     }
+    if (is_helm_3_7) {
+        // What is imported by a list alone wins over the chart's own values.
+        coalesce_tables(imported, all, Nulls::helm_3_7);
+        chart.values = imported;
+        return;
+    }
     const Value own = tmpl::deep_copy(all);
-    coalesce_tables(own, imported, true);
+    coalesce_tables(own, imported, Nulls::kept);
     chart.values = own;
 }
 
 }  // namespace
 
-void process_dependencies(Chart& chart, const Value& values) {
-    enable(chart, values, "");
-    import_values(chart);
+void process_dependencies(Chart& chart, const Value& values, bool is_helm_3_7) {
+    enable(chart, values, "", is_helm_3_7 ? Nulls::helm_3_7 : Nulls::removed);
+    import_values(chart, is_helm_3_7);
 }
 
 std::vector<std::string> missing_dependencies(const Chart& chart) {

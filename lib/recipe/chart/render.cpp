@@ -69,18 +69,18 @@ Value release_value(const Release& release) {
                        {"Service", Value::string("Helm")}});
 }
 
-Value files_value(const std::vector<File>& files) {
+Value files_value(const std::vector<File>& files, bool is_helm_3_7) {
     Map members;
     for (const auto& file : files) { members[file.name] = Value::string(file.data, Type::bytes); }
-    return Value::map(std::move(members), Type::files);
+    return Value::files(std::move(members), is_helm_3_7);
 }
 
 /// Collects the templates of a chart and those below it; gives what its templates see.
-Value collect(const Chart& chart, bool is_root, const std::string& path, const Value& outer, std::map<std::string, Renderable>& templates) {
+Value collect(const Chart& chart, bool is_root, const std::string& path, const Value& outer, bool is_helm_3_7, std::map<std::string, Renderable>& templates) {
     const Value children = Value::map({});
     Map scope;
     scope["Chart"] = metadata_value(chart.metadata, is_root);
-    scope["Files"] = files_value(chart.files);
+    scope["Files"] = files_value(chart.files, is_helm_3_7);
     scope["Release"] = outer.members().at("Release");
     scope["Capabilities"] = outer.members().at("Capabilities");
     scope["Subcharts"] = children;
@@ -93,7 +93,7 @@ Value collect(const Chart& chart, bool is_root, const std::string& path, const V
     }
     const Value made = Value::map(std::move(scope), Type::values);
     for (const auto& child : chart.children) {
-        (*children.shared_map())[child.name()] = collect(child, false, path + "/charts/" + child.name(), made, templates).as(Type::map);
+        (*children.shared_map())[child.name()] = collect(child, false, path + "/charts/" + child.name(), made, is_helm_3_7, templates).as(Type::map);
     }
     for (const auto& file : chart.templates) {
         if (chart.metadata.is_library() && !tmpl::base_path(file.name).starts_with('_')) { continue; }
@@ -156,8 +156,8 @@ void check_installable(const Chart& chart) {
 
 std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const Release& release) {
     check_installable(chart);
-    process_dependencies(chart, values);
-    const Value all = coalesce_values(chart, values, false).as(Type::values);
+    process_dependencies(chart, values, release.is_helm_3_7);
+    const Value all = coalesce_values(chart, values, release.is_helm_3_7 ? Nulls::helm_3_7 : Nulls::removed).as(Type::values);
     Diagnostics faults;
     check_schemas(chart, all, faults);
     if (!faults.empty()) { throw Error::from_diagnostics(std::move(faults)); }
@@ -168,7 +168,7 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     }
     const Value top = Value::map({{"Release", release_value(release)}, {"Capabilities", capabilities(release)}, {"Values", all}});
     std::map<std::string, Renderable> templates;
-    collect(chart, true, chart.name(), top, templates);
+    collect(chart, true, chart.name(), top, release.is_helm_3_7, templates);
     const auto names = in_order(templates);
     tmpl::Engine engine(release.limits, release.notice);
     for (const auto& name : names) { engine.add(name, *templates[name].text); }

@@ -28,6 +28,7 @@ struct Release {
     std::string name_space = "default";
     KubeVersion kube_version;
     std::vector<std::string> api_versions;  ///< besides the default ones
+    bool is_helm_3_7 = false;               ///< as the Helm of the Special Resource Operator does it: .Files.Lines keeps the empty line at the end, see Nulls; imported values win
     tmpl::Limits limits;
     std::function<void(Diagnostic)> notice;  ///< hears of what is rarely meant; may be empty
 };

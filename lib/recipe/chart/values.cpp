@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* k_global = "global";
 
-void coalesce_globals(Map& target, const Map& source) {
+void coalesce_globals(Map& target, const Map& source, Nulls nulls) {
     Value own = Value::map({});
     if (const auto found = target.find(k_global); found != target.end()) {
         if (!found->second.is_map()) { return; }
@@ -37,7 +37,7 @@ void coalesce_globals(Map& target, const Map& source) {
                 if (present == globals.end()) {
                     globals[key] = copy;
                 } else if (present->second.is_map()) {
-                    coalesce_tables(copy, present->second, true);
+                    coalesce_tables(copy, present->second, nulls == Nulls::helm_3_7 ? nulls : Nulls::kept);
                     globals[key] = copy;
                 }
             } else if (present == globals.end() || !present->second.is_map()) {
@@ -48,24 +48,24 @@ void coalesce_globals(Map& target, const Map& source) {
     target[k_global] = own;
 }
 
-void coalesce_own(const Chart& chart, Map& values, bool merge) {
+void coalesce_own(const Chart& chart, Map& values, Nulls nulls) {
     const Value defaults = tmpl::deep_copy(chart.values);
     for (const auto& [key, value] : defaults.members()) {
         const auto given = values.find(key);
         if (given == values.end()) {
             values[key] = value;
-        } else if (given->second.is_nil() && !merge) {
+        } else if (given->second.is_nil() && nulls != Nulls::kept) {
             values.erase(given);
         } else if (given->second.is_map() && value.is_map()) {
             const bool child = std::any_of(chart.children.begin(), chart.children.end(), [&, name = std::string_view(key)](const Chart& c) { return c.name() == name; });
-            coalesce_tables(given->second, value, child || merge);
+            coalesce_tables(given->second, value, child && nulls == Nulls::removed ? Nulls::kept : nulls);
         }
     }
 }
 
-void coalesce_chart(const Chart& chart, const Value& values, bool merge) {
+void coalesce_chart(const Chart& chart, const Value& values, Nulls nulls) {
     Map& members = *values.shared_map();
-    coalesce_own(chart, members, merge);
+    coalesce_own(chart, members, nulls);
     for (const auto& child : chart.children) {
         auto found = members.find(child.name());
         if (found == members.end()) {
@@ -77,9 +77,9 @@ void coalesce_chart(const Chart& chart, const Value& values, bool merge) {
                 .hint("rename the value, or give it the values of the sub-chart");
         }
         if (found->second.is_none()) { found->second = Value::map({}); }
-        coalesce_globals(*found->second.shared_map(), members);
+        coalesce_globals(*found->second.shared_map(), members, nulls);
         const Value inner = found->second;
-        coalesce_chart(child, inner, merge);
+        coalesce_chart(child, inner, nulls);
     }
 }
 
@@ -98,16 +98,29 @@ Value merge_values(const Value& under, const Value& over) {
     return Value::map(std::move(merged));
 }
 
-Value coalesce_values(const Chart& chart, const Value& given, bool merge) {
+Value coalesce_values(const Chart& chart, const Value& given, Nulls nulls) {
     Value values = given.is_none() ? Value::map({}) : tmpl::deep_copy(given);
-    coalesce_chart(chart, values, merge);
+    coalesce_chart(chart, values, nulls);
     return values;
 }
 
-void coalesce_tables(const Value& target, const Value& source, bool merge) {
+void coalesce_tables(const Value& target, const Value& source, Nulls nulls) {
     if (target.is_none() || source.is_none()) { return; }
     Map& into = *target.shared_map();
     Map& from = *source.shared_map();
+    if (nulls == Nulls::helm_3_7) {
+        for (const auto& [key, value] : from) {
+            const auto present = into.find(key);
+            if (present == into.end()) {
+                into[key] = value;
+            } else if (present->second.is_nil()) {
+                into.erase(present);
+            } else if (value.is_map() && present->second.is_map() && !present->second.same_ref(value)) {
+                coalesce_tables(present->second, value, nulls);
+            }
+        }
+        return;
+    }
     std::set<std::string> set_keys;
     for (const auto& [key, value] : from) {
         if (!value.is_nil()) { set_keys.insert(key); }
@@ -117,12 +130,12 @@ void coalesce_tables(const Value& target, const Value& source, bool merge) {
     }
     for (const auto& [key, value] : from) {
         const auto present = into.find(key);
-        if (present != into.end() && !merge && present->second.is_nil() && set_keys.contains(key)) {
+        if (present != into.end() && nulls != Nulls::kept && present->second.is_nil() && set_keys.contains(key)) {
             into.erase(present);
         } else if (present == into.end()) {
             into[key] = value;
         } else if (value.is_map() && present->second.is_map() && !present->second.same_ref(value)) {
-            coalesce_tables(present->second, value, merge);
+            coalesce_tables(present->second, value, nulls);
         }
     }
 }

@@ -10,21 +10,28 @@
 
 namespace kmm::recipe::chart {
 
+/// What null in values means where they are merged over a chart's.
+enum class Nulls {
+    removed,   ///< it removes the default
+    kept,      ///< it stays, to remove the default of a sub-chart
+    helm_3_7,  ///< as that Helm does it: removed in each mapping, whoever's it is
+};
+
 /// One values file over those before it: mappings are merged, everything else, null too, replaces.
 [[nodiscard]] tmpl::Value merge_values(const tmpl::Value& under, const tmpl::Value& over);
 
 /// `given` over the values of `chart` and its sub-charts. Null deletes a default, unless `merge`. Neither argument is changed.
 /// Error: data "bad-values" if the values of a sub-chart are not a mapping.
-[[nodiscard]] tmpl::Value coalesce_values(const Chart& chart, const tmpl::Value& given, bool merge);
+[[nodiscard]] tmpl::Value coalesce_values(const Chart& chart, const tmpl::Value& given, Nulls nulls);
 
 /// Merges `source` into `target`, whose values win. Changes both as Helm does: keys that are null in `target` are null in `source`.
-void coalesce_tables(const tmpl::Value& target, const tmpl::Value& source, bool merge);
+void coalesce_tables(const tmpl::Value& target, const tmpl::Value& source, Nulls nulls);
 
 /// The mapping at a path like "a.b"; nullptr if there is none.
 [[nodiscard]] const tmpl::Value* find_table(const tmpl::Value& values, std::string_view path);
 
 /// Sub-charts by condition, tags and alias; then import-values. Changes `chart`.
-void process_dependencies(Chart& chart, const tmpl::Value& values);
+void process_dependencies(Chart& chart, const tmpl::Value& values, bool is_helm_3_7 = false);
 
 /// Sub-charts that Chart.yaml names and charts/ does not have.
 [[nodiscard]] std::vector<std::string> missing_dependencies(const Chart& chart);

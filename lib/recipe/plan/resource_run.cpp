@@ -140,6 +140,7 @@ private:
     std::map<std::string, std::size_t> applied_;  ///< identity -> index of what was made for this resource
     std::set<std::string> hooks_done_;
     bool definitions_done_ = false;
+    std::optional<std::vector<chart::Dependency>> used_dependencies_;  ///< of Chart.yaml, after the runs so far; with the operator's faults only
 
     [[nodiscard]] const Expanded& expanded(const std::string& kernel) const { return expanded_.at(options_.operator_only ? kernels_.last : kernel); }
 
@@ -209,6 +210,7 @@ private:
         made.name = resource_.name;
         made.name_space = own.name_space;
         made.limits = options_.limits;
+        made.is_helm_3_7 = options_.operator_only;
         if (facts_.kube_version) {
             const auto version = chart::parse_kube_version(*facts_.kube_version);
             if (!version) {
@@ -231,16 +233,31 @@ private:
     chart::Rendered helm(const RecipeState& state, const Expanded& own, const Value& runtime) {
         context_.expanded = &own;
         chart::Chart step = state.chart;
-        step.values = chart::coalesce_values(step, own.set, false);
-        step.values = chart::coalesce_values(step, runtime, false);
+        const auto nulls = options_.operator_only ? chart::Nulls::helm_3_7 : chart::Nulls::removed;
+        step.values = chart::coalesce_values(step, own.set, nulls);
+        step.values = chart::coalesce_values(step, runtime, nulls);
         try {
             // Each time Helm merges values over themselves, nulls vanish.
             const Value values = step.values = without_nulls(step.values);
+            if (options_.operator_only) { take_used_dependencies(step, values); }
             return chart::render_chart(std::move(step), values, release(own));
         } catch (Error& error) {
             explain_missing_template(error, state);
             throw;
         }
+    }
+
+    /// All runs of the operator share one Chart.yaml, in which Helm renames what has an alias and removes what a condition turns off: from the second run on
+    /// those sub-charts are no dependencies, so they are rendered under their own names whatever a condition says.
+    void take_used_dependencies(chart::Chart& step, const Value& values) {
+        if (used_dependencies_) { step.metadata.dependencies = *used_dependencies_; }
+        chart::Chart processed = step;
+        chart::process_dependencies(processed, values, true);
+        auto& left = processed.metadata.dependencies;
+        std::erase_if(left, [&](const chart::Dependency& one) {
+            return std::none_of(step.children.begin(), step.children.end(), [&](const chart::Chart& child) { return child.name() == one.name; });
+        });
+        used_dependencies_ = std::move(left);
     }
 
     /// A state sees the helpers alone, not what another state defines.

@@ -26,7 +26,7 @@ Value matching(const Value& files, const std::string& pattern) {
     for (const auto& [name, bytes] : files.members()) {
         if (glob_match(pattern, name)) { found.emplace(name, bytes); }
     }
-    return Value::map(std::move(found), Type::files);
+    return Value::files(std::move(found), files.as_int() != 0);
 }
 
 Value as_data(const Value& files, bool encode) {
@@ -39,8 +39,9 @@ Value as_data(const Value& files, bool encode) {
 
 Value lines_of(const Value& files, const std::string& name) {
     std::string text = file_bytes(files, name).text();
-    if (text.empty()) { return Value::strings({}); }
-    if (text.back() == '\n') { text.pop_back(); }
+    const bool ends_with_empty = files.as_int() != 0;
+    if (ends_with_empty ? files.members().count(name) == 0 : text.empty()) { return Value::strings({}); }
+    if (!ends_with_empty && text.back() == '\n') { text.pop_back(); }
     return Value::strings(split_text(text, "\n"));
 }
 

@@ -54,6 +54,12 @@ Value Value::map(Map members, Type type) {
     return value;
 }
 
+Value Value::files(Map members, bool ends_with_empty) {
+    Value made = map(std::move(members), Type::files);
+    made.scalar_.number = ends_with_empty ? 1 : 0;
+    return made;
+}
+
 Value Value::time(Time moment) {
     Value value(Type::time);
     value.ref_ = std::make_shared<Time>(std::move(moment));

@@ -68,6 +68,8 @@ public:
     [[nodiscard]] static Value strings(const std::vector<std::string>& items);
     /// `type` is map, values, string_map or files.
     [[nodiscard]] static Value map(Map members, Type type = Type::map);
+    /// .Files; `ends_with_empty` is whether Lines has an empty line after the last line feed, as in Helm 3.7.
+    [[nodiscard]] static Value files(Map members, bool ends_with_empty);
     [[nodiscard]] static Value time(Time moment);
     [[nodiscard]] static Value record(std::shared_ptr<const Record> record);
 

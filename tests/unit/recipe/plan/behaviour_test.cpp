@@ -216,6 +216,30 @@ TEST_CASE("behaviour 14: definitions and hooks") {
     CHECK_FALSE(has(one.text(), "name: h2"));
 }
 
+TEST_CASE("behaviour 15: sub-charts come again in every state; from the second on without alias and condition") {
+    Case one;
+    one.facts = one_kernel();
+    one.chart_yaml = "dependencies:\n- {name: sub, version: 0.1.0, alias: other}\n- {name: gated, version: 0.1.0, condition: gated.enabled}\n- {name: plain, version: 0.1.0}\n";
+    one.values = "gated: {enabled: false}\n";
+    one.files = {{"templates/1000-a.yaml", config_map("a")}, {"templates/2000-b.yaml", config_map("b")}};
+    for (const char* name : {"sub", "gated", "plain"}) {
+        one.files.push_back({std::string("charts/") + name + "/Chart.yaml", std::string("apiVersion: v2\nname: ") + name + "\nversion: 0.1.0\n"});
+        one.files.push_back({std::string("charts/") + name + "/templates/c.yaml", config_map("{{ .Chart.Name }}-{{ .Release.Name }}")});
+    }
+    const auto names = [&](const std::string& state) {
+        std::string made;
+        for (const auto& object : one.render().objects) {
+            if (object.state == state) { made += object.object.members().at("metadata").members().at("name").text() + ' '; }
+        }
+        return made;
+    };
+    CHECK(names("1000-a.yaml") == "other-demo plain-demo a ");
+    CHECK(names("2000-b.yaml") == "b ");  // the same once more is not applied again
+    one.compat = true;
+    CHECK(names("1000-a.yaml") == "other-demo plain-demo a ");
+    CHECK(names("2000-b.yaml") == "gated-demo plain-demo sub-demo b ");
+}
+
 TEST_CASE("behaviour 16: a name longer than a Helm release's") {
     Case one;
     one.resource = cr("", std::string(54, 'a'));
@@ -291,6 +315,49 @@ TEST_CASE("behaviour 25: nil as a text, and literal <no value>") {
     CHECK(found(one.render().findings, "printf-fault"));
     one.compat = true;
     CHECK_FALSE(found(one.render().findings, "no-value-text"));
+}
+
+TEST_CASE("behaviour 27: lookup, .Files.Get and .Files.Lines") {
+    Case one;
+    one.files = {{"templates/1000-a.yaml", config_map("a", "{get: 'x{{ .Files.Get \"absent\" }}x', found: '{{ lookup \"v1\" \"Pod\" \"a\" \"b\" }}', lines: '{{ len (.Files.Lines \"f.txt\") }}',"
+                                                           " none: '{{ len (.Files.Lines \"absent\") }}', empty: '{{ len (.Files.Lines \"empty.txt\") }}',"
+                                                           " part: '{{ len ((.Files.Glob \"f*\").Lines \"f.txt\") }}'}")},
+                 {"f.txt", "one\ntwo\n"},
+                 {"empty.txt", ""}};
+    for (const bool compat : {false, true}) {
+        one.compat = compat;
+        const std::string text = one.text();
+        CHECK(has(text, "get: xx"));
+        CHECK(has(text, "found: map[]"));
+        CHECK(has(text, "none: \"0\""));
+        CHECK(has(text, compat ? "lines: \"3\"" : "lines: \"2\""));
+        CHECK(has(text, compat ? "part: \"3\"" : "part: \"2\""));
+        CHECK(has(text, compat ? "empty: \"1\"" : "empty: \"0\""));
+    }
+}
+
+TEST_CASE("behaviour 32: values that a sub-chart exports win over those of its parent, in Helm 3.7 alone") {
+    Case one;
+    one.facts = one_kernel();
+    one.chart_yaml = "dependencies:\n- {name: sub, version: 0.1.0, import-values: [data]}\n";
+    one.values = "a: parent\n";
+    one.files = {{"templates/1000-a.yaml", config_map("a", "{a: '{{ .Values.a }}', b: '{{ .Values.b }}'}")},
+                 {"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 0.1.0\n"},
+                 {"charts/sub/values.yaml", "exports: {data: {a: child, b: child}}\n"}};
+    CHECK(has(one.text(), "a: parent\n  b: child"));
+    one.files[0].data = config_map("a", "{b: '{{ .Values.b }}'}");
+    one.compat = true;
+    CHECK(has(one.text(), "b: child"));
+}
+
+TEST_CASE("behaviour 32: install order of Helm 3.7") {
+    Case one;
+    one.facts = one_kernel();
+    one.files = {{"templates/1000-a.yaml", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: p}\n---\n" + config_map("a")}};
+    const auto first = [&] { return one.render().objects.at(1).object.members().at("kind").text(); };
+    CHECK(first() == "PriorityClass");
+    one.compat = true;
+    CHECK(first() == "ConfigMap");
 }
 
 TEST_CASE("a state does not see what another state defines; the error says where it is") {

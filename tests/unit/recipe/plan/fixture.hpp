@@ -54,6 +54,7 @@ struct Case {
     recipe::plan::Facts facts = two_kernels();
     bool compat = false;
     std::string values;
+    std::string chart_yaml;  ///< more of Chart.yaml
 
     recipe::plan::RenderedRecipes render() const {
         Diagnostics faults;
@@ -67,7 +68,7 @@ struct Case {
             resources, {},
             [&](const std::string& name, const recipe::plan::ChartReference&) {
                 auto own = all;
-                own.push_back({"Chart.yaml", "apiVersion: v2\nname: " + name + "\nversion: 0.0.1\n"});
+                own.push_back({"Chart.yaml", "apiVersion: v2\nname: " + name + "\nversion: 0.0.1\n" + chart_yaml});
                 return recipe::chart::load_chart(own, "charts/" + name);
             },
             facts, options);
