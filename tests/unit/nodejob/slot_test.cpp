@@ -39,11 +39,12 @@ private:
 /// Ends the process at the `last`-th operation, or tears a write there.
 class EndingFileOps final : public sys::FileOps {
 public:
-    EndingFileOps(int last, pid_t spared) : last_(last), spared_(spared) {}
+    /// Ends at its `last`th operation the caller, or else the supervisor.
+    EndingFileOps(int last, pid_t caller, bool ends_caller) : last_(last), caller_(caller), ends_caller_(ends_caller) {}
     int create(const std::string& path, unsigned mode) override { return step(), real_.create(path, mode); }
     int open_append(const std::string& path) override { return step(), real_.open_append(path); }
     void write(int fd, std::string_view bytes) override {
-        if (::getpid() != spared_ && count_ + 1 == last_) real_.write(fd, bytes.substr(0, bytes.size() / 2));
+        if (is_mortal() && count_ + 1 == last_) real_.write(fd, bytes.substr(0, bytes.size() / 2));
         step();
         real_.write(fd, bytes);
     }
@@ -53,10 +54,12 @@ public:
 
 private:
     void step() {
-        if (::getpid() != spared_ && ++count_ == last_) ::kill(::getpid(), SIGKILL);
+        if (is_mortal() && ++count_ == last_) ::kill(::getpid(), SIGKILL);
     }
+    [[nodiscard]] bool is_mortal() const { return (::getpid() == caller_) == ends_caller_; }
     int last_, count_ = 0;
-    pid_t spared_;
+    pid_t caller_;
+    bool ends_caller_;
     sys::LinuxFileOps real_;
 };
 
@@ -303,7 +306,7 @@ TEST_SUITE("nodejob::unit") {
                 const std::string text = "cd " + place.top.path() + "; mkdir busy || echo overlap >> faults; sleep 0.03; rmdir busy; echo run >> runs";
                 const int status = in_child([&] {
                     const pid_t self = ::getpid();
-                    EndingFileOps caller_ops(point, is_caller ? 0 : self);
+                    EndingFileOps caller_ops(point, self, is_caller);
                     JobSlot slot = place.slot(caller_ops);
                     static_cast<void>(slot.begin(script("crash", text)));
                     if (is_caller) ::_exit(0);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-for file in stdin; do sed "s/@REGISTRY@/$1/g" $file > $file.yaml; done
+sed "s/@REGISTRY@/$1/g" stdin > stdin.yaml
 kmm-plan show recipe -f stdin.yaml --facts facts.yaml --chart demo=demo --chart plain=demo -q --metrics show.prom -o name > /dev/null
 cat show.prom
 kmm-plan preflight -f stdin.yaml --facts facts.yaml --chart demo=demo --chart plain=demo --insecure --kernel 6.1.0-100-demo --kernel-devel differs -q --metrics - -o name

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-for file in stdin; do sed "s/@REGISTRY@/$1/g" $file > $file.yaml; done
+sed "s/@REGISTRY@/$1/g" stdin > stdin.yaml
 kmm-plan show recipe -f - --facts facts.yaml --chart demo=demo --chart needs-demo=demo --chart plain=demo --check-images --insecure < stdin.yaml
 kmm-plan show recipe demo -f - --facts facts.yaml --chart demo --check-images --insecure -o wide -q < stdin.yaml
 kmm-plan render recipe demo -f - --facts facts.yaml --chart demo --check-images --insecure -q < stdin.yaml | grep -A4 '^# kernel'
