@@ -14,6 +14,7 @@
 #include "upgrade/drive_module/module_actor.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "upgrade/engine/replay.hpp"
+#include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
 

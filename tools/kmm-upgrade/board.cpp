@@ -11,6 +11,7 @@
 #include "cli/table.hpp"
 #include "cli/text.hpp"
 #include "kmm-upgrade/view.hpp"
+#include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

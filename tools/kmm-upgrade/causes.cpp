@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "cli/text.hpp"
+#include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

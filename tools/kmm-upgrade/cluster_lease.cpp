@@ -12,6 +12,7 @@
 #include "cluster/pod_runner.hpp"
 #include "kmm-upgrade/cluster_access.hpp"
 #include "sys/host.hpp"
+#include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

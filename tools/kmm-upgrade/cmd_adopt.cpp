@@ -16,6 +16,7 @@
 #include "kube/lease.hpp"
 #include "render/worker_task.hpp"
 #include "upgrade/engine/replay.hpp"
+#include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

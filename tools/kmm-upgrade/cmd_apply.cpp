@@ -17,6 +17,8 @@
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "plan/order.hpp"
+#include "upgrade/engine/replay.hpp"
+#include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

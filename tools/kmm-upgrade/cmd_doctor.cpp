@@ -20,6 +20,7 @@
 #include "plan/doctor.hpp"
 #include "render/worker_task.hpp"
 #include "upgrade/engine/planner.hpp"
+#include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

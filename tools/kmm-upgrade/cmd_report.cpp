@@ -11,6 +11,7 @@
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "report/report.hpp"
+#include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

@@ -13,6 +13,7 @@
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
 #include "value/writer.hpp"
+#include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

@@ -7,6 +7,8 @@
 #include "plan/drift.hpp"
 #include "sys/host.hpp"
 #include "value/reader.hpp"
+#include "upgrade/engine/replay.hpp"
+#include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

@@ -15,6 +15,7 @@
 #include "kmm-upgrade/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/apply.hpp"
+#include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

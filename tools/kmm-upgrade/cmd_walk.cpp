@@ -7,6 +7,8 @@
 #include "kmm-upgrade/walk.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/view.hpp"
+#include "upgrade/engine/replay.hpp"
+#include "kmm-upgrade/craft.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

@@ -11,6 +11,7 @@
 #include "kmm-upgrade/module_verbs.hpp"
 #include "plan/plan.hpp"
 #include "upgrade/drive_module/module_actor.hpp"
+#include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

@@ -15,6 +15,8 @@
 #include "kmm-upgrade/view.hpp"
 #include "report/report.hpp"
 #include "upgrade/engine/event.hpp"
+#include "upgrade/engine/replay.hpp"
+#include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

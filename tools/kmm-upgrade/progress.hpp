@@ -17,6 +17,7 @@
 #include "kmm-upgrade/board.hpp"
 #include "kmm-upgrade/causes.hpp"
 #include "kmm-upgrade/event_command.hpp"
+#include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
 

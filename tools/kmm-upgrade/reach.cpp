@@ -13,6 +13,7 @@
 #include "cluster/operator_signs.hpp"
 #include "cluster/pod_runner.hpp"
 #include "cluster/ssh_runner.hpp"
+#include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

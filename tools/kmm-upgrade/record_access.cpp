@@ -9,6 +9,9 @@
 #include "upgrade/drive/recorder.hpp"
 #include "record/space.hpp"
 #include "upgrade/engine/planner.hpp"
+#include "upgrade/engine/replay.hpp"
+#include "upgrade/module/subject.hpp"
+#include "kmm-upgrade/craft.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

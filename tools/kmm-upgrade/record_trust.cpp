@@ -8,6 +8,7 @@
 #include "cluster/cluster.hpp"
 #include "record/seal.hpp"
 #include "value/writer.hpp"
+#include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

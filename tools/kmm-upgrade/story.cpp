@@ -8,6 +8,8 @@
 #include "base/text.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "kmm-upgrade/view.hpp"
+#include "upgrade/engine/replay.hpp"
+#include "kmm-upgrade/craft.hpp"
 
 namespace kmm::tool_upgrade {
 

@@ -13,6 +13,7 @@
 #include "kmm-upgrade/board.hpp"
 #include "kmm-upgrade/causes.hpp"
 #include "value/writer.hpp"
+#include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

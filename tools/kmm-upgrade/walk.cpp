@@ -12,6 +12,7 @@
 #include "record/space.hpp"
 #include "upgrade/engine/planner.hpp"
 #include "upgrade/engine/replay.hpp"
+#include "kmm-upgrade/craft.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
