@@ -76,6 +76,8 @@ class Manifests(Installed):
     def test_every_kustomization(self):
         # The namespace is restricted: a template whose Pods would be refused gives a warning.
         self.install()
+        manifests.install_definitions(self.api, ROOT, "tests/apiserver/definitions")
+        self.addCleanup(self.api.delete, f"{manifests.DEFINITIONS}/prometheusrules.monitoring.coreos.com")
         for file in sorted(HERE.rglob("kustomization.yaml")):
             # As the manager of what is there: nothing is in conflict.
             self.kubectl("apply", "-k", file.parent, "--server-side", "--field-manager=testbed", "--dry-run=server", "--validate=strict")

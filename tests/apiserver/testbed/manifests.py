@@ -32,9 +32,9 @@ def apply(api, path, manager="testbed", **query):
     return applied
 
 
-def install_definitions(api, root):
-    """The kinds of manifests/crd, served when this returns."""
-    for definition in apply(api, root / "manifests/crd"):
+def install_definitions(api, root, directory="manifests/crd"):
+    """The kinds of a directory, served when this returns."""
+    for definition in apply(api, root / directory):
         path = f"{DEFINITIONS}/{definition['metadata']['name']}"
 
         def established(path=path):
