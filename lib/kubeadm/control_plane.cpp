@@ -94,17 +94,10 @@ StepResult upgrade_control_plane(const Node& node, const ControlPlaneOptions& op
     const auto failed = [&](const nodejob::JobView& job, const std::string& output) { return kubeadm_error(node, job, output); };
     const auto now = slot.look();
     const bool is_placing = now.state == nodejob::JobState::running && now.key == placing_key(options.target);
-    auto job = is_placing ? std::nullopt : slot.adopt(key_of(options));
-    if (job && job->succeeded() && !others_than(read_manifests(node.place), options.target).empty()) {
-        slot.mark_received(job->id);  // what it did has been undone, or never took effect
-        job.reset();
-    }
-    if (job) {
-        result.adopted = true;
-        finish_job(node, slot, job->id, result, failed);
-        prove_job(node, slot, result, [&] { prove(node, options, result); });
-        return result;
-    }
+    const auto job = is_placing ? std::nullopt : slot.adopt(key_of(options));
+    const auto is_in_effect = [&] { return others_than(read_manifests(node.place), options.target).empty(); };
+    const auto proof = [&] { prove(node, options, result); };
+    if (settle_job(node, slot, job, result, is_in_effect, failed, proof)) return result;
     const ManifestSet manifests = read_manifests(node.place);
     require_control_plane(manifests);
     require_no_kubeadm(node.place);
@@ -119,7 +112,7 @@ StepResult upgrade_control_plane(const Node& node, const ControlPlaneOptions& op
     }
     require_kubeadm(node, options.kubeadm, options.target, result);
     run_job(node, slot, kubeadm_job(node, options), result, failed);
-    prove_job(node, slot, result, [&] { prove(node, options, result); });
+    prove_job(node, slot, result, proof);
     return result;
 }
 

@@ -119,17 +119,9 @@ StepResult switch_kubelet(const Node& node, const KubeletOptions& options) {
         tell_output(error, output);
         return std::move(error).hint("correct it, then run the same command again");
     };
-    auto job = slot.adopt(key);
-    if (job && job->succeeded() && !runs_everywhere(node.place, options.target)) {
-        slot.mark_received(job->id);  // what it did has been undone, or never took effect
-        job.reset();
-    }
-    if (job) {
-        result.adopted = true;
-        finish_job(node, slot, job->id, result, failed);
-        prove_job(node, slot, result, [&] { prove(node, options, result); });
-        return result;
-    }
+    const auto is_in_effect = [&] { return runs_everywhere(node.place, options.target); };
+    const auto proof = [&] { prove(node, options, result); };
+    if (settle_job(node, slot, slot.adopt(key), result, is_in_effect, failed, proof)) return result;
     require_no_kubeadm(node.place);
     const ManifestSet manifests = read_manifests(node.place);
     gate(manifests, options.target);
@@ -143,7 +135,7 @@ StepResult switch_kubelet(const Node& node, const KubeletOptions& options) {
         return result;
     }
     run_job(node, slot, kubelet_job(node, options, !manifests.control_plane), result, failed);
-    prove_job(node, slot, result, [&] { prove(node, options, result); });
+    prove_job(node, slot, result, proof);
     return result;
 }
 

@@ -181,6 +181,21 @@ nodejob::JobView finish_job(const Node& node, nodejob::JobSlot& slot, const std:
     throw error;
 }
 
+bool settle_job(const Node& node, nodejob::JobSlot& slot, const std::optional<nodejob::JobView>& adopted, StepResult& result,
+                const std::function<bool()>& is_in_effect,
+                const std::function<Error(const nodejob::JobView&, const std::string& output)>& fail,
+                const std::function<void()>& proof) {
+    if (!adopted) return false;
+    if (adopted->succeeded() && !is_in_effect()) {
+        slot.mark_received(adopted->id);
+        return false;
+    }
+    result.adopted = true;
+    finish_job(node, slot, adopted->id, result, fail);
+    prove_job(node, slot, result, proof);
+    return true;
+}
+
 nodejob::JobView run_job(const Node& node, nodejob::JobSlot& slot, const nodejob::JobSpec& spec, StepResult& result,
                          const std::function<Error(const nodejob::JobView&, const std::string& output)>& fail) {
     const auto begun = slot.begin(spec);

@@ -98,6 +98,13 @@ nodejob::JobView finish_job(const Node& node, nodejob::JobSlot& slot, const std:
 /// Proves what a job has done. Where the node is not as it should be, the job's result has had its effect: the next call runs it again.
 void prove_job(const Node& node, nodejob::JobSlot& slot, const StepResult& result, const std::function<void()>& proof);
 
+/// What is to be done about the job of an earlier call, which `adopted` is if there is one: waits for it and proves it; true then. One that has
+/// succeeded and is not `is_in_effect` any more, or never was, is marked as received: the caller runs it again. Errors: as finish_job and prove_job.
+[[nodiscard]] bool settle_job(const Node& node, nodejob::JobSlot& slot, const std::optional<nodejob::JobView>& adopted, StepResult& result,
+                              const std::function<bool()>& is_in_effect,
+                              const std::function<Error(const nodejob::JobView&, const std::string& output)>& fail,
+                              const std::function<void()>& proof);
+
 /// The end of what a command printed, as a detail of the error; nothing if it printed nothing.
 void tell_output(Error& error, const std::string& output);
 

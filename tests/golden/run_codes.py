@@ -16,7 +16,7 @@ LITERAL = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
 SURE = re.compile(r'Error\(Exit::\w+,\s*"([a-z0-9-]+)"|\.code = "([a-z0-9-]+)"|Reason\{"([a-z0-9-]+)"')
 # Where a code of kmm-upgrade stands: in an error, in what doctor finds.
 SAID = re.compile(r'Exit::\w+,\s*"([a-z0-9-]+)"|warning\("([a-z0-9-]+)"')
-UPGRADE_ROOMS = ("lib/sys", "lib/record", "lib/net", "lib/kube", "lib/cluster", "lib/upgrade", "lib/kubernetes", "lib/drive", "tools/kmm-upgrade")
+UPGRADE_ROOMS = ("lib/sys", "lib/record", "lib/net", "lib/kube", "lib/cluster", "lib/upgrade", "lib/kubernetes", "tools/kmm-upgrade")
 # Words with a dash that are no codes and no options: labels, values of options, programs.
 OTHER = set("""
 kmm-plan kmm-upgrade kmm-worker worker-pods version-module version-worker-pod version-schedule-pod version-device-plugin
@@ -52,7 +52,8 @@ def main():
                 faults.append(f"{path.relative_to(source)}: \"{word}\" is not in lib/plan/codes*.cpp or reasons.cpp "
                               "(if it is no code: tests/golden/not_codes.txt)")
 
-    upgrade = [path for room in UPGRADE_ROOMS for path in sorted((source / room).glob("*.cpp")) if not path.name.startswith("codes")]
+    upgrade = [path for room in UPGRADE_ROOMS for path in sorted((source / room).rglob("*.cpp")) if not path.name.startswith("codes")]
+    faults += [f"{room}: no source of this room was found" for room in UPGRADE_ROOMS if not any(source / room in path.parents for path in upgrade)]
     of_upgrade = codes_of(bin_dir, "kmm-upgrade")
     faults += [f"{path.relative_to(source)}: \"{word}\" is not in tools/kmm-upgrade/codes.cpp" for word, path in codes_in(upgrade, SAID).items()
                if word not in known | of_upgrade]

@@ -19,7 +19,7 @@ ROW = re.compile(r"^\| (M\d\d) \| (.*) \| (.*) \| (.*) \|$")
 
 def tests_of(source):
     found = {row: [] for row in ROWS}
-    for path in sorted((source / "tests/unit").glob("*/*_test.cpp")):
+    for path in sorted((source / "tests/unit").rglob("*_test.cpp")):
         for match in CASE.finditer(path.read_text()):
             for row in re.findall(r"M\d\d", match[1]):
                 found[row].append(f"`{path.parent.name}`: {match[2]}")

@@ -78,9 +78,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     auto& run = prepared.run;
     finish_preparing(access, prepared, share, drive::find_module(snapshot.objects, target.ns, target.module));
     access.reach.require_images(run);
-    auto subject = upgrade::module::subject_of(run);
-    subject.created_definitions = definitions;
-    upgrade::module::set_subject(run, subject);
+    upgrade::module::set_created_definitions(run, definitions);
     Rehearsal rehearsal(context);
     const auto rehearsed = run.is_partial() ? Exit::partial : Exit::ok;
     if (dry) {
@@ -90,7 +88,7 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     }
     if (dry && run.options.via == upgrade::Via::operator_) {
         for (const auto& node : run.nodes) {
-            const auto view = drive::operator_view(snapshot.objects, node.name, subject.ns, subject.name);
+            const auto view = drive::operator_view(snapshot.objects, node.name, target.ns, target.module);
             for (const auto& action : drive::operator_actions(view, run.to_version, run.options)) rehearsal.action(node.name, action);
         }
         rehearsal.finish(true);

@@ -232,9 +232,7 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
         auto prepared = prepare_takeover(call, snapshot, worker, request, module);
         if (prepared) {
             finish_preparing(access, *prepared, Share{}, module);
-            auto subject = upgrade::module::subject_of(prepared->run);
-            subject.created_definitions = definitions;
-            upgrade::module::set_subject(prepared->run, subject);
+            upgrade::module::set_created_definitions(prepared->run, definitions);
             const auto launched = launch_module(access, std::move(prepared->run), *runner);
             const auto exit = finish(call, launched.ended, launched.run);
             if (launched.ended != drive::Ended::complete) return exit;

@@ -2,6 +2,7 @@
 // Sums and keys, by OpenSSL.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -2,6 +2,7 @@
 // Go's package strings, as far as templates need it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -85,7 +85,7 @@ ModuleActor::ModuleActor(cluster::ClusterStore& store, cluster::Workloads& workl
     : subject_(upgrade::module::subject_of(recorder.header())),
       worker_(runner),
       fleet_(store, subject_.ns, subject_.name),
-      tools_{fleet_, workloads, worker_, recorder, clock, std::move(interrupted), silence},
+      tools_{fleet_, workloads, worker_, recorder, clock, std::move(interrupted), subject_, silence},
       drainer_(workloads, recorder, clock, tools_.interrupted),
       way_(make_way(tools_)) {}
 

@@ -25,8 +25,8 @@ struct StepTools {
     Recorder& recorder;
     sys::Clock& clock;
     std::function<bool()> interrupted;
+    const upgrade::module::Subject& subject;        ///< that of the recorder's run
     std::chrono::milliseconds silence = k_silence;  ///< how long a node may take to say how it is before that is told
-    upgrade::module::Subject subject = upgrade::module::subject_of(recorder.header());
     Cordons cordons{workloads, recorder};
 
     [[nodiscard]] const upgrade::Header& run() const noexcept { return recorder.header(); }

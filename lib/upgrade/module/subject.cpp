@@ -90,6 +90,12 @@ void set_subject(Header& run, const Subject& subject) {
     run.subject = members.take();
 }
 
+void set_created_definitions(Header& run, const std::string& names) {
+    auto subject = subject_of(run);
+    subject.created_definitions = names;
+    set_subject(run, subject);
+}
+
 std::string full_name(const Header& run) { return text_in(run.subject, "moduleNamespace") + "/" + text_in(run.subject, "moduleName"); }
 
 Node read(const NodeRecord& record) {

@@ -55,6 +55,8 @@ struct Subject {
 [[nodiscard]] Subject subject_of(const Header& run);
 /// Puts all of `subject` into the header.
 void set_subject(Header& run, const Subject& subject);
+/// Records which definitions are created for the run.
+void set_created_definitions(Header& run, const std::string& names);
 /// "NAMESPACE/NAME" of the Module.
 [[nodiscard]] std::string full_name(const Header& run);
 [[nodiscard]] inline bool is_apply(const Header& run) { return run.procedure == k_procedure_apply; }
