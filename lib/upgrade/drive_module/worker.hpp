@@ -10,7 +10,7 @@
 #include "api/types.hpp"
 #include "base/error.hpp"
 #include "base/module_name.hpp"
-#include "cluster/runner.hpp"
+#include "cluster/worker_answer.hpp"
 #include "upgrade/module/subject.hpp"
 
 namespace kmm::drive {
@@ -42,15 +42,8 @@ struct WorkerResult {
     std::vector<std::string> warnings;
 };
 
-/// An answer, a refusal by the worker (`error`), or neither: then `end` says what the transport knows and `error` explains.
 template <typename Value>
-struct Reply {
-    cluster::CallEnd end = cluster::CallEnd::completed;
-    std::optional<Value> value;
-    std::optional<Error> error;
-    bool has_result = true;  ///< false: the worker has ended without one, so that only a look at the node shows what it did
-    [[nodiscard]] bool settled() const noexcept { return end == cluster::CallEnd::completed; }
-};
+using Reply = cluster::Reply<Value>;
 
 /// Stateless; thread safe if the runner is.
 class Worker {

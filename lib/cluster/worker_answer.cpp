@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/worker_answer.hpp"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace kmm::cluster {
+namespace {
+
+/// For messages: the verb, of two words where it has two.
+std::string verb_of(const WorkerCall& call) {
+    if (call.args.empty()) return "";
+    return call.args.front() == "kubernetes" && call.args.size() > 1 ? "kubernetes " + call.args[1] : call.args.front();
+}
+
+constexpr std::string_view k_format = "kmmtools/v1";
+
+Exit exit_of(int number) {
+    for (const auto& row : exit_code_table())
+        if (static_cast<int>(row.code) == number) return row.code;
+    return Exit::other;
+}
+
+/// A worker of another version: it refuses the command line, or answers in another format.
+Error versions_differ(const std::string& node, const std::string& text) {
+    return Error(Exit::config, "worker-failed",
+                 fmt::format("node {}: kmm-worker there and kmm-upgrade here have different versions: {}", node, text))
+        .hint(fmt::format("install kmm-tools {} on the node (its version: kmm-worker --version)", KMM_VERSION));
+}
+
+/// The Error a worker printed, rebuilt from its document. One that was interrupted there has failed: it is not we who were.
+Error decode_error(const std::string& node, const value::Node& document, int exit_code) {
+    const auto code = document.get_string({"code"});
+    Error error(exit_of(exit_code), code == "interrupted" ? "worker-failed" : code, document.get_string({"message"}));
+    if (code == "usage") return versions_differ(node, error.message());
+    if (const auto hint = document.get_string({"hint"}); !hint.empty()) error.hint(hint);
+    if (const auto* details = document.find("details")) {
+        for (const auto& member : details->members()) error.detail(member.key, member.value.text());
+        for (const auto& item : details->items()) error.detail(item.get_string({"key"}), item.get_string({"value"}));
+    }
+    if (const auto* diagnostics = document.find("diagnostics"))
+        for (const auto& item : diagnostics->items())
+            error.detail(item.get_string({"code"}), item.get_string({"message"}));
+    return error;
+}
+
+std::string signal_name(int signal) {
+    const char* name = signal > 0 ? ::sigabbrev_np(signal) : nullptr;
+    return name == nullptr ? "a signal" : fmt::format("SIG{}", name);
+}
+
+/// Why a call that ended by itself has no document.
+Error no_result(const WorkerReply& reply, const WorkerCall& call) {
+    constexpr int k_signal_base = 128;  // shells add it to the number of the signal that ended a program
+    constexpr int k_signal_last = 64;
+    const auto verb = verb_of(call);
+    const auto says = [&](std::string_view words) { return reply.transport.find(words) != std::string::npos; };
+    const auto make = [&](Exit exit, const char* code, const std::string& text) { return Error(exit, code, fmt::format("node {}: {}", call.node, text)); };
+    const bool is_told_by_shell = reply.exit_code > k_signal_base && reply.exit_code <= k_signal_base + k_signal_last;
+    auto error = make(Exit::other, "worker-failed", fmt::format("kmm-worker {} ended with exit code {} and without a result", verb, reply.exit_code));
+    if (says("a password is required") || says("must have a tty") || says("a terminal is required")) {
+        error = make(Exit::no_permission, "worker-failed", "sudo on the node asks for a password")
+                    .hint("allow it without one in the node's sudoers: USER ALL=(root) NOPASSWD: /path/to/kmm-worker");
+    } else if (reply.exit_code == 127 || reply.exit_code == 126 || (says("sudo: ") && says(": command not found"))) {
+        error = make(Exit::not_found, "worker-not-found", "kmm-worker cannot be run there")
+                    .hint("install kmm-worker on the node, or name it with --worker COMMAND");
+    } else if (reply.signal != 0 || is_told_by_shell) {
+        const auto signal = reply.signal != 0 ? reply.signal : reply.exit_code - k_signal_base;
+        error = make(Exit::other, "worker-failed", fmt::format("kmm-worker {} was killed by {} on the node", verb, signal_name(signal)))
+                    .hint("find out what killed it in the node's log: journalctl -k | grep -i -e oom -e killed");
+    } else if (!reply.started) {
+        error = make(Exit::other, "worker-failed",
+                     fmt::format("the login shell ended with exit code {} before it started kmm-worker", reply.exit_code))
+                    .hint(fmt::format("the user needs a shell that runs commands on the node: ssh {} true", call.node));
+    }
+    if (!reply.found.empty() && error.code() != "worker-not-found") error.detail("found", reply.found);
+    if (!reply.transport.empty()) error.detail("transport", reply.transport);
+    return error;
+}
+
+}  // namespace
+
+std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCall& call, std::string_view kind) {
+    NoValue answer;
+    answer.end = reply.end;
+    const auto words = verb_of(call);
+    if (reply.end != CallEnd::completed) {
+        const bool started = reply.end == CallEnd::unknown;
+        answer.error = Error(Exit::unavailable, "node-unreachable",
+                             started ? fmt::format("node {}: the connection was lost during {}", call.node, words)
+                                     : fmt::format("node {} cannot be reached", call.node))
+                           .retryable();
+        if (!reply.transport.empty()) answer.error->detail("transport", reply.transport);
+        if (!reply.hint.empty()) answer.error->hint(reply.hint);
+        return answer;
+    }
+    if (reply.document.is_null()) {
+        answer.has_result = false;
+        answer.error = no_result(reply, call);
+        return answer;
+    }
+    const auto found = reply.document.get_string({"kind"});
+    if (const auto format = reply.document.get_string({"apiVersion"}); !format.empty() && format != k_format) {
+        answer.error = versions_differ(call.node, fmt::format("the answer to {} has the format {}, expected {}", words, base::escape(format), k_format));
+        return answer;
+    }
+    if (reply.exit_code == 0 && found == kind) return std::nullopt;
+    if (found == "Error") {
+        answer.error = decode_error(call.node, reply.document, reply.exit_code == 0 ? 1 : reply.exit_code);
+        return answer;
+    }
+    answer.error = Error(Exit::other, "worker-failed",
+                         fmt::format("node {}: kmm-worker {} ended with exit code {} and a document of kind {}, expected {}", call.node, words,
+                                     reply.exit_code, base::escape(found), kind));
+    if (!reply.transport.empty()) answer.error->detail("transport", reply.transport);
+    return answer;
+}
+
+}  // namespace kmm::cluster
