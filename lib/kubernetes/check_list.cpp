@@ -17,6 +17,7 @@ constexpr CheckInfo k_checks[] = {
     {"versions-uniform", true, Weight::ignorable, "all control planes and kubelets run one version", "finish the upgrade that is under way", ""},
     {"skew-after-step", true, Weight::fatal, "versions stay within the supported skew, now and after each step", "upgrade the older kubelets first", ""},
     {"kubelet-not-newer", true, Weight::fatal, "no kubelet is newer than an API server", "bring the kubelet back to the version of the control plane", ""},
+    {"node-reach", false, Weight::fatal, "every node answers", "ssh NODE kmm-worker kubernetes facts must print what the node is", k_node},
     {"apiserver-each-ready", true, Weight::fatal, "each API server says that it is ready", "look at the line that fails in /readyz?verbose", k_each_server},
     {"nodes-ready", true, Weight::fatal, "every node is Ready", "repair the node, or remove it from the cluster", ""},
     {"node-pressure", true, Weight::ignorable, "no node lacks memory, disk space or process ids", "free what the condition names", ""},

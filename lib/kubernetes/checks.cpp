@@ -10,8 +10,8 @@
 namespace kmm::kubernetes {
 namespace {
 
-CheckFunction function_of(std::string_view id) {
-    for (const auto rows : {version_checks(), config_checks(), object_checks(), drain_checks()}) {
+CheckFunction function_of(std::string_view id, std::initializer_list<std::span<const CheckRow>> parts) {
+    for (const auto rows : parts) {
         for (const auto& row : rows) {
             if (row.id == id) { return row.run; }
         }
@@ -22,11 +22,12 @@ CheckFunction function_of(std::string_view id) {
 CheckResult run_check(const CheckInfo& info, const CheckInput& input) {
     CheckResult result;
     result.id = info.id;
-    if (!info.needs.empty()) {
+    auto run = input.nodes == nullptr ? nullptr : function_of(info.id, {node_checks()});
+    if (run == nullptr && !info.needs.empty()) {
         result.detail = info.needs;
         return result;
     }
-    const auto run = function_of(info.id);
+    if (run == nullptr) { run = function_of(info.id, {version_checks(), config_checks(), object_checks(), drain_checks()}); }
     if (run == nullptr) { throw bug(fmt::format("check {} has no function", info.id)); }
     auto finding = run(input);
     result.outcome = finding.outcome;

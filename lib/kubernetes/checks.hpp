@@ -2,6 +2,9 @@
 // Running the checks on what was observed.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +16,7 @@
 #include "kubernetes/inventory.hpp"
 #include "kubernetes/observe.hpp"
 #include "kubernetes/path.hpp"
+#include "value/node.hpp"
 
 namespace kmm::kubernetes {
 
@@ -30,12 +34,21 @@ struct CheckResult {
     bool ignored = false; ///< it failed and --ignore-checks names it: `outcome` is warn
 };
 
+/// What a node has answered to kmm-worker kubernetes facts.
+struct NodeAnswer {
+    value::Node facts;    ///< its document, null if it did not answer
+    std::string problem;  ///< why not, with its name; "" with facts
+};
+using NodeAnswers = std::map<std::string, NodeAnswer, std::less<>>;
+
 /// What the checks are about. The references must outlive it.
 struct CheckInput {
     const Inventory& inventory;
     const Observation& seen;
     const Catalogue& catalogue;
     std::optional<Version> target;  ///< nullopt: health
+    const NodeAnswers* nodes = nullptr;  ///< nullptr: no node was asked
+    std::int64_t now = 0;                ///< seconds since 1970; matters with `nodes`
 };
 
 /// Every check of check_list(), or with no target those of health, in its order. Each id of `ignored` must be of a check that is ignorable.
@@ -43,6 +56,9 @@ struct CheckInput {
 
 /// Checks in --ignore-checks: ids with commas between. Errors: usage "bad-value" for ids that are unknown or never ignored.
 [[nodiscard]] std::vector<std::string> parse_ignored(const std::vector<std::string>& options);
+
+/// The version that the ConfigMap kubeadm-config names; nullopt if it does not say one that can be read.
+[[nodiscard]] std::optional<Version> configured_version(const Inventory& inventory);
 
 // The parts of run_checks.
 
@@ -63,6 +79,8 @@ struct CheckRow {
 [[nodiscard]] std::span<const CheckRow> config_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> object_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> drain_checks() noexcept;
+/// They need CheckInput::nodes.
+[[nodiscard]] std::span<const CheckRow> node_checks() noexcept;
 
 /// "a, b, c and 4 more": at most ten are named.
 [[nodiscard]] std::string name_some(const std::vector<std::string>& names);

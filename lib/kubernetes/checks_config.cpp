@@ -288,6 +288,12 @@ constexpr CheckRow k_config_rows[] = {
 
 }  // namespace
 
+std::optional<Version> configured_version(const Inventory& inventory) {
+    const Observation nothing;
+    const auto configuration = cluster_configuration({inventory, nothing, builtin_catalogue(), std::nullopt});
+    return configuration.root ? Version::parse(configuration.root->get_string({"kubernetesVersion"})) : std::nullopt;
+}
+
 std::span<const CheckRow> config_checks() noexcept { return k_config_rows; }
 
 }  // namespace kmm::kubernetes

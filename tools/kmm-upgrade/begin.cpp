@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/begin.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -17,6 +18,20 @@
 #include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
+
+bool asks_for_module(const cli::Args& args, const upgrade::Run& run) {
+    const auto& own = upgrade::module::procedures();
+    if (std::find(own.begin(), own.end(), run.rules) == own.end()) return false;
+    const auto version = args.get("to");
+    if (upgrade::module::is_apply(run) ? version.has_value() : run.to_version != version.value_or("")) return false;
+    const auto subject = upgrade::module::subject_of(run);
+    const auto names = args.positionals("MODULE");
+    const auto ns = args.get("namespace").value_or(subject.ns);
+    if (ns != subject.ns) return false;
+    return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+               return name == subject.full_name() || name == subject.name;
+           });
+}
 
 Target target_of(const cluster::Snapshot& snapshot, const drive::StartRequest& request) {
     Target target{request.ns, request.name, "", request.lineage, {}};

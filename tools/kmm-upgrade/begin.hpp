@@ -13,6 +13,8 @@
 
 namespace kmm::tool_upgrade {
 
+/// Whether `args`, of start module or of apply, ask for what `run` does.
+[[nodiscard]] bool asks_for_module(const cli::Args& args, const upgrade::Run& run);
 /// The Module that `request` names, as a target. Errors: faults of the cluster; those of drive::find_module.
 [[nodiscard]] Target target_of(const cluster::Snapshot& snapshot, const drive::StartRequest& request);
 

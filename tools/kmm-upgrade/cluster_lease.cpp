@@ -108,6 +108,7 @@ void ClusterAccess::secure(const upgrade::Options& options, const Target& target
 }
 
 void ClusterAccess::acquire_lease(const kube::LeaseOptions& options) {
+    lease_.reset();  // a run that follows another one may take the same Lease
     auto keeper = std::make_unique<kube::LeaseKeeper>(lease_client(*opened().server, call_.api_timeout()), options);
     if (const auto holder = call_.args().get("break-lock")) keeper->break_holder(*holder);
     const auto mine = origin_of(options.holder);

@@ -414,7 +414,7 @@ Exit Apply::run() {
 }  // namespace
 
 Exit run_apply(const cli::Args& args, cli::Context& context) {
-    if (is_to_be_resumed(args, context)) return run_resume(args, context);
+    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_module(args, run); })) return run_resume(args, context);
     Access access(args, context);
     return Apply(access).run();
 }

@@ -52,7 +52,7 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
 }  // namespace
 
 Exit run_start_module(const cli::Args& args, cli::Context& context) {
-    if (is_to_be_resumed(args, context)) return run_resume(args, context);
+    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_module(args, run); })) return run_resume(args, context);
     Access access(args, context);
     auto& call = access.call;
     auto request = request_of(args);

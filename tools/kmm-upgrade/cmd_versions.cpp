@@ -208,7 +208,7 @@ Exit run_versions(const cli::Args& args, cli::Context& context) {
     const auto named = args.positional("VERSION");
     const auto wanted = named.empty() ? std::nullopt : std::optional(version_argument(named));
     const auto catalogue = read_versions(call);
-    const auto inventory = read_inventory(call, ReadExtent::control_plane);
+    const auto inventory = read_inventory(call, drive::ReadExtent::control_plane);
     const auto seen = kubernetes::observe(inventory);
     require_known(seen);
     const auto rows = kubernetes::version_rows(catalogue, seen);
@@ -229,7 +229,7 @@ Exit run_require(const cli::Args& args, cli::Context& context) {
     std::vector<kubernetes::Requirement> requirements;
     for (const auto& text : args.positionals("REQUIREMENT"))
         for (auto& each : kubernetes::parse_requirements(text)) requirements.push_back(std::move(each));
-    const auto inventory = read_inventory(call, ReadExtent::system);
+    const auto inventory = read_inventory(call, drive::ReadExtent::system);
     const auto seen = kubernetes::observe(inventory);
     const auto verdict = kubernetes::evaluate(requirements, seen);
     auto offenders = Node::sequence();

@@ -29,9 +29,7 @@ std::optional<Exit> already_ended(Access& access) {
 
 /// Tells of malformed documents before anything is recorded. A rollback goes on as far as it can.
 void require_readable(RecordedWalk& recorded) {
-    if (recorded.found.rollback) return;
-    auto faults = recorded.opened.store->read().diagnostics;
-    if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+    if (!recorded.found.rollback) recorded.walk.hands->require_readable();
 }
 
 void require_running(RecordAccess& record, const std::string& verb) {

@@ -25,6 +25,8 @@ public:
     virtual ~Hands() = default;
     /// The actor of the run of `recorder`, which outlives it. Called once, when the run is on record. Errors: those of the cluster.
     [[nodiscard]] virtual std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) = 0;
+    /// Before a walk goes on: documents that cannot be read hide nothing that the run is about. Errors: from_diagnostics; those of the cluster.
+    virtual void require_readable() = 0;
     /// Tells what else is to be known after a complete run.
     virtual void tell_after(const upgrade::Run& run) = 0;
 };
@@ -58,5 +60,7 @@ using Crafts = std::vector<const Craft*>;
 
 /// Modules: start module, apply, doctor, adopt, migrate.
 [[nodiscard]] const Craft& module_craft();
+/// Kubernetes itself: start kubernetes.
+[[nodiscard]] const Craft& kubernetes_craft();
 
 }  // namespace kmm::tool_upgrade

@@ -93,6 +93,10 @@ public:
         return std::make_unique<drive::ModuleActor>(store, *cluster.workloads, runner_, recorder, access_.call.clock(),
                                                     [this] { return access_.call.stopped(); });
     }
+    void require_readable() override {
+        auto faults = access_.cluster.opened().store->read().diagnostics;
+        if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+    }
     void tell_after(const upgrade::Run& run) override { tell_newcomers(access_, run); }
 
 private:

@@ -7,82 +7,20 @@
 
 #include "cli/explain.hpp"
 #include "kmm-upgrade/codes.hpp"
-#include "kmm-upgrade/kubernetes_source.hpp"
+#include "kmm-upgrade/kubernetes_verbs.hpp"
 #include "kmm-upgrade/reach.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/codes.hpp"
 
 namespace kmm::tool_upgrade {
-namespace {
-
-/// A verb about the Kubernetes of a cluster, which is read and never changed: --filename in place of the cluster is as good.
-cli::Verb about_kubernetes(cli::Verb made) {
-    auto useless = runner_options();
-    for (auto& each : cli::cluster_options())
-        if (each.name == "namespace") useless.push_back(std::move(each));
-    return without_selector(without_use(std::move(made), useless, {"api-timeout"}), "versions and checks are those of all nodes");
-}
-
-std::vector<cli::Verb> kubernetes_verbs() {
-    cli::Positional version;
-    version.name = "VERSION";
-    version.help = "MAJOR.MINOR.PATCH, with or without v";
-    version.required = false;
-    auto versions = verb("versions", "Kubernetes versions and their states",
-                         "Lists the known versions of Kubernetes with their state, which is computed from what runs: a control-plane node runs the "
-                         "lowest version of its API server, controller manager and scheduler, every node that of its kubelet. active: the only "
-                         "version that runs. partial: one of several that run. available: higher than the active one. unavailable: any other; "
-                         "while several run, every version that does not.\n\n"
-                         "With VERSION: its metadata, the path that leads there, and what it brings and removes.\n\n"
-                         "Dumps for -f are what kubectl get nodes,pods,configmaps -A -o json prints. Exit 66 if the control plane or a kubelet "
-                         "was not found, 65 if a version cannot be read: then nothing is said of the states.",
-                         {{"kmm-upgrade versions", "of the current cluster"},
-                          {"kmm-upgrade versions -f dump.json --stx", "of a dump, in a frame"},
-                          {"kmm-upgrade versions v1.35.4", "one version, and the path to it"}},
-                         kubernetes_options() + std::vector<cli::Option>{option("stx", "", "draw the frame of StarlingX's system command")}, run_versions);
-    versions.positionals = {version};
-
-    cli::Positional requirement;
-    requirement.name = "REQUIREMENT";
-    requirement.help = "as 'apiserver >= v1.16.4', joined with and";
-    requirement.repeatable = true;
-    auto require = verb("require", "test versions that run, for scripts",
-                        "Exit 0 if every instance of each named component satisfies the condition, 10 if one does not, cannot be read, or none is "
-                        "found; offenders are named. Components: apiserver, controller-manager, scheduler, control-plane (all three), kubelet, "
-                        "kube-proxy, etcd. Operators: >= > <= < == !=.",
-                        {{"kmm-upgrade require 'apiserver >= v1.16.4'", "before a patch is applied"},
-                         {"kmm-upgrade require 'control-plane == v1.35.4 and kubelet >= v1.34.0'", "several conditions"}},
-                        kubernetes_options(), run_require);
-    require.positionals = {requirement};
-
-    auto ignore = option("ignore-checks", "ID,...", "checks whose failure is a warning");
-    ignore.repeatable = true;
-    auto health = verb("health", "check the health of a Kubernetes cluster",
-                       "Runs the checks of health on the objects of the API server, or of a dump, and prints each as OK, WARN, FAIL or SKIP. What "
-                       "cannot be observed is skipped, with the reason, and never called OK. Changes nothing. Exit 17 if a check fails.",
-                       {{"kmm-upgrade health", "the current cluster"}, {"kmm-upgrade health -f dump.json -o json", "a dump, for a script"}},
-                       kubernetes_options() + std::vector<cli::Option>{ignore}, run_health);
-    auto check = verb("check kubernetes", "run all checks before a Kubernetes upgrade",
-                      "Runs every check before an upgrade to VERSION and prints all results at once. What needs a command on a node, or metrics, is "
-                      "skipped with the reason. Changes nothing. Exit 10 if a check fails.",
-                      {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
-                       {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
-                      kubernetes_options() + std::vector<cli::Option>{ignore}, run_check_kubernetes);
-    version.required = true;
-    check.positionals = {version};
-    return {about_kubernetes(std::move(versions)), about_kubernetes(std::move(require)), about_kubernetes(std::move(health)), about_kubernetes(std::move(check))};
-}
-
-}  // namespace
-
 cli::Program program(const Crafts& crafts) {
     cli::Program program;
     program.name = "kmm-upgrade";
-    program.summary = "upgrades a kernel module on the nodes of a cluster";
+    program.summary = "upgrades kernel modules, or Kubernetes, on the nodes of a cluster";
     program.description =
-        "Upgrades a kernel module node by node and records each step before and after it is done. It can be killed at any moment: "
-        "resume examines the cluster and continues.";
+        "Upgrades a kernel module, or Kubernetes itself, node by node and records each step before and after it is done. It can be killed at any "
+        "moment: resume examines the cluster and continues.";
     program.examples = {{"kmm-upgrade start module drivers/kmm-hello --to v2", "start an upgrade"},
                         {"kmm-upgrade show", "show progress and the next command"},
                         {"kmm-upgrade resume", "continue after a pause, a failure or a crash"},
@@ -166,7 +104,7 @@ cli::Program program(const Crafts& crafts) {
                        {required(option("html", "FILE", "the page to write; - for standard output"))}, run_report);
     report.positionals = {run};
     program.verbs.push_back(about_record(std::move(report)));
-    for (auto& each : kubernetes_verbs()) program.verbs.push_back(std::move(each));
+    for (auto& each : kubernetes_reading_verbs()) program.verbs.push_back(std::move(each));
     auto explain = verb("explain", "describe an error or finding code",
                         "Without CODE: list all codes of this command. Codes of Modules, nodes and clusters that kmm-plan prints too are described, but not listed.",
                         {{"kmm-upgrade explain identity-mismatch", "describe one code"}, {"kmm-upgrade explain", "list all codes"}}, {}, {});
@@ -174,8 +112,7 @@ cli::Program program(const Crafts& crafts) {
                                 "kmm-plan explain and kmm-worker explain know their own");
     program.verbs.push_back(without_selector(std::move(explain), "nothing in a cluster is looked at"));
     program.topics = {cli::codes_topic("ERRORS AND FINDINGS", codes())};
-    program.planned = {{"start kubernetes", "start module upgrades a kernel module"},
-                       {"guard", "run the command when kmm-upgrade show -o json says upgrade-complete"},
+    program.planned = {{"guard", "run the command when kmm-upgrade show -o json says upgrade-complete"},
                        {"state", "kmm-upgrade show verifies the record; its last five snapshots are in backup/ of --state-dir"}};
     program.environment = {{"SSL_CERT_FILE", "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
                            {"XDG_STATE_HOME", "of other users than root: the record is kept in kmm-upgrade below it; default: ~/.local/state"},

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/record_access.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -10,7 +8,6 @@
 #include "record/space.hpp"
 #include "upgrade/engine/planner.hpp"
 #include "upgrade/engine/replay.hpp"
-#include "upgrade/module/subject.hpp"
 #include "kmm-upgrade/craft.hpp"
 
 namespace kmm::tool_upgrade {
@@ -79,28 +76,11 @@ void require_free(const std::optional<upgrade::Run>& run) {
         .hint(upgrade::next_commands(*run).front() + ", or: kmm-upgrade abort");
 }
 
-namespace {
-
-/// Whether `args`, of start or of apply, ask for what `run` does.
-bool asks_for(const cli::Args& args, const upgrade::Run& run) {
-    const auto version = args.get("to");
-    if (upgrade::module::is_apply(run) ? version.has_value() : run.to_version != version.value_or("")) return false;
-    const auto subject = upgrade::module::subject_of(run);
-    const auto names = args.positionals("MODULE");
-    const auto ns = args.get("namespace").value_or(subject.ns);
-    if (ns != subject.ns) return false;
-    return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-               return name == subject.full_name() || name == subject.name;
-           });
-}
-
-}  // namespace
-
-bool is_to_be_resumed(const cli::Args& args, cli::Context& context) {
+bool is_to_be_resumed(const cli::Args& args, cli::Context& context, const std::function<bool(const upgrade::Run&)>& asks_for) {
     if (!args.flag("or-resume") || args.flag("dry-run")) return false;
     Call call(args, context);
     const auto run = RecordAccess(call).load();
-    if (!run || !asks_for(args, *run) || run->state == "upgrade-complete") return false;
+    if (!run || !asks_for(*run) || run->state == "upgrade-complete") return false;
     if (!upgrade::is_final_run_state(run->state)) return true;
     const auto text = upgrade::describe(*run);
     throw Error(Exit::paused, "run-ended", fmt::format("this upgrade of {} to {} was aborted", text.subject(), text.to))

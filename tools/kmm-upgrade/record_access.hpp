@@ -2,6 +2,7 @@
 // The state directory that a call works on: its lock, and the run that is recorded in it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -44,10 +45,10 @@ private:
 /// Refuses while another upgrade is recorded that has not ended. Errors: paused "run-exists".
 void require_free(const std::optional<upgrade::Run>& run);
 
-/// With --or-resume: whether the upgrade that is recorded is the one that `args` ask for, so that it is resumed instead of a new one being
-/// started: of MODULE to the version --to, or, without --to, one that apply began, of one of MODULE... or of any. False where none is
-/// recorded, it is complete, or it is another one. Errors: paused "run-ended" if it was aborted; those of RecordAccess::load.
-[[nodiscard]] bool is_to_be_resumed(const cli::Args& args, cli::Context& context);
+/// With --or-resume: whether the upgrade that is recorded is the one that is asked for, so that it is resumed instead of a new one being started.
+/// False where none is recorded, it is complete, or `asks_for` says that it is another one. Errors: paused "run-ended" if it was aborted; those of
+/// RecordAccess::load.
+[[nodiscard]] bool is_to_be_resumed(const cli::Args& args, cli::Context& context, const std::function<bool(const upgrade::Run&)>& asks_for);
 
 /// --state-dir, which every verb has.
 [[nodiscard]] std::vector<cli::Option> state_options();

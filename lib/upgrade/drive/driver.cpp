@@ -43,13 +43,17 @@ void Driver::set_pace(Pace pace) {
     if (!pace_.minute_of_day) pace_.minute_of_day = sys::minute_of_day_in(recorder_.run().options.time_zone);
 }
 
+void Driver::set_until(const std::string& state) { until_ = state; }
+
 std::optional<Hold> Driver::hold_back(std::set<std::string> busy, std::vector<upgrade::NodeStep>& steps) {
     std::optional<Hold> last;
     const auto& options = recorder_.header().options;
     if (options.between.empty() && !options.count_unavailable) return last;
     for (auto& name : recorder_.look(upgrade::busy_nodes)) busy.insert(std::move(name));
     std::erase_if(steps, [&](const upgrade::NodeStep& step) {
-        if (step.node.empty() || recorder_.node(step.node).touched != 0) return false;
+        if (step.node.empty() || step.step == upgrade::k_step_release) return false;
+        const auto node = recorder_.node(step.node);
+        if (node.touched != 0 && !upgrade::procedure_of(recorder_.header()).table().is_rest(node.state)) return false;
         if (auto hold = hold_of(actor_, clock_, pace_, recorder_.header(), step.node, busy)) {
             last = std::move(hold);
             return true;
@@ -204,7 +208,8 @@ Ended Driver::walk() {
             case Next::move:
                 guard.unlock();  // nothing is in flight
                 if (is_beyond(state.state, decision.event)) {
-                    pause("manual", "one stage was asked for");
+                    if (until_.empty()) pause("manual", "one stage was asked for");
+                    else pause("until", fmt::format("{} is reached, as --until asks", until_));
                     return Ended::paused;
                 }
                 make_move(decision.event);
@@ -271,9 +276,9 @@ std::optional<upgrade::NodeStep> Driver::choose_step(const upgrade::Run& run, co
     const auto active = static_cast<std::int64_t>(upgrade::busy_nodes(run).size());
     const auto& procedure = upgrade::procedure_of(run);
     const auto* stage = procedure.table().stage_of(run.state);
-    if (wanted != nullptr && stage != nullptr && stage->is_walk() && wanted->touched == 0 && active < run.options.max_unavailable)
-        return upgrade::NodeStep{node, procedure.next_step(run, *wanted, *stage)};
-    return std::nullopt;
+    if (wanted == nullptr || stage == nullptr || !stage->is_walk() || wanted->touched != 0) return std::nullopt;
+    if (active >= procedure.members(run, *stage).limit(run)) return std::nullopt;
+    return upgrade::NodeStep{node, procedure.next_step(run, *wanted, *stage)};
 }
 
 void Driver::refuse_step(const upgrade::Run& run, const upgrade::Decision& decision, const std::string& node) {
@@ -335,6 +340,7 @@ Ended Driver::step(const std::string& node) {
 }
 
 bool Driver::is_beyond(const std::string& state, const Event& move) const {
+    if (!until_.empty() && state == until_) return true;
     if (only_stage_.empty() || move.step == upgrade::k_step_complete) return false;
     return upgrade::procedure_of(recorder_.header()).table().find_stage(only_stage_)->done == state;
 }
@@ -431,6 +437,9 @@ void Driver::retry(const std::string& node) {
 void Driver::skip(const std::string& node, const std::string& reason) {
     const auto run = recorder_.run();
     require_failed(run, node, "skip");
+    if (const auto why = upgrade::procedure_of(run).skip_refusal(run, *run.find(node)); !why.empty())
+        throw Error(Exit::paused, "not-skippable", fmt::format("node {} cannot be left out: {}", node, why))
+            .hint(fmt::format("kmm-upgrade retry {}, or kmm-upgrade abort", node));
     Event event;
     event.kind = EventKind::skip;
     event.node = node;

@@ -33,6 +33,9 @@ public:
     /// Before walk: the time of day, and who is told what the walk waits for.
     void set_pace(Pace pace);
 
+    /// Before walk: it pauses once the run is in `state`, one in which it rests; "" for none.
+    void set_until(const std::string& state);
+
     /// Goes on until the run ends, pauses, or a person interrupts. A paused run must be resumed before.
     /// Errors: only those of the record and of an unreadable cluster; the run is resumable then.
     [[nodiscard]] Ended walk();
@@ -48,7 +51,7 @@ public:
     /// Sends one failed node back to its start; "": begins the failed step of the run again. Errors: paused "not-failed" names the state and the
     /// valid command.
     void retry(const std::string& node);
-    /// Gives one failed node up; a cordon of this run is lifted. Errors: as retry, and those of the store.
+    /// Gives one failed node up; a cordon of this run is lifted. Errors: as retry; paused "not-skippable"; those of the store.
     void skip(const std::string& node, const std::string& reason);
     /// Records that the run stops here by a person's will.
     void pause(const std::string& reason, const std::string& message);
@@ -64,7 +67,7 @@ private:
     /// Gives as many of `steps` to threads as there are threads; where there is none at all, carries out the first one itself.
     void begin_steps(const std::vector<upgrade::NodeStep>& steps, Flight& flight, Pool& pool);
     [[nodiscard]] static Ended end_of(const std::string& state);
-    /// True if the run is through the one stage that was asked for, and `move` leads to another one.
+    /// True if the run is in the state up to which it was to go, or through the one stage that was asked for and `move` leads to another one.
     [[nodiscard]] bool is_beyond(const std::string& state, const upgrade::Event& move) const;
     /// Waits for a moment because of `hold`. False: the run was paused instead, since nothing can begin for too long.
     [[nodiscard]] bool wait_for_others(const Hold& hold);
@@ -92,6 +95,7 @@ private:
     StepRunner steps_;
     Pace pace_;
     std::string only_stage_;                                 ///< after which the walk stops, "": none
+    std::string until_;                                      ///< state of the run in which the walk stops, "": none
     std::string told_;                                       ///< the last thing said to be waited for
     bool has_begun_ = false;                                 ///< this walk has begun a node
     std::optional<std::chrono::milliseconds> held_since_;    ///< since when others keep all nodes from beginning

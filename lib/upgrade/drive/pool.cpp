@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/drive/pool.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <exception>
 #include <system_error>
 #include <utility>
 
@@ -51,6 +54,40 @@ void Pool::work() {
         lock.lock();
         ++idle_;
     }
+}
+
+namespace {
+
+/// Nodes that are asked at the same time: each by a thread that mostly waits.
+constexpr std::size_t k_at_once = 4;
+
+}  // namespace
+
+void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act) {
+    std::vector<std::exception_ptr> crashes(count);
+    std::atomic<std::size_t> turn{0};
+    std::atomic<bool> has_crashed{false};
+    const auto work = [&] {
+        for (std::size_t index = turn++; index < count && !has_crashed; index = turn++) {
+            try {
+                act(index);
+            } catch (...) {
+                crashes[index] = std::current_exception();
+                has_crashed = true;
+            }
+        }
+    };
+    {
+        std::vector<std::jthread> threads;
+        try {
+            for (std::size_t started = 1; started < std::min(k_at_once, count); ++started) threads.emplace_back(work);
+        } catch (const std::system_error&) {
+            // No thread can be started: those there are do it all.
+        }
+        work();
+    }
+    for (const auto& crash : crashes)
+        if (crash) std::rethrow_exception(crash);
 }
 
 }  // namespace kmm::drive

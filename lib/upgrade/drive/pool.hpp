@@ -39,4 +39,8 @@ private:
     std::vector<std::thread> threads_;
 };
 
+/// Calls `act` with every number below `count`, a few at once; once one has thrown no further ones are begun. Rethrows the first of what
+/// they throw, after all have ended.
+void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act);
+
 }  // namespace kmm::drive

@@ -2,10 +2,7 @@
 #include "upgrade/drive_module/prepare.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <set>
-#include <system_error>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -24,8 +21,6 @@
 
 namespace kmm::drive {
 namespace {
-
-constexpr std::size_t k_checks_at_once = 4;
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
     const auto near = base::nearest(word, names);
@@ -303,33 +298,6 @@ const api::Module& find_module(const api::Objects& objects, const std::string& n
     throw Error(Exit::not_found, "module-not-found",
                 fmt::format("Module {} is not in the cluster", ns.empty() ? name : ns + "/" + name))
         .hint(elsewhere == objects.modules.end() ? did_you_mean(name, names) : "did you mean " + elsewhere->full_name() + "?");
-}
-
-void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act) {
-    std::vector<std::exception_ptr> crashes(count);
-    std::atomic<std::size_t> turn{0};
-    std::atomic<bool> has_crashed{false};
-    const auto work = [&] {
-        for (std::size_t index = turn++; index < count && !has_crashed; index = turn++) {
-            try {
-                act(index);
-            } catch (...) {
-                crashes[index] = std::current_exception();
-                has_crashed = true;
-            }
-        }
-    };
-    {
-        std::vector<std::jthread> threads;
-        try {
-            for (std::size_t started = 1; started < std::min(k_checks_at_once, count); ++started) threads.emplace_back(work);
-        } catch (const std::system_error&) {
-            // No thread can be started: those there are do it all.
-        }
-        work();
-    }
-    for (const auto& crash : crashes)
-        if (crash) std::rethrow_exception(crash);
 }
 
 std::vector<upgrade::module::Node> check_all(const std::vector<std::string>& names,

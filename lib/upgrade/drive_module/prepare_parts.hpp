@@ -2,6 +2,7 @@
 // What the preparations of start and of apply have in common.
 #pragma once
 
+#include "upgrade/drive/pool.hpp"
 #include "upgrade/drive_module/fleet.hpp"
 #include "upgrade/drive/late_words.hpp"
 #include "upgrade/drive_module/prepare.hpp"
@@ -44,10 +45,6 @@ void note_previous(upgrade::module::Node& record, const NodeView& view, const Li
 /// Refuses what KMM's rules refuse (plan/validate.hpp): a version that is no label value would be written into labels. And
 /// annotations that cannot be read, which forbid nothing, which is not what was meant. Errors: data with all faults.
 void require_valid(const api::Objects& objects, const api::Module& module);
-
-/// Calls `act` with every number below `count`, a few at once; once one has thrown no further ones are begun. Rethrows the first of what
-/// they throw, after all have ended.
-void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act);
 
 /// Calls `check` for every name, a few at once. Errors: checks_failed "nodes-not-ready" with a detail for each trouble;
 /// what is no node's fault (cluster::ends_run) as it is.

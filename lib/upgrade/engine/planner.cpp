@@ -85,6 +85,7 @@ Decision next_of_walk(const Procedure& procedure, const Run& run, const std::set
     std::int64_t failures = 0;
     std::int64_t active = 0;
     std::int64_t finals = 0;
+    const auto limit = members.limit(run);
     std::vector<const NodeRecord*> again;
     Decision decision;
     const auto is_in_flight = [&](const NodeRecord& node) { return !in_flight.empty() && in_flight.contains(node.name); };
@@ -115,7 +116,7 @@ Decision next_of_walk(const Procedure& procedure, const Run& run, const std::set
     for (const auto* node : again) {
         // A node that a person sends back is begun although others that have failed count as unavailable.
         const bool is_alone = decision.steps.empty() && in_flight.empty();
-        if (active >= run.options.max_unavailable && !is_alone) break;
+        if (active >= limit && !is_alone) break;
         decision.steps.push_back(NodeStep{node->name, procedure.next_step(run, *node, stage)});
         ++active;
     }
@@ -127,7 +128,7 @@ Decision next_of_walk(const Procedure& procedure, const Run& run, const std::set
             const bool is_new = node.touched == 0 || procedure.table().is_rest(node.state);
             if (!is_new || is_through(procedure, run, node, stage) || is_in_flight(node)) continue;
             if (!is_turn_of_zone(run, node)) break;
-            if (active >= run.options.max_unavailable || finals + active >= stop) break;
+            if (active >= limit || finals + active >= stop) break;
             decision.steps.push_back(NodeStep{node.name, procedure.next_step(run, node, stage)});
             ++active;
         }
@@ -178,6 +179,10 @@ Decision after_stage(const Procedure& procedure, const Run& run, const Stage* la
 }
 
 }  // namespace
+
+std::int64_t Members::limit(const Run& run) const {
+    return at_once == 0 ? run.options.max_unavailable : std::min(at_once, run.options.max_unavailable);
+}
 
 bool is_active_node(const Header& run, const NodeRecord& node) {
     return node.touched != 0 && !is_final_node_state(node.state) && !procedure_of(run).table().is_rest(node.state);

@@ -32,7 +32,7 @@ struct Decision {
 };
 
 /// `in_flight` are the nodes a step is being carried out on right now. Rules:
-///   - at most options.max_unavailable nodes are between pending and a final state (P32);
+///   - at most options.max_unavailable nodes, or fewer where the stage says so, are between pending and a final state (P32);
 ///   - while more nodes are failed than the failure budget, of which canaries have none, no other node is begun, those begun
 ///     go on to their end, then the run pauses; failed nodes within the budget do not count as between pending and final;
 ///   - in the order "zone" a zone is begun when every node of the zone before is final or failed;

@@ -21,6 +21,9 @@ struct Members {
     bool is_left_out = false;         ///< the run goes on without this stage
     std::vector<std::size_t> places;  ///< of a walk: places in Run::nodes, in the order in which they begin
     std::int64_t failure_budget = 0;  ///< of a walk: nodes that may fail before no other one begins
+    std::int64_t at_once = 0;         ///< of a walk: nodes that may be between two rests at a time, 0: as many as the run allows
+    /// The smaller one of `at_once` and what the run allows.
+    [[nodiscard]] std::int64_t limit(const Run& run) const;
 };
 
 /// What a member of a procedure may be: text or a mapping, which are not there when they are empty, or a document, which may be empty.
@@ -76,6 +79,12 @@ public:
     [[nodiscard]] virtual std::string next_step(const Run& run, const NodeRecord& node, const Stage& stage) const = 0;
     /// The state that a node goes back to when a person sends it back after a failure, or it is found changed.
     [[nodiscard]] virtual std::string restart_state(const Run& run, const NodeRecord& node) const = 0;
+    /// Why `node`, which has failed, must not be left out of the run, for people; "" if it may.
+    [[nodiscard]] virtual std::string skip_refusal(const Run& run, const NodeRecord& node) const {
+        static_cast<void>(run);
+        static_cast<void>(node);
+        return "";
+    }
     /// Why the run pauses after a stage that pauses, for people.
     [[nodiscard]] virtual std::string pause_note(const Run& run, const Stage& stage) const = 0;
 };

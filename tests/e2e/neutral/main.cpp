@@ -25,6 +25,7 @@ public:
     [[nodiscard]] std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) override {
         return std::make_unique<drive::test::FakeActor>(parcels_of(access_), recorder);
     }
+    void require_readable() override {}
     void tell_after(const upgrade::Run&) override {}
 
 private:

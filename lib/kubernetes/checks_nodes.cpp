@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of what each node says of itself: kmm-worker kubernetes facts.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kubernetes/checks.hpp"
+
+namespace kmm::kubernetes {
+namespace {
+
+using value::Node;
+
+constexpr std::int64_t k_expiry_seconds = 7 * 24 * 3600;
+constexpr std::int64_t k_mebi = 1024 * 1024;
+
+/// Space that the upgrade needs below a path: backups of manifests and of etcd's data, images.
+struct Space {
+    std::string_view path;
+    std::int64_t bytes;
+};
+constexpr Space k_spaces[] = {{"/etc/kubernetes", 100 * k_mebi}, {"/var/lib/etcd", 512 * k_mebi}, {"/var/lib/kubelet", 100 * k_mebi}, {"/var/lib/containerd", 1024 * k_mebi}};
+
+std::string text_of(const Node& facts, std::initializer_list<std::string_view> path) {
+    const auto* found = facts.find_path(path);
+    return found == nullptr || !found->is_string() ? std::string() : found->text();
+}
+
+std::optional<bool> flag_of(const Node& facts, std::initializer_list<std::string_view> path) {
+    const auto* found = facts.find_path(path);
+    return found == nullptr ? std::nullopt : found->as_bool();
+}
+
+/// Why the node could not read that field, for a check that needs it.
+std::string unread(const Node& facts, std::string_view field) {
+    if (const auto* list = facts.find("unread")) {
+        for (const auto& item : list->items()) {
+            if (item.get_string({"field"}) == field) { return base::escape(item.get_string({"reason"})); }
+        }
+    }
+    return "unknown";
+}
+
+/// FAIL with what `problem` says of each node that has answered; others are the business of node-reach.
+template <typename Problem>
+Finding each_node(const CheckInput& input, std::string fine, Problem&& problem) {
+    std::vector<std::string> problems;
+    std::size_t answers = 0;
+    for (const auto& [name, answer] : *input.nodes) {
+        if (answer.facts.is_null()) { continue; }
+        ++answers;
+        if (auto found = problem(name, answer.facts); !found.empty()) { problems.push_back(fmt::format("{}: {}", base::escape(name), found)); }
+    }
+    if (answers == 0) { return {Outcome::skip, "no node has answered"}; }
+    return fail_if_any(problems, std::move(fine));
+}
+
+Finding node_reach(const CheckInput& input) {
+    std::vector<std::string> problems;
+    for (const auto& [name, answer] : *input.nodes) {
+        if (!answer.problem.empty()) { problems.push_back(answer.problem); }
+    }
+    return fail_if_any(problems, fmt::format("{} nodes have answered", input.nodes->size()));
+}
+
+Finding node_name_matches(const CheckInput& input) {
+    return each_node(input, "every kubelet uses the name of its Node", [](const std::string& name, const Node& facts) {
+        const auto found = text_of(facts, {"node"});
+        return found.empty() || found == name ? std::string() : fmt::format("its kubelet has the certificate of {}", base::escape(found));
+    });
+}
+
+Finding kubelet_identity(const CheckInput& input) {
+    return each_node(input, "every kubelet has a certificate of its own", [](const std::string&, const Node& facts) {
+        return text_of(facts, {"node"}).empty() ? "the name in its certificate is unknown: " + unread(facts, "node") : std::string();
+    });
+}
+
+Finding manifests_present(const CheckInput& input) {
+    return each_node(input, "the manifests of every control plane are whole", [](const std::string&, const Node& facts) {
+        if (flag_of(facts, {"controlPlane"}) == false) { return std::string(); }
+        const auto is_whole = flag_of(facts, {"manifestsWhole"});
+        if (is_whole == true) { return std::string(); }
+        std::vector<std::string> lacking;
+        if (const auto* list = facts.find("manifests")) {
+            for (const auto& item : list->items()) {
+                if (flag_of(item, {"expected"}) == true && flag_of(item, {"whole"}) != true) { lacking.push_back(item.get_string({"component"})); }
+            }
+        }
+        return lacking.empty() ? "manifests: " + unread(facts, "manifests") : fmt::format("not whole: {}", base::join(lacking, ", "));
+    });
+}
+
+Finding stray_manifests(const CheckInput& input) {
+    return each_node(input, "each static Pod is declared once", [](const std::string&, const Node& facts) {
+        std::vector<std::string> files;
+        if (const auto* list = facts.find("strayManifests")) {
+            for (const auto& item : list->items()) { files.push_back(fmt::format("{} declares {} too", base::escape(item.get_string({"file"})), base::escape(item.get_string({"pod"})))); }
+        }
+        return base::join(files, ", ");
+    });
+}
+
+Finding kubeadm_running(const CheckInput& input) {
+    return each_node(input, "no kubeadm is at work", [](const std::string&, const Node& facts) {
+        if (text_of(facts, {"job", "state"}) == "running") { return fmt::format("the job {} is under way", base::escape(text_of(facts, {"job", "key"}))); }
+        const auto is_running = flag_of(facts, {"kubeadm", "running"});
+        if (is_running == false) { return std::string(); }
+        return is_running ? std::string("kubeadm is running") : "whether kubeadm is running is unknown: " + unread(facts, "kubeadm.running");
+    });
+}
+
+Finding cert_expiry(const CheckInput& input) {
+    return each_node(input, "no certificate expires within 7 days", [&](const std::string&, const Node& facts) {
+        std::vector<std::string> problems;
+        if (const auto* list = facts.find("certificates")) {
+            for (const auto& item : list->items()) {
+                const auto file = base::escape(item.get_string({"file"}));
+                if (const auto problem = item.get_string({"problem"}); !problem.empty()) {
+                    problems.push_back(fmt::format("{}: {}", file, base::escape(problem)));
+                    continue;
+                }
+                const auto until = item.get_string({"notAfter"});
+                const auto end = base::parse_rfc3339(until);
+                if (!end || *end - input.now < k_expiry_seconds) {
+                    problems.push_back(fmt::format("{} {} {}", file, end && *end <= input.now ? "has expired on" : "expires on", base::escape(until)));
+                }
+            }
+        }
+        return base::join(problems, ", ");
+    });
+}
+
+Finding runtime_up(const CheckInput& input) {
+    return each_node(input, "the socket of every container runtime is there", [](const std::string&, const Node& facts) {
+        const auto is_present = flag_of(facts, {"runtimeSocket", "present"});
+        if (is_present == true) { return std::string(); }
+        const auto path = text_of(facts, {"runtimeSocket", "path"});
+        return path.empty() ? "the socket of the container runtime is unknown: " + unread(facts, path.empty() ? "runtimeSocket.path" : "runtimeSocket.present") : fmt::format("there is no socket {}", base::escape(path));
+    });
+}
+
+Finding disk_space(const CheckInput& input) {
+    return each_node(input, "there is space for backups and images", [](const std::string&, const Node& facts) {
+        std::vector<std::string> problems;
+        if (const auto* list = facts.find("disks")) {
+            for (const auto& item : list->items()) {
+                const auto path = item.get_string({"path"});
+                const auto* free = item.find("freeBytes");
+                const auto found = free == nullptr ? std::nullopt : free->as_int();
+                for (const auto& space : k_spaces) {
+                    if (space.path == path && found && *found < space.bytes) {
+                        problems.push_back(fmt::format("{} has {} free, expected {}", path, base::format_bytes(static_cast<std::uint64_t>(*found)),
+                                                       base::format_bytes(static_cast<std::uint64_t>(space.bytes))));
+                    }
+                }
+            }
+        }
+        return base::join(problems, ", ");
+    });
+}
+
+constexpr CheckRow k_node_rows[] = {
+    {"node-reach", node_reach},           {"node-name-matches", node_name_matches}, {"kubelet-identity", kubelet_identity}, {"manifests-present", manifests_present},
+    {"stray-manifests", stray_manifests}, {"kubeadm-running", kubeadm_running},     {"cert-expiry", cert_expiry},           {"runtime-up", runtime_up},
+    {"disk-space", disk_space},
+};
+
+}  // namespace
+
+std::span<const CheckRow> node_checks() noexcept { return k_node_rows; }
+
+}  // namespace kmm::kubernetes

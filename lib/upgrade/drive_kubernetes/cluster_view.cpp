@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive_kubernetes/cluster_view.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cluster/documents.hpp"
+#include "kube/access.hpp"
+
+namespace kmm::drive {
+namespace {
+
+using kubernetes::Inventory;
+
+class InventoryTarget final : public cluster::DocumentTarget {
+public:
+    explicit InventoryTarget(Inventory& inventory) : inventory_(inventory) {}
+
+    value::ObjectSink& begin() override { return sink_.emplace(); }
+    void commit(Diagnostics& diagnostics) override { std::move(*sink_).commit(inventory_, diagnostics); }
+    void take(const value::Document& document, Diagnostics& diagnostics) override {
+        begin().take_document(document);
+        commit(diagnostics);
+    }
+
+private:
+    Inventory& inventory_;
+    std::optional<kubernetes::InventorySink> sink_;
+};
+
+Inventory documents_inventory(const std::vector<std::string>& names) {
+    Inventory inventory;
+    Diagnostics faults;
+    InventoryTarget target(inventory);
+    cluster::read_documents(names, target, faults);
+    kubernetes::finish(inventory, faults);
+    sort_and_merge(faults);
+    if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+    return inventory;
+}
+
+const kube::Resource k_api_services{"apiregistration.k8s.io", "v1", "apiservices", "APIService", kube::Scope::cluster};
+const kube::Resource k_endpoint_slices{"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", kube::Scope::namespaced};
+const kube::Resource k_validating{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", kube::Scope::cluster};
+const kube::Resource k_mutating{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", kube::Scope::cluster};
+const kube::Resource k_policies{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", kube::Scope::cluster};
+
+void list(kube::Client& client, const kube::Resource& resource, const kube::ListQuery& query, Inventory& inventory, Diagnostics& faults) {
+    std::optional<kubernetes::InventorySink> sink;
+    client.list(resource, query, [&]() -> value::ObjectSink& { return sink.emplace(); });
+    std::move(*sink).commit(inventory, faults);
+}
+
+/// A kind that only some checks look at: without the right to list it they are skipped.
+void list_if_allowed(kube::Client& client, const kube::Resource& resource, const kube::ListQuery& query, Inventory& inventory, Diagnostics& faults) {
+    try {
+        list(client, resource, query, inventory, faults);
+    } catch (const Error& error) {
+        if (error.exit() != Exit::no_permission && error.exit() != Exit::not_found) throw;
+        inventory.unlisted[resource.plural] = error.exit() == Exit::no_permission ? fmt::format("this user may not list {}", resource.full_name())
+                                                                                   : fmt::format("the API server does not serve {}", resource.full_name());
+    }
+}
+
+/// Objects of an API server have names and no lines.
+void set_places(Inventory& inventory) {
+    for (auto& node : inventory.nodes) node.meta.position = Position{"nodes/" + node.meta.name, 0, 0};
+    for (auto& pod : inventory.pods) {
+        pod.meta.position = Position{"pods/" + pod.meta.full_name(), 0, 0};
+        for (auto& container : pod.containers) container.position = pod.meta.position;
+    }
+}
+
+Inventory finished(Inventory inventory, Diagnostics faults) {
+    set_places(inventory);
+    kubernetes::finish(inventory, faults);
+    if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+    return inventory;
+}
+
+Inventory server_inventory(kube::Client& client, ReadExtent extent) {
+    using namespace kube::resources;
+    Inventory inventory;
+    inventory.is_live = true;
+    Diagnostics faults;
+    list(client, k_nodes, {}, inventory, faults);
+    kube::ListQuery pods;
+    if (extent != ReadExtent::everything) pods.namespace_ = "kube-system";
+    if (extent == ReadExtent::control_plane) pods.label_selector = "tier=control-plane";
+    list(client, k_pods, pods, inventory, faults);
+    if (extent == ReadExtent::everything) {
+        kube::ListQuery system;
+        system.namespace_ = "kube-system";
+        list_if_allowed(client, k_config_maps, system, inventory, faults);
+        for (const auto* resource : {&k_pod_disruption_budgets, &k_validating, &k_mutating, &k_endpoint_slices, &k_api_services, &k_custom_resource_definitions})
+            list_if_allowed(client, *resource, {}, inventory, faults);
+        inventory.is_admin = kube::missing_rules(client, {{"*", "*", "*", "", "", ""}}).empty();
+        inventory.has_policies = client.serves(k_policies);
+    }
+    return finished(std::move(inventory), std::move(faults));
+}
+
+class ServerView final : public ClusterView {
+public:
+    explicit ServerView(kube::Client& client) : client_(client) {}
+    [[nodiscard]] Inventory read(ReadExtent extent) override { return server_inventory(client_, extent); }
+    [[nodiscard]] Inventory about(const std::string& node) override {
+        using namespace kube::resources;
+        Inventory inventory;
+        inventory.is_live = true;
+        Diagnostics faults;
+        list(client_, k_nodes, {"", "", "metadata.name=" + node}, inventory, faults);
+        list(client_, k_pods, {"kube-system", "", "spec.nodeName=" + node}, inventory, faults);
+        list(client_, k_config_maps, {"kube-system", "", "metadata.name=kubeadm-config"}, inventory, faults);
+        return finished(std::move(inventory), std::move(faults));
+    }
+    [[nodiscard]] Inventory control_planes() override {
+        Inventory inventory;
+        inventory.is_live = true;
+        Diagnostics faults;
+        list(client_, kube::resources::k_pods, {"kube-system", "tier=control-plane", ""}, inventory, faults);
+        return finished(std::move(inventory), std::move(faults));
+    }
+    [[nodiscard]] std::optional<std::string> renewal(const std::string& node) override {
+        const auto lease = client_.find(kube::resources::k_leases, {"kube-node-lease", node});
+        if (!lease) return std::nullopt;
+        return lease->get_string({"spec", "renewTime"});
+    }
+    [[nodiscard]] std::string unready_reason() override {
+        kube::Call call;
+        call.path = "/readyz";
+        call.accept = "text/plain";
+        call.is_answer = [](const kube::Failure&) { return true; };
+        const auto reply = client_.exchange(call);
+        return reply.failure ? fmt::format("/readyz of the API server answers {}", reply.status) : "";
+    }
+
+private:
+    kube::Client& client_;
+};
+
+/// Documents are read anew each time: somebody else changes them.
+class DirectoryView final : public ClusterView {
+public:
+    explicit DirectoryView(std::string path) : path_(std::move(path)) {}
+    [[nodiscard]] Inventory read(ReadExtent /*extent*/) override { return documents_inventory({path_}); }
+    [[nodiscard]] Inventory about(const std::string& node) override {
+        auto inventory = documents_inventory({path_});
+        std::erase_if(inventory.nodes, [&](const auto& each) { return each.meta.name != node; });
+        std::erase_if(inventory.pods, [&](const auto& each) { return each.node != node || each.meta.ns != "kube-system"; });
+        return inventory;
+    }
+    [[nodiscard]] Inventory control_planes() override { return documents_inventory({path_}); }
+    /// There is no kubelet that would renew it.
+    [[nodiscard]] std::optional<std::string> renewal(const std::string& /*node*/) override { return std::nullopt; }
+    [[nodiscard]] std::string unready_reason() override { return ""; }
+
+private:
+    std::string path_;
+};
+
+}  // namespace
+
+kubernetes::Inventory read_inventory(kube::Client& client, ReadExtent extent) { return server_inventory(client, extent); }
+
+kubernetes::Inventory read_inventory(const std::vector<std::string>& names) { return documents_inventory(names); }
+
+std::unique_ptr<ClusterView> view_of(cluster::Cluster& cluster) {
+    if (cluster.server != nullptr) return std::make_unique<ServerView>(cluster.server->client());
+    return std::make_unique<DirectoryView>(cluster.place.directory);
+}
+
+}  // namespace kmm::drive

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the API objects of a cluster say of its Kubernetes: from an API server, or from documents.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/cluster.hpp"
+#include "kube/client.hpp"
+#include "kubernetes/inventory.hpp"
+
+namespace kmm::drive {
+
+/// How much of a cluster is read. Documents are always read whole.
+enum class ReadExtent {
+    control_plane,  ///< Nodes, and the static Pods of the control plane
+    system,         ///< Nodes, and all Pods of kube-system
+    everything,     ///< what checks look at
+};
+
+/// All objects of an API server. With ReadExtent::everything, kinds that this user may not list are noted in Inventory::unlisted.
+/// Errors: those of kube::Client; from_diagnostics.
+[[nodiscard]] kubernetes::Inventory read_inventory(kube::Client& client, ReadExtent extent);
+/// All objects of documents: files, directories, "-". Errors: from_diagnostics with every fault; those of cluster::read_documents.
+[[nodiscard]] kubernetes::Inventory read_inventory(const std::vector<std::string>& names);
+
+/// Thread safe. Errors of all members: those of read_inventory.
+class ClusterView {
+public:
+    virtual ~ClusterView() = default;
+    [[nodiscard]] virtual kubernetes::Inventory read(ReadExtent extent) = 0;
+    /// The Node of that name, the Pods of kube-system on it, and the ConfigMap kubeadm-config. There is no Node in it if there is none. An API
+    /// server is asked for nothing else: it costs the same in a cluster of any size.
+    [[nodiscard]] virtual kubernetes::Inventory about(const std::string& node) = 0;
+    /// The static Pods of every control plane, without the Nodes.
+    [[nodiscard]] virtual kubernetes::Inventory control_planes() = 0;
+    /// When the kubelet of that node has renewed its Lease, as it says itself; nullopt if that is not known.
+    [[nodiscard]] virtual std::optional<std::string> renewal(const std::string& node) = 0;
+    /// What keeps the API server from being ready, "" if nothing does or there is none.
+    [[nodiscard]] virtual std::string unready_reason() = 0;
+};
+
+/// Of an open cluster, which must outlive it.
+[[nodiscard]] std::unique_ptr<ClusterView> view_of(cluster::Cluster& cluster);
+
+}  // namespace kmm::drive

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hands of the Kubernetes procedures: prepare, control plane, networking, cordon, drain, kubelet, validate, uncordon, rollback.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cluster/workloads.hpp"
+#include "upgrade/drive/actor.hpp"
+#include "upgrade/drive/cordons.hpp"
+#include "upgrade/drive/drainer.hpp"
+#include "upgrade/drive/recorder.hpp"
+#include "upgrade/drive/step_runner.hpp"
+#include "upgrade/drive_kubernetes/agent.hpp"
+#include "upgrade/drive_kubernetes/cluster_view.hpp"
+#include "upgrade/drive_kubernetes/networking.hpp"
+#include "upgrade/kubernetes/subject.hpp"
+
+namespace kmm::drive {
+
+/// Each step: gate, act by kmm-worker on the node, prove by what the node and the API server say. Thread safe for different nodes. The references
+/// outlive it.
+class KubernetesActor final : public Actor {
+public:
+    KubernetesActor(ClusterView& view, cluster::Workloads& workloads, Networking& networking, cluster::NodeRunner& runner, Recorder& recorder,
+                    sys::Clock& clock, std::function<bool()> interrupted);
+
+    [[nodiscard]] Sight look(const upgrade::NodeStep& step, const Deadline& deadline) override;
+    [[nodiscard]] value::Node intent(const upgrade::NodeStep& step) override;
+    [[nodiscard]] Done act(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) override;
+    void explain(const upgrade::NodeStep& step, const Error& error, upgrade::Event& failed) override;
+    /// A worker that has left the cluster.
+    [[nodiscard]] std::optional<Error> lost_for_good(const upgrade::NodeStep& step, const Error& error) override;
+    [[nodiscard]] value::Node glance(const std::string& node) override;
+    /// Nodes that run another version than when they were done ("version-changed"). Reads the cluster once.
+    [[nodiscard]] std::vector<upgrade::Event> confirm() override;
+    [[nodiscard]] std::string release(const std::string& node) override;
+    [[nodiscard]] std::map<std::string, std::string> unavailable() override;
+
+private:
+    [[nodiscard]] Done prepare(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    [[nodiscard]] Done control_plane(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    [[nodiscard]] Done kubelet(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    [[nodiscard]] Done validate(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    [[nodiscard]] Done uncordon(const std::string& name);
+    [[nodiscard]] Done roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    [[nodiscard]] Done upgrade_networking(const Deadline& deadline);
+
+    /// Puts the manifests of the control plane back if some are missing or damaged, and waits for its Pods.
+    void repair_manifests(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    /// Waits until the Node is Ready and says the version of its kubelet; after a restart also until it has renewed its Lease.
+    void prove_kubelet(const std::string& name, const kubernetes::Version& version, bool was_restarted, const Deadline& deadline);
+    /// Waits until the control plane of the node runs `version` and is Ready.
+    void prove_control_plane(const std::string& name, const kubernetes::Version& version, bool first, const Deadline& deadline);
+    /// Errors: unhealthy "version-changed" where the node itself says otherwise.
+    void require_versions(const std::string& name, const NodeSight& seen) const;
+    /// Waits for as long as the run asks for, and looks at the node again. Errors: as require_versions; unhealthy "node-not-ready".
+    void watch(const std::string& name, value::Node facts);
+
+    [[nodiscard]] bool is_control_plane(const std::string& name) const { return upgrade::kubernetes::is_control_plane(recorder_.node(name)); }
+    [[nodiscard]] bool is_first(const std::string& name) const;
+    /// --switch and what belongs to it, for the worker.
+    [[nodiscard]] std::vector<std::string> switch_words() const;
+    /// What runs there, as facts: currentVersion, currentKnown, controlPlane, bootID.
+    void set_current(const NodeSight& seen, value::Node& facts) const;
+    void tell(const std::string& node, const std::string& text);
+    [[nodiscard]] std::string backup_name() const;
+
+    ClusterView& view_;
+    Networking& networking_;
+    Recorder& recorder_;
+    sys::Clock& clock_;
+    std::function<bool()> interrupted_;
+    upgrade::kubernetes::Subject subject_;
+    NodeAgent agent_;
+    Cordons cordons_;
+    Drainer drainer_;
+};
+
+}  // namespace kmm::drive

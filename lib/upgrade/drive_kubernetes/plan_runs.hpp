@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a cluster and a version to the runs that lead there: one for each minor on the way.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kubernetes/catalogue.hpp"
+#include "kubernetes/observe.hpp"
+#include "kubernetes/path.hpp"
+#include "upgrade/engine/run.hpp"
+#include "upgrade/kubernetes/subject.hpp"
+
+namespace kmm::drive {
+
+/// What one run of the way does; "" for what it leaves alone.
+struct Hop {
+    std::string control_plane, kubelet;
+    friend bool operator==(const Hop&, const Hop&) = default;
+};
+/// The steps of a path as runs: kubelets that follow the control planes at once are brought there in the same run.
+[[nodiscard]] std::vector<Hop> hops_of(const kubernetes::Path& path);
+/// "control planes v1.35.4, kubelets v1.35.4".
+[[nodiscard]] std::string to_string(const Hop& hop);
+
+/// The path to `target` from what runs. Errors: from_diagnostics for versions that are not known; checks_failed "version-unknown", "no-path".
+[[nodiscard]] kubernetes::Path path_to(const kubernetes::Catalogue& catalogue, const kubernetes::Observation& seen, const kubernetes::Version& target);
+
+/// What a person asked for, and who it was.
+struct KubernetesRequest {
+    upgrade::Options options;
+    upgrade::kubernetes::Subject subject;  ///< `control_plane`, `kubelet` and `rest` are set by plan_run
+    bool is_networking_first = false;
+    std::string lineage, created, created_by, tool_version;
+};
+/// The run of the first of `hops`, which are not empty: control planes by name, then the other nodes by name if kubelets are part of it.
+[[nodiscard]] upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observation& seen, const std::vector<Hop>& hops);
+
+}  // namespace kmm::drive

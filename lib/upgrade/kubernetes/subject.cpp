@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/kubernetes/subject.hpp"
+
+#include <utility>
+
+namespace kmm::upgrade::kubernetes {
+namespace {
+
+constexpr std::string_view k_member = "kubernetes";
+constexpr std::string_view k_role_control_plane = "control-plane";
+
+std::string text_of(const value::Node& tree, std::string_view name) { return tree.is_null() ? "" : tree.get_string({name}); }
+
+std::vector<std::string> texts_of(const value::Node& tree, std::string_view name) {
+    std::vector<std::string> texts;
+    const auto* found = tree.is_null() ? nullptr : tree.find(name);
+    if (found == nullptr) return texts;
+    for (const auto& item : found->items()) texts.push_back(item.text());
+    return texts;
+}
+
+void set_text(value::Node& tree, const char* name, const std::string& text) {
+    if (!text.empty()) tree.set(name, text);
+}
+
+void set_texts(value::Node& tree, const char* name, const std::vector<std::string>& texts) {
+    if (!texts.empty()) tree.set(name, value::Node::strings(texts));
+}
+
+}  // namespace
+
+Subject subject_of(const Header& run) {
+    const auto* found = run.subject.is_null() ? nullptr : run.subject.find(k_member);
+    const auto tree = found == nullptr ? value::Node() : *found;
+    Subject subject;
+    subject.target = text_of(tree, "target");
+    subject.control_plane = text_of(tree, "controlPlane");
+    subject.kubelet = text_of(tree, "kubelet");
+    subject.rest = texts_of(tree, "rest");
+    subject.way = text_of(tree, "switch");
+    subject.directory = text_of(tree, "from");
+    subject.command = text_of(tree, "command");
+    subject.worker_options = texts_of(tree, "workerOptions");
+    subject.ignored_checks = texts_of(tree, "ignoreChecks");
+    subject.networking = text_of(tree, "networking");
+    subject.versions_file = text_of(tree, "versions");
+    return subject;
+}
+
+void set_subject(Header& run, const Subject& subject) {
+    auto tree = value::Node::mapping({{"target", subject.target}});
+    set_text(tree, "controlPlane", subject.control_plane);
+    set_text(tree, "kubelet", subject.kubelet);
+    set_texts(tree, "rest", subject.rest);
+    set_text(tree, "switch", subject.way);
+    set_text(tree, "from", subject.directory);
+    set_text(tree, "command", subject.command);
+    set_texts(tree, "workerOptions", subject.worker_options);
+    set_texts(tree, "ignoreChecks", subject.ignored_checks);
+    set_text(tree, "networking", subject.networking);
+    set_text(tree, "versions", subject.versions_file);
+    run.subject = value::Node::mapping({{std::string(k_member), std::move(tree)}});
+}
+
+bool is_control_plane(const NodeRecord& record) { return text_of(record.facts, "role") == k_role_control_plane; }
+
+Node read(const NodeRecord& record) {
+    Node node;
+    static_cast<NodeRecord&>(node) = record;
+    node.is_control_plane = is_control_plane(record);
+    node.control_plane = text_of(record.facts, "controlPlane");
+    node.from_control_plane = text_of(record.facts, "fromControlPlane");
+    node.backup = text_of(record.facts, "backup");
+    return node;
+}
+
+NodeRecord record_of(Node node) {
+    auto facts = value::Node::mapping({{"role", node.is_control_plane ? k_role_control_plane : "worker"}});
+    set_text(facts, "controlPlane", node.control_plane);
+    set_text(facts, "fromControlPlane", node.from_control_plane);
+    set_text(facts, "backup", node.backup);
+    NodeRecord record = std::move(node);
+    record.facts = std::move(facts);
+    return record;
+}
+
+}  // namespace kmm::upgrade::kubernetes

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the upgrade of a Kubernetes cluster keeps in the record beside the members of the engine, as typed views of its trees.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "upgrade/engine/procedure.hpp"
+#include "upgrade/engine/run.hpp"
+
+namespace kmm::upgrade::kubernetes {
+
+/// What a run is about. A way over several minors is walked by several runs, one after the other.
+struct Subject {
+    std::string target;         ///< the version that the person asked for
+    std::string control_plane;  ///< version that this run brings every control plane to, "" for none
+    std::string kubelet;        ///< version that this run brings every kubelet to, "" for none
+    std::vector<std::string> rest;  ///< steps that later runs do, for people
+    std::string way;            ///< how programs get onto nodes: "packages", "binaries", "command", or "" if they are there
+    std::string directory;      ///< with binaries: where they are, "" for the default of the worker
+    std::string command;        ///< with command: the program
+    std::vector<std::string> worker_options;   ///< further options of `kubernetes control-plane`
+    std::vector<std::string> ignored_checks;
+    std::string networking;     ///< directory of manifests on the administrator's host, "" for none
+    std::string versions_file;  ///< metadata that the way was found with, "" for the usual one
+    friend bool operator==(const Subject&, const Subject&) = default;
+};
+
+[[nodiscard]] Subject subject_of(const Header& run);
+void set_subject(Header& run, const Subject& subject);
+
+/// A node of the run.
+struct Node : NodeRecord {
+    bool is_control_plane = false;
+    std::string control_plane;       ///< version of its control plane at the last look, "" if it has none
+    std::string from_control_plane;  ///< the same before the run
+    std::string backup;              ///< name of the backup on the node, "" before there is one
+};
+[[nodiscard]] Node read(const NodeRecord& record);
+/// read(record).is_control_plane, for less.
+[[nodiscard]] bool is_control_plane(const NodeRecord& record);
+/// Inverse of read.
+[[nodiscard]] NodeRecord record_of(Node node);
+
+/// Everything there is: the order with networking after the first control plane, and that with networking first.
+[[nodiscard]] const Procedure& procedure_kubernetes();
+[[nodiscard]] const Procedure& procedure_networking_first();
+[[nodiscard]] const Procedures& procedures();
+
+/// Stages and steps, as the table names them.
+inline constexpr std::string_view k_stage_networking = "networking";
+inline constexpr std::string_view k_step_prepare = "prepare", k_step_control_plane = "control-plane", k_step_cordon = "cordon", k_step_drain = "drain",
+                                  k_step_kubelet = "kubelet", k_step_validate = "validate", k_step_uncordon = "uncordon";
+
+/// The control plane that is upgraded first; nullptr if the run has none. Quick where control planes come first in the run.
+[[nodiscard]] const NodeRecord* first_control_plane(const Run& run);
+
+}  // namespace kmm::upgrade::kubernetes

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "base/error.hpp"
+#include "upgrade/drive_kubernetes/agent.hpp"
+#include "upgrade/drive_kubernetes/plan_runs.hpp"
+#include "value/reader.hpp"
+
+using namespace kmm;
+using namespace kmm::drive;
+using kubernetes::Step;
+using kubernetes::Version;
+
+namespace {
+
+Version v(const char* text) { return *Version::parse(text); }
+Step control_planes(const char* version) { return {Step::Part::control_planes, v(version)}; }
+Step kubelets(const char* version) { return {Step::Part::kubelets, v(version)}; }
+
+kubernetes::Observation cluster_of(const char* control_plane, const char* kubelet, std::initializer_list<const char*> masters, std::initializer_list<const char*> workers) {
+    kubernetes::Observation seen;
+    for (const auto* name : masters) {
+        seen.control_plane_nodes.emplace_back(name);
+        for (const auto component : kubernetes::k_components) {
+            kubernetes::Running running;
+            running.component = component;
+            running.node = name;
+            running.version = v(control_plane);
+            seen.control_plane.push_back(running);
+        }
+    }
+    for (const auto& names : {masters, workers})
+        for (const auto* name : names) {
+            kubernetes::Running running;
+            running.component = "kubelet";
+            running.node = name;
+            running.version = v(kubelet);
+            seen.kubelets.push_back(running);
+        }
+    return seen;
+}
+
+}  // namespace
+
+TEST_SUITE("drive::kubernetes") {
+
+TEST_CASE("kubelets that follow the control planes at once go with them in one run") {
+    const auto hops = [](std::vector<Step> steps) { return hops_of({std::move(steps), "", ""}); };
+    CHECK(hops({control_planes("v1.35.4"), kubelets("v1.35.4")}) == std::vector<Hop>{{"v1.35.4", "v1.35.4"}});
+    CHECK(hops({control_planes("v1.34.4"), control_planes("v1.35.4"), kubelets("v1.35.4")}) == std::vector<Hop>{{"v1.34.4", ""}, {"v1.35.4", "v1.35.4"}});
+    CHECK(hops({kubelets("v1.34.4"), control_planes("v1.35.4")}) == std::vector<Hop>{{"", "v1.34.4"}, {"v1.35.4", ""}});
+    CHECK(hops({}).empty());
+    CHECK(to_string(Hop{"v1.35.4", "v1.34.4"}) == "control planes v1.35.4, kubelets v1.34.4");
+}
+
+TEST_CASE("a run has control planes first, then the other nodes, each by name; workers only where kubelets change") {
+    const auto seen = cluster_of("v1.34.4", "v1.33.2", {"m2", "m1"}, {"w2", "a1"});
+    KubernetesRequest request;
+    request.subject.target = "v1.35.4";
+    const auto names = [](const upgrade::Run& run) {
+        std::vector<std::string> all;
+        for (const auto& node : run.nodes) all.push_back(node.name);
+        return all;
+    };
+    const auto both = plan_run(request, seen, {{"v1.35.4", "v1.35.4"}});
+    CHECK(names(both) == std::vector<std::string>{"m1", "m2", "a1", "w2"});
+    CHECK(both.to_version == "v1.35.4");
+    CHECK(upgrade::kubernetes::read(both.nodes[0]).from_control_plane == "v1.34.4");
+    CHECK(both.nodes[0].from_version == "v1.33.2");
+    CHECK_FALSE(upgrade::kubernetes::is_control_plane(both.nodes[2]));
+
+    const auto first = plan_run(request, seen, {{"v1.34.9", ""}, {"v1.35.4", "v1.35.4"}});
+    CHECK(names(first) == std::vector<std::string>{"m1", "m2"});
+    CHECK(first.from_version == "v1.34.4");
+    CHECK(first.nodes[0].current_version == "v1.34.4");
+    CHECK(upgrade::kubernetes::subject_of(first).rest == std::vector<std::string>{"control planes v1.35.4, kubelets v1.35.4"});
+}
+
+TEST_CASE("a node's facts: the lowest of its manifests counts, and none if one has no version") {
+    const auto sight = [](const char* text) {
+        Diagnostics faults;
+        return read_sight(value::read_json(text, "facts", faults).front().root);
+    };
+    const auto seen = sight(R"({"node": "cp1", "bootID": "b", "controlPlane": true, "manifestsWhole": true, "kubelet": {"running": "v1.34.4"}, "manifests": [
+        {"component": "etcd", "version": "3.6.5-0"}, {"component": "kube-apiserver", "version": "v1.35.4"},
+        {"component": "kube-controller-manager", "version": "v1.34.4"}, {"component": "kube-scheduler", "version": "v1.35.4"}]})");
+    CHECK(seen.node == "cp1");
+    CHECK(seen.control_plane == v("v1.34.4"));
+    CHECK(seen.kubelet == v("v1.34.4"));
+    CHECK(seen.are_manifests_whole == true);
+    const auto gap = sight(R"({"node": null, "controlPlane": true, "manifestsWhole": false, "kubelet": {"running": null}, "manifests": [
+        {"component": "kube-apiserver", "version": null}, {"component": "kube-controller-manager", "version": "v1.34.4"}, {"component": "kube-scheduler", "version": "v1.35.4"}]})");
+    CHECK_FALSE(gap.node);
+    CHECK_FALSE(gap.control_plane);
+    CHECK_FALSE(gap.kubelet);
+    CHECK(gap.are_manifests_whole == false);
+}
+
+}

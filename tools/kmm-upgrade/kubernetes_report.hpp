@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results of checks, for people and for programs.
+#pragma once
+
+#include <vector>
+
+#include "cli/app.hpp"
+#include "kubernetes/checks.hpp"
+
+namespace kmm::tool_upgrade {
+
+/// Prints a document of `kind`, or lines for people. `failed` if a check fails, else ok.
+[[nodiscard]] Exit print_check_results(cli::Context& context, const char* kind, const kubernetes::CheckInput& input, const std::vector<kubernetes::CheckResult>& results,
+                                       Exit failed);
+
+}  // namespace kmm::tool_upgrade
