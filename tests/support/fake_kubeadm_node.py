@@ -30,6 +30,7 @@ import time
 SUPPORT = pathlib.Path(__file__).resolve().parent
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 ETCD = {"v1.34": "3.6.5-0", "v1.35": "3.6.6-0", "v1.33": "3.5.24-0"}
+CERTS = SUPPORT / "kubeadm_certs"
 BOOT = "11111111-2222-4333-8444-555555555555"
 
 
@@ -69,9 +70,8 @@ def start_kubelet(root, pid, text):
     put(proc / "exe", text, 0o755)
 
 
-def make(root, version="v1.34.4", role=""):
-    certs = SUPPORT / "kubeadm_certs"
-    put(root / "proc/sys/kernel/hostname", "cp1\n")
+def make(root, version="v1.34.4", role="", name="cp1", certs=CERTS):
+    put(root / "proc/sys/kernel/hostname", name + "\n")
     put(root / "proc/sys/kernel/random/boot_id", BOOT + "\n")
     put(root / "proc/swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n")
     (root / "proc/1/ns").mkdir(parents=True)
@@ -85,8 +85,8 @@ def make(root, version="v1.34.4", role=""):
     (root / "var/lib/kubelet/pki/kubelet-client-current.pem").symlink_to("/var/lib/kubelet/pki/kubelet-client-1.pem")
     put(root / "var/lib/kubelet/config.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
     put(root / "var/lib/kubelet/kubeadm-flags.env", 'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=unix:///run/containerd.sock"\n')
-    for name in ("kubeadm", "kubelet", "crictl", "systemctl"):
-        put(root / "usr/bin" / name, program(name, version), 0o755)
+    for tool in ("kubeadm", "kubelet", "crictl", "systemctl"):
+        put(root / "usr/bin" / tool, program(tool, version), 0o755)
     start_kubelet(root, 77, program("kubelet", version))
     put(root / "fake/images", "")
     put(root / "fake/behaviour", "{}")
@@ -98,6 +98,10 @@ def make(root, version="v1.34.4", role=""):
         put(root / "etc/kubernetes/pki/etcd/server.key", "KEY\n", 0o600)
         admin = base64.b64encode((certs / "admin.crt").read_bytes()).decode()
         put(root / "etc/kubernetes/admin.conf", kubeconfig("kubernetes-admin", "client-certificate-data: " + admin), 0o600)
+
+
+def make_with_programs(root, *words):
+    make(root, *words)
     put(pathlib.Path("bin/chroot"), f"#!/bin/sh\nexec python3 {SUPPORT}/fake_kubeadm_node.py chroot \"$@\"\n", 0o755)
 
 
@@ -245,7 +249,7 @@ def run(root, name, version, *arguments):
 
 def main():
     verb, root, *rest = sys.argv[1:]
-    return {"make": make, "binaries": binaries, "chroot": chroot, "run": run}[verb](pathlib.Path(root), *rest) or 0
+    return {"make": make_with_programs, "binaries": binaries, "chroot": chroot, "run": run}[verb](pathlib.Path(root), *rest) or 0
 
 
 if __name__ == "__main__":
