@@ -23,7 +23,7 @@ class KubernetesFleet(Fleet):
     @classmethod
     def build(cls, tools, root, control_planes, workers):
         fleet = cls(tools, root)
-        fake_kubernetes_fleet.build(root, tools.bin.parent / "e2e/fake-kubernetes-node", control_planes, workers)
+        fake_kubernetes_fleet.build(root, tools.fake / "kubernetes-node", control_planes, workers)
         shutil.rmtree(fleet.root / "certificates")
         return fleet
 

@@ -13,6 +13,7 @@
 #include <iostream>
 #include <iterator>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "value/reader.hpp"
@@ -158,8 +159,10 @@ void Machine::at_rename(int renames) const {
 /// As kubeadm does it: the old manifest is moved away, the new one into its place, one component after the other.
 int Machine::swap_manifests(const std::string& version) const {
     const fs::path temporary = root_ / "etc/kubernetes/tmp", fresh = temporary / "kubeadm-upgraded-manifests1";
-    int stamp = 10;
-    const auto backup_path = [&] { return temporary / ("kubeadm-backup-manifests-2026-11-26-10-00-" + std::to_string(stamp)); };
+    int stamp = 0;
+    const auto backup_path = [&] {
+        return temporary / ("kubeadm-backup-manifests-2026-11-26-10-00-" + std::to_string(stamp / 10) + std::to_string(stamp % 10));
+    };
     while (fs::exists(backup_path())) ++stamp;
     fs::create_directories(backup_path());
     int renames = 0;
@@ -213,27 +216,41 @@ int Machine::kubeadm(const std::string& version, const std::vector<std::string>&
         return 0;
     }
     if (words.front() == "config") {
-        std::string names;
-        for (const std::string component : k_components) names += "registry.k8s.io/" + component + ":" + brings(component, version) + "\n";
+        const auto option = [&](const char* name) {
+            const auto at = std::find(words.begin(), words.end(), name);
+            return at == words.end() ? std::string() : at[1];
+        };
+        std::string of = version, repository = option("--image-repository"), names;
+        if (const std::string file = option("--config"); !file.empty()) {
+            std::istringstream text(read_text(inside(file)));
+            while (text >> of) {}  // the last word is the version
+        }
+        if (repository.empty()) repository = "registry.k8s.io";
+        for (const std::string component : k_components) names += repository + "/" + component + ":" + brings(component, of) + "\n";
         if (words[2] == "list") std::cout << names;
         else if (!is_set("lie")) write_text(root_ / "fake/images", names);
         return 0;
     }
+    while (is_set("hold") && !fs::exists(root_ / "fake/go")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (is_set("preflight")) return refuse(listed("preflight"));
     if (is_set("lie")) return 0;
     const bool is_first = words[1] == "apply";
     const fs::path configuration = cluster_ / "configmaps/kube-system/kubeadm-config.yaml";
     std::string target = version;
-    if (!is_first) {
+    if (!is_first && fs::exists(configuration)) {
         // kubeadm upgrade node goes to what the cluster says.
         const std::string text = read_text(configuration), key = "kubernetesVersion: ";
         const std::size_t at = text.find(key) + key.size();
         target = text.substr(at, text.find('\n', at) - at);
     }
-    if (fs::exists(root_ / "etc/kubernetes/pki/apiserver.crt")) {
+    // By this manifest kubeadm knows a control plane.
+    if (!fs::exists(manifest("kube-apiserver"))) {
+        if (is_first) return refuse({"StaticPodManifest"});
+        std::cout << "[upgrade] Skipping phase. Not a control plane node.\n";
+    } else {
         if (const int failed = swap_manifests(is_first ? words[2] : target); failed != 0) return failed;
         if (is_set("late")) ::raise(SIGKILL);
-        if (is_first) change_file(configuration, "kubernetesVersion: ", words[2]);
+        if (is_first && fs::exists(configuration)) change_file(configuration, "kubernetesVersion: ", words[2]);
         upgrade_addons(is_first ? words[2] : target);
     }
     write_text(root_ / "var/lib/kubelet/config.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n# " + version + "\n");
@@ -241,9 +258,25 @@ int Machine::kubeadm(const std::string& version, const std::vector<std::string>&
     return 0;
 }
 
+/// apt-get with words like kubelet=1.35.4-*
+void Machine::install(const std::vector<std::string>& words, bool simulates) const {
+    for (const auto& word : words) {
+        const std::size_t equals = word.find('=');
+        if (equals == std::string::npos || !word.ends_with("-*")) continue;
+        const std::string package = word.substr(0, equals), version = word.substr(equals + 1, word.size() - equals - 3);
+        if (!simulates) {
+            write_text(root_ / "usr/bin" / package, "#!/bin/sh\n# " + package + " v" + version + "\nexit 1\n", 0755);
+            continue;
+        }
+        std::cout << "Inst " << package << " [old] (" << version << "-* repository)\n";
+        if (is_set("removes")) std::cout << "Remv containerd [1.7]\n";
+    }
+}
+
 int Machine::run(const std::string& name, const std::string& version, const std::vector<std::string>& words) {
     const std::string line = name + " " + join(words);
-    const bool asks = name == "crictl" || name == "kubelet" || line.starts_with("kubeadm version") || line.starts_with("kubeadm config images list");
+    const bool simulates = std::find(words.begin(), words.end(), "-s") != words.end();
+    const bool asks = name == "crictl" || name == "kubelet" || simulates || line.starts_with("kubeadm version") || line.starts_with("kubeadm config images list");
     if (!asks) append(root_ / "fake/log", line + "\n");
     if (!asks && behaviour_.get_string({"fail"}) == name) {
         std::cerr << name << ": it fails\n";
@@ -262,11 +295,9 @@ int Machine::run(const std::string& name, const std::string& version, const std:
         return 0;
     }
     int result = 0;
-    if (name == "systemctl") {
-        if (words.front() == "restart" && !is_set("stale")) restart_kubelet();
-    } else {
-        result = kubeadm(version, words);
-    }
+    if (name == "kubeadm") result = kubeadm(version, words);
+    if (name == "systemctl" && words.front() == "restart" && !is_set("stale")) restart_kubelet();
+    if (name == "apt-get") install(words, simulates);
     if (!asks) follow();
     return result;
 }

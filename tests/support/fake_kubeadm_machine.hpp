@@ -69,6 +69,7 @@ private:
     void at_rename(int renames) const;
     void upgrade_addons(const std::string& version) const;
     int kubeadm(const std::string& version, const std::vector<std::string>& words) const;
+    void install(const std::vector<std::string>& words, bool simulates) const;
     void follow_pod(const std::string& component) const;
 
     fs::path root_;

@@ -19,7 +19,6 @@ import fake_kubeadm_node as node_files
 import kubeadm_dump
 
 FROM, TARGET = "v1.34.4", "v1.35.4"
-COREDNS = {"v1.33": "v1.12.0", "v1.34": "v1.12.1", "v1.35": "v1.13.1"}
 NODE = """# the Node {name}
 apiVersion: v1
 kind: Node
@@ -96,7 +95,7 @@ def write_objects(cluster, all_names, version):
         labels = item["metadata"].get("labels", {})
         if item["kind"] != "Node" and item["metadata"]["name"] != "kubeadm-config" and "component" not in labels:
             write_object(cluster, item)
-    dns = COREDNS[version.rsplit(".", 1)[0]]
+    dns = node_files.release_of(version)[1]
     for number, name in enumerate((first, all_names[-1])):
         write_object(cluster, kubeadm_dump.make_pod("kube-system", f"coredns-{number}", name, f"registry.k8s.io/coredns/coredns:{dns}", "coredns",
                                                     labels={"k8s-app": "kube-dns"}))
@@ -115,7 +114,6 @@ def build(top, program, control_planes, workers, version=FROM, target=TARGET):
         certificates(certs, name)
         node_files.make(root, version, "" if name.startswith("cp") else "worker", name, certs)
         node_files.binaries(root, "/usr/local/kubernetes", target)
-        node_files.put(root / "fake/releases", "".join(f"{minor} {node_files.ETCD[minor]} {dns}\n" for minor, dns in COREDNS.items()))
     write_objects(top / "cluster", all_names, version)
     (top / "bin").mkdir()
     for name in ("ssh", "chroot", "follow"):

@@ -11,7 +11,9 @@
 //                 reboot_in T   the node is rebooted in the command of that text, as "systemctl restart kubelet"
 //                 preflight [..] checks of kubeadm that fail; lie: kubeadm reports success and does nothing
 //                 late true     kubeadm swaps manifests and is killed before it writes its ConfigMaps
+//                 hold true     kubeadm begins once fake/go is there
 //                 fail NAME     the program fails; stale: systemctl restart goes on running the old kubelet
+//                 removes true  apt-get would remove a package
 //   log         a line for each call that changes something
 // $KMM_FAKE_NODES/faults   lines "NODE VERB KIND"; NODE and VERB may be *, VERB may be #N, the N-th call of all; the first
 //                          one that fits is used up. VERB is the word after "kmm-worker kubernetes". KINDs: unreachable,
@@ -73,6 +75,14 @@ int chroot(const std::vector<std::string>& arguments) {
     std::string line, hash, program, version;
     std::getline(text, line);
     text >> hash >> program >> version;  // "# kubeadm v1.35.4"
+    if (hash != "#" || version.empty()) {
+        ::setenv("FAKE_ROOT", machine.root().c_str(), 1);
+        std::vector<char*> pointers{const_cast<char*>(path.c_str())};
+        for (auto& word : words) pointers.push_back(word.data());
+        pointers.push_back(nullptr);
+        ::execv(path.c_str(), pointers.data());
+        return 126;
+    }
     return machine.run(program, version, words);
 }
 
