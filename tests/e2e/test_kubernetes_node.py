@@ -28,16 +28,18 @@ class World:
     def __init__(self):
         self.top = scratch("kube")
         self.root = self.top / "host"
-        subprocess.run(["python3", FAKE, "make", "host", TARGET], cwd=self.top, check=True)
+        subprocess.run(["python3", FAKE, "make", "host", TARGET], cwd=self.top, env=self.environment(), check=True)
         for path in (self.root / "etc/kubernetes/manifests").iterdir():
             path.write_text(path.read_text().replace(TARGET, "v1.34.4").replace("3.6.6-0", "3.6.5-0"))
 
     def behave(self, **what):
         (self.root / "fake/behaviour").write_text(json.dumps(what))
 
+    def environment(self):
+        return {**os.environ, "PATH": f"{self.top}/bin:{case.TOOLS.bin}:{os.environ['PATH']}", "KMM_HOST_ROOT": "host"}
+
     def run(self, *words, prefix=()):
-        environment = {**os.environ, "PATH": f"{self.top}/bin:{case.TOOLS.bin}:{os.environ['PATH']}", "KMM_HOST_ROOT": "host"}
-        return subprocess.run([*prefix, "kmm-worker", "kubernetes", *words], cwd=self.top, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run([*prefix, "kmm-worker", "kubernetes", *words], cwd=self.top, env=self.environment(), capture_output=True, text=True, check=False)
 
     def is_upgraded(self):
         texts = {path.name: path.read_text() for path in (self.root / "etc/kubernetes/manifests").iterdir()}
