@@ -28,7 +28,7 @@ class KubernetesFleet(Fleet):
         return fleet
 
     def copy(self, root):
-        shutil.copytree(self.root, root, symlinks=True)
+        subprocess.run(["cp", "-a", self.root, root], check=True)  # with its sockets
         return type(self)(self.tools, root)
 
     def environment(self, **more):

@@ -9,8 +9,10 @@ Usage: fake_kubeadm_node.py make ROOT [VERSION [worker]]
 """
 import base64
 import hashlib
+import os
 import pathlib
 import shutil
+import stat
 import sys
 
 SUPPORT = pathlib.Path(__file__).resolve().parent
@@ -71,6 +73,8 @@ def make(root, version="v1.34.4", role="", name="cp1", certs=CERTS):
     put(root / "var/lib/kubelet/pki/kubelet-client-1.pem", (certs / "node.crt").read_text(), 0o600)
     (root / "var/lib/kubelet/pki/kubelet-client-current.pem").symlink_to("/var/lib/kubelet/pki/kubelet-client-1.pem")
     put(root / "var/lib/kubelet/config.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
+    (root / "run").mkdir(parents=True, exist_ok=True)
+    os.mknod(root / "run/containerd.sock", stat.S_IFSOCK | 0o600)
     put(root / "var/lib/kubelet/kubeadm-flags.env", 'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=unix:///run/containerd.sock"\n')
     for tool in ("kubeadm", "kubelet", "crictl", "systemctl"):
         put(root / "usr/bin" / tool, program(tool, version), 0o755)
