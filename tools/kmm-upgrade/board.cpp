@@ -22,12 +22,12 @@ struct Column {
     const char* header;
     std::string NodeLine::*text;
 };
-constexpr std::array k_columns{Column{"NODE", &NodeLine::name},     Column{"KERNEL", &NodeLine::kernel},
+constexpr std::array k_columns{Column{"NODE", &NodeLine::name},     Column{"", &NodeLine::aspect},
                                Column{"CURRENT", &NodeLine::current}, Column{"TARGET", &NodeLine::target},
                                Column{"STATE", &NodeLine::state},   Column{"SINCE", &NodeLine::since},
                                Column{"MESSAGE", &NodeLine::message}};
 /// What goes first where there is no room for all.
-constexpr std::array k_dispensable{&NodeLine::kernel, &NodeLine::since, &NodeLine::current, &NodeLine::target};
+constexpr std::array k_dispensable{&NodeLine::aspect, &NodeLine::since, &NodeLine::current, &NodeLine::target};
 
 /// The dot and all after it that every name ends in; "" if there is none. Of one name nothing can be left out.
 std::string_view common_domain(const std::vector<NodeLine>& lines) {
@@ -57,13 +57,15 @@ void shorten_names(std::vector<NodeLine>& lines, std::size_t width) {
 }  // namespace
 
 NodeLine node_line(const upgrade::Run& run, const upgrade::NodeRecord& node) {
+    auto [title, aspect] = upgrade::procedure_of(run).aspect(run, node);
     return {node.name,
-            dash(node.kernel),
+            dash(aspect),
             node.current_known ? dash(node.current_version) : "?",
             upgrade::procedure_of(run).target_text(run, node),
             node.state,
             clock_text(node.since),
-            node.state == "skipped" ? "skipped: " + node.message : node.message};
+            node.state == "skipped" ? "skipped: " + node.message : node.message,
+            std::move(title)};
 }
 
 std::string short_name(const std::string& name, std::size_t width) {
@@ -75,6 +77,9 @@ std::string short_name(const std::string& name, std::size_t width) {
 
 std::string format_nodes(const std::vector<NodeLine>& lines, std::size_t width) {
     std::vector<Column> columns(k_columns.begin(), k_columns.end());
+    const std::string aspect = lines.empty() ? NodeLine().aspect_title : lines.front().aspect_title;
+    for (auto& column : columns)
+        if (column.text == &NodeLine::aspect) column.header = aspect.c_str();
     auto shown = lines;
     if (width > 0) {
         std::vector<std::size_t> widths;

@@ -13,13 +13,14 @@
 
 namespace kmm::tool_upgrade {
 
-/// What NODE KERNEL CURRENT TARGET STATE SINCE MESSAGE say of one node.
+/// What NODE ASPECT CURRENT TARGET STATE SINCE MESSAGE say of one node; ASPECT is what its procedure tells.
 struct NodeLine {
-    std::string name, kernel, current, target, state, since, message;
+    std::string name, aspect, current, target, state, since, message;
+    std::string aspect_title = "KERNEL";  ///< the same in all lines of a table
 };
 [[nodiscard]] NodeLine node_line(const upgrade::Run& run, const upgrade::NodeRecord& node);
 
-/// A table of `lines`. With `width` 0 it has all columns in full. Else it is no wider: columns are left out (kernel, since, current,
+/// A table of `lines`. With `width` 0 it has all columns in full. Else it is no wider: columns are left out (that of the procedure, since, current,
 /// target) until 20 columns are left for the message, then names lose their middle, at last the message is cut. Names keep what
 /// tells them apart: a domain that all of them end in goes first.
 [[nodiscard]] std::string format_nodes(const std::vector<NodeLine>& lines, std::size_t width);

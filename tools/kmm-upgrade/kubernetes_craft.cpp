@@ -86,6 +86,9 @@ Exit go_on_to_target(Access& access, const upgrade::Run& run, const std::string&
     const auto inventory = drive::view_of(cluster)->read(drive::ReadExtent::control_plane);
     const auto seen = kubernetes::observe(inventory);
     const auto hops = drive::hops_of(drive::path_to(catalogue, seen, version_argument(subject.target)));
+    if (!hops.empty() && hops.front() == drive::Hop{subject.control_plane, subject.kubelet})
+        throw Error(Exit::unhealthy, "version-changed", fmt::format("{} was complete, and the cluster does not run it any more", drive::to_string(hops.front())))
+            .hint(fmt::format("find out who changed it: kmm-upgrade versions; then kmm-upgrade delete, and start kubernetes {}", subject.target));
     if (!hops.empty()) return walk_hops(access, request, seen, hops, until);
     access.call.note(fmt::format("every control plane and kubelet runs {} already", subject.target));
     return Exit::ok;

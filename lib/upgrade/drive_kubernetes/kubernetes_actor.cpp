@@ -307,6 +307,10 @@ void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error,
         }
         return;
     }
+    // The step itself closes the gap that a killed kubeadm leaves.
+    const auto& code = error.code();
+    if (step.step == k_step_control_plane && (code == "kubeadm-failed" || code == "manifests-damaged" || code == "job-lost"))
+        failed.facts.set("hint", fmt::format("kmm-upgrade retry {} repairs the manifests first, then tries again; see kmm-worker kubernetes facts on the node", step.node));
     // What runs there now: only a look can tell.
     if (step.node.empty() || is_by_api_alone(step.step) || error.code() == "node-unreachable" || error.code() == "node-name-differs") return;
     const auto facts = glance(step.node);

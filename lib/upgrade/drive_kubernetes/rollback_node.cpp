@@ -23,7 +23,13 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
         prove_kubelet(name, *before, true, deadline);
     }
     const auto control_plane = Version::parse(node.from_control_plane);
-    const bool is_changed = node.is_control_plane && (seen.control_plane != control_plane || seen.are_manifests_whole == false);
+    auto found = seen.control_plane;
+    if (node.is_control_plane && seen.are_manifests_whole == false) {
+        repair_manifests(name, seen, deadline);
+        found = agent_.facts(name, deadline).control_plane;
+        told.emplace_back("manifests repaired");
+    }
+    const bool is_changed = node.is_control_plane && found != control_plane;
     if (!subject_.control_plane.empty() && control_plane && is_changed) {
         if (node.backup.empty())
             throw Error(Exit::checks_failed, "backup-not-found", fmt::format("node {} was changed and the record names no backup of it", name))

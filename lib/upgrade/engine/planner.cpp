@@ -180,6 +180,8 @@ Decision after_stage(const Procedure& procedure, const Run& run, const Stage* la
 
 }  // namespace
 
+std::pair<std::string, std::string> Procedure::aspect(const Header& /*run*/, const NodeRecord& node) const { return {"KERNEL", node.kernel}; }
+
 std::int64_t Members::limit(const Run& run) const {
     return at_once == 0 ? run.options.max_unavailable : std::min(at_once, run.options.max_unavailable);
 }
@@ -223,7 +225,7 @@ Counts count(const Run& run) {
         else if (node.state == k_node_skipped) ++counts.skipped;
         else if (node.state == k_node_rolled_back) ++counts.rolled_back;
         else if (is_failed_node_state(node.state)) ++counts.failed;
-        else if (node.touched != 0) ++counts.active;
+        else if (is_active_node(run, node)) ++counts.active;
         else ++counts.pending;
     }
     return counts;
@@ -272,9 +274,13 @@ std::vector<std::string> next_commands(const Run& run) {
     if (run.state == k_run_aborting) return {"kmm-upgrade resume"};
     if (run.state == "upgrade-aborting-failed") return {"kmm-upgrade resume", "kmm-upgrade abort --rollback none"};
     if (!run.step_reason.empty()) return {"kmm-upgrade resume", "kmm-upgrade abort"};
-    for (const auto& node : run.nodes)
-        if (is_failed_node_state(node.state))
-            return {"kmm-upgrade retry " + node.name, "kmm-upgrade skip " + node.name + " --reason TEXT", "kmm-upgrade abort --rollback current"};
+    for (const auto& node : run.nodes) {
+        if (!is_failed_node_state(node.state)) continue;
+        std::vector<std::string> commands{"kmm-upgrade retry " + node.name};
+        if (procedure_of(run).skip_refusal(run, node).empty()) commands.push_back("kmm-upgrade skip " + node.name + " --reason TEXT");
+        commands.emplace_back("kmm-upgrade abort --rollback current");
+        return commands;
+    }
     if (run.paused && run.pause_reason == "manual") return {"kmm-upgrade step", "kmm-upgrade resume"};
     return {"kmm-upgrade resume", "kmm-upgrade abort"};
 }

@@ -73,6 +73,8 @@ public:
     [[nodiscard]] virtual Description describe(const Run& run) const = 0;
     /// For people: what `node` has in the end, "-" for nothing.
     [[nodiscard]] virtual std::string target_text(const Header& run, const NodeRecord& node) const = 0;
+    /// What a table of nodes tells beside versions and state: the title of that column, and what it says of `node`, "" for nothing.
+    [[nodiscard]] virtual std::pair<std::string, std::string> aspect(const Header& run, const NodeRecord& node) const;
     /// Costs at most O(nodes).
     [[nodiscard]] virtual Members members(const Run& run, const Stage& stage) const = 0;
     /// The step that `node` stands before or in the middle of on its way through `stage`; "" if none is left, or it has failed.

@@ -109,6 +109,10 @@ public:
 
     [[nodiscard]] std::string target_text(const Header& run, const NodeRecord& /*node*/) const override { return run.to_version; }
 
+    [[nodiscard]] std::pair<std::string, std::string> aspect(const Header& /*run*/, const NodeRecord& node) const override {
+        return {"CONTROL-PLANE", read(node).control_plane};
+    }
+
     [[nodiscard]] Members members(const Run& run, const Stage& stage) const override {
         const auto subject = subject_of(run);
         Members members;

@@ -76,6 +76,31 @@ TEST_CASE("a run has control planes first, then the other nodes, each by name; w
     CHECK(upgrade::kubernetes::subject_of(first).rest == std::vector<std::string>{"control planes v1.35.4, kubelets v1.35.4"});
 }
 
+TEST_CASE("nothing to do is said only where every version is the target's") {
+    kubernetes::Catalogue catalogue;
+    for (const auto* text : {"v1.35.3", "v1.35.4", "v1.35.5"}) {
+        kubernetes::VersionEntry entry;
+        entry.version = v(text);
+        catalogue.versions.push_back(entry);
+    }
+    catalogue.versions[1].downgrade_to = {v("v1.35.3")};
+    const auto path = [&](const kubernetes::Observation& seen, const char* target) { return path_to(catalogue, seen, v(target)).steps; };
+    CHECK(path(cluster_of("v1.35.4", "v1.35.4", {"m1"}, {"w1"}), "v1.35.4").empty());
+    // A way back: kubelets first; once they are there, the control planes alone.
+    CHECK(path(cluster_of("v1.35.4", "v1.35.4", {"m1"}, {"w1"}), "v1.35.3") == std::vector<Step>{kubelets("v1.35.3"), control_planes("v1.35.3")});
+    CHECK(path(cluster_of("v1.35.4", "v1.35.3", {"m1"}, {"w1"}), "v1.35.3") == std::vector<Step>{control_planes("v1.35.3")});
+    // One of two control planes is back already.
+    auto mixed = cluster_of("v1.35.4", "v1.35.3", {"m1", "m2"}, {});
+    for (auto& running : mixed.control_plane)
+        if (running.node == "m1") running.version = v("v1.35.3");
+    CHECK(path(mixed, "v1.35.3") == std::vector<Step>{control_planes("v1.35.3")});
+    CHECK(path(mixed, "v1.35.4") == std::vector<Step>{control_planes("v1.35.4"), kubelets("v1.35.4")});
+    // A kubelet that is newer is no success.
+    CHECK_THROWS_WITH_AS(static_cast<void>(path(cluster_of("v1.35.4", "v1.35.5", {"m1"}, {}), "v1.35.4")), doctest::Contains("m1 (v1.35.5)"), Error);
+    CHECK_THROWS_AS(static_cast<void>(path(cluster_of("v1.35.4", "v1.35.4", {"m1"}, {}), "v1.35.9")), Error);
+    CHECK_THROWS_AS(static_cast<void>(path(cluster_of("v1.35.5", "v1.35.5", {"m1"}, {}), "v1.35.4")), Error);
+}
+
 TEST_CASE("a node's facts: the lowest of its manifests counts, and none if one has no version") {
     const auto sight = [](const char* text) {
         Diagnostics faults;
