@@ -37,7 +37,7 @@ kubernetes::Path path_to(const kubernetes::Catalogue& catalogue, const kubernete
     if (catalogue.find(target) == nullptr)
         throw Error(Exit::checks_failed, "version-unknown", fmt::format("{} is not in the metadata of versions", target.text()))
             .hint("kmm-upgrade versions lists those that are; add it with --versions FILE");
-    auto path = kubernetes::find_path(catalogue, *seen.lowest_control_plane(), *seen.lowest_kubelet(), target);
+    auto path = kubernetes::find_path(catalogue, seen, target);
     if (!path.problem.empty()) throw Error(Exit::checks_failed, "no-path", path.problem).hint(path.hint);
     return path;
 }
