@@ -30,12 +30,11 @@ std::optional<Path> path_of(const CheckInput& input, Finding& finding) {
         finding = {Outcome::fail, fmt::format("{} is not in the metadata", input.target->text())};
         return std::nullopt;
     }
-    const auto lowest = input.seen.lowest_control_plane(), kubelet = input.seen.lowest_kubelet();
-    if (!lowest || !kubelet) {
+    if (!input.seen.lowest_control_plane() || !input.seen.lowest_kubelet()) {
         finding = {Outcome::fail, "the versions that run are not known"};
         return std::nullopt;
     }
-    auto path = find_path(input.catalogue, *lowest, *kubelet, *input.target);
+    auto path = find_path(input.catalogue, input.seen, *input.target);
     if (!path.problem.empty()) {
         finding = {Outcome::fail, path.problem + (path.hint.empty() ? "" : "; " + path.hint)};
         return std::nullopt;
@@ -47,7 +46,7 @@ Finding version_path(const CheckInput& input) {
     Finding finding;
     const auto path = path_of(input, finding);
     if (!path) { return finding; }
-    if (path->steps.empty()) { return {Outcome::fail, fmt::format("every control plane and kubelet runs {} or later already", input.target->text())}; }
+    if (path->steps.empty()) { return {Outcome::fail, fmt::format("every control plane and kubelet runs {} already", input.target->text())}; }
     std::vector<std::string> steps;
     for (const auto& step : path->steps) { steps.push_back(to_string(step)); }
     return {Outcome::ok, base::join(steps, ", then ")};

@@ -156,6 +156,10 @@ std::optional<Version> Observation::lowest_kubelet() const {
     return extreme(kubelets, [](const Version& a, const Version& b) { return a < b; });
 }
 
+std::optional<Version> Observation::highest_kubelet() const {
+    return extreme(kubelets, [](const Version& a, const Version& b) { return a > b; });
+}
+
 std::optional<Version> Observation::control_plane_of(std::string_view node) const {
     std::optional<Version> lowest;
     for (const auto& running : control_plane) {

@@ -42,6 +42,7 @@ struct Observation {
     [[nodiscard]] std::optional<Version> lowest_control_plane() const;
     [[nodiscard]] std::optional<Version> highest_control_plane() const;
     [[nodiscard]] std::optional<Version> lowest_kubelet() const;
+    [[nodiscard]] std::optional<Version> highest_kubelet() const;
     /// The lowest of the three on this node.
     [[nodiscard]] std::optional<Version> control_plane_of(std::string_view node) const;
 };

@@ -47,24 +47,38 @@ std::string reachable_hint(const Catalogue& catalogue, const Version& from, cons
     return "add the versions between them to the metadata with --versions";
 }
 
+/// The way to a lower version: what has gone back already stays.
+Path path_back(const Catalogue& catalogue, const VersionRange& control_planes, const VersionRange& kubelets, const Version& target) {
+    Path path;
+    if (control_planes.lowest < target) {
+        path.problem = fmt::format("control planes run {} and {}, and {} is between them", control_planes.lowest.text(), control_planes.highest.text(), target.text());
+        path.hint = "bring them all to the higher version first";
+        return path;
+    }
+    for (const auto& current : {control_planes.lowest, control_planes.highest}) {
+        if (current == target) { continue; }
+        const auto* entry = catalogue.find(current);
+        if (entry != nullptr && std::find(entry->downgrade_to.begin(), entry->downgrade_to.end(), target) != entry->downgrade_to.end()) { continue; }
+        path.problem = fmt::format("{} is below {}, which runs and does not list it in downgrade_to", target.text(), current.text());
+        path.hint = "a cluster goes back within its minor only, to versions that the metadata lists";
+        return path;
+    }
+    if (kubelets.lowest != target || kubelets.highest != target) { path.steps.push_back({Step::Part::kubelets, target}); }
+    if (control_planes.highest != target) { path.steps.push_back({Step::Part::control_planes, target}); }
+    return path;
+}
+
 }  // namespace
 
 std::int64_t kubelet_skew_max(const Version& kubelet) noexcept { return kubelet.major <= 1 && kubelet.minor < 25 ? 2 : 3; }
 
-Path find_path(const Catalogue& catalogue, const Version& control_plane, const Version& kubelet, const Version& target) {
+Path find_path(const Catalogue& catalogue, const VersionRange& control_planes, const VersionRange& kubelets, const Version& target) {
     Path path;
-    if (target < control_plane) {
-        const auto* current = catalogue.find(control_plane);
-        if (current == nullptr || std::find(current->downgrade_to.begin(), current->downgrade_to.end(), target) == current->downgrade_to.end()) {
-            path.problem = fmt::format("{} is below {}, which runs and does not list it in downgrade_to", target.text(), control_plane.text());
-            path.hint = "a cluster goes back within its minor only, to versions that the metadata lists";
-            return path;
-        }
-        path.steps = {{Step::Part::kubelets, target}, {Step::Part::control_planes, target}};
-        return path;
-    }
-    if (kubelet.line() > control_plane.line()) {
-        path.problem = fmt::format("a kubelet runs {}, newer than the control plane's {}", kubelet.text(), control_plane.text());
+    const Version& control_plane = control_planes.lowest;
+    const Version& kubelet = kubelets.lowest;
+    if (target < control_planes.highest) { return path_back(catalogue, control_planes, kubelets, target); }
+    if (kubelets.highest.line() > control_plane.line()) {
+        path.problem = fmt::format("a kubelet runs {}, newer than the control plane's {}", kubelets.highest.text(), control_plane.text());
         path.hint = "bring the control plane to the version of the kubelets first";
         return path;
     }
@@ -90,8 +104,12 @@ Path find_path(const Catalogue& catalogue, const Version& control_plane, const V
             current = next;
         }
     }
-    if (kubelet < target) { path.steps.push_back({Step::Part::kubelets, target}); }
+    if (kubelet != target || kubelets.highest != target) { path.steps.push_back({Step::Part::kubelets, target}); }
     return path;
+}
+
+Path find_path(const Catalogue& catalogue, const Observation& seen, const Version& target) {
+    return find_path(catalogue, {*seen.lowest_control_plane(), *seen.highest_control_plane()}, {*seen.lowest_kubelet(), *seen.highest_kubelet()}, target);
 }
 
 std::string to_string(const Step& step) {

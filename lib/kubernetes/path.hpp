@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kubernetes/catalogue.hpp"
+#include "kubernetes/observe.hpp"
 #include "kubernetes/version.hpp"
 
 namespace kmm::kubernetes {
@@ -28,10 +29,18 @@ struct Path {
 /// How many minors a kubelet of that version may be older than the API servers: 3, below v1.25 2.
 [[nodiscard]] std::int64_t kubelet_skew_max(const Version& kubelet) noexcept;
 
+/// The lowest and the highest version of a part of the cluster.
+struct VersionRange {
+    Version lowest, highest;
+};
+
 /// The way with the fewest steps, through the highest patch of each minor where several would do. Kubelets follow when the next step of the
-/// control planes would leave the oldest one too far behind, and at the end. A lower target must be in downgrade_to of `control_plane`; then
-/// kubelets go first. `control_plane` and `kubelet` are the lowest that run. The target must be in the catalogue. O(versions squared).
-[[nodiscard]] Path find_path(const Catalogue& catalogue, const Version& control_plane, const Version& kubelet, const Version& target);
+/// control planes would leave the oldest one too far behind, and at the end. Where a control plane runs a higher version than the target, the way
+/// goes back: the target must be in downgrade_to of each such version, and kubelets go first. What is at the target already stays. The target must be in the catalogue.
+/// O(versions squared).
+[[nodiscard]] Path find_path(const Catalogue& catalogue, const VersionRange& control_planes, const VersionRange& kubelets, const Version& target);
+/// From what runs. `seen` has no faults.
+[[nodiscard]] Path find_path(const Catalogue& catalogue, const Observation& seen, const Version& target);
 
 /// "control planes v1.34.4, kubelets v1.34.4".
 [[nodiscard]] std::string to_string(const Step& step);

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
@@ -14,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 import fake_kubernetes_fleet  # noqa: E402
 
 FROM, TARGET = fake_kubernetes_fleet.FROM, fake_kubernetes_fleet.TARGET
+START = ("start", "kubernetes", TARGET, "--switch", "binaries")
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
@@ -21,10 +21,9 @@ class KubernetesFleet(Fleet):
     """Everything of one run below one directory, so that a copy of the directory is a copy of the world."""
 
     @classmethod
-    def build(cls, tools, root, control_planes, workers):
+    def build(cls, tools, root, control_planes, workers, versions=(FROM, TARGET)):
         fleet = cls(tools, root)
-        fake_kubernetes_fleet.build(root, tools.fake / "kubernetes-node", control_planes, workers)
-        shutil.rmtree(fleet.root / "certificates")
+        fake_kubernetes_fleet.build(root, tools.fake / "kubernetes-node", control_planes, workers, *versions)
         return fleet
 
     def copy(self, root):
@@ -41,6 +40,10 @@ class KubernetesFleet(Fleet):
         return subprocess.run([self.root / "bin/ssh", "-v", "-T", "--", node, line], env=self.environment(), stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, check=False)
 
+    def follow(self, node):
+        """Brings the objects to what the files of the node say, as every call to it does."""
+        subprocess.run([self.root / "bin/follow", self.nodes, node], check=True)
+
     def behave(self, node, **what):
         (self.nodes / node / "fake/behaviour").write_text(json.dumps(what))
 
@@ -48,6 +51,9 @@ class KubernetesFleet(Fleet):
         """One more line of faults: VERB KIND; VERB may be *, or #N for the N-th call of all, NODE may be *."""
         with open(self.nodes / "faults", "a", encoding="utf-8") as file:
             file.write(f"{node} {text}\n")
+
+    def start(self, *options, **more):
+        return self.run(*START, *options, **more)
 
     def object(self, path):
         """The text of an object, "" if there is none."""

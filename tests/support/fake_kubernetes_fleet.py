@@ -5,13 +5,14 @@
 Usage: fake_kubernetes_fleet.py DIRECTORY PROGRAM CONTROL-PLANES WORKERS [FROM [TARGET]]
 
 DIRECTORY/cluster  one object per file, for kmm-upgrade --cluster
-DIRECTORY/nodes    NAME: root of a node (cp1.. and w1..), with binaries of TARGET in /usr/local/kubernetes; for KMM_FAKE_NODES
+DIRECTORY/nodes    NAME: root of a node (cp1.. and w1..), with binaries of both versions in /usr/local/kubernetes; for KMM_FAKE_NODES
 DIRECTORY/bin      ssh and chroot, to be first in PATH
 PROGRAM is kmm-fake-kubernetes-node; fake_kubernetes_node.cpp says what nodes do and how faults are told.
 """
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -27,7 +28,8 @@ metadata:
   labels:
     kubernetes.io/hostname: {name}
     kubernetes.io/os: linux
-{role}spec: {{}}
+{role}spec:
+  podCIDR: 10.244.0.0/24
 status:
   conditions:
     - type: MemoryPressure
@@ -113,13 +115,15 @@ def build(top, program, control_planes, workers, version=FROM, target=TARGET):
         certs = top / "certificates" / name
         certificates(certs, name)
         node_files.make(root, version, "" if name.startswith("cp") else "worker", name, certs)
-        node_files.binaries(root, "/usr/local/kubernetes", target)
+        for each in (version, target):
+            node_files.binaries(root, "/usr/local/kubernetes", each)
     write_objects(top / "cluster", all_names, version)
     (top / "bin").mkdir()
     for name in ("ssh", "chroot", "follow"):
         os.symlink(program, top / "bin" / name)
     for name in all_names:
         subprocess.run([top / "bin/follow", top / "nodes", name], check=True)
+    shutil.rmtree(top / "certificates")
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ std::string or_unknown(const std::string& text) { return text.empty() ? "unknown
 
 /// What leads from what runs to the version.
 kubernetes::Path path_to(const Catalogue& catalogue, const kubernetes::Observation& seen, const VersionRow& row) {
-    return kubernetes::find_path(catalogue, *seen.lowest_control_plane(), *seen.lowest_kubelet(), row.version);
+    return kubernetes::find_path(catalogue, seen, row.version);
 }
 
 std::string path_text(const kubernetes::Path& path) {

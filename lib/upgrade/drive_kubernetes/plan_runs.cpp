@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "kubernetes/checks.hpp"
 
 namespace kmm::drive {
 
@@ -38,20 +37,8 @@ kubernetes::Path path_to(const kubernetes::Catalogue& catalogue, const kubernete
     if (catalogue.find(target) == nullptr)
         throw Error(Exit::checks_failed, "version-unknown", fmt::format("{} is not in the metadata of versions", target.text()))
             .hint("kmm-upgrade versions lists those that are; add it with --versions FILE");
-    // A control plane above the target, beside others at it, is on its way back.
-    const auto lowest = *seen.lowest_control_plane(), highest = *seen.highest_control_plane();
-    auto path = kubernetes::find_path(catalogue, target <= lowest ? highest : lowest, *seen.lowest_kubelet(), target);
+    auto path = kubernetes::find_path(catalogue, seen, target);
     if (!path.problem.empty()) throw Error(Exit::checks_failed, "no-path", path.problem).hint(path.hint);
-    const auto others = [&](const Version& version) {
-        std::vector<std::string> names;
-        for (const auto& running : seen.kubelets)
-            if (*running.version != version) names.push_back(fmt::format("{} ({})", running.node, running.version->text()));
-        return names;
-    };
-    if (!path.steps.empty() && path.steps.front().part == Step::Part::kubelets && others(path.steps.front().version).empty()) path.steps.erase(path.steps.begin());
-    if (const auto newer = others(target); path.steps.empty() && !newer.empty())
-        throw Error(Exit::checks_failed, "no-path", fmt::format("the control planes run {}, and kubelets do not: {}", target.text(), kubernetes::name_some(newer)))
-            .hint("a kubelet must not be newer than its API server: bring it back, or name its version");
     return path;
 }
 

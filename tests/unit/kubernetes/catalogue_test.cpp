@@ -31,8 +31,14 @@ std::vector<std::string> faults_of(std::string_view text) {
 
 Version version_at(std::string_view text) { return Version::parse(text).value(); }
 
-std::string way(const Catalogue& catalogue, std::string_view control_plane, std::string_view kubelet, std::string_view target) {
-    const auto path = find_path(catalogue, version_at(control_plane), version_at(kubelet), version_at(target));
+/// "1.32.0" or "1.32.0-1.32.4".
+VersionRange range_at(std::string_view text) {
+    const auto dash = text.find('-');
+    return {version_at(text.substr(0, dash)), version_at(text.substr(dash == std::string_view::npos ? 0 : dash + 1))};
+}
+
+std::string way(const Catalogue& catalogue, std::string_view control_planes, std::string_view kubelets, std::string_view target) {
+    const auto path = find_path(catalogue, range_at(control_planes), range_at(kubelets), version_at(target));
     if (!path.problem.empty()) { return "no: " + path.problem; }
     std::string text;
     for (const auto& step : path.steps) { text += (text.empty() ? "" : " | ") + to_string(step); }
@@ -144,6 +150,18 @@ TEST_CASE("ways follow upgrade_from and prefer high patches") {
     CHECK(way(catalogue, "1.30.0", "1.30.0", "1.32.4") == "control planes v1.31.8 | control planes v1.32.4 | kubelets v1.32.4");
     CHECK(way(catalogue, "1.30.0", "1.30.0", "1.32.0") == "control planes v1.30.1 | control planes v1.31.1 | control planes v1.32.0 | kubelets v1.32.0");
     CHECK(way(catalogue, "1.32.4", "1.32.4", "1.32.0") == "kubelets v1.32.0 | control planes v1.32.0");
+    // On the way back what is there already stays, and nothing else does.
+    CHECK(way(catalogue, "1.32.4", "1.32.0", "1.32.0") == "control planes v1.32.0");
+    CHECK(way(catalogue, "1.32.4", "1.32.0-1.32.4", "1.32.0") == "kubelets v1.32.0 | control planes v1.32.0");
+    CHECK(way(catalogue, "1.32.0-1.32.4", "1.32.0", "1.32.0") == "control planes v1.32.0");
+    CHECK(way(catalogue, "1.32.0", "1.32.0-1.32.4", "1.32.0") == "kubelets v1.32.0");
+    CHECK(way(catalogue, "1.32.0", "1.32.0", "1.32.0") == "");
+    CHECK(way(catalogue, "1.31.8-1.32.4", "1.31.8", "1.32.0") == "no: control planes run v1.31.8 and v1.32.4, and v1.32.0 is between them");
+    CHECK(way(catalogue, "1.32.2-1.32.4", "1.32.0", "1.32.0") == "no: v1.32.0 is below v1.32.2, which runs and does not list it in downgrade_to");
+    // On the way up, too.
+    CHECK(way(catalogue, "1.31.8-1.32.4", "1.31.8-1.32.4", "1.32.4") == "no: a kubelet runs v1.32.4, newer than the control plane's v1.31.8");
+    CHECK(way(catalogue, "1.31.8-1.32.4", "1.31.8", "1.32.4") == "control planes v1.32.4 | kubelets v1.32.4");
+    CHECK(way(catalogue, "1.32.4", "1.31.8-1.32.4", "1.32.4") == "kubelets v1.32.4");
     CHECK(kubelet_skew_max(version_at("1.24.9")) == 2);
     CHECK(kubelet_skew_max(version_at("1.25.0")) == 3);
 }
