@@ -13,8 +13,6 @@
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/walk_options.hpp"
 #include "kubernetes/checks.hpp"
-#include "upgrade/drive/pool.hpp"
-#include "upgrade/drive_kubernetes/agent.hpp"
 #include "upgrade/drive_kubernetes/networking.hpp"
 #include "upgrade/engine/replay.hpp"
 
@@ -23,8 +21,6 @@ namespace {
 
 using kubernetes::Outcome;
 using value::Node;
-
-constexpr std::chrono::milliseconds k_question{60'000};  ///< for one node, before anything has changed
 
 std::string absolute_option(const cli::Args& args, const char* name) {
     const auto text = args.get(name).value_or("");
@@ -68,28 +64,6 @@ drive::KubernetesRequest request_of(const cli::Args& args, Call& call, const kub
     request.options = walking.options;
     sign_kubernetes_request(call, request);
     return request;
-}
-
-/// What every node says of itself. Nothing is changed there.
-kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory) {
-    std::vector<kubernetes::NodeAnswer> answers(inventory.nodes.size());
-    drive::NodeAgent agent(runner, call.clock(), [&] { return call.stopped(); }, [](const std::string&, const std::string&) {});
-    drive::for_each_at_once(answers.size(), [&](std::size_t index) {
-        if (call.stopped()) return;
-        auto reply = agent.facts_once(inventory.nodes[index].meta.name, k_question);
-        if (reply.value) {
-            answers[index].facts = std::move(*reply.value);
-            return;
-        }
-        answers[index].problem = reply.error->message();
-        for (const auto& [key, text] : reply.error->details())
-            if (key == "transport" || key == "found") answers[index].problem += ": " + text.substr(text.rfind('\n') + 1);
-        if (!reply.error->hint().empty()) answers[index].problem += fmt::format(" ({})", reply.error->hint());
-    });
-    call.require_going_on();
-    kubernetes::NodeAnswers named;
-    for (std::size_t index = 0; index < answers.size(); ++index) named.emplace(inventory.nodes[index].meta.name, std::move(answers[index]));
-    return named;
 }
 
 /// Errors: checks_failed "checks-failed" with every check that fails. Warnings are told.

@@ -10,9 +10,13 @@
 #include "kmm-upgrade/cluster_access.hpp"
 #include "kmm-upgrade/record_access.hpp"
 #include "sys/file_ops.hpp"
+#include "upgrade/drive/pool.hpp"
+#include "upgrade/drive_kubernetes/agent.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
+
+constexpr std::chrono::milliseconds k_question{60'000};  ///< to one node
 
 bool is_given(const cli::Args& args, std::string_view option) { return args.source(option) == "option"; }
 
@@ -53,6 +57,27 @@ kubernetes::Inventory read_inventory(Call& call, drive::ReadExtent extent) {
     }();
     if (!place.is_live()) return drive::read_inventory(std::vector<std::string>{place.directory});
     return drive::read_inventory(access.open(place).server->client(), extent);
+}
+
+kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory) {
+    std::vector<kubernetes::NodeAnswer> answers(inventory.nodes.size());
+    drive::NodeAgent agent(runner, call.clock(), [&] { return call.stopped(); }, [](const std::string&, const std::string&) {});
+    drive::for_each_at_once(answers.size(), [&](std::size_t index) {
+        if (call.stopped()) return;
+        auto reply = agent.facts_once(inventory.nodes[index].meta.name, k_question);
+        if (reply.value) {
+            answers[index].facts = std::move(*reply.value);
+            return;
+        }
+        answers[index].problem = reply.error->message();
+        for (const auto& [key, text] : reply.error->details())
+            if (key == "transport" || key == "found") answers[index].problem += ": " + text.substr(text.rfind('\n') + 1);
+        if (!reply.error->hint().empty()) answers[index].problem += fmt::format(" ({})", reply.error->hint());
+    });
+    call.require_going_on();
+    kubernetes::NodeAnswers named;
+    for (std::size_t index = 0; index < answers.size(); ++index) named.emplace(inventory.nodes[index].meta.name, std::move(answers[index]));
+    return named;
 }
 
 kubernetes::Catalogue read_versions(Call& call) { return read_versions(call, call.args().get("versions").value_or("")); }

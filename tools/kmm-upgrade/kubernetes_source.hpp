@@ -7,7 +7,9 @@
 
 #include "cli/app.hpp"
 #include "kmm-upgrade/call.hpp"
+#include "cluster/runner.hpp"
 #include "kubernetes/catalogue.hpp"
+#include "kubernetes/checks.hpp"
 #include "upgrade/drive_kubernetes/cluster_view.hpp"
 
 namespace kmm::tool_upgrade {
@@ -19,6 +21,9 @@ namespace kmm::tool_upgrade {
 /// drive::ReadExtent::everything, kinds that this user may not list are noted in Inventory::unlisted.
 /// Errors: usage "several-sources", "no-cluster"; from_diagnostics for documents; those of kube::load_connection and kube::Client.
 [[nodiscard]] kubernetes::Inventory read_inventory(Call& call, drive::ReadExtent extent);
+
+/// What every node says of itself, a few asked at once. Nothing is changed there. Errors: "interrupted"; a node that does not answer is in the result.
+[[nodiscard]] kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory);
 
 /// --versions FILE, else kubernetes-versions.yaml of the state directory, else that of /etc/kmm-tools, else what is built in. Minors that
 /// a file leaves out are those that are built in. Errors: those of sys::read_file; from_diagnostics with every fault.

@@ -13,11 +13,13 @@ namespace kmm::tool_upgrade {
 namespace {
 
 /// A verb about the Kubernetes of a cluster, which is read and never changed: --filename in place of the cluster is as good.
-cli::Verb about_kubernetes(cli::Verb made) {
+/// `reaches`: --via asks nodes, too.
+cli::Verb about_kubernetes(cli::Verb made, bool reaches) {
     auto useless = runner_options();
     for (auto& each : cli::cluster_options())
         if (each.name == "namespace") useless.push_back(std::move(each));
-    return without_selector(without_use(std::move(made), useless, {"api-timeout"}), "versions and checks are those of all nodes");
+    if (!reaches) return without_selector(without_use(std::move(made), useless, {"api-timeout"}), "versions and checks are those of all nodes");
+    return without_selector(without_use(std::move(made), useless, {"api-timeout", "via", "ssh-config", "worker"}), "versions and checks are those of all nodes");
 }
 
 }  // namespace
@@ -58,18 +60,21 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
     ignore.repeatable = true;
     auto health = verb("health", "check the health of a Kubernetes cluster",
                        "Runs the checks of health on the objects of the API server, or of a dump, and prints each as OK, WARN, FAIL or SKIP. What "
-                       "cannot be observed is skipped, with the reason, and never called OK. Changes nothing. Exit 17 if a check fails.",
+                       "cannot be observed is skipped, with the reason, and never called OK. With --via ssh every node is asked, too. Changes nothing. Exit 17 if "
+                       "a check fails.",
                        {{"kmm-upgrade health", "the current cluster"}, {"kmm-upgrade health -f dump.json -o json", "a dump, for a script"}},
                        kubernetes_options() + std::vector<cli::Option>{ignore}, run_health);
     auto check = verb("check kubernetes", "run all checks before a Kubernetes upgrade",
-                      "Runs every check before an upgrade to VERSION and prints all results at once. What needs a command on a node, or metrics, is "
-                      "skipped with the reason. Changes nothing. Exit 10 if a check fails.",
+                      "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh every node is asked by kmm-worker, too; "
+                      "without it, what needs a command on a node is skipped with the reason. Changes nothing. Exit 10 if a check fails.",
                       {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
+                       {"kmm-upgrade check kubernetes v1.35.4 --via ssh", "ask every node, too"},
                        {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
                       kubernetes_options() + std::vector<cli::Option>{ignore}, run_check_kubernetes);
     version.required = true;
     check.positionals = {version};
-    return {about_kubernetes(std::move(versions)), about_kubernetes(std::move(require)), about_kubernetes(std::move(health)), about_kubernetes(std::move(check))};
+    return {about_kubernetes(std::move(versions), false), about_kubernetes(std::move(require), false), about_kubernetes(std::move(health), true),
+            about_kubernetes(std::move(check), true)};
 }
 
 cli::Verb start_kubernetes_verb() {
