@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """kmm-upgrade start kubernetes on a kubeadm cluster of files: what it does in which order; killed everywhere, cut off at every call, its nodes
 rebooted: the end is that of an undisturbed run."""
-import json
 import os
 import pathlib
-import re
 import shutil
+import subprocess
 import sys
+import time
 import unittest
 
 import case
@@ -70,11 +70,11 @@ class Case(unittest.TestCase):
         self.assertEqual((fleet.configured(), fleet.addons()), (TARGET, ["v1.13.1", TARGET]))
 
 
-def finish(world):
+def finish(world, words=START):
     """What a person does after a crash: go on, and begin again what has failed. The last process."""
     for _ in range(6):
         if not (world.state / "journal.ndjson").exists():
-            last = world.start()
+            last = world.run(*words)
         else:
             last = world.run("resume")
             if last.returncode == 11:
@@ -84,9 +84,9 @@ def finish(world):
     return last
 
 
-def undisturbed(template, where):
+def undisturbed(template, where, words=START):
     world = template.copy(where)
-    done = world.start()
+    done = world.run(*words)
     if done.returncode != 0:
         raise AssertionError(f"exit {done.returncode}: {done.stdout}")
     outcome = world.outcome()
@@ -94,13 +94,12 @@ def undisturbed(template, where):
     return outcome
 
 
-def wrong(world, expected, last):
-    """"" or what is wrong with the end of `world`."""
+def wrong(world, expected, last, applies=1):
+    """"" or what is wrong with the end of `world`. `applies`: how often kubeadm upgrade apply has run then; 0: as often as it takes."""
     if last.returncode != 0:
         return f"going on: exit {last.returncode}: {last.stdout}"
-    # A reboot may come after kubeadm has done its work and before its job has said so.
     applied = len(world.applies())
-    return case.differences(expected, world.outcome()) or ("" if applied == 1 else f"kubeadm upgrade apply ran {applied} times")
+    return case.differences(expected, world.outcome()) or ("" if applies in (0, applied) else f"kubeadm upgrade apply ran {applied} times")
 
 
 class Walked(Case):
@@ -146,6 +145,36 @@ class Walked(Case):
         self.assertEqual([state for state in self.run_states() if state in STATES and not state.endswith("ing") and state != "upgrading-images"][-1],
                          "upgrade-complete")
 
+    def refused(self, exit_code, *codes, words=START):
+        before = {path: path.read_bytes() for path in self.fleet.cluster.rglob("*.yaml") if "leases" not in path.parts}
+        shown = self.must(*words, exit_code=exit_code)
+        for code in codes:
+            self.assertIn(code, shown)
+        self.assertEqual(before, {path: path.read_bytes() for path in self.fleet.cluster.rglob("*.yaml") if "leases" not in path.parts})
+        self.assertFalse((self.fleet.state / "journal.ndjson").exists())
+        self.assertEqual([self.fleet.log(node) for node in self.fleet.names()], [[]] * len(self.fleet.names()))
+
+    def test_checks_come_first(self):
+        fleet = self.fleet
+        node = fleet.cluster / "nodes/w3.yaml"
+        text = node.read_text()
+        node.write_text(text.replace('type: Ready\n      status: "True"', 'type: Ready\n      status: "False"'))
+        (fleet.nodes / "cp3/etc/kubernetes/manifests/etcd.yaml").unlink()
+        fleet.follow("cp3")
+        fleet.fault("w2", "* unreachable")
+        self.refused(10, "nodes-ready", "w3", "manifests-present", "cp3", "node-reach", "w2", "No route to host")
+
+    def test_what_cannot_be_asked_for(self):
+        self.refused(10, "v1.36.9", words=("start", "kubernetes", "v1.36.9", "--switch", "binaries"))
+        self.refused(64, "bad-version", words=("start", "kubernetes", "latest", "--switch", "binaries"))
+        self.refused(64, "--switch", words=("start", "kubernetes", TARGET))
+        self.refused(64, "--until", words=(*START, "--until", "upgrading-kubelets"))
+
+
+class Steered(Case):
+    """What a person does with a run."""
+    needs_tracing = False
+
     def test_it_stops_where_it_is_told(self):
         fleet = self.fleet
         self.must(*START, "--until", "upgraded-first-master", exit_code=11)
@@ -175,30 +204,49 @@ class Walked(Case):
         self.assertIn("etcd-differs", self.must("abort", "--rollback", "all", exit_code=11))
         self.assertEqual((fleet.control_plane("cp1"), self.run_states()[-1]), (NEW, "upgrade-aborting-failed"))
 
-    def refused(self, exit_code, *codes, words=START):
-        before = {path: path.read_bytes() for path in self.fleet.cluster.rglob("*.yaml") if "leases" not in path.parts}
-        shown = self.must(*words, exit_code=exit_code)
-        for code in codes:
-            self.assertIn(code, shown)
-        self.assertEqual(before, {path: path.read_bytes() for path in self.fleet.cluster.rglob("*.yaml") if "leases" not in path.parts})
-        self.assertFalse((self.fleet.state / "journal.ndjson").exists())
-        self.assertEqual([self.fleet.log(node) for node in self.fleet.names()], [[]] * len(self.fleet.names()))
-
-    def test_checks_come_first(self):
+    def test_a_worker_that_cannot_be_reached(self):
         fleet = self.fleet
-        node = fleet.cluster / "nodes/w3.yaml"
-        text = node.read_text()
-        node.write_text(text.replace('type: Ready\n      status: "True"', 'type: Ready\n      status: "False"'))
-        (fleet.nodes / "cp3/etc/kubernetes/manifests/etcd.yaml").unlink()
-        fleet.follow("cp3")
-        fleet.fault("w2", "* unreachable")
-        self.refused(10, "nodes-ready", "w3", "manifests-present", "cp3", "node-reach", "w2", "No route to host")
+        self.must(*START, "--node-timeout", "2s", "--until", "upgraded-second-master", exit_code=11)
+        (fleet.nodes / "faults").write_text("w1 facts unreachable\n" * 100)
+        shown = self.must("resume", exit_code=11)
+        self.assertIn("node-unreachable", shown)
+        self.assertIn("No route to host", shown)
+        self.assertEqual(fleet.kubelet("cp2"), TARGET)
+        (fleet.nodes / "faults").unlink()
+        self.must("skip", "w1", "--reason", "broken")
+        self.must("resume", exit_code=12)
+        self.assertEqual((fleet.kubelet("w1"), self.run_states()[-1]), (FROM, "upgrade-complete"))
+        self.assertNotIn("unschedulable: true", fleet.object("nodes/w1"))
+        # Started again it is about what is left, which a person has to know of.
+        self.must("delete")
+        self.assertIn("versions-uniform", self.must(*START, exit_code=10))
+        self.must(*START, "--ignore-checks", "versions-uniform")
+        self.require_complete()
 
-    def test_what_cannot_be_asked_for(self):
-        self.refused(10, "v1.36.9", words=("start", "kubernetes", "v1.36.9", "--switch", "binaries"))
-        self.refused(64, "bad-version", words=("start", "kubernetes", "latest", "--switch", "binaries"))
-        self.refused(64, "--switch", words=("start", "kubernetes", TARGET))
-        self.refused(64, "--until", words=(*START, "--until", "upgrading-kubelets"))
+    def test_a_worker_that_has_left(self):
+        self.must(*START, "--until", "upgraded-second-master", exit_code=11)
+        (self.fleet.cluster / "nodes/w1.yaml").unlink()
+        shutil.move(self.fleet.nodes / "w1", self.work / "gone")
+        self.must("resume", exit_code=12)
+        self.require_complete()
+
+    def test_a_node_that_lies(self):
+        fleet = self.fleet.copy(self.work / "other")
+        fleet.behave("cp2", lie=True)
+        done = fleet.start()
+        self.assertEqual(done.returncode, 11, done.stdout)
+        self.assertIn("images-missing", done.stdout)
+        fleet = self.fleet
+        self.must(*START, "--until", "downloaded-images", exit_code=11)
+        fleet.behave("cp1", lie=True)
+        self.assertIn("not-upgraded", self.must("resume", exit_code=11))
+        self.assertEqual(fleet.control_plane("cp1"), OLD)
+        fleet.behave("cp1")
+        fleet.behave("w1", stale=True)
+        self.assertIn("kubelet-not-switched", self.must("retry", "cp1", exit_code=11))
+        fleet.behave("w1")
+        self.must("retry", "w1")
+        self.require_complete()
 
     def test_nothing_to_do(self):
         self.must(*START)
@@ -243,21 +291,22 @@ class Patched(Case):
 
 
 class Killed(Case):
-    def kill_everywhere(self, count, only=None):
-        expected = undisturbed(self.fleet, self.work / "undisturbed")
-        found, done = points(self.fleet, START, only=only)
+    def kill_everywhere(self, count, only=None, base=None, words=START, applies=1):
+        base = base or self.fleet
+        expected = undisturbed(base, self.work / "undisturbed", words)
+        found, done = points(base, words, only=only)
         self.assertEqual(done.returncode, 0, done.stdout)
         cases = sampled(found, count)
 
         def body(point):
             where = scratch("kill")
             try:
-                world = self.fleet.copy(where / "w")
-                world.run(*START, prefix=inject(point[0], f"signal=KILL:when={point[1]}"))
+                world = base.copy(where / "w")
+                world.run(*words, prefix=inject(point[0], f"signal=KILL:when={point[1]}"))
                 shown = world.run("show")
                 if shown.returncode not in (0, 66):
                     return f"show after the kill: exit {shown.returncode}: {shown.stdout}"
-                return wrong(world, expected, finish(world))
+                return wrong(world, expected, finish(world, words), applies)
             finally:
                 shutil.rmtree(where, ignore_errors=True)
 
@@ -270,6 +319,57 @@ class Killed(Case):
 
     def test_at_every_write_of_the_journal(self):
         self.kill_everywhere(10, only="journal.ndjson")
+
+    def test_the_resume_of_a_killed_run(self):
+        base = self.fleet.copy(self.work / "base")
+        base.fault("cp1", "control-plane cut-in")
+        found, _ = points(base, START, only="journal.ndjson")
+        writes = [point for point in found if point[0] == "write"]
+        base.run(*START, prefix=inject("write", f"signal=KILL:when={writes[len(writes) // 3][1]}"))
+        self.assertTrue((base.state / "journal.ndjson").exists())
+        self.kill_everywhere(6, base=base, words=("resume",), only="journal.ndjson")
+
+    def test_two_nodes_at_once(self):
+        """The walk's threads write, so the kill comes by time instead of by call."""
+        fleet = KubernetesFleet.build(case.TOOLS, self.work / "wide", 1, 3)
+        words = (*START, "--max-unavailable", "2")
+        fleet.run(*words, "--until", "upgraded-first-master")
+        expected = undisturbed(fleet, self.work / "undisturbed", ("resume",))
+
+        def body(seconds):
+            where = scratch("kill")
+            try:
+                world = fleet.copy(where / "w")
+                begun = world.begin("resume")
+                try:
+                    begun.wait(seconds)
+                except subprocess.TimeoutExpired:
+                    begun.kill()
+                    begun.wait()
+                return wrong(world, expected, finish(world))
+            finally:
+                shutil.rmtree(where, ignore_errors=True)
+
+        world = fleet.copy(self.work / "measured")
+        began = time.monotonic()
+        world.run("resume")
+        took = time.monotonic() - began
+        count = 40 if FULL else 6
+        faults = every([took * (number + 1) / count for number in range(count)], body)
+        self.report(f"killed at {count} moments, two nodes in flight")
+        self.assertEqual(faults[:3], [])
+
+
+class Hopped(Killed):
+    """Over several minors: one run follows the other."""
+    size = (1, 1)
+    versions = (FROM, "v1.35.1", TARGET)
+    test_at_system_calls = test_at_every_write_of_the_journal = test_the_resume_of_a_killed_run = test_two_nodes_at_once = None
+
+    def test_between_runs(self):
+        file = self.work / "versions.yaml"
+        file.write_text("versions:\n- version: v1.34.4\n- version: v1.35.1\n- {version: v1.35.4, upgrade_from: [v1.35.1]}\n")
+        self.kill_everywhere(10, only="journal", words=(*START, "--versions", str(file)), applies=2)
 
 
 class Lost(Case):
@@ -290,7 +390,8 @@ class Lost(Case):
                 last = world.start()
                 if (world.nodes / "faults").read_text():
                     return "the fault did not occur"
-                return wrong(world, expected, last if last.returncode == 0 else finish(world))
+                # A reboot may come after kubeadm has done its work and before its job has said so.
+                return wrong(world, expected, last if last.returncode == 0 else finish(world), 0 if "reboot" in point[1] else 1)
             finally:
                 shutil.rmtree(where, ignore_errors=True)
 

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kubeadm cluster made of files: a directory cluster, a root directory for each node, and the programs by which kmm-upgrade reaches them.
 
-Usage: fake_kubernetes_fleet.py DIRECTORY PROGRAM CONTROL-PLANES WORKERS [FROM [TARGET]]
+Usage: fake_kubernetes_fleet.py DIRECTORY PROGRAM CONTROL-PLANES WORKERS [VERSION...]
 
 DIRECTORY/cluster  one object per file, for kmm-upgrade --cluster
-DIRECTORY/nodes    NAME: root of a node (cp1.. and w1..), with binaries of both versions in /usr/local/kubernetes; for KMM_FAKE_NODES
+DIRECTORY/nodes    NAME: root of a node (cp1.. and w1..), with binaries of each VERSION in /usr/local/kubernetes, of
+                   which the first one runs; for KMM_FAKE_NODES
 DIRECTORY/bin      ssh and chroot, to be first in PATH
 PROGRAM is kmm-fake-kubernetes-node; fake_kubernetes_node.cpp says what nodes do and how faults are told.
 """
@@ -106,16 +107,18 @@ def write_objects(cluster, all_names, version):
     node_files.put(cluster / "configmaps/kube-system/kubeadm-config.yaml", KUBEADM_CONFIG.format(version=version))
 
 
-def build(top, program, control_planes, workers, version=FROM, target=TARGET):
+def build(top, program, control_planes, workers, *versions):
     """Writes it all below the directory `top`, which may be absent."""
     top = pathlib.Path(top).absolute()
     all_names = names(int(control_planes), int(workers))
+    versions = versions or (FROM, TARGET)
+    version = versions[0]
     for name in all_names:
         root = top / "nodes" / name
         certs = top / "certificates" / name
         certificates(certs, name)
         node_files.make(root, version, "" if name.startswith("cp") else "worker", name, certs)
-        for each in (version, target):
+        for each in versions:
             node_files.binaries(root, "/usr/local/kubernetes", each)
     write_objects(top / "cluster", all_names, version)
     (top / "bin").mkdir()
@@ -127,6 +130,6 @@ def build(top, program, control_planes, workers, version=FROM, target=TARGET):
 
 
 if __name__ == "__main__":
-    if not 5 <= len(sys.argv) <= 7:
+    if len(sys.argv) < 5:
         sys.exit(__doc__)
     build(*sys.argv[1:])
