@@ -291,8 +291,10 @@ class Patched(Case):
 
 
 class Killed(Case):
-    def kill_everywhere(self, count, only=None, base=None, words=START, applies=1):
+    def kill_everywhere(self, count, only=None, base=None, words=START, applies=1, go_on=None):
+        """`go_on(world)` is what a person does then; the last process."""
         base = base or self.fleet
+        go_on = go_on or (lambda world: finish(world, words))
         expected = undisturbed(base, self.work / "undisturbed", words)
         found, done = points(base, words, only=only)
         self.assertEqual(done.returncode, 0, done.stdout)
@@ -306,7 +308,7 @@ class Killed(Case):
                 shown = world.run("show")
                 if shown.returncode not in (0, 66):
                     return f"show after the kill: exit {shown.returncode}: {shown.stdout}"
-                return wrong(world, expected, finish(world, words), applies)
+                return wrong(world, expected, go_on(world), applies)
             finally:
                 shutil.rmtree(where, ignore_errors=True)
 
@@ -370,6 +372,29 @@ class Hopped(Killed):
         file = self.work / "versions.yaml"
         file.write_text("versions:\n- version: v1.34.4\n- version: v1.35.1\n- {version: v1.35.4, upgrade_from: [v1.35.1]}\n")
         self.kill_everywhere(10, only="journal", words=(*START, "--versions", str(file)), applies=2)
+
+
+class Aborted(Killed):
+    """The way back after the first control plane, within a minor."""
+    size = (2, 1)
+    versions = ("v1.35.3", TARGET)
+    test_at_system_calls = test_at_every_write_of_the_journal = test_the_resume_of_a_killed_run = test_two_nodes_at_once = None
+
+    def test_the_way_back(self):
+        file = self.work / "versions.yaml"
+        file.write_text("versions:\n- version: v1.35.3\n- version: v1.35.4\n")
+        base = self.fleet.copy(self.work / "base")
+        base.start("--versions", str(file), "--until", "upgraded-first-master")
+        abort = ("abort", "--rollback", "all")
+
+        def go_on(world):
+            if not any(event.get("to") == "upgrade-aborting" for event in world.events()):
+                return world.run(*abort)  # the abort had not been recorded
+            last = world.run("resume")
+            again = world.run(*abort)
+            return last if again.returncode == 0 else again
+
+        self.kill_everywhere(8, base=base, words=abort, only="journal", go_on=go_on)
 
 
 class Lost(Case):
