@@ -38,6 +38,8 @@ public:
     void leave(const Run& run, std::size_t place) noexcept;
     void enter(const Run& run, std::size_t place) noexcept;
 
+    friend bool operator==(const NodeIndex&, const NodeIndex&) = default;
+
 private:
     std::map<std::string, std::size_t, std::less<>> places_;
     std::vector<std::size_t> under_way_;  ///< has room for all nodes
