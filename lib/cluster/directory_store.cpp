@@ -43,6 +43,19 @@ bool is_object_file(std::string_view name) noexcept {
     return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
 }
 
+/// Sums of these tell sets of files apart, in whatever order they are read.
+std::uint64_t name_hash(std::uint64_t directory, std::string_view name) {
+    auto mixed = directory + std::hash<std::string_view>()(name);
+    mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
+    mixed = (mixed ^ (mixed >> 27U)) * 0x94D049BB133111EBU;
+    return mixed ^ (mixed >> 31U);
+}
+
+std::uint64_t path_hash(std::string_view path) {
+    const auto slash = path.rfind('/');
+    return name_hash(name_hash(0, path.substr(0, slash)), path.substr(slash + 1));
+}
+
 /// Collects the object files below a directory in sorted order.
 class Walk {
 public:
@@ -196,6 +209,8 @@ Snapshot DirectoryStore::read_locked() {
     const auto files = walk.files();
     const std::set<std::string_view> present(files.begin(), files.end());
     listed_ = std::move(walk).names();
+    listed_sum_ = 0;
+    for (const auto& name : listed_) listed_sum_ += path_hash(name);
     cache_.forget([&](const std::string& file) { return !present.contains(file); });
     for (const auto& file : files) read_object(file, snapshot);
     if (files.empty() && snapshot.diagnostics.empty()) {
@@ -239,19 +254,30 @@ std::optional<std::string> DirectoryStore::locate(const std::string& kind, const
 bool DirectoryStore::has_new_files() {
     // By their names: to ask what each file is takes longer than much that is done with a node. That is done where there are links.
     bool has_links = false;
-    const std::function<bool(const std::string&)> has_new_below = [&](const std::string& directory) {
-        bool found = false;
-        sys::each_entry(directory, [&](const sys::DirectoryEntry& entry) {
-            if (found || has_links || entry.name[0] == '.') return;
-            const auto path = directory + "/" + entry.name;
-            if (entry.type == sys::EntryType::directory) found = has_new_below(path);
-            else if (entry.type == sys::EntryType::file) found = is_object_file(entry.name) && !listed_.contains(path);
-            else has_links = true;
-        });
-        return found;
+    bool is_new = false;
+    std::uint64_t sum = 0;
+    const auto look = [&](bool is_exact) {
+        const std::function<void(const std::string&)> look_below = [&](const std::string& directory) {
+            const auto place = name_hash(0, directory);
+            sys::each_entry(directory, [&](const sys::DirectoryEntry& entry) {
+                if (has_links || entry.name[0] == '.') return;
+                if (entry.type == sys::EntryType::directory) return look_below(directory + "/" + entry.name);
+                if (entry.type != sys::EntryType::file) has_links = true;
+                else if (is_object_file(entry.name)) {
+                    sum += name_hash(place, entry.name);
+                    is_new = is_new || (is_exact && !listed_.contains(directory + "/" + entry.name));
+                }
+            });
+        };
+        sum = 0;
+        look_below(path_);
     };
     try {
-        if (const bool found = has_new_below(path_); !has_links) return found;
+        look(false);
+        if (!has_links && sum == listed_sum_) return false;
+        look(true);
+        if (!has_links && !is_new) listed_sum_ = sum;  // some are gone
+        if (!has_links) return is_new;
     } catch (const Error&) {
         return true;
     }
@@ -386,7 +412,7 @@ void DirectoryStore::create_config(const std::string& node, const value::Node& o
     }
     replace_file(ops_, image, value::to_yaml(object));
     files_[Key("NodeModulesConfig", node)] = file;
-    listed_.insert(file);
+    if (listed_.insert(file).second) listed_sum_ += path_hash(file);
 }
 
 std::string DirectoryStore::identity(bool create) {

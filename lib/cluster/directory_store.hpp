@@ -2,6 +2,7 @@
 // The embedded cluster: a directory of Kubernetes objects, one YAML or JSON file each, that people edit too.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -87,6 +88,7 @@ private:
     std::mutex mutex_;
     std::map<Key, std::string> files_;
     std::unordered_set<std::string> listed_;                 ///< all files, when everything was read last, and those made since
+    std::uint64_t listed_sum_ = 0;                           ///< of the names that has_new_files found last, or of listed_
     FileCache cache_;
     Diagnostics faults_;  ///< of the last reading
     bool indexed_ = false;
