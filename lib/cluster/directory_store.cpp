@@ -34,10 +34,6 @@ namespace {
 
 constexpr std::string_view k_identity_file = ".kmm-cluster-id";
 constexpr std::size_t k_depth_max = 32;
-/// A run reads the directory several times a node; decoding YAML takes most of that time. Of a fleet that is written by
-/// hand everything is kept, 16 MiB of text at most; of a larger one so many files, among them those that were read last.
-constexpr std::size_t k_kept_files_max = 1024;
-constexpr std::size_t k_kept_file_max = std::size_t{16} << 10U;
 
 constexpr std::string_view k_layout_hint =
     "a cluster directory holds one object per file, for example nodes/node-a.yaml, modules/NAMESPACE/NAME.yaml, "
@@ -47,14 +43,17 @@ bool is_object_file(std::string_view name) noexcept {
     return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
 }
 
-Diagnostic fault_at(std::string code, std::string message, Position position, std::string hint, Exit exit = Exit::data) {
-    Diagnostic diagnostic;
-    diagnostic.code = std::move(code);
-    diagnostic.message = std::move(message);
-    diagnostic.position = std::move(position);
-    diagnostic.hint = std::move(hint);
-    diagnostic.exit = exit;
-    return diagnostic;
+/// Sums of these tell sets of files apart, in whatever order they are read.
+std::uint64_t name_hash(std::uint64_t directory, std::string_view name) {
+    auto mixed = directory + std::hash<std::string_view>()(name);
+    mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
+    mixed = (mixed ^ (mixed >> 27U)) * 0x94D049BB133111EBU;
+    return mixed ^ (mixed >> 31U);
+}
+
+std::uint64_t path_hash(std::string_view path) {
+    const auto slash = path.rfind('/');
+    return name_hash(name_hash(0, path.substr(0, slash)), path.substr(slash + 1));
 }
 
 /// Collects the object files below a directory in sorted order.
@@ -118,23 +117,6 @@ private:
     std::set<std::pair<dev_t, ino_t>> open_;
     std::set<std::pair<dev_t, ino_t>> seen_;
 };
-
-bool is_list(const value::Node& root) { return root.get_string({"kind"}).ends_with("List"); }
-
-void decode_file(const std::string& path, std::string_view bytes, api::Objects& objects, Diagnostics& diagnostics) {
-    const std::size_t before = diagnostics.size();
-    const auto documents =
-        path.ends_with(".json") ? value::read_json(bytes, path, diagnostics) : value::read_any(bytes, path, diagnostics);
-    for (const auto& document : documents) {
-        if (&document != &documents.front() || is_list(document.root)) {
-            diagnostics.push_back(fault_at("one-object-per-file", "expected one object in the file, found several",
-                                           document.position(document.root.mark()),
-                                           "put each object into a file of its own"));
-        }
-        api::decode(document, objects, diagnostics);
-    }
-    hint_at_template(bytes, std::span(diagnostics).subspan(before));
-}
 
 /// True if nobody has written to `path` for a minute.
 bool is_abandoned(const std::string& path) {
@@ -227,7 +209,9 @@ Snapshot DirectoryStore::read_locked() {
     const auto files = walk.files();
     const std::set<std::string_view> present(files.begin(), files.end());
     listed_ = std::move(walk).names();
-    std::erase_if(decoded_, [&](const auto& known) { return !present.contains(known.first); });
+    listed_sum_ = 0;
+    for (const auto& name : listed_) listed_sum_ += path_hash(name);
+    cache_.forget([&](const std::string& file) { return !present.contains(file); });
     for (const auto& file : files) read_object(file, snapshot);
     if (files.empty() && snapshot.diagnostics.empty()) {
         auto none = fault_at("no-documents", "no *.yaml, *.yml or *.json file in this directory", Position{path_, 0, 0}, "", Exit::data);
@@ -255,19 +239,7 @@ void DirectoryStore::read_object(const std::string& file, Snapshot& snapshot) {
         snapshot.diagnostics.push_back(fault_at("unreadable-file", error.message(), Position{file, 0, 0}, "", error.exit()));
         return;
     }
-    const auto at = decoded_.find(file);
-    if (bytes.size() > k_kept_file_max) return decode_file(file, bytes, snapshot.objects, snapshot.diagnostics);
-    if (at == decoded_.end() || at->second.bytes != bytes) {
-        // Of a large fleet the files of the node that is being walked are read again and again: any other one makes room for them.
-        if (at == decoded_.end() && decoded_.size() >= k_kept_files_max) decoded_.erase(decoded_.begin());
-        DecodedFile decoded;
-        decode_file(file, bytes, decoded.objects, decoded.diagnostics);
-        decoded.bytes = std::move(bytes);
-        decoded_.insert_or_assign(file, std::move(decoded));
-    }
-    const auto& known = decoded_.at(file);
-    api::append(snapshot.objects, known.objects);
-    snapshot.diagnostics.insert(snapshot.diagnostics.end(), known.diagnostics.begin(), known.diagnostics.end());
+    cache_.append(file, std::move(bytes), snapshot.objects, snapshot.diagnostics);
 }
 
 std::string DirectoryStore::config_file(const std::string& node) const { return fmt::format("{}/nodemodulesconfigs/{}.yaml", path_, node); }
@@ -282,19 +254,30 @@ std::optional<std::string> DirectoryStore::locate(const std::string& kind, const
 bool DirectoryStore::has_new_files() {
     // By their names: to ask what each file is takes longer than much that is done with a node. That is done where there are links.
     bool has_links = false;
-    const std::function<bool(const std::string&)> has_new_below = [&](const std::string& directory) {
-        bool found = false;
-        sys::each_entry(directory, [&](const sys::DirectoryEntry& entry) {
-            if (found || has_links || entry.name[0] == '.') return;
-            const auto path = directory + "/" + entry.name;
-            if (entry.type == sys::EntryType::directory) found = has_new_below(path);
-            else if (entry.type == sys::EntryType::file) found = is_object_file(entry.name) && !listed_.contains(path);
-            else has_links = true;
-        });
-        return found;
+    bool is_new = false;
+    std::uint64_t sum = 0;
+    const auto look = [&](bool is_exact) {
+        const std::function<void(const std::string&)> look_below = [&](const std::string& directory) {
+            const auto place = name_hash(0, directory);
+            sys::each_entry(directory, [&](const sys::DirectoryEntry& entry) {
+                if (has_links || entry.name[0] == '.') return;
+                if (entry.type == sys::EntryType::directory) return look_below(directory + "/" + entry.name);
+                if (entry.type != sys::EntryType::file) has_links = true;
+                else if (is_object_file(entry.name)) {
+                    sum += name_hash(place, entry.name);
+                    is_new = is_new || (is_exact && !listed_.contains(directory + "/" + entry.name));
+                }
+            });
+        };
+        sum = 0;
+        look_below(path_);
     };
     try {
-        if (const bool found = has_new_below(path_); !has_links) return found;
+        look(false);
+        if (!has_links && sum == listed_sum_) return false;
+        look(true);
+        if (!has_links && !is_new) listed_sum_ = sum;  // some are gone
+        if (!has_links) return is_new;
     } catch (const Error&) {
         return true;
     }
@@ -312,15 +295,14 @@ bool DirectoryStore::change(const std::string& kind, const std::string& name, co
         // An object that no file had, when all of them could be read, can only be in a new file: else the whole fleet is not read again.
         if (!file && !has_errors(faults_) && !has_new_files()) { break; }
         if (image.exists) {
-            Diagnostics faults;
-            const auto documents = value::read_any(image.bytes, *file, faults);
-            if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
-            const bool same = documents.size() == 1 && documents[0].root.get_string({"kind"}) == kind &&
-                              documents[0].root.get_string({"metadata", "name"}) == name;
-            if (same) {
-                const auto edits = make_edits(documents[0].root);
-                const auto text = value::edit_text(image.bytes, *file, edits, documents[0].root);
-                if (text != image.bytes) replace_file(ops_, image, text);
+            const auto document = cache_.document(*file, image.bytes);
+            if (document && document->root.get_string({"kind"}) == kind && document->root.get_string({"metadata", "name"}) == name) {
+                const auto edits = make_edits(document->root);
+                if (edits.empty()) return true;
+                auto edited = value::edit_text(image.bytes, *file, edits, document->root);
+                if (edited.text == image.bytes) return true;
+                replace_file(ops_, image, edited.text);
+                if (edited.document) cache_.note(*file, std::move(edited.text), std::move(*edited.document));
                 return true;
             }
         }
@@ -430,7 +412,7 @@ void DirectoryStore::create_config(const std::string& node, const value::Node& o
     }
     replace_file(ops_, image, value::to_yaml(object));
     files_[Key("NodeModulesConfig", node)] = file;
-    listed_.insert(file);
+    if (listed_.insert(file).second) listed_sum_ += path_hash(file);
 }
 
 std::string DirectoryStore::identity(bool create) {

@@ -2,6 +2,7 @@
 // The embedded cluster: a directory of Kubernetes objects, one YAML or JSON file each, that people edit too.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cluster/file_cache.hpp"
 #include "cluster/store.hpp"
 #include "sys/file_ops.hpp"
 #include "value/edit.hpp"
@@ -67,13 +69,6 @@ private:
     /// Edits for the tree of an object; empty for "nothing to do".
     using MakeEdits = std::function<std::vector<value::Edit>(const value::Node& root)>;
 
-    /// What a file with these bytes holds.
-    struct DecodedFile {
-        std::string bytes;
-        api::Objects objects;
-        Diagnostics diagnostics;
-    };
-
     [[nodiscard]] Snapshot read_locked();
     /// Appends what a file holds; it is decoded only if its bytes are others than last time.
     void read_object(const std::string& file, Snapshot& snapshot);
@@ -93,7 +88,8 @@ private:
     std::mutex mutex_;
     std::map<Key, std::string> files_;
     std::unordered_set<std::string> listed_;                 ///< all files, when everything was read last, and those made since
-    std::map<std::string, DecodedFile> decoded_;  ///< file: as it was read last
+    std::uint64_t listed_sum_ = 0;                           ///< of the names that has_new_files found last, or of listed_
+    FileCache cache_;
     Diagnostics faults_;  ///< of the last reading
     bool indexed_ = false;
 };

@@ -9,19 +9,19 @@
 
 #include "base/module_name.hpp"
 #include "base/text.hpp"
+#include "plan/find_named.hpp"
 #include "plan/order.hpp"
 #include "plan/policy.hpp"
 
 namespace kmm::plan {
 
-std::set<std::string> loaded_modules(const api::Objects& objects, const std::string& node, const std::string& boot_id) {
-    std::set<std::string> loaded;
-    for (const auto& config : objects.node_modules_configs) {
-        if (config.meta.name != node) { continue; }
-        for (const auto& entry : config.status) {
-            const bool this_boot = boot_id.empty() || entry.boot_id.empty() || entry.boot_id == boot_id;
-            if (this_boot) { loaded.insert(entry.namespace_ + "/" + entry.name); }
-        }
+std::set<LoadedModule> loaded_modules(const api::Objects& objects, const std::string& node, const std::string& boot_id) {
+    std::set<LoadedModule> loaded;
+    const auto* config = find_named(objects.node_modules_configs, node);
+    if (config == nullptr) { return loaded; }
+    for (const auto& entry : config->status) {
+        const bool this_boot = boot_id.empty() || entry.boot_id.empty() || entry.boot_id == boot_id;
+        if (this_boot) { loaded.insert({entry.namespace_, entry.name}); }
     }
     return loaded;
 }
@@ -31,14 +31,14 @@ std::optional<Guard> unload_guard(const api::Objects& objects, const api::Module
     const std::string name = module.full_name();
     if (unload_policy(module) == UnloadPolicy::never) {
         return Guard{"unload-policy", fmt::format("another build of Module {} is loaded, and its unload policy is never", name),
-                     fmt::format("boot the node anew before it is upgraded, or change the annotation {}", k_annotation_unload_policy)};
+                     fmt::format("reboot the node before you upgrade it, or change the annotation {}", k_annotation_unload_policy)};
     }
     const auto loaded = loaded_modules(objects, node, boot_id);
     std::vector<std::string> users;
     for (const auto& other : objects.modules) {
         const auto needed = needs(other);
         const bool uses = std::find(needed.begin(), needed.end(), name) != needed.end();
-        if (uses && other.full_name() != name && loaded.contains(other.full_name())) { users.push_back(other.full_name()); }
+        if (uses && other.full_name() != name && loaded.contains({other.meta.namespace_, other.meta.name})) { users.push_back(other.full_name()); }
     }
     if (users.empty()) { return std::nullopt; }
     return Guard{"module-needed", fmt::format("Module {} cannot be unloaded: {}, which {} loaded, {} it", name, base::join(users, " and "),
@@ -61,7 +61,8 @@ std::optional<Guard> load_guard(const api::Objects& objects, const api::Module& 
     const auto loaded = loaded_modules(objects, node, boot_id);
     std::vector<std::string> lacking;
     for (const auto& name : needs(module)) {
-        if (!loaded.contains(name)) { lacking.push_back(name); }
+        const bool is_there = std::any_of(loaded.begin(), loaded.end(), [&](const LoadedModule& there) { return there.full_name() == name; });
+        if (!is_there) { lacking.push_back(name); }
     }
     if (lacking.empty()) { return std::nullopt; }
     return Guard{"needs-not-loaded", fmt::format("Module {} needs {}, which {} not loaded", module.full_name(), base::join(lacking, " and "),

@@ -15,8 +15,15 @@ struct Guard {
     std::string code, message, hint;
 };
 
-/// "NAMESPACE/NAME" of every Module that status.modules of `node` has as loaded since the boot `boot_id`; "" for any boot.
-[[nodiscard]] std::set<std::string> loaded_modules(const api::Objects& objects, const std::string& node, const std::string& boot_id);
+/// A Module by its namespace and name.
+struct LoadedModule {
+    std::string namespace_, name;
+    [[nodiscard]] std::string full_name() const { return namespace_ + "/" + name; }
+    friend auto operator<=>(const LoadedModule&, const LoadedModule&) = default;
+};
+
+/// Every Module that status.modules of `node` has as loaded since the boot `boot_id`; "" for any boot.
+[[nodiscard]] std::set<LoadedModule> loaded_modules(const api::Objects& objects, const std::string& node, const std::string& boot_id);
 
 /// Why the module that `module` has loaded on `node` must not be taken out for another one: "unload-policy" if the Module's
 /// annotation says never, "module-needed" if another Module that was read needs it (kmmtools.dev/needs) and is loaded there.

@@ -244,18 +244,21 @@ std::string read_fd(int fd, const std::string& path, std::size_t bytes_max, std:
     std::string bytes;
     struct stat info {};
     const bool regular = ::fstat(fd, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode);
+    // One byte more than a file has shows its end.
+    std::size_t room = k_chunk;
     if (regular && info.st_size > 0) {
-        bytes.reserve(std::min(static_cast<std::size_t>(info.st_size), bytes_max) + 1);
+        room = std::min(static_cast<std::size_t>(info.st_size), bytes_max) + 1;
     }
     for (;;) {
         if (!regular) {
             await_input(fd, path, patience);
         }
         const std::size_t have = bytes.size();
-        bytes.resize(have + k_chunk);
-        const ssize_t got = ::read(fd, bytes.data() + have, k_chunk);
+        bytes.resize(have + room);
+        const ssize_t got = ::read(fd, bytes.data() + have, room);
         const int saved = errno;
         bytes.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
+        room = got > 0 && static_cast<std::size_t>(got) < room ? room - static_cast<std::size_t>(got) : k_chunk;
         if (got < 0 && saved != EINTR) {
             throw from_errno(saved, "cannot read " + path);
         }

@@ -432,7 +432,7 @@ private:
     std::string newline_;
 };
 
-std::optional<Node> read_one(std::string_view text, std::string_view file) {
+std::optional<Document> read_one(std::string_view text, std::string_view file) {
     Diagnostics diagnostics;
     auto documents = read_any(text, file, diagnostics);
     if (has_errors(diagnostics)) throw Error::from_diagnostics(std::move(diagnostics));
@@ -442,12 +442,19 @@ std::optional<Node> read_one(std::string_view text, std::string_view file) {
             .hint("put each object into a file of its own");
     }
     if (documents.empty()) return std::nullopt;
-    return std::move(documents[0].root);
+    return std::move(documents[0]);
 }
 
-/// `root`: what `text` reads as.
-void edit_one(std::string& text, std::string_view file, const Edit& edit, const std::optional<Node>& root) {
-    if (!root) {
+void edit_one(std::string& text, std::string_view file, const Edit& edit, const Node* root);
+
+void edit_afresh(std::string& text, std::string_view file, const Edit& edit) {
+    const auto document = read_one(text, file);
+    edit_one(text, file, edit, document ? &document->root : nullptr);
+}
+
+/// `root`: what `text` reads as, nullptr if there is nothing in it.
+void edit_one(std::string& text, std::string_view file, const Edit& edit, const Node* root) {
+    if (root == nullptr) {
         if (!edit.value) return;
         Node wanted;
         edit_tree(wanted, edit);
@@ -458,23 +465,17 @@ void edit_one(std::string& text, std::string_view file, const Edit& edit, const 
     std::string changed = text;
     const auto follow_up = Editor(changed, file, edit, *root).run();
     text = std::move(changed);
-    for (const auto& next : follow_up) edit_one(text, file, next, read_one(text, file));
+    for (const auto& next : follow_up) edit_afresh(text, file, next);
 }
 
-}  // namespace
-
-std::string edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits) {
-    return edit_text(text, file, edits, read_one(without_bom(text), file));
-}
-
-std::string edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits, const std::optional<Node>& root) {
+Edited edit(std::string_view text, std::string_view file, const std::vector<Edit>& edits, const Node* root) {
     const auto body = without_bom(text);
-    auto wanted = root.value_or(Node());
+    auto wanted = root == nullptr ? Node() : *root;
     std::string changed(body);
     for (const auto& edit : edits) {
         if (edit.path.empty()) throw bug("an edit without a path");
         if (&edit == &edits.front()) edit_one(changed, file, edit, root);
-        else edit_one(changed, file, edit, read_one(changed, file));
+        else edit_afresh(changed, file, edit);
         edit_tree(wanted, edit);
     }
     const auto fail = [&](std::string_view why) {
@@ -482,14 +483,25 @@ std::string edit_text(std::string_view text, std::string_view file, const std::v
             .at(Position{std::string(file), 1, 1})
             .hint("write the file in plain block style, or make the change by hand");
     };
-    std::optional<Node> found;
+    std::optional<Document> found;
     try {
         found = read_one(changed, file);
     } catch (const Error&) {
         throw fail("the changed text would not be readable");
     }
-    if (!found.value_or(Node()).same_value(wanted)) throw fail("the changed text would mean something else");
-    return std::string(text.substr(0, text.size() - body.size())) + changed;
+    if (!(found ? found->root : Node()).same_value(wanted)) throw fail("the changed text would mean something else");
+    return {std::string(text.substr(0, text.size() - body.size())) + changed, std::move(found)};
+}
+
+}  // namespace
+
+std::string edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits) {
+    const auto document = read_one(without_bom(text), file);
+    return edit(text, file, edits, document ? &document->root : nullptr).text;
+}
+
+Edited edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits, const Node& root) {
+    return edit(text, file, edits, &root);
 }
 
 }  // namespace kmm::value

@@ -23,7 +23,13 @@ struct Edit {
 /// with the same edits applied to the tree: if they differ, nothing is returned but an Error (exit data, code
 /// "cannot-edit", with position). Line endings (LF or CRLF) and a missing final newline are kept.
 [[nodiscard]] std::string edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits);
-/// The same where `text` has been read: as `root`, with its marks; nullopt if there is no document in it.
-[[nodiscard]] std::string edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits, const std::optional<Node>& root);
+/// A changed text, and what it reads as: nullopt if there is no document in it.
+struct Edited {
+    std::string text;
+    std::optional<Document> document;
+};
+
+/// The same where `text` has been read: as `root`, with its marks.
+[[nodiscard]] Edited edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits, const Node& root);
 
 }  // namespace kmm::value

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "value/object_stream.hpp"
 #include "value/text_index.hpp"
 
 namespace kmm::value {
@@ -84,6 +85,36 @@ std::vector<Document> read_json_objects(std::string_view body, const std::vector
     return result;
 }
 
+/// Keeps whole documents.
+class DocumentList final : public ObjectSink {
+public:
+    [[nodiscard]] const Shape* shape(const Node& /*object*/, const Node* /*list*/) override { return nullptr; }
+    [[nodiscard]] bool take_item(Document& /*item*/, const Node& /*list*/) override { return false; }
+    void take_document(const Document& document) override { documents_.push_back(document); }
+    [[nodiscard]] std::vector<Document> take() && { return std::move(documents_); }
+
+private:
+    std::vector<Document> documents_;
+};
+
+/// The documents of a YAML text about which nothing is in doubt: many times faster than read_yaml, which alone knows what is wrong with any
+/// other. No document of such a text has more values than bytes.
+std::optional<std::vector<Document>> read_plain_yaml(std::string_view body, std::string_view file, const ReadLimits& limits) {
+    constexpr std::size_t k_bytes_max = std::size_t{1} << 20U;
+    if (body.size() > std::min({k_bytes_max, limits.bytes_max, limits.nodes_max})) { return std::nullopt; }
+    DocumentList documents;
+    std::size_t at = 0;
+    const auto doubt = stream_yaml(
+        [&](char* into, std::size_t size) {
+            const auto count = body.copy(into, size, at);
+            at += count;
+            return count;
+        },
+        file, documents, limits);
+    if (doubt) { return std::nullopt; }
+    return std::move(documents).take();
+}
+
 }  // namespace
 
 std::vector<Document>
@@ -91,6 +122,7 @@ read_any(std::string_view text, std::string_view file, Diagnostics& diagnostics,
     const auto body = without_bom(text);
     const auto first = body.find_first_not_of(" \t\r\n");
     if (first == std::string_view::npos || (body[first] != '{' && body[first] != '[')) {
+        if (auto documents = read_plain_yaml(body, file, limits)) { return std::move(*documents); }
         return read_yaml(text, file, diagnostics, limits);
     }
     Diagnostics json_faults;

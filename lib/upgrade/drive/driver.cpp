@@ -198,7 +198,7 @@ Ended Driver::walk() {
         }
         const auto seen = flight.endings;
         const auto await_ending = [&] { flight.ended.wait(guard, [&] { return flight.endings != seen; }); };
-        const auto decision = recorder_.look([&](const upgrade::Run& run) { return upgrade::next_steps(run, flight.nodes); });
+        const auto decision = recorder_.next_steps(flight.nodes);
         const auto state = recorder_.state();
         switch (decision.next) {
             case Next::finished: return end_of(state.state);

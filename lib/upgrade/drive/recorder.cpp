@@ -59,6 +59,11 @@ upgrade::RunState Recorder::state() const {
     return ledger_.run();
 }
 
+upgrade::Decision Recorder::next_steps(const std::set<std::string>& in_flight) const {
+    const std::lock_guard guard(mutex_);
+    return upgrade::next_steps(ledger_.run(), in_flight, ledger_.index());
+}
+
 upgrade::Run Recorder::run() const {
     const std::lock_guard guard(mutex_);
     return ledger_.run();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <list>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "record/state_dir.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/engine/event.hpp"
+#include "upgrade/engine/planner.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/engine/run.hpp"
 
@@ -70,6 +72,8 @@ public:
     [[nodiscard]] upgrade::RunState state() const;
     /// A copy of one node. O(log nodes).
     [[nodiscard]] upgrade::NodeRecord node(const std::string& name) const;
+    /// upgrade::next_steps of the run as it is now.
+    [[nodiscard]] upgrade::Decision next_steps(const std::set<std::string>& in_flight) const;
     /// A copy of the run as it is now. O(nodes): for verbs, not for steps.
     [[nodiscard]] upgrade::Run run() const;
     /// Refreshes the snapshot. Never fails: the journal has everything. O(nodes).

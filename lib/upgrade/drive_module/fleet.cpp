@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/labels.hpp"
+#include "plan/find_named.hpp"
 #include "upgrade/drive_module/worker.hpp"
 
 namespace kmm::drive {
@@ -68,19 +69,17 @@ VersionLabels version_labels_of(const api::Node& node, const std::string& ns, co
 }
 
 NodeView view_of(const api::Objects& objects, const std::string& node, const std::string& ns, const std::string& name) {
-    const auto found =
-        std::find_if(objects.nodes.begin(), objects.nodes.end(), [&](const api::Node& item) { return item.meta.name == node; });
-    if (found == objects.nodes.end())
+    const auto* found = plan::find_named(objects.nodes, node);
+    if (found == nullptr)
         throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", node));
     NodeView view;
     view.node = *found;
     view.labels = version_labels_of(*found, ns, name);
     view.ready = label_of(*found, api::label_ready(ns, name));
     view.version_ready = label_of(*found, api::label_version_ready(ns, name));
-    for (const auto& config : objects.node_modules_configs) {
-        if (config.meta.name != node) continue;
-        view.spec = entry_of(config.spec, ns, name);
-        view.status = entry_of(config.status, ns, name);
+    if (const auto* config = plan::find_named(objects.node_modules_configs, node); config != nullptr) {
+        view.spec = entry_of(config->spec, ns, name);
+        view.status = entry_of(config->status, ns, name);
     }
     return view;
 }
@@ -232,9 +231,8 @@ void Fleet::require_unloadable(const std::string& node, const std::string& boot_
     // Of the other Modules those matter that are loaded there: with them alone the cost is that of the node, not of the fleet.
     std::vector<api::Module> others;
     for (const auto& loaded : plan::loaded_modules(objects, node, boot_id)) {
-        const auto slash = loaded.find('/');
-        const auto ns = loaded.substr(0, slash), name = loaded.substr(slash + 1);
-        if (auto other = module_in(store_.read_about({"", ns, name}), ns, name)) { others.push_back(std::move(*other)); }
+        if (auto other = module_in(store_.read_about({"", loaded.namespace_, loaded.name}), loaded.namespace_, loaded.name))
+            others.push_back(std::move(*other));
     }
     objects.modules = std::move(others);
     require_unguarded(plan::unload_guard(objects, module_or_name(), node, boot_id));

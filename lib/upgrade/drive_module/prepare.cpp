@@ -14,6 +14,7 @@
 #include "upgrade/drive_module/look.hpp"
 #include "upgrade/drive_module/operator_check.hpp"
 #include "upgrade/drive_module/prepare_parts.hpp"
+#include "plan/find_named.hpp"
 #include "plan/order.hpp"
 #include "plan/plan.hpp"
 #include "plan/policy.hpp"
@@ -71,12 +72,10 @@ void require_one_host(const upgrade::Options& options, std::size_t nodes) {
 }
 
 std::string zone_of(const api::Objects& objects, const std::string& name) {
-    for (const auto& node : objects.nodes) {
-        if (node.meta.name != name) continue;
-        const auto found = node.meta.labels.find(k_label_zone);
-        return found == node.meta.labels.end() ? "" : found->second;
-    }
-    return "";
+    const auto* node = plan::find_named(objects.nodes, name);
+    if (node == nullptr) return "";
+    const auto found = node->meta.labels.find(k_label_zone);
+    return found == node->meta.labels.end() ? "" : found->second;
 }
 
 void require_known_nodes(const api::Objects& objects, const std::vector<std::string>& names) {
@@ -213,15 +212,14 @@ const api::Secret* secret_for(const api::Objects& objects, const api::Module& mo
 
 void require_unshared(const api::Objects& objects, const std::string& node, const std::string& module, const std::string& kernel_module,
                       const std::string& boot_id) {
-    for (const auto& config : objects.node_modules_configs) {
-        if (config.meta.name != node) continue;
-        for (const auto& entry : config.status) {
-            const auto owner = entry.namespace_ + "/" + entry.name;
-            if (owner == module || kernel_module_name(entry.config.modprobe.module_name) != kernel_module) continue;
-            if (!boot_id.empty() && !entry.boot_id.empty() && entry.boot_id != boot_id) continue;
-            throw Error(Exit::checks_failed, "module-shared", fmt::format("{} is loaded for Module {} as well", kernel_module, owner))
-                .hint("remove the entry of one of them from the NodeModulesConfig of the node");
-        }
+    const auto* config = plan::find_named(objects.node_modules_configs, node);
+    if (config == nullptr) return;
+    for (const auto& entry : config->status) {
+        const auto owner = entry.namespace_ + "/" + entry.name;
+        if (owner == module || kernel_module_name(entry.config.modprobe.module_name) != kernel_module) continue;
+        if (!boot_id.empty() && !entry.boot_id.empty() && entry.boot_id != boot_id) continue;
+        throw Error(Exit::checks_failed, "module-shared", fmt::format("{} is loaded for Module {} as well", kernel_module, owner))
+            .hint("remove the entry of one of them from the NodeModulesConfig of the node");
     }
 }
 

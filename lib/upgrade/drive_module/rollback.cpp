@@ -76,7 +76,7 @@ Facts WorkerWay::rollback(const std::string& name, const Look& seen, const Deadl
     if (node.from_entry.is_null() && !node.from_version.empty())
         throw Error(Exit::refused, "previous-unknown",
                     fmt::format("the adopted record does not know which image {} was for this kernel", node.from_version))
-            .hint("put the old version back into the Module, abort without a rollback and start anew");
+            .hint("put the old version back into the Module, abort without a rollback and start again");
     if (!node.from_entry.is_null()) {
         const auto previous = api::decode_node_module(node.from_entry);
         const auto kernel = api::trim_kernel(seen.facts.kernel);
@@ -85,7 +85,7 @@ Facts WorkerWay::rollback(const std::string& name, const Look& seen, const Deadl
                         fmt::format("the node runs kernel {} now, {} was loaded on {}", kernel,
                                     node.from_version.empty() ? "the module" : node.from_version,
                                     previous.config.kernel_version))
-                .hint("boot the node into that kernel again, or put the old version back into the Module and start anew");
+                .hint("boot the node into that kernel again, or put the old version back into the Module and start again");
     }
     // A reboot in the middle is no reason to plan anew here: what was there before stays the goal.
     if (seen.facts.boot_id != node.boot_id || seen.facts.kernel != node.kernel) {

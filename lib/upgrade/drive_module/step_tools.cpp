@@ -55,8 +55,8 @@ std::optional<upgrade::Event> StepTools::reboot_of(const std::string& name, cons
     if (known.boot_id == facts.boot_id && known.kernel == facts.kernel) return std::nullopt;
     auto observed = event(upgrade::EventKind::observed, name, "", std::string(upgrade::k_node_pending));
     observed.reason = "node-rebooted";
-    observed.message = known.kernel == facts.kernel ? "the node rebooted, it is planned anew"
-                                                    : fmt::format("the node rebooted into kernel {}, it is planned anew", facts.kernel);
+    const auto into = known.kernel == facts.kernel ? "" : " into kernel " + facts.kernel;
+    observed.message = fmt::format("the node rebooted{}: its steps begin again", into);
     observed.facts.set("kernel", facts.kernel);
     observed.facts.set("bootID", facts.boot_id);
     return observed;

@@ -67,12 +67,14 @@ std::string WorkerWay::input(const api::NodeModule& entry) {
 
 void WorkerWay::require_same_image(const std::string& name, const NodeFacts& facts, const std::string& image,
                                    const std::string& digest) const {
+    if (digest.empty()) return;
     const auto& run = tools_.run();
     tools_.recorder.look([&](const upgrade::Run& now) {
     for (const auto& record : now.nodes) {
+        // Of all nodes: what most of them have comes first.
+        const auto& other_digest = upgrade::module::text_of(record, "targetDigest");
+        if (other_digest == digest || other_digest.empty()) continue;
         if (record.name == name || record.architecture != facts.architecture || upgrade::module::goes_away(record)) continue;
-        const auto other_digest = upgrade::module::text_of(record, "targetDigest");
-        if (other_digest.empty() || digest.empty() || other_digest == digest) continue;
         const auto other = upgrade::module::read(record);
         if (other.target_image != image && other.kernel != facts.kernel) continue;
         // One that has not got it, or failed with it, may well be the reason why the image was built anew.

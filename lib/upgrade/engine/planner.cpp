@@ -37,16 +37,29 @@ Decision simple(Next next) {
     return decision;
 }
 
+/// What a decision is about: the run, and the nodes a step of which is being carried out.
+struct Now {
+    const Run& run;
+    const std::set<std::string>& in_flight;
+    const NodeIndex& index;
+    [[nodiscard]] const NodeRecord* find(std::string_view name) const {
+        const auto place = index.place_of(name);
+        return place ? &run.nodes[*place] : nullptr;
+    }
+    [[nodiscard]] bool is_in_flight(const NodeRecord& node) const { return !in_flight.empty() && in_flight.contains(node.name); }
+};
+
 /// Nodes whose cordon must be lifted though no step of theirs will do it.
-std::vector<std::string> left_cordoned(const Run& run, const std::set<std::string>& in_flight) {
+std::vector<std::string> left_cordoned(const Now& now) {
+    const auto& run = now.run;
     std::set<std::string> others;
     if (run.state == k_run_aborting)
         for (auto& name : rollback_nodes(run, run.rollback.value_or(Rollback::none))) others.insert(std::move(name));
     std::vector<std::string> names;
-    for (const auto& node : run.nodes) {
+    for (const auto place : now.index.under_way()) {
+        const auto& node = run.nodes[place];
         const bool is_over = is_final_node_state(node.state) || run.state == k_run_aborting;
-        if (node.cordon == k_cordon_ours && is_over && !others.contains(node.name) && !in_flight.contains(node.name))
-            names.push_back(node.name);
+        if (node.cordon == k_cordon_ours && is_over && !others.contains(node.name) && !now.is_in_flight(node)) names.push_back(node.name);
     }
     return names;
 }
@@ -79,26 +92,21 @@ bool is_through(const Procedure& procedure, const Run& run, const NodeRecord& no
     return is_final_node_state(node.state) || (!is_failed_node_state(node.state) && procedure.next_step(run, node, stage).empty());
 }
 
-Decision next_of_walk(const Procedure& procedure, const Run& run, const std::set<std::string>& in_flight, const Stage& stage,
-                      const Members& members) {
+Decision next_of_walk(const Procedure& procedure, const Now& now, const Stage& stage, const Members& members) {
+    const auto& run = now.run;
     const NodeRecord* failed = nullptr;
     std::int64_t failures = 0;
     std::int64_t active = 0;
-    std::int64_t finals = 0;
+    std::int64_t finals = now.index.finals();
     const auto limit = members.limit(run);
     std::vector<const NodeRecord*> again;
     Decision decision;
-    const auto is_in_flight = [&](const NodeRecord& node) { return !in_flight.empty() && in_flight.contains(node.name); };
-    for (const auto& node : run.nodes) {
-        if (is_final_node_state(node.state)) {
-            ++finals;
-            continue;
-        }
-        if (!is_active_node(run, node)) {
-            // Begun by the driver, but its intent is not recorded yet.
-            if (is_in_flight(node)) ++active;
-            continue;
-        }
+    // Begun by the driver, but its intent is not recorded yet.
+    for (const auto& name : now.in_flight)
+        if (const auto* node = now.find(name); node != nullptr && !is_active_node(run, *node) && !is_final_node_state(node->state)) ++active;
+    for (const auto place : now.index.under_way()) {
+        const auto& node = run.nodes[place];
+        if (!is_active_node(run, node)) continue;
         if (is_failed_node_state(node.state)) {
             if (run.options.failure_budget == 0) ++active;
             ++failures;
@@ -106,16 +114,16 @@ Decision next_of_walk(const Procedure& procedure, const Run& run, const std::set
             continue;
         }
         // More nodes than may be in flight can have failed, with a failure budget or at the last look: those that are tried again take turns.
-        if (node.state == k_node_pending && !is_in_flight(node)) {
+        if (node.state == k_node_pending && !now.is_in_flight(node)) {
             again.push_back(&node);
             continue;
         }
         ++active;
-        if (!is_in_flight(node)) decision.steps.push_back(NodeStep{node.name, procedure.next_step(run, node, stage)});
+        if (!now.is_in_flight(node)) decision.steps.push_back(NodeStep{node.name, procedure.next_step(run, node, stage)});
     }
     for (const auto* node : again) {
         // A node that a person sends back is begun although others that have failed count as unavailable.
-        const bool is_alone = decision.steps.empty() && in_flight.empty();
+        const bool is_alone = decision.steps.empty() && now.in_flight.empty();
         if (active >= limit && !is_alone) break;
         decision.steps.push_back(NodeStep{node->name, procedure.next_step(run, *node, stage)});
         ++active;
@@ -124,11 +132,11 @@ Decision next_of_walk(const Procedure& procedure, const Run& run, const std::set
     if (failures <= members.failure_budget) {
         const std::int64_t stop = run.options.pause_after == 0 ? INT64_MAX : run.batch_base + run.options.pause_after;
         for (const auto place : members.places) {
+            if (place < now.index.begun_until() && !now.index.is_under_way(place)) continue;
             const auto& node = run.nodes[place];
             const bool is_new = node.touched == 0 || procedure.table().is_rest(node.state);
-            if (!is_new || is_through(procedure, run, node, stage) || is_in_flight(node)) continue;
-            if (!is_turn_of_zone(run, node)) break;
-            if (active >= limit || finals + active >= stop) break;
+            if (!is_new || is_through(procedure, run, node, stage) || now.is_in_flight(node)) continue;
+            if (active >= limit || finals + active >= stop || !is_turn_of_zone(run, node)) break;
             decision.steps.push_back(NodeStep{node.name, procedure.next_step(run, node, stage)});
             ++active;
         }
@@ -137,7 +145,7 @@ Decision next_of_walk(const Procedure& procedure, const Run& run, const std::set
         decision.next = Next::steps;
         return decision;
     }
-    if (!in_flight.empty()) return simple(Next::wait);
+    if (!now.in_flight.empty()) return simple(Next::wait);
     if (failed != nullptr) return move(run, EventKind::failed, stage.name, stage.failed, failed_note(*failed));
     if (std::all_of(members.places.begin(), members.places.end(),
                     [&](std::size_t place) { return is_through(procedure, run, run.nodes[place], stage); }))
@@ -147,9 +155,9 @@ Decision next_of_walk(const Procedure& procedure, const Run& run, const std::set
 }
 
 /// The run is under way in `stage`.
-Decision next_of_stage(const Procedure& procedure, const Run& run, const std::set<std::string>& in_flight, const Stage& stage) {
-    if (stage.is_walk()) return next_of_walk(procedure, run, in_flight, stage, procedure.members(run, stage));
-    if (!in_flight.empty()) return simple(Next::wait);
+Decision next_of_stage(const Procedure& procedure, const Now& now, const Stage& stage) {
+    if (stage.is_walk()) return next_of_walk(procedure, now, stage, procedure.members(now.run, stage));
+    if (!now.in_flight.empty()) return simple(Next::wait);
     Decision decision;
     decision.next = Next::steps;
     decision.steps.push_back(NodeStep{"", stage.name});
@@ -231,10 +239,13 @@ Counts count(const Run& run) {
     return counts;
 }
 
-Decision next_steps(const Run& run, const std::set<std::string>& in_flight) {
+Decision next_steps(const Run& run, const std::set<std::string>& in_flight) { return next_steps(run, in_flight, NodeIndex(run)); }
+
+Decision next_steps(const Run& run, const std::set<std::string>& in_flight, const NodeIndex& index) {
+    const Now now{run, in_flight, index};
     if (is_final_run_state(run.state)) return simple(Next::finished);
     if (run.paused) return pause(run.pause_reason, run.pause_message);
-    if (const auto names = left_cordoned(run, in_flight); !names.empty()) {
+    if (const auto names = left_cordoned(now); !names.empty()) {
         Decision decision;
         decision.next = Next::steps;
         for (const auto& name : names) decision.steps.push_back(NodeStep{name, std::string(k_step_release)});
@@ -245,7 +256,7 @@ Decision next_steps(const Run& run, const std::set<std::string>& in_flight) {
     const auto& procedure = procedure_of(run);
     const auto* stage = procedure.table().stage_of(run.state);
     if (stage == nullptr || run.state == stage->done) return after_stage(procedure, run, stage);
-    return run.state == stage->failed ? after_failure(run, *stage) : next_of_stage(procedure, run, in_flight, *stage);
+    return run.state == stage->failed ? after_failure(run, *stage) : next_of_stage(procedure, now, *stage);
 }
 
 bool is_through(const Run& run) {

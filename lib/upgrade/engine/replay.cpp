@@ -28,11 +28,6 @@ std::optional<Cause> cause_of(EventKind kind) {
     return std::nullopt;
 }
 
-std::int64_t final_nodes(const Run& run) {
-    return std::count_if(run.nodes.begin(), run.nodes.end(),
-                         [](const NodeRecord& node) { return is_final_node_state(node.state); });
-}
-
 void check_legal(const Run& run, const Event& event, Scope scope, Cause cause, const std::string& state) {
     if (event.from != state)
         damaged(fmt::format("{} of {} starts from {}, but the state is {}", to_string(event.kind),
@@ -53,22 +48,9 @@ void renew_pause(const Run& run, const std::string& skipped, RunState& next) {
 
 }  // namespace
 
-Ledger::Ledger(Run run) : run_(std::move(run)) {
-    for (std::size_t place = 0; place < run_.nodes.size(); ++place) {
-        const auto& node = run_.nodes[place];
-        places_.emplace(node.name, place);
-        last_touched_ = std::max(last_touched_, node.touched);
-        if (is_busy(node)) ++busy_;
-    }
-}
-
-bool Ledger::is_busy(const NodeRecord& node) const {
-    return is_active_node(run_, node) && (run_.options.failure_budget == 0 || !is_failed_node_state(node.state));
-}
-
 const NodeRecord* Ledger::find(std::string_view name) const {
-    const auto found = places_.find(name);
-    return found == places_.end() ? nullptr : &run_.nodes[found->second];
+    const auto place = index_.place_of(name);
+    return place ? &run_.nodes[*place] : nullptr;
 }
 
 void Ledger::judge_run(const Event& event, const std::string& time, RunState& next) const {
@@ -82,7 +64,7 @@ void Ledger::judge_run(const Event& event, const std::string& time, RunState& ne
     if (event.kind == EventKind::resumed) {
         // Going on after a crash is no consent to pass a stop that was asked for: only a recorded pause can be passed.
         if (run_.paused) {
-            next.batch_base = final_nodes(run_);
+            next.batch_base = index_.finals();
             next.resumed_in = run_.state;
         }
         next.paused = false;
@@ -97,7 +79,7 @@ void Ledger::judge_run(const Event& event, const std::string& time, RunState& ne
         next.rollback = parse_rollback(event.facts.get_string({"rollback"}));
         if (!next.rollback) damaged("an abort without a rollback policy");
     }
-    if (event.step == k_step_complete && final_nodes(run_) != static_cast<std::int64_t>(run_.nodes.size()))
+    if (event.step == k_step_complete && index_.finals() != static_cast<std::int64_t>(run_.nodes.size()))
         damaged("the run is completed while nodes are not");
     next.state = event.to;
     next.since = time;
@@ -120,12 +102,12 @@ NodeRecord Ledger::begin_step(const NodeRecord& node, const Event& event) const 
         damaged(fmt::format("step {} begins on {} while the run is in {}", event.step, event.node, run_.state));
     if (node.open && !back && node.step != event.step)
         damaged(fmt::format("step {} begins on {} in the middle of {}", event.step, event.node, node.step));
-    if ((node.touched == 0 || table.is_rest(node.state)) && !back && static_cast<std::int64_t>(busy_) >= run_.options.max_unavailable)
-        damaged(fmt::format("node {} begins while {} are in flight, at most {} may", event.node, busy_, run_.options.max_unavailable));
+    if ((node.touched == 0 || table.is_rest(node.state)) && !back && index_.busy() >= run_.options.max_unavailable)
+        damaged(fmt::format("node {} begins while {} are in flight, at most {} may", event.node, index_.busy(), run_.options.max_unavailable));
     NodeRecord next = node;
     next.open = true;
     next.step = event.step;
-    if (next.touched == 0) next.touched = last_touched_ + 1;
+    if (next.touched == 0) next.touched = index_.last_touched() + 1;
     if (!back && event.step == stage->steps.front()) ++next.attempts;
     next.reason.clear();
     next.hint.clear();
@@ -177,10 +159,10 @@ Ledger::Change Ledger::judge(const Event& event, const std::string& time) const 
     if (event.node.empty()) {
         judge_run(event, time, change.run);
     } else {
-        const auto found = places_.find(event.node);
-        if (found == places_.end()) damaged(fmt::format("node {} is not in the record", event.node));
-        change.place = found->second;
-        change.node = judge_node(run_.nodes[found->second], event, time);
+        const auto place = index_.place_of(event.node);
+        if (!place) damaged(fmt::format("node {} is not in the record", event.node));
+        change.place = *place;
+        change.node = judge_node(run_.nodes[*place], event, time);
         if (event.kind == EventKind::skip) renew_pause(run_, event.node, change.run);
     }
     ++change.run.events;
@@ -190,11 +172,9 @@ Ledger::Change Ledger::judge(const Event& event, const std::string& time) const 
 void Ledger::commit(Change change) noexcept {
     static_cast<RunState&>(run_) = std::move(change.run);
     if (!change.node) return;
-    auto& node = run_.nodes[change.place];
-    if (is_busy(node)) --busy_;
-    node = std::move(*change.node);
-    if (is_busy(node)) ++busy_;
-    last_touched_ = std::max(last_touched_, node.touched);
+    index_.leave(run_, change.place);
+    run_.nodes[change.place] = std::move(*change.node);
+    index_.enter(run_, change.place);
 }
 
 const Procedure& find_procedure(const Header& run, const Procedures& procedures) {

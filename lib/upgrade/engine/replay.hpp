@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "upgrade/engine/event.hpp"
+#include "upgrade/engine/node_index.hpp"
 #include "upgrade/engine/procedure.hpp"
 #include "upgrade/engine/run.hpp"
 #include "value/node.hpp"
@@ -27,8 +27,9 @@ struct TimedPayload {
 class Ledger {
 public:
     /// O(nodes log nodes).
-    explicit Ledger(Run run);
+    explicit Ledger(Run run) : run_(std::move(run)), index_(run_) {}
     [[nodiscard]] const Run& run() const noexcept { return run_; }
+    [[nodiscard]] const NodeIndex& index() const noexcept { return index_; }
     [[nodiscard]] Run release() && { return std::move(run_); }
     /// nullptr for a name that is not in the run.
     [[nodiscard]] const NodeRecord* find(std::string_view name) const;
@@ -46,14 +47,11 @@ public:
     void commit(Change change) noexcept;
 
 private:
-    [[nodiscard]] bool is_busy(const NodeRecord& node) const;
     void judge_run(const Event& event, const std::string& time, RunState& next) const;
     [[nodiscard]] NodeRecord judge_node(const NodeRecord& node, const Event& event, const std::string& time) const;
     [[nodiscard]] NodeRecord begin_step(const NodeRecord& node, const Event& event) const;
     Run run_;
-    std::map<std::string, std::size_t, std::less<>> places_;
-    std::size_t busy_ = 0;            ///< nodes that busy_nodes names
-    std::uint64_t last_touched_ = 0;  ///< the highest NodeRecord::touched
+    NodeIndex index_;
 };
 
 /// The run a journal tells of: entry 1 is the header. Errors: as Ledger::judge, with the entry's number. `entries` not empty.

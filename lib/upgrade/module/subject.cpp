@@ -7,9 +7,10 @@
 namespace kmm::upgrade::module {
 namespace {
 
-std::string text_in(const value::Node& tree, std::string_view name) {
+const std::string& text_in(const value::Node& tree, std::string_view name) {
+    static const std::string none;
     const auto* found = tree.is_null() ? nullptr : tree.find(name);
-    return found == nullptr ? std::string() : found->text();
+    return found == nullptr ? none : found->text();
 }
 
 value::Node tree_in(const value::Node& tree, std::string_view name) {
@@ -134,7 +135,7 @@ NodeRecord record_of(Node node) {
     return record;
 }
 
-std::string text_of(const NodeRecord& record, std::string_view name) { return text_in(record.facts, name); }
+const std::string& text_of(const NodeRecord& record, std::string_view name) { return text_in(record.facts, name); }
 
 bool goes_away(const NodeRecord& record) { return text_of(record, "goal") == k_goal_absent; }
 

@@ -80,7 +80,7 @@ struct Node : NodeRecord {
 /// The inverse: what is empty is not there.
 [[nodiscard]] NodeRecord record_of(Node node);
 /// NodeRecord::facts of `name`, "" if it is not there.
-[[nodiscard]] std::string text_of(const NodeRecord& record, std::string_view name);
+[[nodiscard]] const std::string& text_of(const NodeRecord& record, std::string_view name);
 [[nodiscard]] bool goes_away(const NodeRecord& record);
 
 /// True if the way forward drains nodes: some are to be drained and have not been yet. Not of a run that goes back.

@@ -2,6 +2,8 @@
 // A small run and a walker that plays the driver's part without any cluster.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -40,10 +42,11 @@ inline Run make_fake_run(const Procedure& procedure, int nodes, const Options& o
     return run;
 }
 
-/// Takes one event over, as a Ledger does.
+/// Takes one event over, as a Ledger does, whose index is then that of the run.
 inline void apply(Run& run, const Event& event, const std::string& time) {
     Ledger ledger(run);
     ledger.commit(ledger.judge(event, time));
+    CHECK(ledger.index() == NodeIndex(ledger.run()));
     run = std::move(ledger).release();
 }
 
