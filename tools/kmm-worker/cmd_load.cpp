@@ -264,7 +264,7 @@ WorkerResult check(const cli::Args& args, cli::Context& context) {
         result.durations_ms["check"] = since(clock, check_start);
         result.outcome = "passed";
         result.forced = wish.force.any();
-        take(result, kmod::describe(modules.index(), checked, wish));
+        take(result, kmod::describe(modules.index(), checked, wish, job.host));
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
         keep_warnings(error, result.warnings);
