@@ -3,7 +3,7 @@
 
 using namespace kmm;
 using namespace kmm::kube::test;
-using namespace kmm::cluster::test;
+using namespace kmm::worker_pods;
 using cluster::CallEnd;
 using cluster::PodOutcome;
 using cluster::PodRunner;

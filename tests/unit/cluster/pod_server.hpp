@@ -15,9 +15,11 @@
 #include "unit/kube/fixture.hpp"
 #include "value/writer.hpp"
 
-namespace kmm::cluster::test {
+namespace kmm::worker_pods {
 
 using namespace kmm::kube::test;  // NOLINT: of tests
+using cluster::PodRunner;
+using cluster::WorkerCall;
 using value::Node;
 
 inline constexpr const char* k_done = R"({"phase":"Succeeded","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":0,"message":"{\"kind\":\"WorkerResult\",\"outcome\":\"loaded\"}"}}}]})";
@@ -152,4 +154,4 @@ inline WorkerCall status_call() { return {"node-a", {"status", "hello", "--settl
 
 inline const std::string k_pods = "/api/v1/namespaces/drivers/pods";
 
-}  // namespace kmm::cluster::test
+}  // namespace kmm::worker_pods
