@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 159> k_names = {
+    static constexpr std::array<std::string_view, 161> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -114,6 +114,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "plan",
         "platform",
         "policy",
+        "policy-in-input",
         "print-facts",
         "prune",
         "pull-secrets",
@@ -165,6 +166,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "watch",
         "worker",
         "worker-image",
+        "worker-namespace",
         "worker-style",
         "yes",
     };

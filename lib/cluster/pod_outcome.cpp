@@ -157,6 +157,7 @@ std::optional<WorkerReply> PodOutcome::take(const Node& pod) {
 
 WorkerReply error_reply(const Error& error) {
     WorkerReply reply;
+    reply.of_worker = false;
     reply.exit_code = static_cast<int>(error.exit());
     reply.document = Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Error"}, {"code", error.code()}, {"message", error.message()}});
     if (!error.hint().empty()) { reply.document.set("hint", error.hint()); }

@@ -112,6 +112,7 @@ render::WorkerTask PodRunner::task_of(const WorkerCall& call) const {
     render::WorkerTask task;
     task.namespace_ = options_.namespace_;
     task.module = options_.module;
+    task.module_namespace = options_.module_namespace;
     task.node = call.node;
     task.run = options_.run;
     task.image = options_.image;
@@ -124,8 +125,13 @@ render::WorkerTask PodRunner::task_of(const WorkerCall& call) const {
     const auto documents = value::read_any(call.stdin_text, "the worker's input", faults);
     if (documents.empty() || has_errors(faults)) { throw bug("a worker was given an input that is no ModuleConfig"); }
     task.config = value::to_yaml(documents.front().root);
-    for (const auto& document : documents) {
-        if (document.root.get_string({"kind"}) == "Secret") { task.pull_secret = document.root.get_string({"metadata", "name"}); }
+    for (std::size_t i = 1; i < documents.size(); ++i) {
+        const Node& document = documents[i].root;
+        if (document.get_string({"kind"}) == "Secret") {  // is mounted: nothing of it stands in an annotation
+            task.pull_secret = document.get_string({"metadata", "name"});
+        } else {
+            task.config += "---\n" + value::to_yaml(document);
+        }
     }
     if (!documents.front().root.get_string({"modprobe", "firmwarePath"}).empty()) {
         task.firmware_host_path = k_firmware_directory;
@@ -202,6 +208,7 @@ bool PodRunner::can_be_ours(const Node& pod) const {
     task.node = pod.get_string({"spec", "nodeName"});
     task.args = {label_text(pod, render::k_label_verb)};
     task.module = label_text(pod, render::k_label_module);
+    task.module_namespace = label_text(pod, render::k_label_module_namespace);
     if (key.name == render::worker_task_name(task)) { return true; }
     task.module = options_.module;  // a long name is cut in the label
     return key.name == render::worker_task_name(task);

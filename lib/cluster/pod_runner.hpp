@@ -18,12 +18,13 @@
 namespace kmm::cluster {
 
 struct PodRunnerOptions {
-    std::string namespace_;       ///< of the Module: the Pods are made there, beside its pull Secret
+    std::string namespace_;       ///< where the Pods are made: of the Module, or another one that has its pull Secret under the same name
     std::string module;           ///< metadata.name of the Module
     std::string image;            ///< of kmm-worker
     std::string service_account;  ///< of the Module's worker Pods, "" for the default one
     std::string run;              ///< lineage of the upgrade; a label value
     std::function<void(const std::string&)> warn = {};  ///< gets what is left behind, if set; called by whoever calls run()
+    std::string module_namespace = {};  ///< of the Module, if the Pods are made elsewhere
 };
 
 /// Each call is one Pod of one container, whose termination message is the result. The Pod is deleted when its result was read.

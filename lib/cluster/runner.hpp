@@ -27,6 +27,7 @@ struct WorkerReply {
     int exit_code = 0;         ///< of kmm-worker, when completed
     int signal = 0;            ///< when completed without a document: the signal that ended kmm-worker, k_some_signal if only that is known
     bool started = true;       ///< when completed: false if the login shell or a forced command ended before it started kmm-worker
+    bool of_worker = true;     ///< false: `document` is an Error of this program about the call, not the node's word
     value::Node document;      ///< WorkerResult, ModuleStatus, Node facts or Error; null when there was none
     std::string transport;     ///< last lines of the transport's own stderr, for messages
     std::string found;         ///< when completed without a document: the beginning of the standard output, escaped

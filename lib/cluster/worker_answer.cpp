@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/worker_answer.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 
 namespace kmm::cluster {
@@ -31,19 +34,44 @@ Error versions_differ(const std::string& node, const std::string& text) {
         .hint(fmt::format("install kmm-tools {} on the node (its version: kmm-worker --version)", KMM_VERSION));
 }
 
-/// The Error a worker printed, rebuilt from its document. One that was interrupted there has failed: it is not we who were.
-Error decode_error(const std::string& node, const value::Node& document, int exit_code) {
-    const auto code = document.get_string({"code"});
-    Error error(exit_of(exit_code), code == "interrupted" ? "worker-failed" : code, document.get_string({"message"}));
-    if (code == "usage") return versions_differ(node, error.message());
-    if (const auto hint = document.get_string({"hint"}); !hint.empty()) error.hint(hint);
+constexpr std::string_view k_says = "kmm-worker says: ";
+/// Codes by which this program decides what to do, and by which no worker speaks: a node that uses them is not believed.
+constexpr std::string_view k_reserved_codes[] = {"already-exists", "api-error",      "api-unreachable",  "bad-answer",      "bug",      "conflict",      "exec-plugin",   "forbidden",
+                                                 "interrupted",    "lease-lost",     "locked",           "node-not-found",  "node-unreachable", "object-not-found", "rejected", "state-changed",
+                                                 "state-damaged",  "unauthorized"};
+
+bool is_code(std::string_view text) {
+    constexpr std::size_t k_code_max = 40;
+    return !text.empty() && text.size() <= k_code_max && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
+}
+
+/// A detail that this program reads, or that stands in a place of its own in its output, keeps its name only if it is what it says.
+std::string detail_name(const std::string& key, const std::string& text) {
+    if (key == "errno") return text.size() < 16 && text.starts_with('E') && text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == std::string::npos ? key : "worker-errno";
+    const bool is_ours = key == "code" || key == "hint" || key == "error" || key == "warning" || key == "transport" || key == "found";
+    return is_ours ? "worker-" + key : base::printable(key);
+}
+
+/// The Error a worker printed, rebuilt from its document: its words are marked as such, and its code is none of this program's.
+Error decode_error(const std::string& node, const WorkerReply& reply, int exit_code) {
+    const auto& document = reply.document;
+    auto code = document.get_string({"code"});
+    const auto text = base::printable(document.get_string({"message"}));
+    if (reply.of_worker && code == "usage") return versions_differ(node, std::string(k_says) + text);
+    const auto said = code;
+    const bool is_reserved = std::find(std::begin(k_reserved_codes), std::end(k_reserved_codes), code) != std::end(k_reserved_codes);
+    if (reply.of_worker && (is_reserved || !is_code(code))) code = "worker-failed";
+    const std::string mark(reply.of_worker ? k_says : "");
+    Error error(exit_of(exit_code), code, mark + text);
+    if (const auto hint = document.get_string({"hint"}); !hint.empty()) error.hint(mark + base::printable(hint));
+    const auto add = [&](const std::string& key, const std::string& words) { error.detail(reply.of_worker ? detail_name(key, words) : key, words); };
     if (const auto* details = document.find("details")) {
-        for (const auto& member : details->members()) error.detail(member.key, member.value.text());
-        for (const auto& item : details->items()) error.detail(item.get_string({"key"}), item.get_string({"value"}));
+        for (const auto& member : details->members()) add(member.key, member.value.text());
+        for (const auto& item : details->items()) add(item.get_string({"key"}), item.get_string({"value"}));
     }
     if (const auto* diagnostics = document.find("diagnostics"))
-        for (const auto& item : diagnostics->items())
-            error.detail(item.get_string({"code"}), item.get_string({"message"}));
+        for (const auto& item : diagnostics->items()) add(item.get_string({"code"}), item.get_string({"message"}));
+    if (code != said) error.detail("worker-code", base::printable(said));
     return error;
 }
 
@@ -109,7 +137,7 @@ std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCa
     }
     if (reply.exit_code == 0 && found == kind) return std::nullopt;
     if (found == "Error") {
-        answer.error = decode_error(call.node, reply.document, reply.exit_code == 0 ? 1 : reply.exit_code);
+        answer.error = decode_error(call.node, reply, reply.exit_code == 0 ? 1 : reply.exit_code);
         return answer;
     }
     answer.error = Error(Exit::other, "worker-failed",

@@ -14,6 +14,7 @@
 #include "kmod/files.hpp"
 #include "kmod/host_checks.hpp"
 #include "kmod/host_tree.hpp"
+#include "kmod/identity.hpp"
 #include "kmod/modprobe_config.hpp"
 #include "kmod/preflight.hpp"
 #include "kmod/signature.hpp"

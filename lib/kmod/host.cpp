@@ -284,23 +284,4 @@ std::optional<std::set<std::string>> kernel_functions(const HostPaths& host, con
     return keys_of(found->plain);
 }
 
-IdentityVerdict compare_identity(const ModuleFile& file, const LiveModule& live) {
-    const auto verdict = [](std::string what, const std::string& loaded, const std::string& wanted) {
-        return IdentityVerdict{loaded == wanted ? Identity::same : Identity::different, std::move(what), loaded, wanted};
-    };
-    const std::string srcversion = file.srcversion();
-    const bool sources = !srcversion.empty() && !live.srcversion.empty();
-    if (sources && live.srcversion != srcversion) return verdict("srcversion", live.srcversion, srcversion);
-    if (!file.build_id.empty() && !live.build_id.empty() && (!sources || file.build_id != live.build_id)) return verdict("build id", live.build_id, file.build_id);
-    if (sources) return verdict("srcversion", live.srcversion, srcversion);
-    if (srcversion.empty() != live.srcversion.empty()) {
-        return verdict("srcversion", live.srcversion.empty() ? "none" : live.srcversion, srcversion.empty() ? "none" : srcversion);
-    }
-    const auto origin = [](bool in_tree) { return std::string(in_tree ? "in-tree" : "out-of-tree"); };  // the kernel marks the latter with O
-    const bool live_in_tree = live.taint.find('O') == std::string::npos;
-    const bool file_in_tree = file.in_tree();
-    if (live_in_tree != file_in_tree) return verdict("origin", origin(live_in_tree), origin(file_in_tree));
-    return IdentityVerdict{};
-}
-
 }  // namespace kmm::kmod

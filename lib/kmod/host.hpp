@@ -87,17 +87,4 @@ struct LiveModule {
 /// Those of `wanted` that kallsyms has as symbols, exported or not. nullopt when it cannot be read or is empty. Cost: may read all of it.
 [[nodiscard]] std::optional<std::set<std::string>> kernel_functions(const HostPaths& host, const std::set<std::string>& wanted);
 
-enum class Identity { same, different, unknown };
-
-/// Verdict on "is the live module this file", with what was compared.
-struct IdentityVerdict {
-    Identity identity = Identity::unknown;
-    std::string what;            ///< "srcversion", "build id" or "origin", "" for unknown
-    std::string loaded, wanted;  ///< the compared values
-};
-
-/// srcversion and build id, as far as both sides have them: one source makes many builds, so either tells two apart. With neither on
-/// both sides a module of the kernel's own tree still is none from outside of it; else the identity is unknown.
-[[nodiscard]] IdentityVerdict compare_identity(const ModuleFile& file, const LiveModule& live);
-
 }  // namespace kmm::kmod

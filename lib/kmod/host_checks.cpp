@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/firmware.hpp"
+#include "kmod/identity.hpp"
 #include "kmod/parameters.hpp"
 #include "kmod/signature.hpp"
 
@@ -331,7 +332,7 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
         }
         const bool replaced = gives_way(input, name);
         if (live && !replaced) {
-            const IdentityVerdict verdict = compare_identity(input.index.find(name)->file, *live);
+            const IdentityVerdict verdict = judge_identity(input.host, *input.index.find(name), *live);
             if (verdict.identity == Identity::different) {
                 add_finding(findings, Severity::warning, "other-build-live",
                             fmt::format("another build of module {} is live ({} {}, wanted {}): it has to be unloaded before", name, verdict.what, verdict.loaded, verdict.wanted));
@@ -373,7 +374,7 @@ void check_live(const CheckInput& input, Diagnostics& findings) {
         const std::string name = normalise_name(listed);
         const IndexedModule* own = input.index.find(name);
         const auto live = live_module(input.host, name);
-        const bool stays = !live || live->state == "builtin" || (own != nullptr && compare_identity(own->file, *live).identity != Identity::different);
+        const bool stays = !live || live->state == "builtin" || (own != nullptr && judge_identity(input.host, *own, *live).identity != Identity::different);
         if (!stays && std::find(leaving.begin(), leaving.end(), name) == leaving.end()) leaving.push_back(name);
     }
     std::vector<std::string> wanted = input.found.order.names;

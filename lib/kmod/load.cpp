@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kmod/identity.hpp"
 #include "kmod/inflate.hpp"
 #include "kmod/parameters.hpp"
 #include "kmod/steps.hpp"
@@ -66,7 +68,7 @@ private:
         for (const auto& name : checked_.order.names) {
             const auto live = settled_module(machine_, name);
             if (!live) continue;
-            const IdentityVerdict verdict = compare_identity(index_.find(name)->file, *live);
+            const IdentityVerdict verdict = judge_identity(machine_.host, *index_.find(name), *live);
             if (verdict.identity == Identity::different) {
                 const bool in_tree = live->taint.find('O') == std::string::npos;
                 if (in_tree && listed_for_removal(name)) continue;
@@ -81,7 +83,7 @@ private:
             if (verdict.identity == Identity::unknown) {
                 report_.warnings.push_back(fmt::format("identity-unknown: module {} has neither srcversion nor build id; only its name could be compared", name));
             }
-            same_.insert(name);
+            same_.emplace(name, same_by(verdict));
         }
     }
 
@@ -102,7 +104,7 @@ private:
                 throw Error(Exit::refused, "module-replaced", fmt::format("module {} was loaded, but is {} {} later", name, live ? live->state : "gone", later))
                     .hint("something on this node unloads it; look at the kernel's log and at udev's");
             }
-            const IdentityVerdict verdict = compare_identity(module->file, *live);
+            const IdentityVerdict verdict = judge_identity(machine_.host, *module, *live);
             if (verdict.identity != Identity::different) continue;
             throw Error(Exit::refused, "module-replaced", fmt::format("module {} was loaded, but another build is live {} later", name, later))
                 .detail("loaded", fmt::format("{} {}", verdict.what, verdict.loaded))
@@ -341,6 +343,7 @@ private:
         const IndexedModule& module = *index_.find(name);
         if (same_.contains(name)) {
             report_.modules.push_back(report_of(module, Action::already_loaded));
+            report_.modules.back().same_by = same_.at(name);
             return;
         }
         const auto start = machine_.clock.monotonic();
@@ -358,6 +361,7 @@ private:
         }
         report_.modules.push_back(report_of(module, action));
         if (action == Action::loaded) add_parameters(report_.modules.back(), checked_.config, module.file, own);
+        if (const auto live = action == Action::already_loaded ? live_module(machine_.host, name) : std::nullopt) report_.modules.back().same_by = same_by(judge_identity(machine_.host, module, *live));
         report_.modules.back().took = machine_.clock.monotonic() - start;
     }
 
@@ -462,7 +466,7 @@ private:
     const FirmwareWish& firmware_;
     const Machine& machine_;
     std::string main_;
-    std::set<std::string> same_;        // live with the identity of the image's file
+    std::map<std::string, std::string> same_;  // live with the identity of the image's file, and what says so
     std::set<std::string> others_;      // live as another build, and only wished for: they stay
     std::vector<std::string> loaded_;   // by this call, in order
     std::vector<std::string> removed_now_;  // in-tree modules, by this call

@@ -32,6 +32,7 @@ struct ModuleReport {
     Role role = Role::other;
     std::string path;  ///< inside the image, or on the host for a dependency of the host
     std::string sha256, srcversion, build_id, version, vermagic, taint, signer;
+    std::string same_by = {};  ///< of a module that is live already: which property says that it is this one, see same_by(); "" if none does
     std::chrono::milliseconds took{0};  ///< the load or unload of this module
     std::map<std::string, std::string> parameters;         ///< that it is loaded with
     std::map<std::string, std::string> parameter_origins;  ///< of those that the host adds: where, "/etc/modprobe.d/a.conf:3"
@@ -78,8 +79,9 @@ struct Machine {
     Patience patience;
 };
 
-/// What `load_modules` would do, from the checks alone: the main module's identity as its file has it.
-[[nodiscard]] Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish);
+/// What `load_modules` would do, from the checks alone: the main module's identity as its file has it, and which modules are live already.
+/// Errors: of judge_identity.
+[[nodiscard]] Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish, const HostPaths& host);
 
 /// What becomes of modules at unload.
 enum class UnloadPolicy {

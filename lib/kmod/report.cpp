@@ -39,7 +39,7 @@ std::string_view to_string(Action action) noexcept {
     return "load";
 }
 
-Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish) {
+Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish, const HostPaths& host) {
     Report report;
     for (const auto& module : checked.host_modules) report.modules.push_back(report_of(module));
     const std::string main = normalise_name(wish.module);
@@ -47,6 +47,7 @@ Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWi
         ModuleReport entry = report_of(*index.find(name), Action::load);
         add_parameters(entry, checked.config, index.find(name)->file, name == main ? wish.parameters : std::vector<std::string>{});
         if (name == main) entry.role = Role::main;
+        if (const auto live = live_module(host, name); live && live->state == "live") entry.same_by = same_by(judge_identity(host, *index.find(name), *live));
         report.modules.push_back(std::move(entry));
     }
     for (const auto& module : checked.host_after) report.modules.push_back(report_of(module));

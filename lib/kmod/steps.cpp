@@ -223,6 +223,14 @@ Error helper_killed(const std::string& name, std::string_view does, std::string_
         .hint("look for the OOM killer in the kernel's log, and at the memory limit of the Pod; then run the same command again");
 }
 
+void note_bytes(const HostPaths& host, const Candidate& candidate) {
+    try {
+        note_loaded_bytes(host, candidate.file.name, code_sha256(candidate.file, candidate.bytes));
+    } catch (const Error&) {
+        // Outputs then say that the build id or the srcversion was compared; a load record that cannot be written has its own warning.
+    }
+}
+
 /// False if the module is still shown as live when time is up.
 bool wait_gone(const Machine& machine, const std::string& name) {
     const milliseconds gone_by = machine.clock.monotonic() + machine.patience.settle;
@@ -230,6 +238,7 @@ bool wait_gone(const Machine& machine, const std::string& name) {
         if (machine.clock.monotonic() >= gone_by) return false;
         look_again_later(machine);
     }
+    forget_loaded_bytes(machine.host, name);
     return true;
 }
 
@@ -284,11 +293,13 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
     KernelLog log(machine.host.kmsg);
     const KernelState state = kernel_state(machine.host);
     Action action = Action::loaded;
+    bool is_ours = false;
     for (int attempt = 1;; ++attempt) {
         const LoaderAnswer answer = machine.loader.load(fd.get(), candidate.parameters, candidate.force, machine.patience.loader);
         require_healthy(machine, state.tainted, {fmt::format("module {} was loaded", file.name), file.name, answer.pid}, log);
         if (answer.hung) throw hung_error(fmt::format("the load of module {}", file.name), answer, machine, file.name);
-        if (answer.error == 0) break;
+        is_ours = answer.error == 0;
+        if (is_ours) break;
         if (answer.error != EEXIST && answer.error != EBUSY && answer.error != EINTR) throw refused_error(machine, candidate, answer.error, state, log);
         // somebody else may have loaded it, or the answer was lost: the module itself says what is true
         if (settled_module(machine, file.name)) {
@@ -313,6 +324,7 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
     if (verdict.identity == Identity::unknown) {
         warnings.push_back(fmt::format("identity-unknown: module {} has neither srcversion nor build id; only its name could be compared", file.name));
     }
+    if (is_ours) note_bytes(machine.host, candidate);
     const auto about = lines_about(log.lines(), file.name);
     const auto odd = std::find_if(about.begin(), about.end(), [](const std::string& line) { return line.find("init suspiciously returned") != std::string::npos; });
     if (odd != about.end()) warnings.push_back(fmt::format("init-result: the kernel loaded module {} and says: {}", file.name, base::escape(*odd)));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "kmod/identity.hpp"
 #include "kmod/kernel_log.hpp"
 #include "kmod/procedure.hpp"
 

@@ -51,7 +51,8 @@ std::optional<std::string> make_key() {
         const std::string fresh = sys::temp_name(path);
         sys::write_file_atomically(ops, fresh, key, 0600);
         // Whoever comes first makes the key; what stands there is never replaced.
-        static_cast<void>(::link(fresh.c_str(), path.c_str()));
+        const bool is_first = ::link(fresh.c_str(), path.c_str()) == 0;
+        static_cast<void>(is_first);  // read_key() tells
         static_cast<void>(::unlink(fresh.c_str()));
         return read_key();
     } catch (const Error&) {

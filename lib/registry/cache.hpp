@@ -167,6 +167,9 @@ public:
     std::string first_name() const override;
     std::optional<image::Digest> first_digest() const override;
     ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected, std::uint64_t cap) override;
+    std::string referrers(const image::Digest& digest, std::uint64_t cap) override {
+        return request_.policy == PullPolicy::never ? std::string() : inner_->referrers(digest, cap);
+    }
     void blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& warnings,
               const ByteCount& on_bytes) override;
     void check_deadline() const override { inner_->check_deadline(); }

@@ -5,7 +5,10 @@
 #include <filesystem>
 #include <iterator>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "registry/local.hpp"
 #include "sys/trust.hpp"
 
@@ -48,6 +51,25 @@ ImagePolicy::ImagePolicy(const std::string& policy_file, const std::vector<std::
     for (const std::string& file : key_files) {
         keys_.emplace_back(read_key(file), file);
     }
+}
+
+ImagePolicy ImagePolicy::from_texts(const std::string& policy, const std::vector<std::string>& keys, const std::string& where) {
+    ImagePolicy made;
+    if (!policy.empty()) {
+        made.policy_ = trust::read_policy(policy, where);
+        const auto refuse = [&](const trust::Requirements& list) {
+            for (const trust::Requirement& each : list) {
+                if (each.key_files.empty()) continue;
+                throw Error(Exit::data, "bad-value", fmt::format("expected keyData or keyDatas, found the name of a file, {}", base::escape(each.key_files.front()))).at(each.position);
+            }
+        };
+        refuse(made.policy_->fallback);
+        for (const auto& [transport, scopes] : made.policy_->transports) {
+            for (const auto& [scope, list] : scopes) refuse(list);
+        }
+    }
+    for (const std::string& key : keys) made.keys_.emplace_back(key, where + ": key");
+    return made;
 }
 
 trust::Requirements ImagePolicy::of(const std::string& reference) const {

@@ -78,6 +78,16 @@ public:
         });
     }
 
+    std::string referrers(const image::Digest& digest, std::uint64_t cap) override {
+        std::string body;
+        static_cast<void>(places_.back().session.get("referrers/" + digest.to_string(), {{"Accept", "application/vnd.oci.image.index.v1+json"}},
+                                                     [&](const net::Response&, std::string_view piece) {
+                                                         body += piece.substr(0, cap + 1 - body.size());
+                                                         return body.size() <= cap;
+                                                     }));
+        return body.size() <= cap ? body : std::string();
+    }
+
     void blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& warnings,
               const ByteCount& on_bytes) override {
         bool again = false;

@@ -73,10 +73,49 @@ private:
             }
             faults.push_back(*fault);
         }
+        if (faults.empty()) {
+            look_for_bundles();
+        }
         throw with_place(refusal(requirement, faults), requirement);
     }
 
+    /// Signatures in the form of cosign 3: they refer to the image, and are listed by the registry, or under the tag sha256-DIGEST. Without an
+    /// answer nothing is known of them.
+    void look_for_bundles() {
+        for (std::size_t i = 0; image_ != nullptr && bundle_.empty() && i < image_->manifests.size(); ++i) {
+            const image::Digest digest = digest_of(image_->manifests[i]);
+            const std::string tag = fmt::format("{}-{}", image::to_string(digest.algorithm), digest.hex);
+            for (const bool by_tag : {true, false}) {
+                try {
+                    const std::string text = by_tag ? image_->store.manifest(tag, std::nullopt, request_.limits.config_bytes).body
+                                                    : image_->store.referrers(digest, request_.limits.config_bytes);
+                    note_bundle(text);
+                } catch (const Error&) {
+                    continue;
+                }
+            }
+        }
+    }
+
+    void note_bundle(const std::string& index) {
+        if (index.empty()) {
+            return;
+        }
+        const value::Node root = read_image_document(index, "list of referrers", "bad-manifest");
+        const value::Node* manifests = root.find("manifests");
+        for (const auto& entry : manifests == nullptr ? std::vector<value::Node>() : manifests->items()) {
+            const std::string type = entry.get_string({"artifactType"});
+            if (type.starts_with("application/vnd.dev.sigstore.bundle") && bundle_.empty()) {
+                bundle_ = type;
+            }
+        }
+    }
+
     [[nodiscard]] Error refusal(const trust::Requirement& requirement, const std::vector<std::string>& faults) const {
+        if (faults.empty() && !bundle_.empty()) {
+            Error error(Exit::integrity, "signature-format", "expected a signature under the tag sha256-DIGEST.sig, found a sigstore bundle alone, which is not read here");
+            return std::move(error).detail("bundle", base::escape(bundle_)).hint(fmt::format("cosign 3 signs as expected with: cosign sign --new-bundle-format=false --key KEY {}", subject_.name->to_string()));
+        }
         if (faults.empty()) {
             Error error(Exit::integrity, "image-unsigned", "expected a signature of the image, found none");
             for (const trust::PublicKey& key : requirement.keys) {
@@ -150,6 +189,7 @@ private:
     std::vector<std::string>& warnings_;
     trust::Subject subject_;
     std::vector<FetchedSignature> signatures_;
+    std::string bundle_;         ///< media type of a sigstore bundle that refers to the image, "" if none is known
     std::size_t looked_at_ = 0;  ///< manifests whose signatures have been fetched
 };
 

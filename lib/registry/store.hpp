@@ -44,6 +44,9 @@ public:
     /// Errors: not_found "image-not-found", integrity "digest-mismatch", those of the transport.
     [[nodiscard]] virtual ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected,
                                                 std::uint64_t cap) = 0;
+    /// The index of what refers to the manifest `digest`, as the registry lists it under /referrers/; "" where nobody lists that.
+    /// Errors: those of the transport.
+    [[nodiscard]] virtual std::string referrers(const image::Digest& /*digest*/, std::uint64_t /*cap*/) { return {}; }
     /// Puts the bytes of a blob into `target`; on return they had the size and the digest that `wanted` says. `on_bytes` (may
     /// be empty) is called with the byte count after each chunk. Errors: integrity "digest-mismatch", "size-mismatch", those of
     /// the transport and of the target.

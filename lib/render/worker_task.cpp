@@ -106,19 +106,20 @@ Node task_container(const WorkerTask& task) {
 
 std::string worker_task_name(const WorkerTask& task) {
     // The hash tells "a-b" of "c" from "a" of "b-c", and the Modules of two namespaces in one place.
-    const std::string hash = short_hash(fmt::format("{}\n{}\n{}\n{}", task.namespace_, task.module, task.node, verb_of(task)));
+    const std::string hash = short_hash(fmt::format("{}\n{}\n{}\n{}", task.module_namespace.empty() ? task.namespace_ : task.module_namespace, task.module, task.node, verb_of(task)));
     const std::string start = shortened(fmt::format("kmm-upgrade-{}-{}-{}", verb_of(task), task.node, task.module),
                                         k_task_name_max - hash.size() - 1);
     return fmt::format("{}-{}", start, hash);
 }
 
 Node worker_task_pod(const WorkerTask& task) {
-    const Node labels = Node::mapping({{"app.kubernetes.io/component", "worker"},
+    Node labels = Node::mapping({{"app.kubernetes.io/component", "worker"},
                                        {std::string(k_label_managed_by), k_task_manager},
                                        {"app.kubernetes.io/name", "kmm-tools"},
                                        {std::string(k_label_module), shortened(task.module, k_label_value_max)},
                                        {std::string(k_label_run), task.run},
                                        {std::string(k_label_verb), verb_of(task)}});
+    if (!task.module_namespace.empty()) { labels.set(std::string(k_label_module_namespace), task.module_namespace); }
     Node metadata = Node::mapping();
     if (!task.config.empty()) {
         metadata.set("annotations", Node::mapping({{std::string(k_task_config_annotation), task.config}}));

@@ -18,13 +18,15 @@ inline constexpr std::string_view k_label_managed_by = "app.kubernetes.io/manage
 inline constexpr std::string_view k_label_run = "kmmtools.dev/run";    ///< which upgrade has made the Pod
 inline constexpr std::string_view k_label_verb = "kmmtools.dev/verb";  ///< what the worker does: status, check, load, unload, pull
 inline constexpr std::string_view k_label_module = "kmmtools.dev/module";  ///< NAME of the Module; KMM's own key would be read by KMM
+inline constexpr std::string_view k_label_module_namespace = "kmmtools.dev/module-namespace";  ///< of the Module, where the Pod is in another one
 /// Where the ModuleConfig is in the container: an argument of the worker.
 inline constexpr std::string_view k_task_config_file = "/etc/kmm-worker/config.yaml";
 
 /// What the Pod is for. Everything is as the API server takes it; nothing is checked here.
 struct WorkerTask {
-    std::string namespace_;           ///< of the Module, because its pull Secret is mounted
+    std::string namespace_;           ///< of the Pod; the pull Secret is mounted from there
     std::string module;               ///< metadata.name of the Module
+    std::string module_namespace{};   ///< of the Module, "" for that of the Pod
     std::string node;                 ///< spec.nodeName
     std::string run;                  ///< value of k_label_run
     std::string image;                ///< with kmm-worker as its entry point

@@ -209,7 +209,9 @@ class Walked(RealCase):
         """The Job of manifests/upgrade-job does the same, as docs/live-cluster.md tells, but that its images are here, and the API server
         is named: nothing forwards the addresses of Services. Its Pod runs on the first machine."""
         self.edit(version)
-        self.kubectl("apply", "-k", ROOT / "manifests/rbac", "--server-side", "--field-manager=testbed", "--validate=strict")
+        for name in ("rbac", "rbac-drain"):
+            self.kubectl("apply", "-k", ROOT / "manifests" / name, "--server-side", "--field-manager=testbed", "--validate=strict")
+        self.kubectl("apply", "-n", self.ns, "-f", ROOT / "manifests/rbac-namespace/binding.yaml", "--server-side", "--field-manager=testbed", "--validate=strict")
         self.addCleanup(self.empty_namespace, "kmm-tools")
         volume = self.volume("kmm-upgrade-state", self.names[0])
         image, _, tag = self.machines.image("kmm-upgrade", "1").rpartition(":")

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of manifests/ on a real API server: accepted without a warning, with the rights that the commands need."""
 import copy
+import json
 import pathlib
 import re
 import tempfile
 
 from testbed import manifests
+from testbed.client import Api
 from testbed.fleet import Fleet
 from testbed.proxy import Proxy
 from testbed.servers import is_free
@@ -31,6 +33,10 @@ class Installed(ClusterCase):
         self.namespace("kmm-tools")
         self.apply("rbac/namespace.yaml")
         self.apply("rbac")
+
+    def bind(self, namespace):
+        """The component for one namespace."""
+        self.kubectl("apply", "-n", namespace, "-f", HERE / "rbac-namespace/binding.yaml", "--server-side", "--field-manager=testbed", "--validate=strict")
 
     def token(self, account):
         """A token of an account in kmm-tools, as a Pod gets it."""
@@ -93,15 +99,18 @@ class Rights(Installed):
     def setUp(self):
         super().setUp()
         self.install()
+        self.apply("rbac-drain")
         self.fleet = Fleet(self, "rights", via="self")
+        self.bind(self.fleet.namespace)
 
     def role(self, name):
         return f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}"
 
-    def allowed(self, account, rule, verb):
+    def allowed(self, account, rule, verb, namespace=""):
         """Waits until the server knows what the role says of a verb."""
         attributes = {"verb": verb, "group": rule["apiGroups"][0], "name": (rule.get("resourceNames") or [""])[0]}
         attributes["resource"], _, attributes["subresource"] = rule["resources"][0].partition("/")
+        attributes["namespace"] = namespace
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
                   "spec": {"user": f"system:serviceaccount:kmm-tools:{account}", "resourceAttributes": attributes}}
         return self.api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
@@ -148,19 +157,27 @@ class Rights(Installed):
             everything = self.fleet.start("v1", "--evict-users")
             self.fleet.edit("v1", PLUGINS)
             # A server that does not yet know the installed role says no to all, and a moment later yes to all.
-            for rule in self.api.get(self.role("kmm-upgrade"))["rules"]:
-                self.wait("the role to be known", lambda rule=rule: self.allowed("kmm-upgrade", rule, rule["verbs"][0]))
-            for fewer, rule, verb, resource in self.one_less("kmm-upgrade"):
-                if resource == "secrets":
-                    continue  # needed only where a Module names one
-                self.api.patch(self.role("kmm-upgrade"), {"rules": fewer})
-                self.wait("the right to be gone", lambda rule=rule, verb=verb: not self.allowed("kmm-upgrade", rule, verb))
-                said = self.fleet.run(*everything, "--kubeconfig", access, expect=77)
-                self.assertIn("code:    forbidden", said)
-                self.assertRegex(said, rf"right: +{verb} {resource.split('/')[0]}", said)
-                self.assertEqual([], list(map(str, proxy.changing())), f"without {verb} {resource}: {said}")
-                self.assertFalse(self.fleet.recorded(), said)
-                count += 1
+            roles = {"kmm-upgrade": "", "kmm-upgrade-namespace": self.fleet.namespace, "kmm-upgrade-drain": ""}
+            for role, where in roles.items():
+                for rule in self.api.get(self.role(role))["rules"]:
+                    self.wait("the role to be known", lambda rule=rule, where=where: self.allowed("kmm-upgrade", rule, rule["verbs"][0], where))
+            for role, where in roles.items():
+                whole = self.api.get(self.role(role))["rules"]
+                for fewer, rule, verb, resource in self.one_less(role):
+                    if resource == "secrets" or (where and (resource, verb) == ("daemonsets", "get")):
+                        continue  # needed only where a Module names one; the role for drains has it, too
+                    self.api.patch(self.role(role), {"rules": fewer})
+                    self.wait("the right to be gone", lambda rule=rule, verb=verb, where=where: not self.allowed("kmm-upgrade", rule, verb, where))
+                    said = self.fleet.run(*everything, "--kubeconfig", access, expect=77)
+                    self.assertIn("code:    forbidden", said)
+                    self.assertRegex(said, rf"right: +{verb} {resource.split('/')[0]}", said)
+                    self.assertEqual([], list(map(str, proxy.changing())), f"without {verb} {resource}: {said}")
+                    self.assertFalse(self.fleet.recorded(), said)
+                    count += 1
+                if role != list(roles)[-1]:
+                    self.api.patch(self.role(role), {"rules": whole})
+                    for each in whole:
+                        self.wait("the role to be whole", lambda each=each, where=where: all(self.allowed("kmm-upgrade", each, v, where) for v in each["verbs"]))
             # What the error said is what is needed, and takes no other right away.
             hint = re.sub("^ {11}", "", said.split("apply this:\n")[1].split("\n  code:")[0], flags=re.M)
             with tempfile.TemporaryDirectory() as scratch:
@@ -174,3 +191,70 @@ class Rights(Installed):
             self.fleet.edit("v1")
             self.fleet.run(*start, "--kubeconfig", access)
             self.assertEqual([], [str(r) for r in proxy.changing() if r.status >= 300])
+
+
+def _set(place, **values):
+    place.update(values)
+
+
+# What nobody may make of a worker Pod: verb, why, change (pod, spec, worker).
+HOSTILE = (
+    ("check", "another name", lambda pod, spec, worker: _set(pod["metadata"], name="kmm-upgrade-load-x")),
+    ("check", "no label", lambda pod, spec, worker: pod["metadata"].pop("labels")),
+    ("check", "a command", lambda pod, spec, worker: _set(worker, command=["/bin/sh"])),
+    ("check", "another verb", lambda pod, spec, worker: _set(worker, args=["sign", *worker["args"][1:]])),
+    ("check", "privileges", lambda pod, spec, worker: _set(worker["securityContext"], privileged=True, allowPrivilegeEscalation=True)),
+    ("check", "a capability", lambda pod, spec, worker: _set(worker["securityContext"], capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]})),
+    ("check", "no seccomp profile", lambda pod, spec, worker: worker["securityContext"].pop("seccompProfile")),
+    ("check", "the host's network", lambda pod, spec, worker: _set(spec, hostNetwork=True)),
+    ("check", "the root of the host", lambda pod, spec, worker: spec["volumes"].append({"name": "root", "hostPath": {"path": "/"}})),
+    ("check", "/proc that can be written", lambda pod, spec, worker: [m.pop("readOnly", None) for m in worker["volumeMounts"] if m["name"] == "proc"]),
+    ("check", "/proc under another name", lambda pod, spec, worker: spec["volumes"].append({"name": "x", "hostPath": {"path": "/proc"}})),
+    ("check", "a token", lambda pod, spec, worker: _set(spec, automountServiceAccountToken=True)),
+    ("check", "a second container", lambda pod, spec, worker: spec["containers"].append({"name": "x", "image": "x"})),
+    ("check", "an init container", lambda pod, spec, worker: _set(spec, initContainers=[{"name": "x", "image": "x"}])),
+    ("check", "a secret in its environment", lambda pod, spec, worker: worker["env"].append(
+        {"name": "NODE_NAME", "valueFrom": {"secretKeyRef": {"name": "x", "key": "y"}}})),
+    ("check", "another secret", lambda pod, spec, worker: spec["volumes"].append({"name": "x", "secret": {"secretName": "admin"}})),
+    ("check", "no end", lambda pod, spec, worker: spec.pop("activeDeadlineSeconds")),
+    ("load", "the processes of the host", lambda pod, spec, worker: _set(spec, hostPID=True)),
+    ("load", "a root that can be written", lambda pod, spec, worker: _set(worker["securityContext"], readOnlyRootFilesystem=False)),
+    ("load", "the root of the host", lambda pod, spec, worker: spec["volumes"].append({"name": "root", "hostPath": {"path": "/etc"}})),
+    ("load", "a hook", lambda pod, spec, worker: _set(worker, lifecycle={"preStop": {"sleep": {"seconds": 1}}})),
+)
+
+
+class Admission(Installed):
+    """The account kmm-upgrade makes worker Pods, and no others."""
+
+    def test_worker_pods_and_no_others(self):
+        self.install()
+        self.apply("admission")
+        fleet = Fleet(self, "admission", count=1, via="self")
+        self.bind(fleet.namespace)
+        pods = f"/api/v1/namespaces/{fleet.namespace}/pods"
+        account = Api(self.cluster.dir, self.token("kmm-upgrade"))
+
+        def create(pod):
+            """(status, message) of a Pod that is not kept."""
+            status, data = account.raw("POST", pods, pod, query={"dryRun": "All"})
+            return status, json.loads(data).get("message", "")
+
+        plain = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [{"name": "x", "image": "x"}]}}
+        # Until the server has read role and policy it refuses, then admits, everything.
+        self.wait("the policy to be known", lambda: "kmm-upgrade-worker-pods" in create(plain)[1])
+        with Proxy(self.cluster) as proxy:
+            fleet.run(*fleet.start("v1"), "--kubeconfig", fleet.access(proxy.port, account.token))
+            made = [json.loads(record.body) for record in proxy.reset() if record.method == "POST" and record.resource == pods]
+        self.assertTrue(all(fleet.live().values()), fleet.live())
+        by_verb = {pod["spec"]["containers"][0]["args"][0]: pod for pod in made}
+        self.assertEqual(set(by_verb), {"status", "check", "load"})
+        for verb, why, change in HOSTILE:
+            pod = copy.deepcopy(by_verb[verb])
+            self.assertEqual(create(pod)[0], 201, "it was good as it was")
+            change(pod, pod["spec"], pod["spec"]["containers"][0])
+            with self.subTest(f"{verb}: {why}"):
+                status, said = create(pod)
+                self.assertIn("kmm-upgrade-worker-pods", said, f"{status} {said}")
+        # Others make what they like.
+        self.assertEqual(self.api.raw("POST", pods, plain, query={"dryRun": "All"})[0], 201)

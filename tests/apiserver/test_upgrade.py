@@ -183,8 +183,9 @@ class Killer:
         """Of an account that has its rights by a role: a server that was just started knows no roles for a moment. For a day: all requests
         take hours."""
         self.namespace("kmm-tools")
-        for thing in manifests.apply(self.api, ROOT / "manifests/rbac/upgrade.yaml"):
-            self.addCleanup(self.api.delete, self.api.path_of(thing))
+        for name in ("rbac/upgrade.yaml", "rbac-everywhere", "rbac-drain"):
+            for thing in manifests.apply(self.api, ROOT / "manifests" / name):
+                self.addCleanup(self.api.delete, self.api.path_of(thing))
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
         path = "/api/v1/namespaces/kmm-tools/serviceaccounts/kmm-upgrade/token"
         return self.api.request("POST", path, request)["status"]["token"]

@@ -233,6 +233,72 @@ class Signing(unittest.TestCase):
         run("skopeo", "copy", "--insecure-policy", "oci:two:v1", "oci-archive:two.tar:v1", cwd=self.root)
         self.check_pulled("oci-archive:two.tar:v1")
 
+    def test_the_key_is_in_another_process_than_the_image(self):
+        """Looks for the key in the memory of a worker that waits for a registry, and of the process beside it."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root to look into other processes")
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            worker = subprocess.Popen([str(case.TOOLS.bin / "kmm-worker"), "sign", f"127.0.0.1:{silent.getsockname()[1]}/team/driver:v1", "--insecure", "--to", "oci:out:v1",
+                                       "--key", "key.pem", "--cert", "cert.pem"], cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            try:
+                silent.settimeout(60)
+                connection, _ = silent.accept()  # by now the key is read
+                holders = pathlib.Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
+                self.assertEqual(len(holders), 1)
+                text = run("openssl", "rsa", "-in", self.root / "key.pem", "-noout", "-text")
+                prime = bytes.fromhex("".join(text.split("prime1:")[1].split("prime2:")[0].split()).replace(":", "")).lstrip(b"\0")
+                line = (self.root / "key.pem").read_text().splitlines()[5].encode()
+                forms = {"the number": prime[::-1], "its bytes": prime, "the file": line}
+                found = {pid: [name for name, form in forms.items() if form in self.memory(pid)] for pid in (str(worker.pid), holders[0])}
+                self.assertEqual(found[str(worker.pid)], [], "in the process that takes the image apart")
+                self.assertIn("the number", found[holders[0]])
+                self.assertNotIn("the file", found[holders[0]], "its text is overwritten")
+                for pid in found:
+                    self.assertEqual(pathlib.Path(f"/proc/{pid}/limits").read_text().split("Max core file size")[1].split()[0], "0")
+                status = pathlib.Path(f"/proc/{holders[0]}/status").read_text()
+                self.assertRegex(status, r"CapEff:\t0000000000000000|CapEff:\t0000000[04]0000000[0-9a-f]")
+                self.assertIn("Seccomp:\t2", status)
+                connection.close()
+            finally:
+                worker.kill()
+                worker.communicate()
+        for _ in range(100):  # it ends with whoever asks it
+            if not pathlib.Path(f"/proc/{holders[0]}").exists():
+                break
+            time.sleep(0.1)
+        else:
+            self.fail("the process with the key goes on")
+
+    def test_a_key_that_others_may_use_is_refused(self):
+        for mode, code in ((0o600, 0), (0o400, 0), (0o640, 77), (0o604, 77), (0o660, 77)):
+            (self.root / "key.pem").chmod(mode)
+            shutil.rmtree(self.root / "out", ignore_errors=True)
+            for variables, expected in (({}, code), ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, 0)):
+                done = subprocess.run([str(case.TOOLS.bin / "kmm-worker"), "sign", "oci:layout:v1", "--to", "oci:out:v1", "--key", "key.pem", "--cert", "cert.pem"], cwd=self.root,
+                                      env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+                with self.subTest(mode=oct(mode), **variables):
+                    self.assertEqual(done.returncode, expected, done.stdout)
+                    self.assertEqual("key-readable" in done.stdout, code != 0)
+
+    @staticmethod
+    def memory(pid):
+        """All that a process has in memory and may be read."""
+        parts = []
+        with open(f"/proc/{pid}/mem", "rb", buffering=0) as file:
+            for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+                place, rights, *rest = line.split()
+                if "r" not in rights or rest[-1:] in (["[vvar]"], ["[vsyscall]"], ["[vvar_vclock]"]):
+                    continue
+                start, end = (int(number, 16) for number in place.split("-"))
+                try:
+                    file.seek(start)
+                    parts.append(file.read(end - start))
+                except OSError:
+                    continue
+        return b"".join(parts)
+
 
 if __name__ == "__main__":
     unittest.main()

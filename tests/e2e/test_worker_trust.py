@@ -47,7 +47,9 @@ def run(*words, **more):
     return done.stdout
 
 
-class Trusted(unittest.TestCase):
+class Registry(unittest.TestCase):
+    """A registry with an image, and keys."""
+
     @classmethod
     def setUpClass(cls):
         missing = [name for name in NEEDED if not shutil.which(name)]
@@ -157,6 +159,8 @@ class Trusted(unittest.TestCase):
         self.assertEqual(out.exists(), code == 0, "what is not trusted leaves nothing")
         return done.stdout
 
+
+class Trusted(Registry):
     def skopeo_takes(self, reference, policy):
         """None if this skopeo cannot tell."""
         if not self.knows_sigstore and "sigstoreSigned" in policy.read_text():
@@ -310,3 +314,115 @@ class Trusted(unittest.TestCase):
             with self.subTest(wrong):
                 self.assertFalse(self.skopeo_takes("team/driver:v1", policy))
                 self.worker("team/driver:v1", "--policy", policy, code=65)
+
+
+MODULE = """apiVersion: kmm.sigs.x-k8s.io/v1beta1
+kind: Module
+metadata: {{name: demo, namespace: drivers}}
+spec:
+  moduleLoader:
+    container:
+      version: {version}
+      registryTLS: {{insecure: true}}
+      modprobe: {{moduleName: demo}}
+      kernelMappings: [{{regexp: '^.+$', containerImage: '{image}'}}]
+  selector: {{role: worker}}
+"""
+NODE = """apiVersion: v1
+kind: Node
+metadata: {{name: {name}, labels: {{role: worker}}}}
+status: {{nodeInfo: {{kernelVersion: {kernel}, bootID: boot, architecture: amd64}}}}
+"""
+
+
+class Upgraded(Registry):
+    """kmm-upgrade passes on who must have signed images."""
+
+    def setUp(self):
+        super().setUp()
+        worker_case.make_host(self.root / "host", {})
+        for name in ("nodes", "modules"):
+            (self.root / "cluster" / name).mkdir(parents=True)
+        (self.root / "cluster/nodes/node-a.yaml").write_text(NODE.format(name="node-a", kernel=KERNEL))
+        self.edit("v1")
+        worker = self.root / "worker"
+        library = case.TOOLS.bin.parent / "lib/libfake_kernel.so"
+        if not library.exists():
+            self.skipTest("the kernel of the golden cases is not built")
+        (self.root / "script").touch()
+        program = f'LD_PRELOAD={library} FAKE_KERNEL_SCRIPT={self.root}/script {case.TOOLS.bin}/kmm-worker "$@"'
+        worker.write_text(f'#!/bin/sh\necho "$@" >>{self.root}/calls\nif [ "$1" = status ]; then {program}; else tee -a {self.root}/inputs | {program}; fi\n')
+        worker.chmod(0o755)
+
+    def edit(self, version):
+        (self.root / "cluster/modules/demo.yaml").write_text(MODULE.format(version=version, image=f"{self.address}/team/driver:{version}"))
+
+    def upgrade(self, *arguments, code=0, **environment):
+        scratch = self.root / "scratch"
+        scratch.mkdir(exist_ok=True)
+        done = subprocess.run([str(case.TOOLS.bin / "kmm-upgrade"), *map(str, arguments), "--cluster", str(self.root / "cluster"), "--state-dir", str(self.root / "state")],
+                              env={**os.environ, "KMM_HOST_ROOT": str(self.root / "host"), "KMM_VERIFY_AFTER": "0s", "TMPDIR": str(scratch), "HOME": str(self.root),
+                                   "XDG_CONFIG_HOME": str(self.root / "config"), **environment},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, check=False)
+        self.assertEqual(done.returncode, code, done.stdout)
+        return done.stdout
+
+    def begin(self, *more, **rest):
+        return self.upgrade("start", "module", "drivers/demo", "--to", "v1", "--via", "local", "--worker", self.root / "worker", *more, **rest)
+
+    def is_live(self):
+        return (self.root / "host/sys/module/demo").exists()
+
+    def calls(self, verb):
+        file = self.root / "calls"
+        return [line for line in file.read_text().splitlines() if line.startswith(verb)] if file.exists() else []
+
+    def test_unsigned_is_refused_before_anything_is_changed(self):
+        said = self.begin("--signature-key", self.root / "ours.pub", code=10)
+        self.assertIn("image-unsigned", said)
+        self.begin("--policy", self.policy([REJECT], default=ACCEPT), code=10)
+        self.assertFalse((self.root / "state/journal.ndjson").exists())
+        self.assertEqual(self.calls("load"), [])
+
+    def test_signed_is_loaded_and_keys_go_along(self):
+        self.sign(self.payload(f"{self.address}/team/driver"))
+        policy = self.policy(self.sigstore({"type": "matchRepository"}))
+        self.begin("--policy", policy, "--signature-key", self.root / "ours.pub")
+        self.assertTrue(self.is_live())
+        for verb in ("check", "load"):
+            self.assertTrue(self.calls(verb))
+            self.assertTrue(all("--policy-in-input" in call for call in self.calls(verb)), self.calls(verb))
+        self.assertNotIn(str(self.root / "ours.pub"), (self.root / "inputs").read_text(), "nodes do not have that file")
+
+    def test_resume_uses_what_start_was_given(self):
+        self.sign(self.payload(f"{self.address}/team/driver"))
+        key = self.root / "moved.pub"
+        shutil.copy(self.root / "ours.pub", key)
+        self.begin("--signature-key", key, "--manual", code=11)
+        key.unlink()
+        self.attach("team/driver", self.manifest["digest"])
+        self.upgrade("resume", code=11)
+        self.assertFalse(self.is_live())
+        self.sign(self.payload(f"{self.address}/team/driver"))
+        self.upgrade("retry", "node-a")
+        self.assertTrue(self.is_live())
+
+    def test_a_signature_of_the_index_alone_is_refused_before_the_old_module_goes(self):
+        """load names the digest that check saw, which is that of the platform's manifest."""
+        child = {**self.manifest, "platform": {"os": "linux", "architecture": "amd64"}}
+        index = self.document("team/driver", "v1", OCI + "index.v1+json", {"manifests": [child]})
+        of_index = self.payload(f"{self.address}/team/driver", index["digest"])
+        self.attach("team/driver", index["digest"], (of_index, self.signature(of_index)))
+        said = self.begin("--signature-key", self.root / "ours.pub", code=10)
+        self.assertIn("image-unsigned", said)
+        self.sign(self.payload(f"{self.address}/team/driver"))
+        self.begin("--signature-key", self.root / "ours.pub")
+        self.assertTrue(self.is_live())
+
+    def test_environment_and_ways_that_cannot(self):
+        self.begin(code=10, KMM_SIGNATURE_KEY=str(self.root / "ours.pub"))
+        self.begin("--signature-key", self.root / "absent.pub", code=66)
+        said = self.upgrade("start", "module", "drivers/demo", "--to", "v1", "--via", "operator", "--signature-key", self.root / "ours.pub", code=64)
+        self.assertIn("KMM checks no signatures", said)
+        self.assertEqual(self.calls("load"), [])
+

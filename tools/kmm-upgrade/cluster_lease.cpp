@@ -48,7 +48,7 @@ std::vector<kube::Rule> work_rules(const upgrade::Options& options, const std::s
     for (const char* verb : {"get", "create", "update", "delete"})
         rules.push_back({verb, "coordination.k8s.io", "leases", "", lease_namespace(options, ns), ""});
     if (options.via != upgrade::Via::self) return rules;
-    const auto pods = cluster::worker_pod_rules(ns);
+    const auto pods = cluster::worker_pod_rules(options.worker_namespace.empty() ? ns : options.worker_namespace);
     rules.insert(rules.end(), pods.begin(), pods.end());
     return rules;
 }

@@ -92,6 +92,7 @@ constexpr CodeText k_errors[] = {
     {"plugin-not-ready", "error", "the device plugin or DRA driver did not become ready in time", "", "see its Pods; then kmm-upgrade retry NODE"},
     {"plugin-still-there", "error", "Pods of the previous device plugin or DRA driver have not ended in time", "", "see what holds them; then kmm-upgrade retry NODE"},
     {"pods-not-evictable", "error", "Pods of the node cannot be evicted by these options", "", "see each refusal; add the option it names, or move the Pods"},
+    {"policy-too-large", "error", "the policy and its keys are larger than what nodes can be sent", "They go into an annotation of worker Pods.", "leave scopes out that no Module uses"},
     {"previous-unknown", "error", "nobody knows which image the node had before", "The record was rebuilt from the cluster.", "put the old version back into the Module and upgrade to it"},
     {"record-untrusted", "error", "a record has commands to run and was not made by this user on this machine", "Its seal, a keyed hash, is missing or another one: the directory was copied, or made by an earlier version.",
      "read the commands in the message or in kmm-upgrade show; --trust-record if you want them to run"},

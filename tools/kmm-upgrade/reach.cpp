@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/reach.hpp"
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +16,8 @@
 #include "cluster/operator_signs.hpp"
 #include "cluster/pod_runner.hpp"
 #include "cluster/ssh_runner.hpp"
+#include "kmm-upgrade/codes.hpp"
+#include "kmm-upgrade/image_policy.hpp"
 #include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
@@ -35,6 +40,36 @@ public:
         throw bug(fmt::format("a worker is called on {} beside an operator", call.node));
     }
     [[nodiscard]] std::string describe() const override { return std::string(to_string(upgrade::Via::operator_)); }
+};
+
+/// A node that uses a code of this program is not believed: what it says of itself cannot be what this program says of the run.
+class OwnCodesRunner final : public cluster::NodeRunner {
+public:
+    explicit OwnCodesRunner(std::unique_ptr<cluster::NodeRunner> inner) : inner_(std::move(inner)) {}
+    [[nodiscard]] cluster::WorkerReply run(const cluster::WorkerCall& call) override {
+        auto reply = inner_->run(call);
+        const auto code = reply.document.get_string({"code"});
+        if (!reply.of_worker || reply.document.get_string({"kind"}) != "Error" || !is_own(code)) return reply;
+        reply.document.set("code", "worker-failed");
+        auto details = value::Node::mapping({{"worker-code", code}});
+        if (const auto* said = reply.document.find("details"))
+            for (const auto& member : said->members()) details.set(member.key, member.value);
+        reply.document.set("details", std::move(details));
+        return reply;
+    }
+    [[nodiscard]] std::string describe() const override { return inner_->describe(); }
+
+private:
+    /// Codes that this program explains, without those that kmm-worker has, too.
+    [[nodiscard]] static bool is_own(const std::string& code) {
+        constexpr std::array<std::string_view, 9> k_shared{"address-refused", "bad-manifest",  "bad-url", "check-failed", "command-not-found",
+                                                           "loader-hung",     "module-differs", "timeout", "tls"};
+        const auto& all = codes();
+        const bool known = std::any_of(all.begin(), all.end(), [&](const Code& own) { return own.code == code && own.kind == "error"; });
+        return known && std::find(k_shared.begin(), k_shared.end(), code) == k_shared.end();
+    }
+
+    std::unique_ptr<cluster::NodeRunner> inner_;
 };
 
 /// Nodes that are not reached through the API server: the Lease is asked for before they are.
@@ -69,19 +104,31 @@ void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age a
     if (const auto file = args.get("ssh-config")) options.ssh_config = absolute_path(*file);
     options.worker = args.get("worker").value_or(options.worker);
     options.worker_image = args.get("worker-image").value_or(options.worker_image);
+    options.worker_namespace = args.get("worker-namespace").value_or(options.worker_namespace);
     options.lease_namespace = args.get("lease-namespace").value_or(options.lease_namespace);
     if (const auto said = args.get("operator")) options.operator_said = *said == "auto" ? "" : *said;
     options.repair = options.repair || args.flag("repair");
+    // A run keeps the policy that it was started with, whatever files and environment of a later day name.
+    const bool names_policy = args.source("policy") == "option" || args.source("signature-key") == "option";
+    if (age != Age::recorded || names_policy || options.image_policy.empty()) options.image_policy = image_policy_of(args);
+    if (options.via == Via::operator_ && !options.image_policy.empty())
+        throw Error(Exit::usage, "bad-value", "--policy and --signature-key cannot be passed on with --via operator: KMM checks no signatures")
+            .hint("use --via self or ssh, or start without them, also in the configuration file and in KMM_POLICY and KMM_SIGNATURE_KEY");
     const bool is_operated = options.via == Via::operator_;
     if (args.flag("repair") && !is_operated)
         throw Error(Exit::usage, "bad-value", "--repair requires --via operator")
             .hint("kmm-upgrade writes all version labels itself here; doctor names those that are left");
-    if (options.via != Via::self) options.worker_image.clear();
+    if (options.via != Via::self) {
+        options.worker_image.clear();
+        options.worker_namespace.clear();
+    }
     if (options.via != Via::self && !is_operated) return;
     if (!is_live)
         throw Error(Exit::usage, "bad-value", fmt::format("--via {} needs an API server, found a directory cluster", to_string(options.via)))
             .hint("--via ssh, or name the server with --context");
     if (is_operated) return;
+    if (age == Age::fresh && !options.worker_image.empty() && options.worker_image.find("@sha256:") == std::string::npos)
+        call_.note(fmt::format("worker image {} is named by a tag: nodes run whatever that means when they pull it; name it as REPOSITORY@sha256:DIGEST", options.worker_image));
     if (!options.worker_image.empty() || age == Age::adopted) return;
     const auto file = cli::user_configuration_file(cli::process_surroundings());
     throw Error(Exit::usage, "missing-option", "--worker-image REF is missing: nodes are reached by worker Pods")
@@ -123,6 +170,11 @@ std::unique_ptr<cluster::PluginStore> Reach::plugins(const upgrade::Run& run) {
 }
 
 std::unique_ptr<cluster::NodeRunner> Reach::runner(const upgrade::Options& options, const Target& target) {
+    std::unique_ptr<cluster::NodeRunner> plain = std::make_unique<OwnCodesRunner>(plain_runner(options, target));
+    return options.image_policy.empty() ? std::move(plain) : with_image_policy(std::move(plain), options.image_policy, call_.clock());
+}
+
+std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options& options, const Target& target) {
     const auto leased = [this](std::unique_ptr<cluster::NodeRunner> runner) -> std::unique_ptr<cluster::NodeRunner> {
         return std::make_unique<LeasedRunner>(std::move(runner), [this] { cluster_.require_lease(); });
     };
@@ -132,10 +184,12 @@ std::unique_ptr<cluster::NodeRunner> Reach::runner(const upgrade::Options& optio
         case Via::self: {
             auto* server = cluster_.opened().server;
             if (server == nullptr) throw bug("worker Pods without an API server");
+            const bool apart = !options.worker_namespace.empty() && options.worker_namespace != target.ns;
             return std::make_unique<cluster::PodRunner>(
                 server->client(),
-                cluster::PodRunnerOptions{target.ns, target.module, options.worker_image, target.service_account, target.lineage,
-                                          [this](const std::string& line) { call_.context().console.err(fmt::format("warning: {}\n", line)); }});
+                // A service account of the Module's namespace is not there.
+                cluster::PodRunnerOptions{apart ? options.worker_namespace : target.ns, target.module, options.worker_image, apart ? "" : target.service_account, target.lineage,
+                                          [this](const std::string& line) { call_.context().console.err(fmt::format("warning: {}\n", line)); }, apart ? target.ns : ""});
         }
         case Via::ssh: break;
     }
@@ -154,15 +208,16 @@ std::vector<cli::Option> runner_options() {
     auto repair = make_option("repair", "", "with --via operator: repair version labels that KMM never changes");
     auto image = make_option("worker-image", "REF", "image of kmm-worker for worker Pods");
     image.environment = "RELATED_IMAGE_WORKER";
+    auto space = make_option("worker-namespace", "NAMESPACE", "namespace of worker Pods (default: that of the Module)");
     auto runner = make_option("runner", "NAME", "the earlier name of --via");
     runner.choices = {"ssh", "local"};
     runner.hidden = true;
     auto patience = make_option("api-timeout", "DURATION", "maximum time to wait for an unreachable API server");
     patience.default_text = "5m";
     auto break_lock = make_option("break-lock", "HOLDER", "take over the Lease from HOLDER, which you know is dead");
-    return {via, image, said, repair, make_option("lease-namespace", "NAMESPACE", "namespace of the Lease (default: that of the Module)"),
+    return std::vector<cli::Option>{via, image, space, said, repair, make_option("lease-namespace", "NAMESPACE", "namespace of the Lease (default: that of the Module)"),
             break_lock, make_option("force-conflicts", "", "take over fields of the Module's DaemonSets from other managers"), patience, runner, make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
-            make_option("worker", "COMMAND", "command of kmm-worker on the nodes")};
+            make_option("worker", "COMMAND", "command of kmm-worker on the nodes")} + image_policy_options();
 }
 
 }  // namespace kmm::tool_upgrade

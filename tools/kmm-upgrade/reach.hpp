@@ -15,7 +15,7 @@ class Reach {
 public:
     explicit Reach(ClusterAccess& cluster) : call_(cluster.call()), cluster_(cluster) {}
 
-    /// Puts --via, --worker-image, --operator, --repair, --ssh-config and --worker over what is recorded. A run that is `fresh` and names
+    /// Puts --via, --worker-image, --operator, --repair, --ssh-config, --worker, and --policy with --signature-key over what is recorded. A run that is `fresh` and names
     /// no way uses worker Pods on an API server, and ssh elsewhere; one that is `adopted` does so, too, and may lack the image of worker Pods,
     /// which the next command that reaches a node asks for. Errors: usage "missing-option", "bad-value".
     enum class Age { fresh, adopted, recorded };
@@ -32,6 +32,8 @@ public:
     void require_images(const upgrade::Run& run);
 
 private:
+    [[nodiscard]] std::unique_ptr<cluster::NodeRunner> plain_runner(const upgrade::Options& options, const Target& target);
+
     Call& call_;
     ClusterAccess& cluster_;
 };

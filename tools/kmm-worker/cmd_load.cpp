@@ -146,7 +146,7 @@ bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
 Modules get_modules(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock, WorkerResult& result) {
     Modules modules;
     const bool as_kmm = context.verb.name.starts_with("kmod ");
-    const bool must_be_signed = args.get("policy") || !args.all("signature-key").empty();  // a copy has lost its signature
+    const bool must_be_signed = args.get("policy") || !args.all("signature-key").empty() || !job.policies.empty();  // a copy has lost its signature
     if (as_kmm && !must_be_signed && job.modules == Job::Modules::of_image && take_copied_files(job, modules, result)) return modules;
     if (job.modules == Job::Modules::of_host_first) {
         if (auto index = kmod::index_of_host(job.host, job.load.modules)) {
@@ -264,7 +264,7 @@ WorkerResult check(const cli::Args& args, cli::Context& context) {
         result.durations_ms["check"] = since(clock, check_start);
         result.outcome = "passed";
         result.forced = wish.force.any();
-        take(result, kmod::describe(modules.index(), checked, wish));
+        take(result, kmod::describe(modules.index(), checked, wish, job.host));
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
         keep_warnings(error, result.warnings);
@@ -416,7 +416,7 @@ cli::Verb verb_load() {
                      {"kmm-worker load - -o json < config.yaml", "for scripts"},
                      {"kmm-worker load --image reg/drivers:v2 --module kmm_hello", "without a config"}};
     verb.positionals = {config_positional()};
-    verb.options = module_options() + std::vector<cli::Option>{input_size_option(), firmware_option(), verify_option(), force_option()} + pull_options() + host_options() + cli::common_options();
+    verb.options = module_options() + std::vector<cli::Option>{input_size_option(), policy_in_input_option(), firmware_option(), verify_option(), force_option()} + pull_options() + host_options() + cli::common_options();
     verb.run = run_load;
     return verb;
 }
@@ -467,7 +467,7 @@ cli::Verb verb_check() {
         "switches of kernel and process. All findings are reported at once, exit code 10. Nothing is loaded, nothing stays on disk. Needs no root.";
     verb.examples = {{"kmm-worker check config.yaml", "would it load here"}, {"kmm-worker check --image reg/drivers:v2 --module kmm_hello", "without a config"}};
     verb.positionals = {config_positional()};
-    verb.options = module_options() + std::vector<cli::Option>{input_size_option(), firmware_option(), force_option()} + pull_options() + host_options() + cli::common_options();
+    verb.options = module_options() + std::vector<cli::Option>{input_size_option(), policy_in_input_option(), firmware_option(), force_option()} + pull_options() + host_options() + cli::common_options();
     verb.run = [](const cli::Args& args, cli::Context& context) { return run_and_report(context, [&] { return check(args, context); }); };
     return verb;
 }

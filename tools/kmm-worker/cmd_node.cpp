@@ -15,6 +15,7 @@
 #include "kmm-worker/node_lock.hpp"
 #include "kmm-worker/result.hpp"
 #include "kmod/files.hpp"
+#include "kmod/identity.hpp"
 #include "kmod/inflate.hpp"
 
 namespace kmm::tool_worker {
@@ -41,9 +42,10 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
     if (std::filesystem::is_directory(source, error)) {
         expected.index = kmod::ModuleIndex::build(source, "");
     } else if (std::filesystem::is_regular_file(source, error)) {
-        std::string bytes = kmod::read_module_bytes(std::filesystem::canonical(source).native());
+        const std::string path = std::filesystem::canonical(source).native();
+        std::string bytes = kmod::read_module_bytes(path);
         std::string sum = kmod::sha256_hex(bytes);
-        expected.index.add({kmod::parse_module(kmod::plain_module(std::move(bytes), source), source), source, source, std::move(sum)});
+        expected.index.add({kmod::parse_module(kmod::plain_module(std::move(bytes), source), source), path, source, std::move(sum)});
     } else if (source.ends_with(".ko") || source.starts_with("/") || source.starts_with("./") || source.starts_with("../")) {
         throw Error(Exit::not_found, "not-found", fmt::format("--expect: there is no file or directory {}", base::escape(source)));
     } else {
@@ -62,7 +64,7 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
 }
 
 /// "same", "different", "unknown", "absent" or "not-expected".
-std::string verdict_on(const Expected& expected, const std::string& name, const std::optional<kmod::LiveModule>& live, value::Node& node) {
+std::string verdict_on(const Expected& expected, const kmod::HostPaths& host, const std::string& name, const std::optional<kmod::LiveModule>& live, value::Node& node) {
     const kmod::IndexedModule* module = expected.index.find(name);
     if (module == nullptr) return "not-expected";
     value::Node wanted = value::Node::mapping({{"sha256", module->sha256}});
@@ -73,8 +75,9 @@ std::string verdict_on(const Expected& expected, const std::string& name, const 
     node.set("expected", std::move(wanted));
     if (!live) return "absent";
     if (live->state != "live") return live->state;
-    switch (kmod::compare_identity(module->file, *live).identity) {
-        case kmod::Identity::same: node.set("sameBy", live->build_id.empty() || live->build_id != module->file.build_id ? "srcversion" : "buildID"); return "same";
+    const auto identity = kmod::judge_identity(host, *module, *live);
+    switch (identity.identity) {
+        case kmod::Identity::same: node.set("sameBy", kmod::same_by(identity)); return "same";
         case kmod::Identity::different: return "different";
         case kmod::Identity::unknown: return "unknown";
     }
@@ -133,11 +136,10 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
         value::Node node = module_node(name, live);
         std::vector<std::string> row = status_row(name, live, wide);
         if (expected) {
-            const std::string verdict = verdict_on(*expected, name, live, node);
+            const std::string verdict = verdict_on(*expected, host, name, live, node);
             node.set("verdict", verdict);
-            // Anybody can write a srcversion into other bytes; a build id is that of the bytes that were linked.
-            const bool is_weak = node.get_string({"sameBy"}) == "srcversion";
-            row.insert(row.begin() + 2, is_weak ? verdict + " (srcversion only, no proof)" : verdict);
+            const std::string by = node.get_string({"sameBy"});
+            row.insert(row.begin() + 2, by.empty() ? verdict : fmt::format("{} ({})", verdict, kmod::same_by_text(by)));
             all_same = all_same && verdict == "same";
         }
         row.resize(headers.size(), "-");
@@ -221,10 +223,11 @@ cli::Verb verb_status() {
     verb.name = "status";
     verb.summary = "what is live: build, taint, users";
     verb.description =
-        "Without MODULE all modules of the kernel. The srcversion is the identity of a build; -o wide adds the build id and the parameters. "
+        "Without MODULE all modules of the kernel. -o wide adds the build id and the parameters. "
         "A module that is not live has the state absent, which is no error. Needs no root.\n\n"
         "With --expect each module must be live with the identity that the image, .ko file or directory holds; without MODULE all modules "
-        "that it holds are compared. Anything else than the same build is exit code 10.";
+        "that it holds are compared: by the SHA-256 of the bytes that kmm-worker loaded since the last boot, else by build id, else by srcversion, and \"same\" says by which. "
+        "Anything else than the same build is exit code 10.";
     verb.examples = {{"kmm-worker status kmm_hello", "one module"}, {"kmm-worker status -o json", "all, for scripts"},
                      {"kmm-worker status kmm_hello --expect reg/drivers:v2", "is it this build"}};
     verb.positionals = {{"MODULE", "name, in either spelling", false, true}};

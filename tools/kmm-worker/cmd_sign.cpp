@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 
@@ -15,6 +14,7 @@
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/image_step.hpp"
 #include "kmm-worker/job.hpp"
+#include "kmm-worker/key_holder.hpp"
 #include "kmm-worker/result.hpp"
 #include "kmod/inflate.hpp"
 #include "kmod/module_file.hpp"
@@ -45,24 +45,22 @@ std::string read_input(std::string& name) {
     return sys::read_fd(STDIN_FILENO, name, k_key_bytes);
 }
 
-/// A private key that other users may read is a finding: what they sign loads wherever the certificate is trusted.
+/// Whoever reads a private key signs what loads wherever its certificate is trusted. As ssh does, the user's own file is refused while others
+/// may use it. In a Pod, where nobody else is and Secrets are mounted with mode 0644, that is a warning, as for a file of somebody else.
+/// Errors: no_permission "key-readable".
 void check_key_mode(const std::string& file, std::vector<std::string>& warnings) {
     struct stat facts {};
-    constexpr mode_t others = S_IRGRP | S_IROTH;
+    constexpr mode_t others = S_IRWXG | S_IRWXO;
     if (file == "-" || ::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & others) == 0) return;
-    warnings.push_back(fmt::format("key-readable: {}: other users may read the private key; chmod 600", base::escape(file)));
-}
-
-/// From now on memory of this process lands in no core file, and no process of the same user may look into it.
-void keep_memory_private() {
-    const rlimit none{0, 0};
-    if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || ::setrlimit(RLIMIT_CORE, &none) != 0) {
-        const int saved = errno;
-        throw from_errno(saved, "keeping the private key out of core files");
+    const std::string text = fmt::format("{}: the mode {:#o} lets other users use the private key", base::escape(file), facts.st_mode & 07777U);
+    if (facts.st_uid == ::geteuid() && std::getenv("KUBERNETES_SERVICE_HOST") == nullptr) {
+        throw Error(Exit::no_permission, "key-readable", text).hint(fmt::format("chmod 600 {}", base::escape(file)));
     }
+    warnings.push_back(fmt::format("key-readable: {}; chmod 600", text));
 }
 
-kmod::ModuleSigner read_signer(const cli::Args& args, std::vector<std::string>& warnings) {
+/// Runs in the process that keeps the key.
+kmod::ModuleSigner read_signer(const cli::Args& args) {
     kmod::ModuleSigner::Material material;
     material.key_name = wanted_option(args, "key", "FILE");
     material.certificate_name = wanted_option(args, "cert", "FILE");
@@ -71,7 +69,6 @@ kmod::ModuleSigner read_signer(const cli::Args& args, std::vector<std::string>& 
     if (std::count(std::begin(inputs), std::end(inputs), "-") > 1) {
         throw Error(Exit::usage, "bad-value", "expected one of --key, --cert and --passphrase-file from standard input, found several").hint("name files for the others");
     }
-    check_key_mode(material.key_name, warnings);
     material.key = read_input(material.key_name);
     material.certificate = read_input(material.certificate_name);
     if (file) {
@@ -90,7 +87,7 @@ kmod::ModuleSigner read_signer(const cli::Args& args, std::vector<std::string>& 
 /// Signs files one after the other and notes what happened to each.
 class SigningStep {
 public:
-    SigningStep(const kmod::ModuleSigner& signer, std::string policy) : signer_(signer), policy_(std::move(policy)) {}
+    SigningStep(const KeyHolder& signer, std::string policy) : signer_(signer), policy_(std::move(policy)) {}
 
     std::optional<std::string> operator()(const std::string& path, std::string bytes) {
         if (sys::interrupt_requested()) {
@@ -124,7 +121,7 @@ public:
     std::vector<std::string> warnings;
 
 private:
-    const kmod::ModuleSigner& signer_;
+    const KeyHolder& signer_;
     std::string policy_;
 };
 
@@ -136,7 +133,8 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     request.to = wanted_option(args, "to", "IMAGE");
     WorkerResult result;
     keep_memory_private();
-    const kmod::ModuleSigner signer = read_signer(args, result.warnings);
+    check_key_mode(wanted_option(args, "key", "FILE"), result.warnings);
+    const KeyHolder signer([&] { return read_signer(args); });
     result.verb = "sign";
     result.node = this_node(host);
     request.source = prepare_request(args, args.positional("IMAGE"), timeout_of(args), host, {}, result.warnings);

@@ -235,6 +235,10 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
 
     std::vector<std::string> warnings;
     registry::PullRequest request = prepare_request(args, job.config.container_image, job.deadline, job.host, job.credentials, warnings);
+    for (const auto& policy : job.policies) {
+        auto more = policy.of(request.reference);
+        request.requirements.insert(request.requirements.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    }
     if (!args.get("image-pull-policy")) request.policy = pull_policy(job.config.image_pull_policy, job.pull_policy_position);
     request.dir_name = job.config.modprobe.dir_name.empty() ? "/opt" : job.config.modprobe.dir_name;
     request.firmware_path = job.config.modprobe.firmware_path;

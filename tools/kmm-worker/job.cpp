@@ -19,6 +19,7 @@
 #include "sys/trust.hpp"
 #include "sys/signals.hpp"
 #include "value/reader.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::tool_worker {
 
@@ -82,6 +83,18 @@ void warn_of_unknown_fields(Diagnostics& faults, std::vector<std::string>& warni
     });
 }
 
+/// Who must have signed the image, as kmm-upgrade passes it on: {kind: ImagePolicy, policy: {...}, signatureKeys: [PEM...]}.
+registry::ImagePolicy policy_of(const value::Node& document, const std::string& name) {
+    const value::Node* policy = document.find("policy");
+    const value::Node* keys = document.find("signatureKeys");
+    std::vector<std::string> texts;
+    if (keys != nullptr) std::transform(keys->items().begin(), keys->items().end(), std::back_inserter(texts), [](const value::Node& key) { return key.text(); });
+    if (document.get_string({"apiVersion"}) != "kmmtools/v1" || (policy == nullptr && texts.empty())) {
+        throw Error(Exit::config, "bad-value", fmt::format("{}: expected an ImagePolicy of kmmtools/v1 with policy or signatureKeys", base::escape(name)));
+    }
+    return registry::ImagePolicy::from_texts(policy == nullptr ? "" : value::to_json(*policy), texts, "ImagePolicy");
+}
+
 void read_config(const std::string& name, const std::string& expected_size, Needs needs, UnknownFields unknown, Job& job) {
     std::string text;
     try {
@@ -109,6 +122,8 @@ void read_config(const std::string& name, const std::string& expected_size, Need
             for (const auto& member : documents[i].root.members()) {
                 if (base::to_lower(member.key) == "imagepullpolicy") job.pull_policy_position = documents[i].position(member.value.mark());
             }
+        } else if (documents[i].root.get_string({"kind"}) == "ImagePolicy") {
+            job.policies.push_back(policy_of(documents[i].root, name));
         } else if (documents[i].root.is_mapping() && documents[i].root.find("modprobe") != nullptr) {
             faults.push_back({Severity::error, "bad-value", "expected one ModuleConfig, found another", documents[i].position(documents[i].root.mark()),
                               "only pull Secrets may follow it; each module needs a command of its own", Exit::config});
@@ -304,6 +319,12 @@ cli::Option input_size_option() {
     return made;
 }
 
+cli::Option policy_in_input_option() {
+    auto made = option("policy-in-input", "", "require an ImagePolicy behind CONFIG");
+    made.hidden = true;
+    return made;
+}
+
 std::vector<cli::Option> pull_options() {
     return {
         option("authfile", "FILE", "registry credentials, as docker's config.json"),
@@ -392,6 +413,9 @@ Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown) {
         config_from_flags(args, job.config);
     } else {
         read_config(file, args.get("input-size").value_or(""), needs, unknown, job);
+    }
+    if (args.flag("policy-in-input") && job.policies.empty()) {
+        throw Error(Exit::config, "missing-field", "expected an ImagePolicy behind CONFIG, found none").hint("kmm-upgrade and kmm-worker must have the same version");
     }
     try {
         take_arguments(needs, args.flag("i-understand-this-taints"), job);

@@ -12,6 +12,7 @@
 #include "cli/app.hpp"
 #include "kmod/host.hpp"
 #include "kmod/preflight.hpp"
+#include "registry/policy_files.hpp"
 #include "registry/puller.hpp"
 
 namespace kmm::tool_worker {
@@ -21,6 +22,7 @@ struct Job {
     api::ModuleConfig config;
     std::optional<Position> pull_policy_position;   ///< of imagePullPolicy in CONFIG
     std::vector<registry::Credential> credentials;  ///< pull secrets of the input
+    std::vector<registry::ImagePolicy> policies;    ///< who must have signed the image, of the input
     std::string host_firmware_path;                 ///< --firmware-path, "" leaves the kernel's search path alone
     kmod::HostPaths host;
     kmod::NodeFacts node;
@@ -47,6 +49,8 @@ enum class Needs { image, module_name };
 [[nodiscard]] std::vector<cli::Option> module_options();
 /// --input-size, hidden: the caller's word on how long standard input is.
 [[nodiscard]] cli::Option input_size_option();
+/// --policy-in-input, hidden: the caller's word that an ImagePolicy follows CONFIG. A worker that does not know the option refuses it.
+[[nodiscard]] cli::Option policy_in_input_option();
 /// Options of pulling.
 [[nodiscard]] std::vector<cli::Option> pull_options();
 /// --host-root.

@@ -16,6 +16,7 @@
 #include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/codes.hpp"
+#include "kmod/identity.hpp"
 #include "kmod/signature.hpp"
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
@@ -45,6 +46,7 @@ value::Node report_node(const kmod::ModuleReport& report) {
     node.set("name", report.name);
     node.set("action", kmod::to_string(report.action));
     if (report.role == kmod::Role::main) node.set("main", true);
+    set_text(node, "sameBy", report.same_by);
     set_text(node, "path", report.path);
     set_text(node, "sha256", report.sha256);
     set_text(node, "srcversion", report.srcversion);
@@ -68,6 +70,13 @@ std::string build_of(const kmod::ModuleReport& report) {
     return "build-id " + report.build_id.substr(0, 12);
 }
 
+/// What is done with a module, and for one that is live already how that was found out.
+std::string action_text(const kmod::ModuleReport& report) {
+    const std::string action(kmod::to_string(report.action));
+    if (report.same_by.empty()) return action;
+    return fmt::format("{} ({}{})", action, report.action == kmod::Action::load ? "already live: " : "", kmod::same_by_text(report.same_by));
+}
+
 void print_for_people(const WorkerResult& result, cli::Context& context) {
     const bool wide = context.output == "wide";
     const std::size_t width = context.console.out_is_terminal() && !wide ? context.console.width() : 0;
@@ -88,7 +97,7 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     if (!result.modules.empty()) {
         std::vector<std::vector<std::string>> rows;
         for (const auto& m : result.modules) {
-            std::vector<std::string> row{m.name, std::string(kmod::to_string(m.action)), dash(m.version), dash(build_of(m)), dash(m.taint), dash(m.path)};
+            std::vector<std::string> row{m.name, action_text(m), dash(m.version), dash(build_of(m)), dash(m.taint), dash(m.path)};
             if (wide) row.insert(row.begin() + 4, {dash(m.build_id), dash(m.sha256)});
             rows.push_back(std::move(row));
         }

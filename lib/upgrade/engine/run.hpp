@@ -42,6 +42,8 @@ struct Options {
     std::string operator_said;           ///< "present" or "absent": a person says whether the operator is at work, "" to look
     bool repair = false;                 ///< with `operator_`: what keeps the operator from going on is taken away
     std::string worker_image;            ///< of worker Pods, "" where there are none
+    std::string worker_namespace;        ///< of worker Pods, "" for that of what is upgraded
+    std::string image_policy;            ///< who must have signed what nodes pull, as JSON that needs no further file; "" for nobody
     std::string lease_namespace;         ///< of the Lease on an API server, "" for that of what is upgraded
     std::string worker;                  ///< command of the worker on the nodes, "" for the default
     std::string ssh_config;              ///< file for `ssh -F`, "" for the user's own

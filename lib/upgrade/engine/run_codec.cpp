@@ -169,6 +169,8 @@ void visit_options(const Visitor& visit, Record& it) {
     visit.flag("repair", it.repair, false);
     visit.text("worker", it.worker);
     visit.text("workerImage", it.worker_image);
+    visit.text("workerNamespace", it.worker_namespace);
+    visit.text("imagePolicy", it.image_policy);
     visit.text("leaseNamespace", it.lease_namespace);
     visit.text("sshConfig", it.ssh_config);
     visit.flag("drain", it.drain, false);

@@ -48,10 +48,10 @@ std::string Identity::brief() const {
 }
 
 Sameness compare(const Identity& left, const Identity& right) noexcept {
-    const auto same = [](const std::string& a, const std::string& b) { return a == b ? Sameness::same : Sameness::different; };
-    if (!left.srcversion.empty() && !right.srcversion.empty()) return same(left.srcversion, right.srcversion);
-    if (!left.build_id.empty() && !right.build_id.empty()) return same(left.build_id, right.build_id);
-    return Sameness::unknown;
+    const bool has_sources = !left.srcversion.empty() && !right.srcversion.empty();
+    if (has_sources && left.srcversion != right.srcversion) return Sameness::different;
+    if (!left.build_id.empty() && !right.build_id.empty()) return left.build_id == right.build_id ? Sameness::same : Sameness::different;
+    return has_sources ? Sameness::same : Sameness::unknown;
 }
 
 value::Node encode(const Identity& identity) {

@@ -24,7 +24,7 @@ struct Identity {
 
 /// `unknown`: the two have no kind of identity in common.
 enum class Sameness { same, different, unknown };
-/// Compares srcversion if both have one, else build id, else nothing can be said.
+/// Srcversion and build id, as far as both have them: one source makes many builds, so either tells two apart.
 [[nodiscard]] Sameness compare(const Identity& left, const Identity& right) noexcept;
 /// {"srcversion":...,"buildID":...,"sha256":...,"version":...}; empty members are left out.
 [[nodiscard]] value::Node encode(const Identity& identity);

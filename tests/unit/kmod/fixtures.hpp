@@ -198,6 +198,7 @@ struct FakeHost {
         put(base + "/initstate", state + "\n");
         if (!srcversion.empty()) put(base + "/srcversion", srcversion + "\n");
         put(base + "/taint", taint + "\n");
+        put(base + "/coresize", "16384\n");
         put(base + "/refcnt", refcount + "\n");
         std::filesystem::create_directories(base + "/holders");
         rewrite_modules();

@@ -142,43 +142,6 @@ TEST_CASE("exports of the kernel: reading ends when all were found, wherever the
     CHECK(kmod::for_each_line(host.paths.proc + "/absent", count) == kmod::Reading::failed);
 }
 
-TEST_CASE("identity: srcversion and build id, where there is neither the origin, else unknown") {
-    using kmod::Identity;
-    struct Case {
-        const char *file_src, *file_id, *live_src, *live_id;
-        Identity identity;
-        const char* what;
-    };
-    const Case cases[] = {
-        {"A", "", "A", "", Identity::same, "srcversion"},        {"A", "", "B", "", Identity::different, "srcversion"},
-        {"A", "01", "A", "02", Identity::different, "build id"}, {"", "01", "", "01", Identity::same, "build id"},
-        {"A", "01", "A", "01", Identity::same, "srcversion"},    {"A", "01", "A", "", Identity::same, "srcversion"},
-        {"", "01", "", "02", Identity::different, "build id"},   {"A", "01", "", "01", Identity::same, "build id"},
-        {"A", "", "", "01", Identity::different, "srcversion"},  {"", "", "B", "", Identity::different, "srcversion"},
-        {"", "", "", "", Identity::unknown, ""},                 {"", "01", "", "", Identity::unknown, ""},
-    };
-    for (const auto& c : cases) {
-        CAPTURE(c.file_src);
-        CAPTURE(c.live_src);
-        kmod::ModuleFile file;
-        if (*c.file_src != '\0') file.modinfo.emplace_back("srcversion", c.file_src);
-        file.build_id = c.file_id;
-        kmod::LiveModule live;
-        live.srcversion = c.live_src;
-        live.build_id = c.live_id;
-        live.taint = "OE";
-        const auto verdict = kmod::compare_identity(file, live);
-        CHECK(verdict.identity == c.identity);
-        CHECK(verdict.what == c.what);
-    }
-    kmod::ModuleFile nameless;
-    kmod::LiveModule of_the_kernel;
-    CHECK(kmod::compare_identity(nameless, of_the_kernel).identity == Identity::different);
-    CHECK(kmod::compare_identity(nameless, of_the_kernel).loaded == "in-tree");
-    nameless.modinfo.emplace_back("intree", "Y");
-    CHECK(kmod::compare_identity(nameless, of_the_kernel).identity == Identity::unknown);
-}
-
 TEST_CASE("the kernel log gives only what came after it was opened") {
     FakeHost host;
     kmod::KernelLog log(host.paths.kmsg);

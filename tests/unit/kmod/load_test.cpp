@@ -180,7 +180,7 @@ TEST_CASE("softdeps that only the host has follow the main module") {
     late.name = "late";
     late.modinfo = {"intree=Y"};
     put(rig.host.paths.lib_modules + "/" + k_release + "/kernel/late.ko", make_ko(late));
-    const auto foreseen = kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish);
+    const auto foreseen = kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
     CHECK(foreseen.modules.back().name == "late");
     const auto report = rig.load();
     CHECK(foreseen.warnings == report.warnings);
@@ -490,7 +490,7 @@ TEST_CASE("forcing reaches the kernel and is told") {
 
 TEST_CASE("a check describes the load without doing it") {
     Rig rig;
-    const auto report = kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish);
+    const auto report = kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
     REQUIRE(report.modules.size() == 2);
     CHECK(report.modules.back().action == kmod::Action::load);
     CHECK(report.modules.back().srcversion == "AAAA0000");

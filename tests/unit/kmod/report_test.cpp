@@ -93,7 +93,7 @@ TEST_CASE("what the host adds to the parameters is among them, with its place") 
     put(rig.host.paths.etc + "/modprobe.d/a.conf", "options demo answer=1 who=\"some body\" nonsuch=1\noptions demo some-size=2 on\noptions helper depth=4\n");
     put(rig.host.paths.proc + "/cmdline", "quiet demo.level=5\n");
     const auto modules = rig.index();
-    const auto foreseen = kmod::describe(modules, kmod::preflight(modules, rig.wish, rig.host.paths), rig.wish);
+    const auto foreseen = kmod::describe(modules, kmod::preflight(modules, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
     const auto report = rig.load();
     CHECK(rig.kernel.calls == Words{"load helper depth=4", "load demo who=\"some body\" nonsuch=1 on level=5 answer=7 some_size=3"});
     for (const auto* told : {&foreseen, &report}) {

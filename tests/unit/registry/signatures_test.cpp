@@ -89,13 +89,64 @@ TEST_CASE("signed image: the signature is asked for before any layer, and only w
     CHECK(refused.code() == "image-unsigned");
     CHECK(refused.exit() == Exit::integrity);
     CHECK(refused.detail("key") == "key.pub");
-    CHECK(asked.back().ends_with("/manifests/" + signature_tag_of(digest)));
+    CHECK(std::any_of(asked.begin(), asked.end(), [&](const std::string& path) { return path.ends_with("/manifests/" + signature_tag_of(digest)); }));
+    CHECK(std::count_if(asked.begin(), asked.end(), [](const std::string& path) { return path.find("/blobs/") != std::string::npos; }) == 1);  // its configuration
     attach(registry, key, digest, 3);
     CHECK(pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); }).code() == "ok");
     const Outcome other = pull_from(registry, [&](registry::PullRequest& request) { request.requirements = SigningKey().required(); });
     CHECK(other.code() == "signature-rejected");
     CHECK(other.message() == "expected one accepted signature, found 3 that are not");
     CHECK(other.detail("signature 3") == "it was not made with the key, or what was signed has changed");
+}
+
+TEST_CASE("signed image: a signature in a form that is not read is not called none") {
+    const std::string k_index = "application/vnd.oci.image.index.v1+json";
+    const auto list_of = [](const std::string& type) {
+        return R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[)" +
+               descriptor("application/vnd.oci.image.manifest.v1+json", "bundle", R"(,"artifactType":")" + type + "\"") + "]}";
+    };
+    const std::string bundle = "application/vnd.dev.sigstore.bundle.v0.3+json";
+    FakeRegistry registry;
+    const SigningKey key;
+    const std::string digest = push(registry);
+    std::string listed;  // by the registry itself
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (listed.empty() || request.target.find("/referrers/" + digest) == std::string::npos) {
+            return std::nullopt;
+        }
+        FakeReply reply;
+        reply.body = listed;
+        return reply;
+    };
+    const auto outcome = [&] { return pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); }); };
+    SUBCASE("listed by the registry") { listed = list_of(bundle); }
+    SUBCASE("listed under a tag") { static_cast<void>(registry.add_manifest("sha256-" + digest.substr(7), k_index, list_of(bundle))); }
+    const Outcome refused = outcome();
+    CHECK(refused.code() == "signature-format");
+    CHECK(refused.exit() == Exit::integrity);
+    CHECK(refused.detail("bundle") == bundle);
+    listed = "{";
+    attach(registry, key, digest);
+    CHECK(outcome().code() == "ok");
+}
+
+TEST_CASE("signed image: other artifacts and lists that cannot be read are no signatures") {
+    FakeRegistry registry;
+    const SigningKey key;
+    const std::string digest = push(registry);
+    std::string listed;
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.target.find("/referrers/") == std::string::npos) {
+            return std::nullopt;
+        }
+        FakeReply reply;
+        reply.body = listed;
+        return reply;
+    };
+    for (const char* text : {"", "{", "[]", R"({"manifests":3})", R"({"manifests":[{"artifactType":"application/spdx+json"}]})"}) {
+        listed = text;
+        CHECK(pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); }).code() == "image-unsigned");
+    }
 }
 
 TEST_CASE("signed image: a registry that fails is no unsigned image") {

@@ -85,7 +85,7 @@ TEST_CASE("apply refuses before anything is changed") {
     SUBCASE("no image") {
         world.nodes.images.erase("reg/hello:");
         world.nodes.images.erase("reg/hello:v2");
-        CHECK(refused(world).second == "image-not-found: image not found");
+        CHECK(refused(world).second == "image-not-found: kmm-worker says: image not found");
     }
     SUBCASE("another kernel module") {
         modules.back().module_loader->container.modprobe.module_name = "kmm-other";

@@ -58,7 +58,7 @@ TEST_CASE("everything that would fail is found before anything is touched") {
     };
     const std::vector<Row> rows = {
         {"no image", [](World& world, StartRequest&) { world.nodes.images.erase("reg/hello:v2"); }, Exit::checks_failed,
-         "nodes-not-ready", "image-not-found: image not found"},
+         "nodes-not-ready", "image-not-found: kmm-worker says: image not found"},
         {"one node silent", [](World& world, StartRequest&) { world.nodes.nodes.at("node-b").reachable = false; },
          Exit::checks_failed, "nodes-not-ready", "node-unreachable: node node-b cannot be reached"},
         {"no mapping", [](World& world, StartRequest&) { world.nodes.nodes.at("node-c").kernel = "5.0"; }, Exit::checks_failed,

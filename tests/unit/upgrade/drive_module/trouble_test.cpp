@@ -91,7 +91,7 @@ TEST_CASE("a survey, like all preparations, ends with a server that is away or a
         CHECK(code_of([&] { return survey_held(world.store.read(), worker, world.clock, request, ignore); }) == code);
         CHECK(code_of([&] { return prepare(world.store.read(), worker, world.clock, request, ignore); }) == code);
         world.nodes.fault = [&](const cluster::WorkerCall&, const auto&) { return std::optional(FakeNodes::error(130, "interrupted", "killed there")); };
-        CHECK(survey_held(world.store.read(), worker, world.clock, request, ignore).front().message == "worker-failed: killed there");
+        CHECK(survey_held(world.store.read(), worker, world.clock, request, ignore).front().message == "worker-failed: kmm-worker says: killed there");
     }
 }
 

