@@ -432,19 +432,6 @@ private:
     std::string newline_;
 };
 
-std::optional<Document> read_one(std::string_view text, std::string_view file) {
-    Diagnostics diagnostics;
-    auto documents = read_any(text, file, diagnostics);
-    if (has_errors(diagnostics)) throw Error::from_diagnostics(std::move(diagnostics));
-    if (documents.size() > 1) {
-        throw Error(Exit::data, "cannot-edit", fmt::format("expected one document, found {}", documents.size()))
-            .at(documents[1].position(documents[1].root.mark()))
-            .hint("put each object into a file of its own");
-    }
-    if (documents.empty()) return std::nullopt;
-    return std::move(documents[0]);
-}
-
 void edit_one(std::string& text, std::string_view file, const Edit& edit, const Node* root);
 
 void edit_afresh(std::string& text, std::string_view file, const Edit& edit) {

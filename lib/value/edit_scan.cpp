@@ -2,8 +2,13 @@
 #include "value/edit_scan.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include <fmt/format.h>
+
+#include "base/error.hpp"
 #include "base/text.hpp"
+#include "value/reader.hpp"
 
 namespace kmm::value {
 namespace {
@@ -198,6 +203,19 @@ std::size_t EditScan::block_end(const Node& node, std::size_t colon, std::size_t
     const auto inner = std::max(colon, start(last));
     if (start(last) >= bound) return trim_back(colon, bound);
     return block_end(last, std::min(inner, start(last)), key_column, bound);
+}
+
+std::optional<Document> read_one(std::string_view text, std::string_view file) {
+    Diagnostics diagnostics;
+    auto documents = read_any(text, file, diagnostics);
+    if (has_errors(diagnostics)) throw Error::from_diagnostics(std::move(diagnostics));
+    if (documents.size() > 1) {
+        throw Error(Exit::data, "cannot-edit", fmt::format("expected one document, found {}", documents.size()))
+            .at(documents[1].position(documents[1].root.mark()))
+            .hint("put each object into a file of its own");
+    }
+    if (documents.empty()) return std::nullopt;
+    return std::move(documents[0]);
 }
 
 }  // namespace kmm::value

@@ -64,4 +64,7 @@ private:
     TextIndex index_;
 };
 
+/// The one document that is edited; nullopt if there is nothing in `text`. Errors: from_diagnostics; data "cannot-edit" for several documents.
+[[nodiscard]] std::optional<Document> read_one(std::string_view text, std::string_view file);
+
 }  // namespace kmm::value

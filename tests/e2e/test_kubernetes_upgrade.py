@@ -326,10 +326,10 @@ class Killed(Case):
         self.assertEqual(faults[:3], [], f"{len(faults)} of {len(cases)} kills end otherwise")
 
     def test_at_system_calls(self):
-        self.kill_everywhere(6)
+        self.kill_everywhere(4)
 
     def test_at_every_write_of_the_journal(self):
-        self.kill_everywhere(6, only="journal.ndjson")
+        self.kill_everywhere(4, only="journal.ndjson")
 
     def test_the_resume_of_a_killed_run(self):
         base = self.fleet.copy(self.work / "base")
@@ -365,7 +365,7 @@ class Killed(Case):
         began = time.monotonic()
         world.run("resume")
         took = time.monotonic() - began
-        count = 40 if FULL else 4
+        count = 40 if FULL else 3
         faults = every([took * (number + 1) / count for number in range(count)], body)
         self.report(f"killed at {count} moments, two nodes in flight")
         self.assertEqual(faults[:3], [])
@@ -380,7 +380,7 @@ class Hopped(Killed):
     def test_between_runs(self):
         file = self.work / "versions.yaml"
         file.write_text("versions:\n- version: v1.34.4\n- version: v1.35.1\n- {version: v1.35.4, upgrade_from: [v1.35.1]}\n")
-        self.kill_everywhere(6, only="journal", words=(*START, "--versions", str(file)), applies=2)
+        self.kill_everywhere(4, only="journal", words=(*START, "--versions", str(file)), applies=2)
 
 
 class Aborted(Killed):
@@ -403,7 +403,7 @@ class Aborted(Killed):
             again = world.run(*abort)
             return last if again.returncode == 0 else again
 
-        self.kill_everywhere(6, base=base, words=abort, only="journal", go_on=go_on)
+        self.kill_everywhere(4, base=base, words=abort, only="journal", go_on=go_on)
 
 
 class Lost(Case):
@@ -434,10 +434,10 @@ class Lost(Case):
         self.assertEqual(faults[:3], [], f"{len(faults)} of {len(cases)} end otherwise")
 
     def test_connections(self):
-        self.disturb_everywhere(CUTS, 8)
+        self.disturb_everywhere(CUTS, 6)
 
     def test_reboots(self):
-        self.disturb_everywhere(REBOOTS, 6)
+        self.disturb_everywhere(REBOOTS, 4)
 
     def test_between_two_renames(self):
         expected = self.undisturbed()
