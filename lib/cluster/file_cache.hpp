@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <list>
 #include <memory>
 #include <string>
@@ -17,7 +18,8 @@
 
 namespace kmm::cluster {
 
-Diagnostic fault_at(std::string code, std::string message, Position position, std::string hint, Exit exit = Exit::data);
+/// A fault of a file, with its place.
+[[nodiscard]] Diagnostic fault_at(std::string code, std::string message, Position position, std::string hint, Exit exit = Exit::data);
 
 /// Values by the name of a file, as many as weigh `weight_max` together: those that were asked for last.
 template <typename Value>
