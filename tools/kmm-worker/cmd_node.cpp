@@ -34,6 +34,7 @@ std::chrono::milliseconds settle_time(const cli::Args& args) {
 struct Expected {
     kmod::ModuleIndex index;
     std::string image, digest;
+    std::optional<PulledImage> files;  ///< of an image: they are read again for the verdict, and go with this
 };
 
 Expected read_expected(const std::string& source, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
@@ -57,6 +58,7 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
         expected.index = std::move(image.index);
         expected.image = image.pulled.reference;
         expected.digest = image.pulled.digest;
+        expected.files.emplace(std::move(image));
     }
     expected.index.require_sound();
     if (expected.index.modules().empty()) throw Error(Exit::not_found, "module-not-in-image", fmt::format("--expect: {} holds no modules", base::escape(source)));
