@@ -246,7 +246,10 @@ bool wait_gone(const Machine& machine, const std::string& name) {
 
 bool unload_one(const Machine& machine, const std::string& name, const Force& force) {
     const auto live = settled_module(machine, name);
-    if (!live) return false;
+    if (!live) {
+        forget_loaded_bytes(machine.host, name);  // a worker that was killed left it
+        return false;
+    }
     KernelLog log(machine.host.kmsg);
     const KernelState state = kernel_state(machine.host);
     if (live->state == "builtin") {

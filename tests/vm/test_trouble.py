@@ -56,8 +56,10 @@ class TroubleCase(SingleCase):
                                f"&& kill -{signal} ${{p#/proc/}}; done; true")
 
     def left_behind(self):
-        """Files of records, firmware and temporary places."""
-        return self.fleet.shell(NODE, f"find /run/kmm-worker {FIRMWARE} /tmp /var/tmp -type f ! -name lock 2>/dev/null || true").split()
+        """Files of records, firmware and temporary places, but for what is noted of modules that are live."""
+        found = self.fleet.shell(NODE, f"find /run/kmm-worker {FIRMWARE} /tmp /var/tmp -type f ! -name lock 2>/dev/null || true").split()
+        live = self.fleet.shell(NODE, "ls /sys/module").split()
+        return [path for path in found if not path.startswith("/run/kmm-worker/bytes/") or path.rsplit("/", 1)[1] not in live]
 
 
 class Killed(TroubleCase):
