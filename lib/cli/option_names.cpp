@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 161> k_names = {
+    static constexpr std::array<std::string_view, 165> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -93,7 +93,10 @@ std::span<const std::string_view> all_option_names() noexcept {
         "module",
         "name",
         "namespace",
+        "networking",
+        "networking-first",
         "next",
+        "no-drain",
         "no-finalizers",
         "no-input",
         "node",
@@ -155,6 +158,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "tz",
         "uncordon",
         "unload-policy",
+        "until",
         "values",
         "values-from",
         "verbose",

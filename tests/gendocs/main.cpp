@@ -22,7 +22,7 @@ namespace {
 using kmm::cli::Program;
 
 std::vector<Program> programs() {
-    return {kmm::tool_plan::program(), kmm::tool_upgrade::program({&kmm::tool_upgrade::module_craft()}), kmm::tool_worker::program()};
+    return {kmm::tool_plan::program(), kmm::tool_upgrade::program(kmm::tool_upgrade::all_crafts()), kmm::tool_worker::program()};
 }
 
 /// lib/cli/option_names.cpp: what a configuration file shared by the commands may have.

@@ -8,6 +8,8 @@
 
 namespace kmm::tool_upgrade {
 
+Crafts all_crafts() { return {&module_craft(), &kubernetes_craft()}; }
+
 const Crafts& crafts_of(const cli::Context& context) {
     const auto* crafts = std::any_cast<Crafts>(&context.program.own);
     if (crafts == nullptr) throw bug("a program without procedures");

@@ -62,5 +62,7 @@ using Crafts = std::vector<const Craft*>;
 [[nodiscard]] const Craft& module_craft();
 /// Kubernetes itself: start kubernetes.
 [[nodiscard]] const Craft& kubernetes_craft();
+/// Those of the product, in the order of their verbs.
+[[nodiscard]] Crafts all_crafts();
 
 }  // namespace kmm::tool_upgrade

@@ -5,5 +5,5 @@
 int main(int argc, char** argv) {
     kmm::sys::install_signal_handlers();
     kmm::cli::StdConsole console;
-    return kmm::cli::run_main(kmm::tool_upgrade::program({&kmm::tool_upgrade::module_craft(), &kmm::tool_upgrade::kubernetes_craft()}), argc, argv, console);
+    return kmm::cli::run_main(kmm::tool_upgrade::program(kmm::tool_upgrade::all_crafts()), argc, argv, console);
 }
