@@ -20,7 +20,10 @@ struct Space {
     std::string_view path;
     std::int64_t bytes;
 };
-constexpr Space k_spaces[] = {{"/etc/kubernetes", 100 * k_mebi}, {"/var/lib/etcd", 512 * k_mebi}, {"/var/lib/kubelet", 100 * k_mebi}, {"/var/lib/containerd", 1024 * k_mebi}};
+constexpr Space k_spaces[] = {{"/etc/kubernetes", 100 * k_mebi},
+                              {"/var/lib/etcd", 512 * k_mebi},
+                              {"/var/lib/kubelet", 100 * k_mebi},
+                              {"/var/lib/containerd", 1024 * k_mebi}};
 
 std::string text_of(const Node& facts, std::initializer_list<std::string_view> path) {
     const auto* found = facts.find_path(path);
@@ -42,17 +45,23 @@ std::string unread(const Node& facts, std::string_view field) {
     return "unknown";
 }
 
-/// FAIL with what `problem` says of each node that has answered; others are the business of node-reach.
+/// FAIL with what `problem` says of each node that has answered; OK only if every node has. Why one has not is said by
+/// node-reach.
 template <typename Problem>
 Finding each_node(const CheckInput& input, std::string fine, Problem&& problem) {
-    std::vector<std::string> problems;
-    std::size_t answers = 0;
+    std::vector<std::string> problems, silent;
     for (const auto& [name, answer] : *input.nodes) {
-        if (answer.facts.is_null()) { continue; }
-        ++answers;
-        if (auto found = problem(name, answer.facts); !found.empty()) { problems.push_back(fmt::format("{}: {}", base::escape(name), found)); }
+        if (answer.facts.is_null()) {
+            silent.push_back(base::escape(name));
+            continue;
+        }
+        if (auto found = problem(name, answer.facts); !found.empty()) {
+            problems.push_back(fmt::format("{}: {}", base::escape(name), found));
+        }
     }
-    if (answers == 0) { return {Outcome::skip, "no node has answered"}; }
+    if (problems.empty() && !silent.empty()) {
+        return {Outcome::skip, fmt::format("no answer from {}", name_some(silent))};
+    }
     return fail_if_any(problems, std::move(fine));
 }
 
@@ -67,36 +76,50 @@ Finding node_reach(const CheckInput& input) {
 Finding node_name_matches(const CheckInput& input) {
     return each_node(input, "every kubelet uses the name of its Node", [](const std::string& name, const Node& facts) {
         const auto found = text_of(facts, {"node"});
-        return found.empty() || found == name ? std::string() : fmt::format("its kubelet has the certificate of {}", base::escape(found));
+        return found.empty() || found == name
+                   ? std::string()
+                   : fmt::format("its kubelet has the certificate of {}", base::escape(found));
     });
 }
 
 Finding kubelet_identity(const CheckInput& input) {
     return each_node(input, "every kubelet has a certificate of its own", [](const std::string&, const Node& facts) {
-        return text_of(facts, {"node"}).empty() ? "the name in its certificate is unknown: " + unread(facts, "node") : std::string();
+        return text_of(facts, {"node"}).empty() ? "the name in its certificate is unknown: " + unread(facts, "node")
+                                                : std::string();
     });
 }
 
 Finding manifests_present(const CheckInput& input) {
-    return each_node(input, "the manifests of every control plane are whole", [](const std::string&, const Node& facts) {
-        if (flag_of(facts, {"controlPlane"}) == false) { return std::string(); }
-        const auto is_whole = flag_of(facts, {"manifestsWhole"});
-        if (is_whole == true) { return std::string(); }
-        std::vector<std::string> lacking;
-        if (const auto* list = facts.find("manifests")) {
-            for (const auto& item : list->items()) {
-                if (flag_of(item, {"expected"}) == true && flag_of(item, {"whole"}) != true) { lacking.push_back(item.get_string({"component"})); }
-            }
-        }
-        return lacking.empty() ? "manifests: " + unread(facts, "manifests") : fmt::format("not whole: {}", base::join(lacking, ", "));
-    });
+    return each_node(input, "the manifests of every control plane are whole",
+                     [](const std::string&, const Node& facts) {
+                         if (flag_of(facts, {"controlPlane"}) == false) {
+                             return std::string();
+                         }
+                         const auto is_whole = flag_of(facts, {"manifestsWhole"});
+                         if (is_whole == true) {
+                             return std::string();
+                         }
+                         std::vector<std::string> lacking;
+                         if (const auto* list = facts.find("manifests")) {
+                             for (const auto& item : list->items()) {
+                                 if (flag_of(item, {"expected"}) == true && flag_of(item, {"whole"}) != true) {
+                                     lacking.push_back(item.get_string({"component"}));
+                                 }
+                             }
+                         }
+                         return lacking.empty() ? "manifests: " + unread(facts, "manifests")
+                                                : fmt::format("not whole: {}", base::join(lacking, ", "));
+                     });
 }
 
 Finding stray_manifests(const CheckInput& input) {
     return each_node(input, "each static Pod is declared once", [](const std::string&, const Node& facts) {
         std::vector<std::string> files;
         if (const auto* list = facts.find("strayManifests")) {
-            for (const auto& item : list->items()) { files.push_back(fmt::format("{} declares {} too", base::escape(item.get_string({"file"})), base::escape(item.get_string({"pod"})))); }
+            for (const auto& item : list->items()) {
+                files.push_back(fmt::format("{} declares {} too", base::escape(item.get_string({"file"})),
+                                            base::escape(item.get_string({"pod"}))));
+            }
         }
         return base::join(files, ", ");
     });
@@ -104,10 +127,15 @@ Finding stray_manifests(const CheckInput& input) {
 
 Finding kubeadm_running(const CheckInput& input) {
     return each_node(input, "no kubeadm is at work", [](const std::string&, const Node& facts) {
-        if (text_of(facts, {"job", "state"}) == "running") { return fmt::format("the job {} is under way", base::escape(text_of(facts, {"job", "key"}))); }
+        if (text_of(facts, {"job", "state"}) == "running") {
+            return fmt::format("the job {} is under way", base::escape(text_of(facts, {"job", "key"})));
+        }
         const auto is_running = flag_of(facts, {"kubeadm", "running"});
-        if (is_running == false) { return std::string(); }
-        return is_running ? std::string("kubeadm is running") : "whether kubeadm is running is unknown: " + unread(facts, "kubeadm.running");
+        if (is_running == false) {
+            return std::string();
+        }
+        return is_running ? std::string("kubeadm is running")
+                          : "whether kubeadm is running is unknown: " + unread(facts, "kubeadm.running");
     });
 }
 
@@ -124,7 +152,9 @@ Finding cert_expiry(const CheckInput& input) {
                 const auto until = item.get_string({"notAfter"});
                 const auto end = base::parse_rfc3339(until);
                 if (!end || *end - input.now < k_expiry_seconds) {
-                    problems.push_back(fmt::format("{} {} {}", file, end && *end <= input.now ? "has expired on" : "expires on", base::escape(until)));
+                    problems.push_back(fmt::format("{} {} {}", file,
+                                                   end && *end <= input.now ? "has expired on" : "expires on",
+                                                   base::escape(until)));
                 }
             }
         }
@@ -133,12 +163,17 @@ Finding cert_expiry(const CheckInput& input) {
 }
 
 Finding runtime_up(const CheckInput& input) {
-    return each_node(input, "the socket of every container runtime is there", [](const std::string&, const Node& facts) {
-        const auto is_present = flag_of(facts, {"runtimeSocket", "present"});
-        if (is_present == true) { return std::string(); }
-        const auto path = text_of(facts, {"runtimeSocket", "path"});
-        return path.empty() ? "the socket of the container runtime is unknown: " + unread(facts, path.empty() ? "runtimeSocket.path" : "runtimeSocket.present") : fmt::format("there is no socket {}", base::escape(path));
-    });
+    return each_node(
+        input, "the socket of every container runtime is there", [](const std::string&, const Node& facts) {
+            const auto is_present = flag_of(facts, {"runtimeSocket", "present"});
+            if (is_present == true) {
+                return std::string();
+            }
+            const auto path = text_of(facts, {"runtimeSocket", "path"});
+            return path.empty() ? "the socket of the container runtime is unknown: " +
+                                      unread(facts, path.empty() ? "runtimeSocket.path" : "runtimeSocket.present")
+                                : fmt::format("there is no socket {}", base::escape(path));
+        });
 }
 
 Finding disk_space(const CheckInput& input) {
@@ -151,7 +186,8 @@ Finding disk_space(const CheckInput& input) {
                 const auto found = free == nullptr ? std::nullopt : free->as_int();
                 for (const auto& space : k_spaces) {
                     if (space.path == path && found && *found < space.bytes) {
-                        problems.push_back(fmt::format("{} has {} free, expected {}", path, base::format_bytes(static_cast<std::uint64_t>(*found)),
+                        problems.push_back(fmt::format("{} has {} free, expected {}", path,
+                                                       base::format_bytes(static_cast<std::uint64_t>(*found)),
                                                        base::format_bytes(static_cast<std::uint64_t>(space.bytes))));
                     }
                 }
@@ -162,8 +198,14 @@ Finding disk_space(const CheckInput& input) {
 }
 
 constexpr CheckRow k_node_rows[] = {
-    {"node-reach", node_reach},           {"node-name-matches", node_name_matches}, {"kubelet-identity", kubelet_identity}, {"manifests-present", manifests_present},
-    {"stray-manifests", stray_manifests}, {"kubeadm-running", kubeadm_running},     {"cert-expiry", cert_expiry},           {"runtime-up", runtime_up},
+    {"node-reach", node_reach},
+    {"node-name-matches", node_name_matches},
+    {"kubelet-identity", kubelet_identity},
+    {"manifests-present", manifests_present},
+    {"stray-manifests", stray_manifests},
+    {"kubeadm-running", kubeadm_running},
+    {"cert-expiry", cert_expiry},
+    {"runtime-up", runtime_up},
     {"disk-space", disk_space},
 };
 
