@@ -20,7 +20,8 @@ void decode_documents(std::span<const value::Document> documents, api::Objects& 
     for (const auto& document : documents) {
         if (&document != &documents.front() || is_list(document.root)) {
             diagnostics.push_back(fault_at("one-object-per-file", "expected one object in the file, found several",
-                                           document.position(document.root.mark()), "put each object into a file of its own"));
+                                           document.position(document.root.mark()),
+                                           "put each object into a file of its own"));
         }
         api::decode(document, objects, diagnostics);
     }
@@ -53,8 +54,8 @@ void FileCache::append(const std::string& file, std::string bytes, api::Objects&
         if (const auto* tree = is_json(file) ? nullptr : tree_of(file, bytes); tree != nullptr) {
             decode_documents({tree->document.get(), 1}, decoded.objects, decoded.diagnostics);
         } else {
-            const auto documents =
-                is_json(file) ? value::read_json(bytes, file, decoded.diagnostics) : value::read_any(bytes, file, decoded.diagnostics);
+            const auto documents = is_json(file) ? value::read_json(bytes, file, decoded.diagnostics)
+                                                 : value::read_any(bytes, file, decoded.diagnostics);
             decode_documents(documents, decoded.objects, decoded.diagnostics);
         }
         hint_at_template(bytes, decoded.diagnostics);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What files of objects hold, so that a file is read as YAML again only when its bytes are others. Internal to lib/cluster.
+// What files of objects hold, so that a file is read as YAML again only when its bytes are others. Internal to
+// lib/cluster.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,8 @@
 namespace kmm::cluster {
 
 /// A fault of a file, with its place.
-[[nodiscard]] Diagnostic fault_at(std::string code, std::string message, Position position, std::string hint, Exit exit = Exit::data);
+[[nodiscard]] Diagnostic fault_at(std::string code, std::string message, Position position, std::string hint,
+                                  Exit exit = Exit::data);
 
 /// Values by the name of a file, as many as weigh `weight_max` together: those that were asked for last.
 template <typename Value>
@@ -73,7 +75,8 @@ class FileCache {
 public:
     /// Appends the objects and the faults of a file with these bytes, as api::decode has them, and one-object-per-file.
     void append(const std::string& file, std::string bytes, api::Objects& objects, Diagnostics& diagnostics);
-    /// The only document of a file with these bytes; nullptr if there is none in it, or several. Errors: the faults of the reader.
+    /// The only document of a file with these bytes; nullptr if there is none in it, or several. Errors: the faults of
+    /// the reader.
     [[nodiscard]] std::shared_ptr<const value::Document> document(const std::string& file, const std::string& bytes);
     /// The file has just been given these bytes, which read as `document`.
     void note(const std::string& file, std::string bytes, value::Document document);
@@ -89,7 +92,8 @@ private:
         api::Objects objects;
         Diagnostics diagnostics;
     };
-    /// Of a fleet of some ten thousand nodes everything is kept as objects. Trees are larger, and only those of files that are being changed.
+    /// Of a fleet of some ten thousand nodes everything is kept as objects. Trees are larger, and only those of files
+    /// that are being changed.
     static constexpr std::size_t k_decoded_max = std::size_t{32} << 20U;
     static constexpr std::size_t k_trees_max = std::size_t{2} << 20U;
     [[nodiscard]] const Tree* tree_of(const std::string& file, std::string_view bytes);

@@ -35,36 +35,49 @@ Error versions_differ(const std::string& node, const std::string& text) {
 }
 
 constexpr std::string_view k_says = "kmm-worker says: ";
-/// Codes by which this program decides what to do, and by which no worker speaks: a node that uses them is not believed.
-constexpr std::string_view k_reserved_codes[] = {"already-exists", "api-error",      "api-unreachable",  "bad-answer",      "bug",      "conflict",      "exec-plugin",   "forbidden",
-                                                 "interrupted",    "lease-lost",     "locked",           "node-not-found",  "node-unreachable", "object-not-found", "rejected", "state-changed",
-                                                 "state-damaged",  "unauthorized"};
+/// Codes by which this program decides what to do, and by which no worker speaks: a node that uses them is not
+/// believed.
+constexpr std::string_view k_reserved_codes[] = {
+    "already-exists",   "api-error",        "api-unreachable", "bad-answer",    "bug",           "conflict",
+    "exec-plugin",      "forbidden",        "interrupted",     "lease-lost",    "locked",        "node-not-found",
+    "node-unreachable", "object-not-found", "rejected",        "state-changed", "state-damaged", "unauthorized"};
 
 bool is_code(std::string_view text) {
     constexpr std::size_t k_code_max = 40;
-    return !text.empty() && text.size() <= k_code_max && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
+    return !text.empty() && text.size() <= k_code_max &&
+           text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
 }
 
-/// A detail that this program reads, or that stands in a place of its own in its output, keeps its name only if it is what it says.
+/// A detail that this program reads, or that stands in a place of its own in its output, keeps its name only if it is
+/// what it says.
 std::string detail_name(const std::string& key, const std::string& text) {
-    if (key == "errno") return text.size() < 16 && text.starts_with('E') && text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == std::string::npos ? key : "worker-errno";
-    const bool is_ours = key == "code" || key == "hint" || key == "error" || key == "warning" || key == "transport" || key == "found";
+    if (key == "errno")
+        return text.size() < 16 && text.starts_with('E') &&
+                       text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == std::string::npos
+                   ? key
+                   : "worker-errno";
+    const bool is_ours =
+        key == "code" || key == "hint" || key == "error" || key == "warning" || key == "transport" || key == "found";
     return is_ours ? "worker-" + key : base::printable(key);
 }
 
-/// The Error a worker printed, rebuilt from its document: its words are marked as such, and its code is none of this program's.
+/// The Error a worker printed, rebuilt from its document: its words are marked as such, and its code is none of this
+/// program's.
 Error decode_error(const std::string& node, const WorkerReply& reply, int exit_code) {
     const auto& document = reply.document;
     auto code = document.get_string({"code"});
     const auto text = base::printable(document.get_string({"message"}));
     if (reply.of_worker && code == "usage") return versions_differ(node, std::string(k_says) + text);
     const auto said = code;
-    const bool is_reserved = std::find(std::begin(k_reserved_codes), std::end(k_reserved_codes), code) != std::end(k_reserved_codes);
+    const bool is_reserved =
+        std::find(std::begin(k_reserved_codes), std::end(k_reserved_codes), code) != std::end(k_reserved_codes);
     if (reply.of_worker && (is_reserved || !is_code(code))) code = "worker-failed";
     const std::string mark(reply.of_worker ? k_says : "");
     Error error(exit_of(exit_code), code, mark + text);
     if (const auto hint = document.get_string({"hint"}); !hint.empty()) error.hint(mark + base::printable(hint));
-    const auto add = [&](const std::string& key, const std::string& words) { error.detail(reply.of_worker ? detail_name(key, words) : key, words); };
+    const auto add = [&](const std::string& key, const std::string& words) {
+        error.detail(reply.of_worker ? detail_name(key, words) : key, words);
+    };
     if (const auto* details = document.find("details")) {
         for (const auto& member : details->members()) add(member.key, member.value.text());
         for (const auto& item : details->items()) add(item.get_string({"key"}), item.get_string({"value"}));
@@ -86,9 +99,12 @@ Error no_result(const WorkerReply& reply, const WorkerCall& call) {
     constexpr int k_signal_last = 64;
     const auto verb = verb_of(call);
     const auto says = [&](std::string_view words) { return reply.transport.find(words) != std::string::npos; };
-    const auto make = [&](Exit exit, const char* code, const std::string& text) { return Error(exit, code, fmt::format("node {}: {}", call.node, text)); };
+    const auto make = [&](Exit exit, const char* code, const std::string& text) {
+        return Error(exit, code, fmt::format("node {}: {}", call.node, text));
+    };
     const bool is_told_by_shell = reply.exit_code > k_signal_base && reply.exit_code <= k_signal_base + k_signal_last;
-    auto error = make(Exit::other, "worker-failed", fmt::format("kmm-worker {} ended with exit code {} and without a result", verb, reply.exit_code));
+    auto error = make(Exit::other, "worker-failed",
+                      fmt::format("kmm-worker {} ended with exit code {} and without a result", verb, reply.exit_code));
     if (says("a password is required") || says("must have a tty") || says("a terminal is required")) {
         error = make(Exit::no_permission, "worker-failed", "sudo on the node asks for a password")
                     .hint("allow it without one in the node's sudoers: USER ALL=(root) NOPASSWD: /path/to/kmm-worker");
@@ -97,12 +113,14 @@ Error no_result(const WorkerReply& reply, const WorkerCall& call) {
                     .hint("install kmm-worker on the node, or name it with --worker COMMAND");
     } else if (reply.signal != 0 || is_told_by_shell) {
         const auto signal = reply.signal != 0 ? reply.signal : reply.exit_code - k_signal_base;
-        error = make(Exit::other, "worker-failed", fmt::format("kmm-worker {} was killed by {} on the node", verb, signal_name(signal)))
+        error = make(Exit::other, "worker-failed",
+                     fmt::format("kmm-worker {} was killed by {} on the node", verb, signal_name(signal)))
                     .hint("find out what killed it in the node's log: journalctl -k | grep -i -e oom -e killed");
     } else if (!reply.started) {
-        error = make(Exit::other, "worker-failed",
-                     fmt::format("the login shell ended with exit code {} before it started kmm-worker", reply.exit_code))
-                    .hint(fmt::format("the user needs a shell that runs commands on the node: ssh {} true", call.node));
+        error =
+            make(Exit::other, "worker-failed",
+                 fmt::format("the login shell ended with exit code {} before it started kmm-worker", reply.exit_code))
+                .hint(fmt::format("the user needs a shell that runs commands on the node: ssh {} true", call.node));
     }
     if (!reply.found.empty() && error.code() != "worker-not-found") error.detail("found", reply.found);
     if (!reply.transport.empty()) error.detail("transport", reply.transport);
@@ -132,7 +150,8 @@ std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCa
     }
     const auto found = reply.document.get_string({"kind"});
     if (const auto format = reply.document.get_string({"apiVersion"}); !format.empty() && format != k_format) {
-        answer.error = versions_differ(call.node, fmt::format("the answer to {} has the format {}, expected {}", words, base::escape(format), k_format));
+        answer.error = versions_differ(call.node, fmt::format("the answer to {} has the format {}, expected {}", words,
+                                                              base::escape(format), k_format));
         return answer;
     }
     if (reply.exit_code == 0 && found == kind) return std::nullopt;
@@ -140,9 +159,10 @@ std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCa
         answer.error = decode_error(call.node, reply, reply.exit_code == 0 ? 1 : reply.exit_code);
         return answer;
     }
-    answer.error = Error(Exit::other, "worker-failed",
-                         fmt::format("node {}: kmm-worker {} ended with exit code {} and a document of kind {}, expected {}", call.node, words,
-                                     reply.exit_code, base::escape(found), kind));
+    answer.error =
+        Error(Exit::other, "worker-failed",
+              fmt::format("node {}: kmm-worker {} ended with exit code {} and a document of kind {}, expected {}",
+                          call.node, words, reply.exit_code, base::escape(found), kind));
     if (!reply.transport.empty()) answer.error->detail("transport", reply.transport);
     return answer;
 }

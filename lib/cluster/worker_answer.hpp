@@ -10,13 +10,15 @@
 
 namespace kmm::cluster {
 
-/// An answer, a refusal by the worker (`error`), or neither: then `end` says what the transport knows and `error` explains.
+/// An answer, a refusal by the worker (`error`), or neither: then `end` says what the transport knows and `error`
+/// explains.
 template <typename Value>
 struct Reply {
     CallEnd end = CallEnd::completed;
     std::optional<Value> value;
     std::optional<Error> error;
-    bool has_result = true;  ///< false: the worker has ended without one, so that only a look at the node shows what it did
+    bool has_result =
+        true;  ///< false: the worker has ended without one, so that only a look at the node shows what it did
     [[nodiscard]] bool settled() const noexcept { return end == CallEnd::completed; }
 };
 
@@ -26,13 +28,15 @@ struct NoValue {
     std::optional<Error> error;
     bool has_result = true;
 };
-/// nullopt when `reply` has a document of `kind` in our format and the worker succeeded, else what it has come to. Errors in it: those of the
-/// worker; unavailable "node-unreachable"; "worker-failed", "worker-not-found".
-[[nodiscard]] std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCall& call, std::string_view kind);
+/// nullopt when `reply` has a document of `kind` in our format and the worker succeeded, else what it has come to.
+/// Errors in it: those of the worker; unavailable "node-unreachable"; "worker-failed", "worker-not-found".
+[[nodiscard]] std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCall& call,
+                                                      std::string_view kind);
 
 /// look_for_failure as a Reply.
 template <typename Value>
-[[nodiscard]] std::optional<Reply<Value>> failure(const WorkerReply& reply, const WorkerCall& call, std::string_view kind) {
+[[nodiscard]] std::optional<Reply<Value>> failure(const WorkerReply& reply, const WorkerCall& call,
+                                                  std::string_view kind) {
     auto found = look_for_failure(reply, call, kind);
     if (!found) return std::nullopt;
     return Reply<Value>{found->end, std::nullopt, std::move(found->error), found->has_result};

@@ -23,7 +23,9 @@ namespace {
 constexpr std::string_view k_bytes_key = "sha256";
 
 std::string bytes_directory(const HostPaths& host) { return host.run + "/bytes"; }
-std::string bytes_path(const HostPaths& host, const std::string& module) { return bytes_directory(host) + "/" + normalise_name(module); }
+std::string bytes_path(const HostPaths& host, const std::string& module) {
+    return bytes_directory(host) + "/" + normalise_name(module);
+}
 
 /// Address of a live module's code as /proc/modules has it, "" where the kernel hides it (zeros).
 std::string address_of(const HostPaths& host, const std::string& name) {
@@ -45,8 +47,10 @@ std::map<std::string, std::string> load_marks(const HostPaths& host, const std::
     const std::string boot_id = read_text(host.proc + "/sys/kernel/random/boot_id").value_or("");
     const std::string size = read_text(directory + "/coresize").value_or("");
     if (boot_id.empty() || size.empty() || ::stat(directory.c_str(), &status) != 0) return {};
-    std::map<std::string, std::string> marks{{"boot-id", boot_id}, {"size", size}, {"directory", fmt::format("{}", status.st_ino)}};
-    if (std::string srcversion = read_text(directory + "/srcversion").value_or(""); !srcversion.empty()) marks.emplace("srcversion", std::move(srcversion));
+    std::map<std::string, std::string> marks{
+        {"boot-id", boot_id}, {"size", size}, {"directory", fmt::format("{}", status.st_ino)}};
+    if (std::string srcversion = read_text(directory + "/srcversion").value_or(""); !srcversion.empty())
+        marks.emplace("srcversion", std::move(srcversion));
     if (std::string address = address_of(host, name); !address.empty()) marks.emplace("address", std::move(address));
     return marks;
 }
@@ -64,9 +68,12 @@ IdentityVerdict compare_identity(const ModuleFile& file, const LiveModule& live)
     if (!file.build_id.empty() && !live.build_id.empty()) return verdict_of("build id", live.build_id, file.build_id);
     if (sources) return verdict_of("srcversion", live.srcversion, srcversion);
     if (srcversion.empty() != live.srcversion.empty()) {
-        return verdict_of("srcversion", live.srcversion.empty() ? "none" : live.srcversion, srcversion.empty() ? "none" : srcversion);
+        return verdict_of("srcversion", live.srcversion.empty() ? "none" : live.srcversion,
+                          srcversion.empty() ? "none" : srcversion);
     }
-    const auto origin = [](bool in_tree) { return std::string(in_tree ? "in-tree" : "out-of-tree"); };  // the kernel marks the latter with O
+    const auto origin = [](bool in_tree) {
+        return std::string(in_tree ? "in-tree" : "out-of-tree");
+    };  // the kernel marks the latter with O
     const bool live_in_tree = live.taint.find('O') == std::string::npos;
     const bool file_in_tree = file.in_tree();
     if (live_in_tree != file_in_tree) return verdict_of("origin", origin(live_in_tree), origin(file_in_tree));
@@ -78,7 +85,8 @@ IdentityVerdict judge_identity(const HostPaths& host, const IndexedModule& modul
     if (!loaded) return compare_identity(module.file, live);
     std::string bytes = read_module_bytes(module.path);
     if (sha256_hex(bytes) != module.sha256) {
-        throw Error(Exit::integrity, "digest-mismatch", fmt::format("{} changed after it was checked", base::escape(module.image_path)));
+        throw Error(Exit::integrity, "digest-mismatch",
+                    fmt::format("{} changed after it was checked", base::escape(module.image_path)));
     }
     bytes = plain_module(std::move(bytes), module.image_path);
     return verdict_of("sha256", *loaded, code_sha256(module.file, bytes));
@@ -131,7 +139,8 @@ std::optional<std::string> loaded_sha256(const HostPaths& host, const std::strin
     if (digest == noted.end() || digest->second.size() != 64 || marks.empty()) return std::nullopt;
     for (const auto& [key, value] : marks) {
         const auto it = noted.find(key);
-        if (it == noted.end() ? key != "address" : it->second != value) return std::nullopt;  // either side may not be shown the address
+        if (it == noted.end() ? key != "address" : it->second != value)
+            return std::nullopt;  // either side may not be shown the address
     }
     return digest->second;
 }

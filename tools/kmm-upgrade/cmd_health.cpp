@@ -21,7 +21,7 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
     const auto seen = kubernetes::observe(inventory);
     if (inventory.nodes.empty()) throw Error::from_diagnostics(seen.faults);
     std::optional<kubernetes::NodeAnswers> answers;
-    if (args.source("via") == "option" || args.source("via") == "configuration file") {
+    if (args.get("via")) {
         upgrade::Options options;
         choose_kubernetes_reach(access, options, cluster::Place{});
         answers = ask_nodes(call, *access.reach.runner(options, Target{}), inventory);

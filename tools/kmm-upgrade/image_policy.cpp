@@ -82,7 +82,8 @@ public:
         if (verb != "check" || reply.end != cluster::CallEnd::completed || reply.exit_code != 0) return reply;
         auto again = pinned(call, reply.document.get_string({"image", "digest"}));
         if (!again) return reply;
-        if (call.timeout.count() > 0) again->timeout = std::max(call.timeout - (clock_.monotonic() - begin), std::chrono::milliseconds(1000));
+        if (call.timeout.count() > 0)
+            again->timeout = std::max(call.timeout - (clock_.monotonic() - begin), std::chrono::milliseconds(1000));
         auto second = inner_->run(carrying(std::move(*again), policy_));
         return second.end == cluster::CallEnd::completed && second.exit_code == 0 ? reply : second;
     }
@@ -90,7 +91,8 @@ public:
 
 private:
     /// The same question of the image by its digest; nullopt if it was so.
-    [[nodiscard]] static std::optional<cluster::WorkerCall> pinned(const cluster::WorkerCall& call, const std::string& digest) {
+    [[nodiscard]] static std::optional<cluster::WorkerCall> pinned(const cluster::WorkerCall& call,
+                                                                   const std::string& digest) {
         Diagnostics faults;
         const auto documents = value::read_any(call.stdin_text, "the worker's input", faults);
         if (documents.empty() || has_errors(faults)) throw bug("a worker was given an input that is no ModuleConfig");
@@ -101,7 +103,8 @@ private:
         config.set("containerImage", std::move(name));
         auto again = call;
         again.stdin_text = value::to_yaml(config);
-        for (std::size_t i = 1; i < documents.size(); ++i) again.stdin_text += "---\n" + value::to_yaml(documents[i].root);
+        for (std::size_t i = 1; i < documents.size(); ++i)
+            again.stdin_text += "---\n" + value::to_yaml(documents[i].root);
         return again;
     }
 
@@ -140,11 +143,14 @@ std::string image_policy_of(const cli::Args& args) {
     }
     auto text = value::to_json(document);
     if (text.size() <= k_carried_bytes) return text;
-    throw Error(Exit::config, "policy-too-large", fmt::format("the policy and its keys have {} bytes, nodes can be sent {}", text.size(), k_carried_bytes))
+    throw Error(
+        Exit::config, "policy-too-large",
+        fmt::format("the policy and its keys have {} bytes, nodes can be sent {}", text.size(), k_carried_bytes))
         .hint("leave scopes out that no Module uses");
 }
 
-std::unique_ptr<cluster::NodeRunner> with_image_policy(std::unique_ptr<cluster::NodeRunner> inner, std::string policy, sys::Clock& clock) {
+std::unique_ptr<cluster::NodeRunner> with_image_policy(std::unique_ptr<cluster::NodeRunner> inner, std::string policy,
+                                                       sys::Clock& clock) {
     return std::make_unique<PolicyRunner>(std::move(inner), std::move(policy), clock);
 }
 

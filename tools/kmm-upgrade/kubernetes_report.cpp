@@ -22,8 +22,10 @@ std::string_view weight_text(kubernetes::Weight weight) {
 }
 
 Node result_node(const kubernetes::CheckResult& result) {
-    auto node = Node::mapping({{"id", result.id}, {"outcome", kubernetes::to_string(result.outcome)},
-                               {"weight", weight_text(kubernetes::find_check(result.id)->weight)}, {"detail", result.detail}});
+    auto node = Node::mapping({{"id", result.id},
+                               {"outcome", kubernetes::to_string(result.outcome)},
+                               {"weight", weight_text(kubernetes::find_check(result.id)->weight)},
+                               {"detail", result.detail}});
     if (!result.fix.empty()) node.set("fix", result.fix);
     if (result.ignored) node.set("ignored", true);
     return node;
@@ -37,7 +39,8 @@ std::uint64_t count_of(const std::vector<kubernetes::CheckResult>& results, Outc
 
 }  // namespace
 
-Exit print_check_results(cli::Context& context, const char* kind, const kubernetes::CheckInput& input, const std::vector<kubernetes::CheckResult>& results, Exit failed) {
+Exit print_check_results(cli::Context& context, const char* kind, const kubernetes::CheckInput& input,
+                         const std::vector<kubernetes::CheckResult>& results, Exit failed) {
     const auto fails = count_of(results, Outcome::fail);
     const auto exit = fails == 0 ? Exit::ok : failed;
     auto checks = Node::sequence();
@@ -45,7 +48,9 @@ Exit print_check_results(cli::Context& context, const char* kind, const kubernet
     auto document = Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", kind}});
     if (input.target) document.set("target", input.target->text());
     document.set("passed", fails == 0);
-    document.set("summary", Node::mapping({{"ok", count_of(results, Outcome::ok)}, {"warn", count_of(results, Outcome::warn)}, {"fail", fails},
+    document.set("summary", Node::mapping({{"ok", count_of(results, Outcome::ok)},
+                                           {"warn", count_of(results, Outcome::warn)},
+                                           {"fail", fails},
                                            {"skip", count_of(results, Outcome::skip)}}));
     document.set("checks", std::move(checks));
     if (print_list(context, document, "checks")) return exit;
@@ -55,11 +60,12 @@ Exit print_check_results(cli::Context& context, const char* kind, const kubernet
         return exit;
     }
     for (const auto& result : results) {
-        context.console.out(fmt::format("{} [{}] {}{}\n", result.id, kubernetes::to_string(result.outcome), result.ignored ? "ignored: " : "", result.detail));
+        context.console.out(fmt::format("{} [{}] {}{}\n", result.id, kubernetes::to_string(result.outcome),
+                                        result.ignored ? "ignored: " : "", result.detail));
         if (!result.fix.empty() && !result.ignored) context.console.out(fmt::format("  fix: {}\n", result.fix));
     }
-    context.console.out(fmt::format("\n{} OK, {} WARN, {} FAIL, {} SKIP\n", count_of(results, Outcome::ok), count_of(results, Outcome::warn), fails,
-                                    count_of(results, Outcome::skip)));
+    context.console.out(fmt::format("\n{} OK, {} WARN, {} FAIL, {} SKIP\n", count_of(results, Outcome::ok),
+                                    count_of(results, Outcome::warn), fails, count_of(results, Outcome::skip)));
     return exit;
 }
 

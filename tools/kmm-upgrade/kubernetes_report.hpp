@@ -10,7 +10,7 @@
 namespace kmm::tool_upgrade {
 
 /// Prints a document of `kind`, or lines for people. `failed` if a check fails, else ok.
-[[nodiscard]] Exit print_check_results(cli::Context& context, const char* kind, const kubernetes::CheckInput& input, const std::vector<kubernetes::CheckResult>& results,
-                                       Exit failed);
+[[nodiscard]] Exit print_check_results(cli::Context& context, const char* kind, const kubernetes::CheckInput& input,
+                                       const std::vector<kubernetes::CheckResult>& results, Exit failed);
 
 }  // namespace kmm::tool_upgrade

@@ -53,14 +53,20 @@ bool read_all(int fd, char* data, std::size_t size) {
 
 /// A message: the number of fields, then each with its length before it.
 bool send_fields(int fd, const std::vector<std::string_view>& fields) {
-    const auto number = [&](std::uint64_t value) { return write_all(fd, reinterpret_cast<const char*>(&value), sizeof value); };
+    const auto number = [&](std::uint64_t value) {
+        return write_all(fd, reinterpret_cast<const char*>(&value), sizeof value);
+    };
     if (!number(fields.size())) return false;
-    return std::all_of(fields.begin(), fields.end(), [&](std::string_view field) { return number(field.size()) && write_all(fd, field.data(), field.size()); });
+    return std::all_of(fields.begin(), fields.end(), [&](std::string_view field) {
+        return number(field.size()) && write_all(fd, field.data(), field.size());
+    });
 }
 
 bool receive_fields(int fd, Fields& fields) {
     constexpr std::uint64_t k_fields_max = 64;
-    const auto number = [&](std::uint64_t& value, std::uint64_t most) { return read_all(fd, reinterpret_cast<char*>(&value), sizeof value) && value <= most; };
+    const auto number = [&](std::uint64_t& value, std::uint64_t most) {
+        return read_all(fd, reinterpret_cast<char*>(&value), sizeof value) && value <= most;
+    };
     std::uint64_t count = 0;
     if (!number(count, k_fields_max)) return false;
     fields.assign(count, {});
@@ -86,11 +92,15 @@ bool send_error(int fd, const Error& error) {
 /// What a message says: an error, or the fields behind "ok".
 Fields take_answer(int fd) {
     Fields fields;
-    if (!receive_fields(fd, fields) || fields.empty()) throw Error(Exit::io, "io", "the process that holds the private key is gone").hint("run the same command again");
+    if (!receive_fields(fd, fields) || fields.empty())
+        throw Error(Exit::io, "io", "the process that holds the private key is gone")
+            .hint("run the same command again");
     if (fields.front() == "error" && fields.size() >= 5) {
         const auto& rows = exit_code_table();
         const auto number = base::parse_number<int>(fields[1]);
-        const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& known) { return number && static_cast<int>(known.code) == *number; });
+        const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& known) {
+            return number && static_cast<int>(known.code) == *number;
+        });
         Error error(row == rows.end() ? Exit::other : row->code, fields[2], fields[3]);
         error.hint(fields[4]);
         for (std::size_t i = 5; i + 1 < fields.size(); i += 2) error.detail(fields[i], fields[i + 1]);
@@ -153,7 +163,7 @@ KeyHolder::KeyHolder(const std::function<kmod::ModuleSigner()>& make) {
         throw from_errno(saved, "starting a process");
     }
     if (process_ == 0) {
-        // Signals of the terminal are for whoever asks; this one ends with the socket.
+        // Signals from the terminal concern the parent; this process ends when the socket closes.
         for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) (void)::signal(number, SIG_IGN);
         socket_ = sys::Fd();
         hold(theirs.get(), make);
@@ -161,7 +171,8 @@ KeyHolder::KeyHolder(const std::function<kmod::ModuleSigner()>& make) {
     }
     try {
         const Fields said = take_answer(socket_.get());
-        if (said.size() < 4) throw Error(Exit::io, "io", "the process that holds the private key answers something else");
+        if (said.size() < 4)
+            throw Error(Exit::io, "io", "the process that holds the private key answers something else");
         identity_ = {said[0], said[1], said[2], said[3]};
         warnings_.assign(said.begin() + 4, said.end());
     } catch (...) {
@@ -177,7 +188,9 @@ KeyHolder::~KeyHolder() {
 }
 
 std::string KeyHolder::sign(std::string_view module) const {
-    if (!send_fields(socket_.get(), {module})) throw Error(Exit::io, "io", "the process that holds the private key is gone").hint("run the same command again");
+    if (!send_fields(socket_.get(), {module}))
+        throw Error(Exit::io, "io", "the process that holds the private key is gone")
+            .hint("run the same command again");
     Fields said = take_answer(socket_.get());
     if (said.size() != 1) throw Error(Exit::io, "io", "the process that holds the private key answers something else");
     return std::move(said.front());

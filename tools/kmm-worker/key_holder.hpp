@@ -17,9 +17,9 @@ namespace kmm::tool_worker {
 
 class KeyHolder {
 public:
-    /// Starts the process, which makes the signer and then has nothing but it and a socket to this process: no programs, no sockets, no files,
-    /// no capability, no core file, and nobody of the same user may look into it. To be called while there is one thread.
-    /// Errors: those of `make`; io.
+    /// Starts the process, which makes the signer and then has nothing but it and a socket to this process: no
+    /// programs, no sockets, no files, no capability, no core file, and nobody of the same user may look into it. To be
+    /// called while there is one thread. Errors: those of `make`; io.
     explicit KeyHolder(const std::function<kmod::ModuleSigner()>& make);
     /// Ends the process and waits for it.
     ~KeyHolder();
@@ -38,7 +38,8 @@ private:
     std::vector<std::string> warnings_;
 };
 
-/// From now on memory of this process lands in no core file, and no process of the same user may look into it. Errors: from_errno.
+/// From now on memory of this process lands in no core file, and no process of the same user may look into it. Errors:
+/// from_errno.
 void keep_memory_private();
 
 }  // namespace kmm::tool_worker

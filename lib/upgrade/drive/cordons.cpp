@@ -34,4 +34,15 @@ std::string Cordons::lift(const std::string& node) {
     }
 }
 
+void Cordons::give_back(const std::string& node, const std::function<bool()>& is_told, upgrade::Event& failed) {
+    try {
+        const bool tells = is_told();
+        const auto lifted = lift(node);
+        failed.facts.set("cordon", "");
+        if (!lifted.empty() && tells) failed.message += "; " + lifted;
+    } catch (const Error& kept) {
+        failed.message += "; still cordoned: " + kept.message();
+    }
+}
+
 }  // namespace kmm::drive

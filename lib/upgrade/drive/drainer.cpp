@@ -162,6 +162,13 @@ private:
 
 }  // namespace
 
+plan::DrainRules drain_rules_of(const upgrade::Options& options) {
+    plan::DrainRules rules;
+    if (options.drain_unmanaged) rules.unmanaged = plan::OnLoss::evict;
+    if (options.drain_local_data) rules.local_data = plan::OnLoss::evict;
+    return rules;
+}
+
 std::string Drainer::drain(const std::string& name, const plan::DrainRules& rules, const Deadline& deadline) {
     const auto& options = recorder_.header().options;
     std::optional<int> grace;

@@ -12,6 +12,9 @@
 
 namespace kmm::drive {
 
+/// What `options` allow a drain to evict.
+[[nodiscard]] plan::DrainRules drain_rules_of(const upgrade::Options& options);
+
 /// Thread safe for different nodes. The references outlive it.
 class Drainer {
 public:

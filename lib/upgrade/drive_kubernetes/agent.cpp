@@ -36,13 +36,16 @@ std::optional<bool> flag_in(const value::Node& tree, std::string_view name) {
 
 /// The lowest version of the manifests of Kubernetes itself; nullopt if one of them has none.
 std::optional<kubernetes::Version> lowest_manifest(const value::Node& document) {
-    constexpr std::array<std::string_view, 3> k_components{"kube-apiserver", "kube-controller-manager", "kube-scheduler"};
+    constexpr std::array<std::string_view, 3> k_components{"kube-apiserver", "kube-controller-manager",
+                                                           "kube-scheduler"};
     std::optional<kubernetes::Version> lowest;
     const auto* manifests = document.find("manifests");
     if (manifests == nullptr) return std::nullopt;
     std::size_t seen = 0;
     for (const auto& manifest : manifests->items()) {
-        if (std::find(k_components.begin(), k_components.end(), manifest.get_string({"component"})) == k_components.end()) continue;
+        if (std::find(k_components.begin(), k_components.end(), manifest.get_string({"component"})) ==
+            k_components.end())
+            continue;
         const auto version = version_in(manifest, {"version"});
         if (!version) return std::nullopt;
         if (!lowest || *version < *lowest) lowest = version;
@@ -108,7 +111,9 @@ value::Node NodeAgent::step(const std::string& node, const std::vector<std::stri
             tell_(node, error.message() + "; it is begun again");
         } else if (deadline.passed()) {
             if (failed->end != cluster::CallEnd::completed && !is_busy) throw Error(error);
-            throw Error(Exit::timeout, "step-timeout", fmt::format("node {}: kubernetes {} is still under way there after the time limit", node, words.front()))
+            throw Error(Exit::timeout, "step-timeout",
+                        fmt::format("node {}: kubernetes {} is still under way there after the time limit", node,
+                                    words.front()))
                 .detail("last", error.message())
                 .hint("kmm-upgrade resume waits for it; --node-timeout gives it more time");
         } else {

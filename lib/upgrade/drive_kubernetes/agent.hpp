@@ -21,7 +21,8 @@ struct NodeSight {
     std::string boot_id;
     bool is_control_plane = false;        ///< has the manifest of an API server, or of another static Pod of kubeadm
     std::optional<bool> are_manifests_whole;
-    std::optional<kubernetes::Version> control_plane;  ///< the lowest of its manifests of Kubernetes; nullopt on workers and where one is not whole
+    std::optional<kubernetes::Version>
+        control_plane;  ///< the lowest of its manifests of Kubernetes; nullopt on workers and where one is not whole
     std::optional<kubernetes::Version> kubelet;        ///< that runs
     value::Node document;
 };
@@ -37,14 +38,16 @@ public:
     NodeAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted, Teller tell)
         : runner_(runner), clock_(clock), interrupted_(std::move(interrupted)), tell_(std::move(tell)) {}
 
-    /// Asks until there is an answer. Errors: those of the worker; unavailable "node-unreachable" once `deadline` has passed. Throws Leave.
+    /// Asks until there is an answer. Errors: those of the worker; unavailable "node-unreachable" once `deadline` has
+    /// passed. Throws Leave.
     [[nodiscard]] NodeSight facts(const std::string& node, const Deadline& deadline);
     /// Asks once.
     [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout);
-    /// Carries out `kubernetes WORDS` and returns its document KubernetesNodeStep. A job that an earlier call has begun is waited for; one that a
-    /// reboot has ended is begun again, three times in all. Errors: those of the worker; unavailable "node-unreachable"; timeout "step-timeout".
-    /// Throws Leave.
-    [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words, const Deadline& deadline);
+    /// Carries out `kubernetes WORDS` and returns its document KubernetesNodeStep. A job that an earlier call has begun
+    /// is waited for; one that a reboot has ended is begun again, three times in all. Errors: those of the worker;
+    /// unavailable "node-unreachable"; timeout "step-timeout". Throws Leave.
+    [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words,
+                                   const Deadline& deadline);
 
 private:
     void pause(std::chrono::milliseconds& wait);

@@ -42,25 +42,32 @@ Inventory documents_inventory(const std::vector<std::string>& names) {
 }
 
 const kube::Resource k_api_services{"apiregistration.k8s.io", "v1", "apiservices", "APIService", kube::Scope::cluster};
-const kube::Resource k_endpoint_slices{"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", kube::Scope::namespaced};
-const kube::Resource k_validating{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", kube::Scope::cluster};
-const kube::Resource k_mutating{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", kube::Scope::cluster};
-const kube::Resource k_policies{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", kube::Scope::cluster};
+const kube::Resource k_endpoint_slices{"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice",
+                                       kube::Scope::namespaced};
+const kube::Resource k_validating{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations",
+                                  "ValidatingWebhookConfiguration", kube::Scope::cluster};
+const kube::Resource k_mutating{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations",
+                                "MutatingWebhookConfiguration", kube::Scope::cluster};
+const kube::Resource k_policies{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies",
+                                "ValidatingAdmissionPolicy", kube::Scope::cluster};
 
-void list(kube::Client& client, const kube::Resource& resource, const kube::ListQuery& query, Inventory& inventory, Diagnostics& faults) {
+void list(kube::Client& client, const kube::Resource& resource, const kube::ListQuery& query, Inventory& inventory,
+          Diagnostics& faults) {
     std::optional<kubernetes::InventorySink> sink;
     client.list(resource, query, [&]() -> value::ObjectSink& { return sink.emplace(); });
     std::move(*sink).commit(inventory, faults);
 }
 
 /// A kind that only some checks look at: without the right to list it they are skipped.
-void list_if_allowed(kube::Client& client, const kube::Resource& resource, const kube::ListQuery& query, Inventory& inventory, Diagnostics& faults) {
+void list_if_allowed(kube::Client& client, const kube::Resource& resource, const kube::ListQuery& query,
+                     Inventory& inventory, Diagnostics& faults) {
     try {
         list(client, resource, query, inventory, faults);
     } catch (const Error& error) {
         if (error.exit() != Exit::no_permission && error.exit() != Exit::not_found) throw;
-        inventory.unlisted[resource.plural] = error.exit() == Exit::no_permission ? fmt::format("this user may not list {}", resource.full_name())
-                                                                                   : fmt::format("the API server does not serve {}", resource.full_name());
+        inventory.unlisted[resource.plural] =
+            error.exit() == Exit::no_permission ? fmt::format("this user may not list {}", resource.full_name())
+                                                : fmt::format("the API server does not serve {}", resource.full_name());
     }
 }
 
@@ -94,7 +101,8 @@ Inventory server_inventory(kube::Client& client, ReadExtent extent) {
         kube::ListQuery system;
         system.namespace_ = "kube-system";
         list_if_allowed(client, k_config_maps, system, inventory, faults);
-        for (const auto* resource : {&k_pod_disruption_budgets, &k_validating, &k_mutating, &k_endpoint_slices, &k_api_services, &k_custom_resource_definitions})
+        for (const auto* resource : {&k_pod_disruption_budgets, &k_validating, &k_mutating, &k_endpoint_slices,
+                                     &k_api_services, &k_custom_resource_definitions})
             list_if_allowed(client, *resource, {}, inventory, faults);
         inventory.is_admin = kube::missing_rules(client, {{"*", "*", "*", "", "", ""}}).empty();
         inventory.has_policies = client.serves(k_policies);
@@ -149,7 +157,8 @@ public:
     [[nodiscard]] Inventory about(const std::string& node) override {
         auto inventory = documents_inventory({path_});
         std::erase_if(inventory.nodes, [&](const auto& each) { return each.meta.name != node; });
-        std::erase_if(inventory.pods, [&](const auto& each) { return each.node != node || each.meta.ns != "kube-system"; });
+        std::erase_if(inventory.pods,
+                      [&](const auto& each) { return each.node != node || each.meta.ns != "kube-system"; });
         return inventory;
     }
     [[nodiscard]] Inventory control_planes() override { return documents_inventory({path_}); }
@@ -163,7 +172,9 @@ private:
 
 }  // namespace
 
-kubernetes::Inventory read_inventory(kube::Client& client, ReadExtent extent) { return server_inventory(client, extent); }
+kubernetes::Inventory read_inventory(kube::Client& client, ReadExtent extent) {
+    return server_inventory(client, extent);
+}
 
 kubernetes::Inventory read_inventory(const std::vector<std::string>& names) { return documents_inventory(names); }
 

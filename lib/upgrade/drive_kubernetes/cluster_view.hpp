@@ -20,10 +20,11 @@ enum class ReadExtent {
     everything,     ///< what checks look at
 };
 
-/// All objects of an API server. With ReadExtent::everything, kinds that this user may not list are noted in Inventory::unlisted.
-/// Errors: those of kube::Client; from_diagnostics.
+/// All objects of an API server. With ReadExtent::everything, kinds that this user may not list are noted in
+/// Inventory::unlisted. Errors: those of kube::Client; from_diagnostics.
 [[nodiscard]] kubernetes::Inventory read_inventory(kube::Client& client, ReadExtent extent);
-/// All objects of documents: files, directories, "-". Errors: from_diagnostics with every fault; those of cluster::read_documents.
+/// All objects of documents: files, directories, "-". Errors: from_diagnostics with every fault; those of
+/// cluster::read_documents.
 [[nodiscard]] kubernetes::Inventory read_inventory(const std::vector<std::string>& names);
 
 /// Thread safe. Errors of all members: those of read_inventory.
@@ -31,8 +32,8 @@ class ClusterView {
 public:
     virtual ~ClusterView() = default;
     [[nodiscard]] virtual kubernetes::Inventory read(ReadExtent extent) = 0;
-    /// The Node of that name, the Pods of kube-system on it, and the ConfigMap kubeadm-config. There is no Node in it if there is none. An API
-    /// server is asked for nothing else: it costs the same in a cluster of any size.
+    /// The Node of that name, the Pods of kube-system on it, and the ConfigMap kubeadm-config. There is no Node in it
+    /// if there is none. An API server is asked for nothing else: it costs the same in a cluster of any size.
     [[nodiscard]] virtual kubernetes::Inventory about(const std::string& node) = 0;
     /// The static Pods of every control plane, without the Nodes.
     [[nodiscard]] virtual kubernetes::Inventory control_planes() = 0;

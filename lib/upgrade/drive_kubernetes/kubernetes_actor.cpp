@@ -23,11 +23,15 @@ namespace {
 /// A version of the record, which was a version when it was written.
 Version version_of(const std::string& text) {
     if (const auto version = Version::parse(text)) return *version;
-    throw Error(Exit::io, "state-damaged", fmt::format("the record has the version \"{}\", expected {}", base::escape(text), kubernetes::k_version_form));
+    throw Error(
+        Exit::io, "state-damaged",
+        fmt::format("the record has the version \"{}\", expected {}", base::escape(text), kubernetes::k_version_form));
 }
 
 /// Steps that do nothing on the node itself.
-bool is_by_api_alone(const std::string& step) { return step == k_step_cordon || step == k_step_drain || step == k_step_uncordon; }
+bool is_by_api_alone(const std::string& step) {
+    return step == k_step_cordon || step == k_step_drain || step == k_step_uncordon;
+}
 
 std::string message_of(const value::Node& document) {
     const auto message = document.get_string({"message"});
@@ -36,15 +40,17 @@ std::string message_of(const value::Node& document) {
 
 }  // namespace
 
-KubernetesActor::KubernetesActor(ClusterView& view, cluster::Workloads& workloads, Networking& networking, cluster::NodeRunner& runner,
-                                 Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted)
+KubernetesActor::KubernetesActor(ClusterView& view, cluster::Workloads& workloads, Networking& networking,
+                                 cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
+                                 std::function<bool()> interrupted)
     : view_(view),
       networking_(networking),
       recorder_(recorder),
       clock_(clock),
       interrupted_(std::move(interrupted)),
       subject_(subject_of(recorder.header())),
-      agent_(runner, clock, interrupted_, [this](const std::string& node, const std::string& text) { tell(node, text); }),
+      agent_(runner, clock, interrupted_,
+             [this](const std::string& node, const std::string& text) { tell(node, text); }),
       cordons_(workloads, recorder),
       drainer_(workloads, recorder, clock, interrupted_) {}
 
@@ -65,13 +71,20 @@ std::string KubernetesActor::backup_name() const {
     return fmt::format("before-{}-{}", recorder_.header().to_version, recorder_.header().lineage.substr(0, 8));
 }
 
-std::vector<std::string> KubernetesActor::switch_words() const {
-    std::vector<std::string> words;
+std::vector<std::string> KubernetesActor::with_switch(std::vector<std::string> words) const {
     if (subject_.way.empty()) return words;
-    words = {"--switch", subject_.way};
+    words.insert(words.end(), {"--switch", subject_.way});
     if (!subject_.directory.empty()) words.insert(words.end(), {"--from", subject_.directory});
     if (!subject_.command.empty()) words.insert(words.end(), {"--command", subject_.command});
     return words;
+}
+
+Done KubernetesActor::done_as_seen(const std::string& name, std::string message, const Deadline& deadline) {
+    Done done;
+    done.message = std::move(message);
+    done.facts = value::Node::mapping();
+    set_current(agent_.facts(name, deadline), done.facts);
+    return done;
 }
 
 void KubernetesActor::set_current(const NodeSight& seen, value::Node& facts) const {
@@ -89,12 +102,15 @@ Sight KubernetesActor::look(const upgrade::NodeStep& step, const Deadline& deadl
     try {
         auto seen = agent_.facts(step.node, deadline);
         if (seen.node && *seen.node != step.node)
-            sight.error = Error(Exit::config, "node-name-differs",
-                                fmt::format("node {}: the kubelet there has the certificate of node {}", step.node, base::escape(*seen.node)))
-                              .hint("correct the name in the ssh configuration or in /etc/hosts: another node was reached");
+            sight.error =
+                Error(Exit::config, "node-name-differs",
+                      fmt::format("node {}: the kubelet there has the certificate of node {}", step.node,
+                                  base::escape(*seen.node)))
+                    .hint("correct the name in the ssh configuration or in /etc/hosts: another node was reached");
         if (before.open && !sight.error) {
             auto left = node_event(recorder_, EventKind::observed, step.node, "");
-            left.message = fmt::format("looked after the step was cut off: kubelet {}{}", seen.kubelet ? seen.kubelet->text() : "unknown",
+            left.message = fmt::format("looked after the step was cut off: kubelet {}{}",
+                                       seen.kubelet ? seen.kubelet->text() : "unknown",
                                        seen.control_plane ? ", control plane " + seen.control_plane->text() : "");
             sight.left = std::move(left);
         }
@@ -112,7 +128,8 @@ Sight KubernetesActor::look(const upgrade::NodeStep& step, const Deadline& deadl
 value::Node KubernetesActor::intent(const upgrade::NodeStep& step) {
     if (step.step == k_step_cordon) return Cordons::intent();
     auto facts = value::Node::mapping();
-    if (step.step == k_step_control_plane || step.step == k_step_kubelet || step.step == upgrade::k_step_rollback) facts.set("currentKnown", false);
+    if (step.step == k_step_control_plane || step.step == k_step_kubelet || step.step == upgrade::k_step_rollback)
+        facts.set("currentKnown", false);
     return facts;
 }
 
@@ -121,36 +138,32 @@ Done KubernetesActor::act(const upgrade::NodeStep& step, const Sight& sight, con
     if (name.empty()) return upgrade_networking(deadline);
     if (step.step == k_step_cordon) return cordons_.cordon(name);
     if (step.step == k_step_drain) {
-        plan::DrainRules rules;
-        if (recorder_.header().options.drain_unmanaged) rules.unmanaged = plan::OnLoss::evict;
-        if (recorder_.header().options.drain_local_data) rules.local_data = plan::OnLoss::evict;
         Done done;
-        done.message = drainer_.drain(name, rules, deadline);
+        done.message = drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline);
         return done;
     }
     if (step.step == k_step_uncordon) return uncordon(name);
     const auto& seen = std::any_cast<const NodeSight&>(sight.seen);
     if (step.step == k_step_prepare) return prepare(name, seen, deadline);
     if (step.step == k_step_control_plane) return control_plane(name, seen, deadline);
-    if (step.step == k_step_kubelet) return kubelet(name, seen, deadline);
+    if (step.step == k_step_kubelet) return kubelet(name, deadline);
     if (step.step == k_step_validate) return validate(name, seen, deadline);
     return roll_back(name, seen, deadline);
 }
 
 Done KubernetesActor::prepare(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
     if (seen.is_control_plane != is_control_plane(name))
-        throw Error(Exit::checks_failed, "role-differs",
-                    fmt::format("node {} has {} manifests of a control plane, the cluster says that it is {}", name, seen.is_control_plane ? "the" : "no",
-                                seen.is_control_plane ? "a worker" : "a control plane"))
+        throw Error(
+            Exit::checks_failed, "role-differs",
+            fmt::format("node {} has {} manifests of a control plane, the cluster says that it is {}", name,
+                        seen.is_control_plane ? "the" : "no", seen.is_control_plane ? "a worker" : "a control plane"))
             .hint("correct the label node-role.kubernetes.io/control-plane, or repair the node");
     if (seen.is_control_plane) repair_manifests(name, seen, deadline);
     const auto backup = backup_name();
     auto message = message_of(agent_.step(name, {"backup", "--name", backup}, deadline));
     if (seen.is_control_plane && !subject_.control_plane.empty()) {
-        std::vector<std::string> words{"images", "--target", subject_.control_plane};
-        const auto more = switch_words();
-        words.insert(words.end(), more.begin(), more.end());
-        message += "; " + message_of(agent_.step(name, words, deadline));
+        message +=
+            "; " + message_of(agent_.step(name, with_switch({"images", "--target", subject_.control_plane}), deadline));
     }
     Done done;
     done.facts = value::Node::mapping({{"backup", backup}});
@@ -178,12 +191,13 @@ Done KubernetesActor::control_plane(const std::string& name, const NodeSight& se
     const bool first = is_first(name);
     repair_manifests(name, seen, deadline);
     // kubeadm upgrade node brings whatever kubeadm-config names.
-    if (!first) await_none(clock_, deadline, interrupted_, name, [&] { return configuration_problem(view_.about(name), target); });
+    if (!first)
+        await_none(clock_, deadline, interrupted_, name,
+                   [&] { return configuration_problem(view_.about(name), target); });
     std::vector<std::string> words{"control-plane", "--target", target.text()};
     if (first) words.emplace_back("--first");
     words.insert(words.end(), subject_.worker_options.begin(), subject_.worker_options.end());
-    const auto more = switch_words();
-    words.insert(words.end(), more.begin(), more.end());
+    words = with_switch(std::move(words));
     value::Node document;
     try {
         document = agent_.step(name, words, deadline);
@@ -194,15 +208,11 @@ Done KubernetesActor::control_plane(const std::string& name, const NodeSight& se
         document = agent_.step(name, words, deadline);
     }
     prove_control_plane(name, target, first, deadline);
-    const auto after = agent_.facts(name, deadline);
-    Done done;
-    done.message = message_of(document);
-    done.facts = value::Node::mapping();
-    set_current(after, done.facts);
-    return done;
+    return done_as_seen(name, message_of(document), deadline);
 }
 
-void KubernetesActor::prove_control_plane(const std::string& name, const Version& version, bool first, const Deadline& deadline) {
+void KubernetesActor::prove_control_plane(const std::string& name, const Version& version, bool first,
+                                          const Deadline& deadline) {
     await_none(clock_, deadline, interrupted_, name, [&] {
         if (auto problem = view_.unready_reason(); !problem.empty()) return problem;
         const auto found = view_.about(name);
@@ -212,52 +222,56 @@ void KubernetesActor::prove_control_plane(const std::string& name, const Version
     });
 }
 
-Done KubernetesActor::kubelet(const std::string& name, const NodeSight& /*seen*/, const Deadline& deadline) {
+Done KubernetesActor::kubelet(const std::string& name, const Deadline& deadline) {
     const auto target = version_of(subject_.kubelet);
     // A kubelet must never be newer than any API server it may talk to.
     if (const auto older = older_control_planes(view_.control_planes(), target); !older.empty())
-        throw Error(Exit::checks_failed, "kubelet-newer", fmt::format("a kubelet of {} would be newer than a control plane: {}", target.text(), older))
+        throw Error(Exit::checks_failed, "kubelet-newer",
+                    fmt::format("a kubelet of {} would be newer than a control plane: {}", target.text(), older))
             .hint("bring every control plane to that version first");
-    std::vector<std::string> words{"kubelet", "--target", target.text()};
-    const auto more = switch_words();
-    words.insert(words.end(), more.begin(), more.end());
-    const auto document = agent_.step(name, words, deadline);
+    const auto document = agent_.step(name, with_switch({"kubelet", "--target", target.text()}), deadline);
     prove_kubelet(name, target, document.get_string({"outcome"}) != "already", deadline);
-    const auto after = agent_.facts(name, deadline);
-    Done done;
-    done.message = message_of(document);
-    done.facts = value::Node::mapping();
-    set_current(after, done.facts);
-    return done;
+    return done_as_seen(name, message_of(document), deadline);
 }
 
-void KubernetesActor::prove_kubelet(const std::string& name, const Version& version, bool was_restarted, const Deadline& deadline) {
+void KubernetesActor::prove_kubelet(const std::string& name, const Version& version, bool was_restarted,
+                                    const Deadline& deadline) {
     const auto before = was_restarted ? view_.renewal(name) : std::nullopt;
     await_none(clock_, deadline, interrupted_, name, [&] {
         const auto found = view_.about(name);
         if (auto problem = kubelet_problem(found, name, version); !problem.empty()) return problem;
         if (auto problem = node_problem(found, name); !problem.empty()) return problem;
         const bool is_silent = before && view_.renewal(name) == before;
-        return is_silent ? fmt::format("the kubelet of {} has not renewed its Lease since its restart", name) : std::string();
+        return is_silent ? fmt::format("the kubelet of {} has not renewed its Lease since its restart", name)
+                         : std::string();
     });
 }
 
 void KubernetesActor::require_versions(const std::string& name, const NodeSight& seen) const {
     const auto fail = [&](const std::string& what, const std::optional<Version>& found, const std::string& wanted) {
-        return Error(Exit::unhealthy, "version-changed", fmt::format("node {}: the {} runs {}, not {}", name, what, found ? found->text() : "an unknown version", wanted))
+        return Error(Exit::unhealthy, "version-changed",
+                     fmt::format("node {}: the {} runs {}, not {}", name, what,
+                                 found ? found->text() : "an unknown version", wanted))
             .hint(fmt::format("find out who changed it; kmm-upgrade retry {} brings it there again", name));
     };
-    if (!subject_.control_plane.empty() && is_control_plane(name) && (!seen.control_plane || seen.control_plane->text() != subject_.control_plane))
+    if (!subject_.control_plane.empty() && is_control_plane(name) &&
+        (!seen.control_plane || seen.control_plane->text() != subject_.control_plane))
         throw fail("control plane", seen.control_plane, subject_.control_plane);
-    if (!subject_.kubelet.empty() && (!seen.kubelet || seen.kubelet->text() != subject_.kubelet)) throw fail("kubelet", seen.kubelet, subject_.kubelet);
+    if (!subject_.kubelet.empty() && (!seen.kubelet || seen.kubelet->text() != subject_.kubelet))
+        throw fail("kubelet", seen.kubelet, subject_.kubelet);
 }
 
 Done KubernetesActor::validate(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
     require_versions(name, seen);
-    if (!subject_.control_plane.empty() && is_control_plane(name)) prove_control_plane(name, version_of(subject_.control_plane), false, deadline);
+    if (!subject_.control_plane.empty() && is_control_plane(name))
+        prove_control_plane(name, version_of(subject_.control_plane), false, deadline);
     if (!subject_.kubelet.empty()) prove_kubelet(name, version_of(subject_.kubelet), false, deadline);
     const auto& header = recorder_.header();
-    ask_user_check(header.options, value::Node::mapping({{"node", name}, {"from", recorder_.node(name).from_version}, {"to", header.to_version}, {"facts", seen.document}}),
+    ask_user_check(header.options,
+                   value::Node::mapping({{"node", name},
+                                         {"from", recorder_.node(name).from_version},
+                                         {"to", header.to_version},
+                                         {"facts", seen.document}}),
                    deadline, interrupted_);
     Done done;
     done.facts = value::Node::mapping();
@@ -272,8 +286,11 @@ Done KubernetesActor::validate(const std::string& name, const NodeSight& seen, c
 void KubernetesActor::watch(const std::string& name, value::Node facts) {
     if (recorder_.header().options.soak_ms == 0) return;
     soak(recorder_, clock_, name, std::move(facts), interrupted_);
-    require_versions(name, agent_.facts(name, Deadline(clock_, std::chrono::milliseconds(recorder_.header().options.node_timeout_ms))));
-    if (const auto problem = node_problem(view_.about(name), name); !problem.empty()) throw Error(Exit::unhealthy, "node-not-ready", problem);
+    require_versions(
+        name,
+        agent_.facts(name, Deadline(clock_, std::chrono::milliseconds(recorder_.header().options.node_timeout_ms))));
+    if (const auto problem = node_problem(view_.about(name), name); !problem.empty())
+        throw Error(Exit::unhealthy, "node-not-ready", problem);
 }
 
 Done KubernetesActor::uncordon(const std::string& name) {
@@ -293,26 +310,25 @@ Done KubernetesActor::upgrade_networking(const Deadline& deadline) {
 
 void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error, Event& failed) {
     for (const auto& [key, text] : error.details()) {
-        if (key == "transport") failed.message = fmt::format("{}: {}", error.message(), text.substr(text.rfind('\n') + 1));
+        if (key == "transport")
+            failed.message = fmt::format("{}: {}", error.message(), text.substr(text.rfind('\n') + 1));
         if (key == "output") failed.message = fmt::format("{}: {}", error.message(), text);
     }
     if (step.step == k_step_cordon || step.step == k_step_drain) {
-        // Nothing was changed on the node: it goes back to work.
-        try {
-            const auto lifted = cordons_.lift(step.node);
-            failed.facts.set("cordon", "");
-            if (!lifted.empty()) failed.message += "; " + lifted;
-        } catch (const Error& kept) {
-            failed.message += "; still cordoned: " + kept.message();
-        }
+        cordons_.give_back(step.node, [] { return true; }, failed);
         return;
     }
     // The step itself closes the gap that a killed kubeadm leaves.
     const auto& code = error.code();
-    if (step.step == k_step_control_plane && (code == "kubeadm-failed" || code == "manifests-damaged" || code == "job-lost"))
-        failed.facts.set("hint", fmt::format("kmm-upgrade retry {} repairs the manifests first, then tries again; see kmm-worker kubernetes facts on the node", step.node));
+    if (step.step == k_step_control_plane &&
+        (code == "kubeadm-failed" || code == "manifests-damaged" || code == "job-lost"))
+        failed.facts.set("hint", fmt::format("kmm-upgrade retry {} repairs the manifests first, then tries again; see "
+                                             "kmm-worker kubernetes facts on the node",
+                                             step.node));
     // What runs there now: only a look can tell.
-    if (step.node.empty() || is_by_api_alone(step.step) || error.code() == "node-unreachable" || error.code() == "node-name-differs") return;
+    if (step.node.empty() || is_by_api_alone(step.step) || error.code() == "node-unreachable" ||
+        error.code() == "node-name-differs")
+        return;
     const auto facts = glance(step.node);
     for (const auto& member : facts.members()) failed.facts.set(member.key, member.value);
 }
@@ -344,7 +360,8 @@ std::vector<Event> KubernetesActor::confirm() {
     std::vector<Event> events;
     for (const auto& node : run.nodes) {
         const auto found = present.find(node.name);
-        if (node.state != upgrade::k_node_done || found == present.end()) continue;  // a node that has left the cluster runs nothing
+        if (node.state != upgrade::k_node_done || found == present.end())
+            continue;  // a node that has left the cluster runs nothing
         std::string problem;
         if (!subject_.control_plane.empty() && upgrade::kubernetes::is_control_plane(node)) {
             const auto version = observed.control_plane_of(node.name);
@@ -358,7 +375,8 @@ std::vector<Event> KubernetesActor::confirm() {
         changed.reason = "version-changed";
         changed.message = fmt::format("{}, not {}, after it was done", problem, run.to_version);
         changed.facts.set("currentKnown", false);
-        changed.facts.set("hint", fmt::format("find out who changed it; kmm-upgrade retry {} brings it there again", node.name));
+        changed.facts.set(
+            "hint", fmt::format("find out who changed it; kmm-upgrade retry {} brings it there again", node.name));
         events.push_back(std::move(changed));
     }
     return events;

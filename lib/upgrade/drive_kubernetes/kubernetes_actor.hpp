@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hands of the Kubernetes procedures: prepare, control plane, networking, cordon, drain, kubelet, validate, uncordon, rollback.
+// The hands of the Kubernetes procedures: prepare, control plane, networking, cordon, drain, kubelet, validate,
+// uncordon, rollback.
 #pragma once
 
 #include <functional>
@@ -20,12 +21,13 @@
 
 namespace kmm::drive {
 
-/// Each step: gate, act by kmm-worker on the node, prove by what the node and the API server say. Thread safe for different nodes. The references
-/// outlive it.
+/// Each step: gate, act by kmm-worker on the node, prove by what the node and the API server say. Thread safe for
+/// different nodes. The references outlive it.
 class KubernetesActor final : public Actor {
 public:
-    KubernetesActor(ClusterView& view, cluster::Workloads& workloads, Networking& networking, cluster::NodeRunner& runner, Recorder& recorder,
-                    sys::Clock& clock, std::function<bool()> interrupted);
+    KubernetesActor(ClusterView& view, cluster::Workloads& workloads, Networking& networking,
+                    cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
+                    std::function<bool()> interrupted);
 
     [[nodiscard]] Sight look(const upgrade::NodeStep& step, const Deadline& deadline) override;
     [[nodiscard]] value::Node intent(const upgrade::NodeStep& step) override;
@@ -42,7 +44,7 @@ public:
 private:
     [[nodiscard]] Done prepare(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done control_plane(const std::string& name, const NodeSight& seen, const Deadline& deadline);
-    [[nodiscard]] Done kubelet(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    [[nodiscard]] Done kubelet(const std::string& name, const Deadline& deadline);
     [[nodiscard]] Done validate(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done uncordon(const std::string& name);
     [[nodiscard]] Done roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline);
@@ -50,19 +52,27 @@ private:
 
     /// Puts the manifests of the control plane back if some are missing or damaged, and waits for its Pods.
     void repair_manifests(const std::string& name, const NodeSight& seen, const Deadline& deadline);
-    /// Waits until the Node is Ready and says the version of its kubelet; after a restart also until it has renewed its Lease.
-    void prove_kubelet(const std::string& name, const kubernetes::Version& version, bool was_restarted, const Deadline& deadline);
+    /// Waits until the Node is Ready and says the version of its kubelet; after a restart also until it has renewed its
+    /// Lease.
+    void prove_kubelet(const std::string& name, const kubernetes::Version& version, bool was_restarted,
+                       const Deadline& deadline);
     /// Waits until the control plane of the node runs `version` and is Ready.
-    void prove_control_plane(const std::string& name, const kubernetes::Version& version, bool first, const Deadline& deadline);
+    void prove_control_plane(const std::string& name, const kubernetes::Version& version, bool first,
+                             const Deadline& deadline);
     /// Errors: unhealthy "version-changed" where the node itself says otherwise.
     void require_versions(const std::string& name, const NodeSight& seen) const;
-    /// Waits for as long as the run asks for, and looks at the node again. Errors: as require_versions; unhealthy "node-not-ready".
+    /// Waits for as long as the run asks for, and looks at the node again. Errors: as require_versions; unhealthy
+    /// "node-not-ready".
     void watch(const std::string& name, value::Node facts);
 
-    [[nodiscard]] bool is_control_plane(const std::string& name) const { return upgrade::kubernetes::is_control_plane(recorder_.node(name)); }
+    [[nodiscard]] bool is_control_plane(const std::string& name) const {
+        return upgrade::kubernetes::is_control_plane(recorder_.node(name));
+    }
     [[nodiscard]] bool is_first(const std::string& name) const;
-    /// --switch and what belongs to it, for the worker.
-    [[nodiscard]] std::vector<std::string> switch_words() const;
+    /// `words` of the worker's command line with --switch and what belongs to it.
+    [[nodiscard]] std::vector<std::string> with_switch(std::vector<std::string> words) const;
+    /// What a step that went well has done: what the node says of itself now.
+    [[nodiscard]] Done done_as_seen(const std::string& name, std::string message, const Deadline& deadline);
     /// What runs there, as facts: currentVersion, currentKnown, controlPlane, bootID.
     void set_current(const NodeSight& seen, value::Node& facts) const;
     void tell(const std::string& node, const std::string& text);

@@ -14,21 +14,25 @@
 
 namespace kmm::drive {
 
-/// The manifests of DIRECTORY/VERSION, with or without its v: files *.yaml, *.yml and *.json in the order of their names. ${KUBERNETES_VERSION}
-/// and ${FROM_VERSION} are replaced. Errors: not_found "networking-not-found"; from_diagnostics with every fault, of which "unknown-variable" is
-/// for any other ${NAME} and "bad-object" for an object without apiVersion, kind or name.
-[[nodiscard]] std::vector<value::Document> read_networking(const std::string& directory, const std::string& version, const std::string& from);
+/// The manifests of DIRECTORY/VERSION, with or without its v: files *.yaml, *.yml and *.json in the order of their
+/// names. ${KUBERNETES_VERSION} and ${FROM_VERSION} are replaced. Errors: not_found "networking-not-found";
+/// from_diagnostics with every fault, of which "unknown-variable" is for any other ${NAME} and "bad-object" for an
+/// object without apiVersion, kind or name.
+[[nodiscard]] std::vector<value::Document> read_networking(const std::string& directory, const std::string& version,
+                                                           const std::string& from);
 
 class Networking {
 public:
     virtual ~Networking() = default;
-    /// Applies the manifests of `subject.networking` and waits for their rollouts; what was done, for people. Can be repeated.
-    /// Errors: those of the reader and of the API server; unhealthy "rollout-incomplete" names what is not ready at `deadline`. Throws Leave.
-    [[nodiscard]] virtual std::string apply(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject, const Deadline& deadline,
-                                            const std::function<bool()>& interrupted) = 0;
+    /// Applies the manifests of `subject.networking` and waits for their rollouts; what was done, for people. Can be
+    /// repeated. Errors: those of the reader and of the API server; unhealthy "rollout-incomplete" names what is not
+    /// ready at `deadline`. Throws Leave.
+    [[nodiscard]] virtual std::string apply(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject,
+                                            const Deadline& deadline, const std::function<bool()>& interrupted) = 0;
 };
 
-/// That of an API server; of a directory cluster one that refuses (unsupported "networking-needs-server"). `cluster` must outlive it.
+/// That of an API server; of a directory cluster one that is never to be asked: start refuses --networking there.
+/// `cluster` must outlive it.
 [[nodiscard]] std::unique_ptr<Networking> networking_of(cluster::Cluster& cluster, sys::Clock& clock);
 
 }  // namespace kmm::drive

@@ -13,21 +13,23 @@
 
 namespace kmm::drive {
 
-/// What is not yet as it has to be, "" if nothing is: the Pods of the control plane on `node` run `version` and are Ready, as etcd is, if it
-/// has a Pod there.
-[[nodiscard]] std::string control_plane_problem(const kubernetes::Inventory& seen, const std::string& node, const kubernetes::Version& version);
+/// What is not yet as it has to be, "" if nothing is: the Pods of the control plane on `node` run `version` and are
+/// Ready, as etcd is, if it has a Pod there.
+[[nodiscard]] std::string control_plane_problem(const kubernetes::Inventory& seen, const std::string& node,
+                                                const kubernetes::Version& version);
 /// The Node is there and Ready.
 [[nodiscard]] std::string node_problem(const kubernetes::Inventory& seen, const std::string& node);
 /// The Node says that its kubelet has `version`.
-[[nodiscard]] std::string kubelet_problem(const kubernetes::Inventory& seen, const std::string& node, const kubernetes::Version& version);
+[[nodiscard]] std::string kubelet_problem(const kubernetes::Inventory& seen, const std::string& node,
+                                          const kubernetes::Version& version);
 /// kubeadm-config names `version`: kubeadm upgrade node reads its target there.
 [[nodiscard]] std::string configuration_problem(const kubernetes::Inventory& seen, const kubernetes::Version& version);
 /// Every API server, controller manager and scheduler runs `version`, or a newer one.
 [[nodiscard]] std::string older_control_planes(const kubernetes::Inventory& seen, const kubernetes::Version& version);
 
-/// Asks `problem` until it is "", with growing pauses. Errors: unhealthy "not-verified" with the last problem once `deadline` has passed; those of
-/// `problem`. Throws Leave.
-void await_none(sys::Clock& clock, const Deadline& deadline, const std::function<bool()>& interrupted, const std::string& node,
-                const std::function<std::string()>& problem);
+/// Asks `problem` until it is "", with growing pauses. Errors: unhealthy "not-verified" with the last problem once
+/// `deadline` has passed; those of `problem`. Throws Leave.
+void await_none(sys::Clock& clock, const Deadline& deadline, const std::function<bool()>& interrupted,
+                const std::string& node, const std::function<std::string()>& problem);
 
 }  // namespace kmm::drive

@@ -32,19 +32,23 @@ std::string to_string(const Hop& hop) {
     return base::join(parts, ", ");
 }
 
-kubernetes::Path path_to(const kubernetes::Catalogue& catalogue, const kubernetes::Observation& seen, const Version& target) {
+kubernetes::Path path_to(const kubernetes::Catalogue& catalogue, const kubernetes::Observation& seen,
+                         const Version& target) {
     if (!seen.faults.empty()) throw Error::from_diagnostics(seen.faults);
     if (catalogue.find(target) == nullptr)
-        throw Error(Exit::checks_failed, "version-unknown", fmt::format("{} is not in the metadata of versions", target.text()))
+        throw Error(Exit::checks_failed, "version-unknown",
+                    fmt::format("{} is not in the metadata of versions", target.text()))
             .hint("kmm-upgrade versions lists those that are; add it with --versions FILE");
     auto path = kubernetes::find_path(catalogue, seen, target);
     if (!path.problem.empty()) throw Error(Exit::checks_failed, "no-path", path.problem).hint(path.hint);
     return path;
 }
 
-upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observation& seen, const std::vector<Hop>& hops) {
+upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observation& seen,
+                      const std::vector<Hop>& hops) {
     const auto& hop = hops.front();
-    const auto& procedure = request.is_networking_first ? upgrade::kubernetes::procedure_networking_first() : upgrade::kubernetes::procedure_kubernetes();
+    const auto& procedure = request.is_networking_first ? upgrade::kubernetes::procedure_networking_first()
+                                                        : upgrade::kubernetes::procedure_kubernetes();
     upgrade::Run run;
     run.lineage = request.lineage;
     run.procedure = procedure.table().name();
@@ -68,10 +72,13 @@ upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observ
     const auto control_planes = names.size();
     if (!hop.kubelet.empty())
         for (const auto& running : seen.kubelets)
-            if (!std::binary_search(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(control_planes), running.node)) names.push_back(running.node);
+            if (!std::binary_search(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(control_planes),
+                                    running.node))
+                names.push_back(running.node);
     std::sort(names.begin() + static_cast<std::ptrdiff_t>(control_planes), names.end());
     const auto kubelet_of = [&](const std::string& name) {
-        const auto found = std::find_if(seen.kubelets.begin(), seen.kubelets.end(), [&](const auto& running) { return running.node == name; });
+        const auto found = std::find_if(seen.kubelets.begin(), seen.kubelets.end(),
+                                        [&](const auto& running) { return running.node == name; });
         return found == seen.kubelets.end() || !found->version ? std::string() : found->version->text();
     };
     std::set<Version> before;
@@ -79,9 +86,11 @@ upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observ
         upgrade::kubernetes::Node node;
         node.name = names[i];
         node.is_control_plane = i < control_planes;
-        if (const auto version = seen.control_plane_of(names[i]); node.is_control_plane && version) node.control_plane = node.from_control_plane = version->text();
+        if (const auto version = seen.control_plane_of(names[i]); node.is_control_plane && version)
+            node.control_plane = node.from_control_plane = version->text();
         node.from_version = node.current_version = hop.kubelet.empty() ? node.control_plane : kubelet_of(names[i]);
-        const auto& told = hop.control_plane.empty() || !node.is_control_plane ? node.from_version : node.from_control_plane;
+        const auto& told =
+            hop.control_plane.empty() || !node.is_control_plane ? node.from_version : node.from_control_plane;
         if (const auto version = Version::parse(told)) before.insert(*version);
         run.nodes.push_back(record_of(std::move(node)));
     }

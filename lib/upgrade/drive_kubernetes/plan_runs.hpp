@@ -23,8 +23,10 @@ struct Hop {
 /// "control planes v1.35.4, kubelets v1.35.4".
 [[nodiscard]] std::string to_string(const Hop& hop);
 
-/// The path to `target` from what runs. Errors: from_diagnostics for versions that are not known; checks_failed "version-unknown", "no-path".
-[[nodiscard]] kubernetes::Path path_to(const kubernetes::Catalogue& catalogue, const kubernetes::Observation& seen, const kubernetes::Version& target);
+/// The path to `target` from what runs. Errors: from_diagnostics for versions that are not known; checks_failed
+/// "version-unknown", "no-path".
+[[nodiscard]] kubernetes::Path path_to(const kubernetes::Catalogue& catalogue, const kubernetes::Observation& seen,
+                                       const kubernetes::Version& target);
 
 /// What a person asked for, and who it was.
 struct KubernetesRequest {
@@ -33,7 +35,9 @@ struct KubernetesRequest {
     bool is_networking_first = false;
     std::string lineage, created, created_by, tool_version;
 };
-/// The run of the first of `hops`, which are not empty: control planes by name, then the other nodes by name if kubelets are part of it.
-[[nodiscard]] upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observation& seen, const std::vector<Hop>& hops);
+/// The run of the first of `hops`, which are not empty: control planes by name, then the other nodes by name if
+/// kubelets are part of it.
+[[nodiscard]] upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observation& seen,
+                                    const std::vector<Hop>& hops);
 
 }  // namespace kmm::drive

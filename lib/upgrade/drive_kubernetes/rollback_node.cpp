@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way back of one node: its kubelet, then the files of its control plane from the backup that was made before anything changed.
+// The way back of one node: its kubelet, then the files of its control plane from the backup that was made before
+// anything changed.
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -16,10 +17,7 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
     const auto before = Version::parse(node.from_version);
     if (!subject_.kubelet.empty() && before && seen.kubelet != before) {
         // Its kubelet first: it must never be newer than its API server.
-        std::vector<std::string> words{"kubelet", "--target", before->text()};
-        const auto more = switch_words();
-        words.insert(words.end(), more.begin(), more.end());
-        say(agent_.step(name, words, deadline));
+        say(agent_.step(name, with_switch({"kubelet", "--target", before->text()}), deadline));
         prove_kubelet(name, *before, true, deadline);
     }
     const auto control_plane = Version::parse(node.from_control_plane);
@@ -32,19 +30,20 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
     const bool is_changed = node.is_control_plane && found != control_plane;
     if (!subject_.control_plane.empty() && control_plane && is_changed) {
         if (node.backup.empty())
-            throw Error(Exit::checks_failed, "backup-not-found", fmt::format("node {} was changed and the record names no backup of it", name))
+            throw Error(Exit::checks_failed, "backup-not-found",
+                        fmt::format("node {} was changed and the record names no backup of it", name))
                 .hint(fmt::format("kmm-worker kubernetes restore on {}, with the backup that is there", name));
         say(agent_.step(name, {"restore", "--name", node.backup}, deadline));
         prove_control_plane(name, *control_plane, false, deadline);
-        if (is_first(name)) told.push_back(fmt::format("kubeadm-config still names {}: kubeadm init phase upload-config kubeadm writes it again", subject_.control_plane));
+        if (is_first(name))
+            told.push_back(
+                fmt::format("kubeadm-config still names {}: kubeadm init phase upload-config kubeadm writes it again",
+                            subject_.control_plane));
     }
     const auto lifted = cordons_.lift(name);
     if (!lifted.empty()) told.push_back(lifted);
-    Done done;
-    done.facts = value::Node::mapping();
+    auto done = done_as_seen(name, told.empty() ? "nothing had been changed" : base::join(told, "; "), deadline);
     if (!recorder_.node(name).cordon.empty()) done.facts.set("cordon", "");
-    set_current(agent_.facts(name, deadline), done.facts);
-    done.message = told.empty() ? "nothing had been changed" : base::join(told, "; ");
     return done;
 }
 

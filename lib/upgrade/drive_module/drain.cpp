@@ -6,13 +6,12 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "upgrade/drive/drainer.hpp"
 
 namespace kmm::drive {
 
 plan::DrainRules drain_rules_of(const upgrade::Options& options, const api::Module& module, cluster::Workloads& workloads) {
-    plan::DrainRules rules;
-    if (options.drain_unmanaged) rules.unmanaged = plan::OnLoss::evict;
-    if (options.drain_local_data) rules.local_data = plan::OnLoss::evict;
+    auto rules = drain_rules_of(options);
     if (!options.evict_users) return rules;
     std::vector<std::string> resources;
     for (const auto name : base::split(options.user_resources, ','))

@@ -193,16 +193,8 @@ void ModuleActor::explain(const upgrade::NodeStep& step, const Error& error, upg
     if (error.code() == "check-failed" && !error.details().empty())
         failed.message = fmt::format("{}: {}", error.message(), error.details().front().second);
     if (step.step == "cordon" || step.step == "drain") {
-        // Nothing was changed on the node: it goes back to work.
-        try {
-            // A cordon that was refused has to be lifted as well where the refusal may not be the last word, but it is not reported.
-            const bool was_cordoned = step.step != "cordon" || is_cordoned_by_run(step.node);
-            const auto lifted = tools_.cordons.lift(step.node);
-            failed.facts.set("cordon", "");
-            if (!lifted.empty() && was_cordoned) failed.message += "; " + lifted;
-        } catch (const Error& kept) {
-            failed.message += "; still cordoned: " + kept.message();
-        }
+        // A cordon that was refused has to be lifted as well where the refusal may not be the last word, but it is not reported.
+        tools_.cordons.give_back(step.node, [&] { return step.step != "cordon" || is_cordoned_by_run(step.node); }, failed);
     }
     // What runs there now: only a look can tell.
     if (step.step != "check" && error.code() != "node-not-found") set_current(tools_, step.node, way_->glance(step.node), failed.facts);

@@ -45,7 +45,9 @@ void NodeIndex::enter(const Run& run, std::size_t place) noexcept {
     if (counts_as_under_way(node) && !is_there) under_way_.insert(at, place);
     if (!counts_as_under_way(node) && is_there) under_way_.erase(at);
     last_touched_ = std::max(last_touched_, node.touched);
-    const auto is_begun = [&](const NodeRecord& other) { return other.touched != 0 || is_final_node_state(other.state); };
+    const auto is_begun = [&](const NodeRecord& other) {
+        return other.touched != 0 || is_final_node_state(other.state);
+    };
     while (begun_until_ < run.nodes.size() && is_begun(run.nodes[begun_until_])) ++begun_until_;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planner and the ledger would have to go through all nodes for: it changes with each event, at a cost that does not depend on the
-// number of nodes.
+// What the planner and the ledger would have to go through all nodes for: it changes with each event, at a cost that
+// does not depend on the number of nodes.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,9 @@ public:
     [[nodiscard]] std::optional<std::size_t> place_of(std::string_view name) const;
     /// Nodes that were begun and are not final, and those with a cordon of this run, in walk order.
     [[nodiscard]] const std::vector<std::size_t>& under_way() const noexcept { return under_way_; }
-    [[nodiscard]] bool is_under_way(std::size_t place) const noexcept { return std::binary_search(under_way_.begin(), under_way_.end(), place); }
+    [[nodiscard]] bool is_under_way(std::size_t place) const noexcept {
+        return std::binary_search(under_way_.begin(), under_way_.end(), place);
+    }
     /// All nodes before this place were begun, or are final.
     [[nodiscard]] std::size_t begun_until() const noexcept { return begun_until_; }
     [[nodiscard]] std::int64_t finals() const noexcept { return finals_; }

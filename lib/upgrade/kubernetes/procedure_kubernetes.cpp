@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ordered upgrade of a Kubernetes cluster: images and backups on every node, control planes one at a time, networking, then kubelets. Nodes rest
-// between these stages. A run may be about control planes or kubelets alone: then the stages of the others are left out.
+// The ordered upgrade of a Kubernetes cluster: images and backups on every node, control planes one at a time,
+// networking, then kubelets. Nodes rest between these stages. A run may be about control planes or kubelets alone: then
+// the stages of the others are left out.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,16 +17,15 @@ constexpr std::string_view k_prepared = "prepared", k_upgraded = "control-plane-
 
 Step node_step(std::string_view name, std::vector<std::string> from, std::string during, std::string_view done) {
     auto failed = during + "-failed";
-    return Step{std::string(name), Scope::node, std::move(from), std::move(during), std::string(done), std::move(failed)};
+    return Step{std::string(name), Scope::node,       std::move(from),
+                std::move(during), std::string(done), std::move(failed)};
 }
 
-Stage stage_of(std::string name, const std::string& states, std::vector<std::string> steps, std::string_view until) {
-    return Stage{std::move(name), states + "ing", states + "ed", states + "ing-failed", std::move(steps), std::string(until), false};
-}
-
-/// A stage whose states have a word behind the verb: upgrading-WORD.
-Stage upgrade_stage(const std::string& name, const std::string& word, std::vector<std::string> steps, std::string_view until) {
-    return Stage{name, "upgrading-" + word, "upgraded-" + word, "upgrading-" + word + "-failed", std::move(steps), std::string(until), false};
+/// Its states are VERBing-NAME, VERBed-NAME and VERBing-NAME-failed.
+Stage stage_of(const std::string& verb, std::string_view name, std::vector<std::string> steps, std::string_view until) {
+    const auto during = fmt::format("{}ing-{}", verb, name);
+    return Stage{std::string(name),  during, fmt::format("{}ed-{}", verb, name), during + "-failed", std::move(steps),
+                 std::string(until), false};
 }
 
 Table make_table(std::string name, bool is_networking_first) {
@@ -33,17 +33,14 @@ Table make_table(std::string name, bool is_networking_first) {
     parts.name = std::move(name);
     const std::string prepared(k_prepared), upgraded(k_upgraded);
     const std::vector<std::string> control_plane{std::string(k_step_control_plane)};
-    auto images = stage_of("images", "download", {std::string(k_step_prepare)}, k_prepared);
-    images.during = "downloading-images";
-    images.done = "downloaded-images";
-    images.failed = "downloading-images-failed";
-    const auto first = upgrade_stage("first-master", "first-master", control_plane, k_upgraded);
-    const auto networking = upgrade_stage(std::string(k_stage_networking), "networking", {}, "");
-    const auto second = upgrade_stage("second-master", "second-master", control_plane, k_upgraded);
-    const auto kubelets = upgrade_stage("kubelets", "kubelets",
-                                        {std::string(k_step_cordon), std::string(k_step_drain), std::string(k_step_kubelet), std::string(k_step_validate),
-                                         std::string(k_step_uncordon)},
-                                        k_node_done);
+    const auto images = stage_of("download", "images", {std::string(k_step_prepare)}, k_prepared);
+    const auto first = stage_of("upgrad", "first-master", control_plane, k_upgraded);
+    const auto networking = stage_of("upgrad", k_stage_networking, {}, "");
+    const auto second = stage_of("upgrad", "second-master", control_plane, k_upgraded);
+    const auto kubelets = stage_of("upgrad", "kubelets",
+                                   {std::string(k_step_cordon), std::string(k_step_drain), std::string(k_step_kubelet),
+                                    std::string(k_step_validate), std::string(k_step_uncordon)},
+                                   k_node_done);
     if (is_networking_first) parts.stages = {images, networking, first, second, kubelets};
     else parts.stages = {images, first, networking, second, kubelets};
     parts.steps = {
@@ -55,13 +52,33 @@ Table make_table(std::string name, bool is_networking_first) {
         node_step(k_step_validate, {prepared, upgraded, "kubelet-upgraded"}, "validating", k_node_done),
         node_step(k_step_uncordon, {"validating"}, "uncordoning", k_node_done),
         node_step(k_step_rollback,
-                  {"pending", "preparing", prepared, "upgrading-control-plane", upgraded, "cordoning", "cordoned", "draining", "drained", "upgrading-kubelet",
-                   "kubelet-upgraded", "validating", "uncordoning", "preparing-failed", "upgrading-control-plane-failed", "cordoning-failed",
-                   "draining-failed", "upgrading-kubelet-failed", "validating-failed", "uncordoning-failed", "done", "skipped"},
+                  {"pending",
+                   "preparing",
+                   prepared,
+                   "upgrading-control-plane",
+                   upgraded,
+                   "cordoning",
+                   "cordoned",
+                   "draining",
+                   "drained",
+                   "upgrading-kubelet",
+                   "kubelet-upgraded",
+                   "validating",
+                   "uncordoning",
+                   "preparing-failed",
+                   "upgrading-control-plane-failed",
+                   "cordoning-failed",
+                   "draining-failed",
+                   "upgrading-kubelet-failed",
+                   "validating-failed",
+                   "uncordoning-failed",
+                   "done",
+                   "skipped"},
                   "rolling-back", k_node_rolled_back),
     };
     // Where a cordon is still to be lifted, a validated node is not done.
-    parts.side_moves.push_back(Move{Scope::node, "validating", "validating", Cause::finish, std::string(k_step_validate)});
+    parts.side_moves.push_back(
+        Move{Scope::node, "validating", "validating", Cause::finish, std::string(k_step_validate)});
     // At the end of a run a node that was done turns out to have been changed by somebody else.
     parts.side_moves.push_back(Move{Scope::node, "done", "validating-failed", Cause::observe, ""});
     return Table(std::move(parts));
@@ -84,10 +101,13 @@ public:
 
     void check(const Run& run) const override {
         const auto subject = subject_of(run);
-        const auto lacks = [](const char* name) { return Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name)); };
+        const auto lacks = [](const char* name) {
+            return Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
+        };
         if (subject.target.empty()) throw lacks("kubernetes.target");
         if (run.to_version.empty()) throw lacks("toVersion");
-        if (subject.control_plane.empty() && subject.kubelet.empty()) throw lacks("kubernetes.controlPlane and no kubernetes.kubelet");
+        if (subject.control_plane.empty() && subject.kubelet.empty())
+            throw lacks("kubernetes.controlPlane and no kubernetes.kubelet");
     }
 
     [[nodiscard]] Description describe(const Run& run) const override {
@@ -107,9 +127,12 @@ public:
         return description;
     }
 
-    [[nodiscard]] std::string target_text(const Header& run, const NodeRecord& /*node*/) const override { return run.to_version; }
+    [[nodiscard]] std::string target_text(const Header& run, const NodeRecord& /*node*/) const override {
+        return run.to_version;
+    }
 
-    [[nodiscard]] std::pair<std::string, std::string> aspect(const Header& /*run*/, const NodeRecord& node) const override {
+    [[nodiscard]] std::pair<std::string, std::string> aspect(const Header& /*run*/,
+                                                             const NodeRecord& node) const override {
         return {"CONTROL-PLANE", read(node).control_plane};
     }
 
@@ -123,7 +146,9 @@ public:
         const auto* first = first_control_plane(run);
         if (stage.name == "first-master" || stage.name == "second-master") {
             const bool wants_first = stage.name == "first-master";
-            add([&](const NodeRecord& node) { return is_control_plane(node) && (node.name == first->name) == wants_first; });
+            add([&](const NodeRecord& node) {
+                return is_control_plane(node) && (node.name == first->name) == wants_first;
+            });
             members.is_left_out = subject.control_plane.empty() || members.places.empty();
             members.at_once = 1;
         } else if (stage.name == k_stage_networking) {
@@ -131,9 +156,10 @@ public:
         } else {
             add([](const NodeRecord&) { return true; });
             // While a control plane is under way, no other node is.
-            const bool is_left = stage.name == "kubelets" && std::any_of(run.nodes.begin(), run.nodes.end(), [](const NodeRecord& node) {
-                                     return is_control_plane(node) && !is_final_node_state(node.state);
-                                 });
+            const bool is_left =
+                stage.name == "kubelets" && std::any_of(run.nodes.begin(), run.nodes.end(), [](const NodeRecord& node) {
+                    return is_control_plane(node) && !is_final_node_state(node.state);
+                });
             if (is_left) members.at_once = 1;
         }
         return members;
@@ -144,13 +170,17 @@ public:
         const auto named = [](std::string_view step) { return std::string(step); };
         if (stage.name == "images") return state == k_node_pending || state == "preparing" ? named(k_step_prepare) : "";
         if (stage.name == "first-master" || stage.name == "second-master") {
-            const bool is_its_turn = is_control_plane(node) && (node.name == first_control_plane(run)->name) == (stage.name == "first-master");
-            return is_its_turn && (state == k_prepared || state == "upgrading-control-plane") ? named(k_step_control_plane) : "";
+            const bool is_its_turn = is_control_plane(node) &&
+                                     (node.name == first_control_plane(run)->name) == (stage.name == "first-master");
+            return is_its_turn && (state == k_prepared || state == "upgrading-control-plane")
+                       ? named(k_step_control_plane)
+                       : "";
         }
         if (state == k_prepared || state == k_upgraded) {
             const auto subject = subject_of(run);
             // Nobody has to leave a node on which nothing is left to change.
-            if (subject.kubelet.empty() || (node.current_known && node.current_version == subject.kubelet)) return named(k_step_validate);
+            if (subject.kubelet.empty() || (node.current_known && node.current_version == subject.kubelet))
+                return named(k_step_validate);
             return named(run.options.drain ? k_step_cordon : k_step_kubelet);
         }
         if (state == "cordoning") return named(k_step_cordon);
@@ -174,7 +204,9 @@ public:
         return is_control_plane(record) ? "it has a control plane, which would stay at the old version" : "";
     }
 
-    [[nodiscard]] std::string pause_note(const Run& /*run*/, const Stage& stage) const override { return stage.name + " is done"; }
+    [[nodiscard]] std::string pause_note(const Run& /*run*/, const Stage& stage) const override {
+        return stage.name + " is done";
+    }
 
 private:
     Table table_;

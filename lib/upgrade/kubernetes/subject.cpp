@@ -9,11 +9,9 @@ namespace {
 constexpr std::string_view k_member = "kubernetes";
 constexpr std::string_view k_role_control_plane = "control-plane";
 
-std::string text_of(const value::Node& tree, std::string_view name) { return tree.is_null() ? "" : tree.get_string({name}); }
-
 std::vector<std::string> texts_of(const value::Node& tree, std::string_view name) {
     std::vector<std::string> texts;
-    const auto* found = tree.is_null() ? nullptr : tree.find(name);
+    const auto* found = tree.find(name);
     if (found == nullptr) return texts;
     for (const auto& item : found->items()) texts.push_back(item.text());
     return texts;
@@ -30,20 +28,20 @@ void set_texts(value::Node& tree, const char* name, const std::vector<std::strin
 }  // namespace
 
 Subject subject_of(const Header& run) {
-    const auto* found = run.subject.is_null() ? nullptr : run.subject.find(k_member);
+    const auto* found = run.subject.find(k_member);
     const auto tree = found == nullptr ? value::Node() : *found;
     Subject subject;
-    subject.target = text_of(tree, "target");
-    subject.control_plane = text_of(tree, "controlPlane");
-    subject.kubelet = text_of(tree, "kubelet");
+    subject.target = tree.get_string({"target"});
+    subject.control_plane = tree.get_string({"controlPlane"});
+    subject.kubelet = tree.get_string({"kubelet"});
     subject.rest = texts_of(tree, "rest");
-    subject.way = text_of(tree, "switch");
-    subject.directory = text_of(tree, "from");
-    subject.command = text_of(tree, "command");
+    subject.way = tree.get_string({"switch"});
+    subject.directory = tree.get_string({"from"});
+    subject.command = tree.get_string({"command"});
     subject.worker_options = texts_of(tree, "workerOptions");
     subject.ignored_checks = texts_of(tree, "ignoreChecks");
-    subject.networking = text_of(tree, "networking");
-    subject.versions_file = text_of(tree, "versions");
+    subject.networking = tree.get_string({"networking"});
+    subject.versions_file = tree.get_string({"versions"});
     return subject;
 }
 
@@ -62,15 +60,15 @@ void set_subject(Header& run, const Subject& subject) {
     run.subject = value::Node::mapping({{std::string(k_member), std::move(tree)}});
 }
 
-bool is_control_plane(const NodeRecord& record) { return text_of(record.facts, "role") == k_role_control_plane; }
+bool is_control_plane(const NodeRecord& record) { return record.facts.get_string({"role"}) == k_role_control_plane; }
 
 Node read(const NodeRecord& record) {
     Node node;
     static_cast<NodeRecord&>(node) = record;
     node.is_control_plane = is_control_plane(record);
-    node.control_plane = text_of(record.facts, "controlPlane");
-    node.from_control_plane = text_of(record.facts, "fromControlPlane");
-    node.backup = text_of(record.facts, "backup");
+    node.control_plane = record.facts.get_string({"controlPlane"});
+    node.from_control_plane = record.facts.get_string({"fromControlPlane"});
+    node.backup = record.facts.get_string({"backup"});
     return node;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the upgrade of a Kubernetes cluster keeps in the record beside the members of the engine, as typed views of its trees.
+// What the upgrade of a Kubernetes cluster keeps in the record beside the members of the engine, as typed views of its
+// trees.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ struct Subject {
     std::string control_plane;  ///< version that this run brings every control plane to, "" for none
     std::string kubelet;        ///< version that this run brings every kubelet to, "" for none
     std::vector<std::string> rest;  ///< steps that later runs do, for people
-    std::string way;            ///< how programs get onto nodes: "packages", "binaries", "command", or "" if they are there
+    std::string way;  ///< how programs get onto nodes: "packages", "binaries", "command", or "" if they are there
     std::string directory;      ///< with binaries: where they are, "" for the default of the worker
     std::string command;        ///< with command: the program
     std::vector<std::string> worker_options;   ///< further options of `kubernetes control-plane`
@@ -49,10 +50,12 @@ struct Node : NodeRecord {
 
 /// Stages and steps, as the table names them.
 inline constexpr std::string_view k_stage_networking = "networking";
-inline constexpr std::string_view k_step_prepare = "prepare", k_step_control_plane = "control-plane", k_step_cordon = "cordon", k_step_drain = "drain",
-                                  k_step_kubelet = "kubelet", k_step_validate = "validate", k_step_uncordon = "uncordon";
+inline constexpr std::string_view k_step_prepare = "prepare", k_step_control_plane = "control-plane",
+                                  k_step_cordon = "cordon", k_step_drain = "drain", k_step_kubelet = "kubelet",
+                                  k_step_validate = "validate", k_step_uncordon = "uncordon";
 
-/// The control plane that is upgraded first; nullptr if the run has none. Quick where control planes come first in the run.
+/// The control plane that is upgraded first; nullptr if the run has none. Quick where control planes come first in the
+/// run.
 [[nodiscard]] const NodeRecord* first_control_plane(const Run& run);
 
 }  // namespace kmm::upgrade::kubernetes

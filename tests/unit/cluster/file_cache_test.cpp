@@ -74,7 +74,9 @@ TEST_SUITE("cluster::unit") {
         sys::LinuxFileOps ops;
         DirectoryStore store(tree.path(), ops);
         (void)store.read();
-        const auto zone = [&] { return store.read_about({"node-a", "", ""}).objects.nodes.at(0).meta.labels.at("zone"); };
+        const auto zone = [&] {
+            return store.read_about({"node-a", "", ""}).objects.nodes.at(0).meta.labels.at("zone");
+        };
         for (const auto* wanted : {"us", "eu", "us"}) {
             store.patch_node_labels("node-a", {{"zone", wanted}}, {});
             CHECK(zone() == wanted);

@@ -22,18 +22,23 @@ using cluster::PodRunner;
 using cluster::WorkerCall;
 using value::Node;
 
-inline constexpr const char* k_done = R"({"phase":"Succeeded","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":0,"message":"{\"kind\":\"WorkerResult\",\"outcome\":\"loaded\"}"}}}]})";
-inline constexpr const char* k_running = R"({"phase":"Running","containerStatuses":[{"name":"worker","state":{"running":{}}}]})";
-inline constexpr const char* k_creating = R"({"phase":"Pending","containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ContainerCreating"}}}]})";
+inline constexpr const char* k_done =
+    R"({"phase":"Succeeded","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":0,"message":"{\"kind\":\"WorkerResult\",\"outcome\":\"loaded\"}"}}}]})";
+inline constexpr const char* k_running =
+    R"({"phase":"Running","containerStatuses":[{"name":"worker","state":{"running":{}}}]})";
+inline constexpr const char* k_creating =
+    R"({"phase":"Pending","containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ContainerCreating"}}}]})";
 /// As a kubelet first tells of it: the Pod's phase follows seconds later.
-inline constexpr const char* k_ended = R"({"phase":"Running","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":0,"message":"{\"kind\":\"WorkerResult\",\"outcome\":\"loaded\"}"}}}]})";
+inline constexpr const char* k_ended =
+    R"({"phase":"Running","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":0,"message":"{\"kind\":\"WorkerResult\",\"outcome\":\"loaded\"}"}}}]})";
 inline constexpr const char* k_gone = "";
 
-/// Pods on a server. Each look at a Pod that was created brings the next of `script`, the last one for ever; Pods that are there
-/// from the beginning go through `earlier_script`. Watches end at once.
+/// Pods on a server. Each look at a Pod that was created brings the next of `script`, the last one for ever; Pods that
+/// are there from the beginning go through `earlier_script`. Watches end at once.
 class PodServer {
 public:
-    explicit PodServer(std::vector<std::string> script) : script_(std::move(script)), server_([this](const FakeRequest& request) { return answer(request); }) {
+    explicit PodServer(std::vector<std::string> script)
+        : script_(std::move(script)), server_([this](const FakeRequest& request) { return answer(request); }) {
         kube::Connection connection;
         connection.server = "http://127.0.0.1:" + std::to_string(server_.port());
         kube::ClientOptions options;
@@ -41,16 +46,19 @@ public:
         options.api_timeout = seconds(2);
         options.stop_waiting = [this] { return looks_left == 0; };
         client_ = std::make_unique<kube::Client>(
-            std::move(connection), kube::Seams{[] { return std::make_unique<net::CurlHttpClient>(); }, clock_, random_}, std::move(options));
+            std::move(connection), kube::Seams{[] { return std::make_unique<net::CurlHttpClient>(); }, clock_, random_},
+            std::move(options));
     }
 
     [[nodiscard]] cluster::PodRunnerOptions options() {
-        return {"drivers", "hello", "registry.example/worker:v1", "loader", "run-1", [this](const std::string& line) { warnings.push_back(line); }};
+        return {"drivers", "hello", "registry.example/worker:v1",
+                "loader",  "run-1", [this](const std::string& line) { warnings.push_back(line); }};
     }
     [[nodiscard]] kube::Client& client() { return *client_; }
     [[nodiscard]] PodRunner runner() { return PodRunner(*client_, options()); }
     /// As an earlier process left it, for the Module `module`. Its name is `left` then.
-    void leave(const std::string& module, const std::string& run, const std::string& verb, const std::vector<std::string>& script, const std::string& own_name = "") {
+    void leave(const std::string& module, const std::string& run, const std::string& verb,
+               const std::vector<std::string>& script, const std::string& own_name = "") {
         render::WorkerTask task;
         task.namespace_ = "drivers";
         task.module = module;
@@ -60,7 +68,10 @@ public:
         left = name;
         Node pod = tree(R"({"kind":"Pod","apiVersion":"v1","spec":{"nodeName":"node-a"}})");
         pod.set("metadata", Node::mapping({{"name", name}, {"namespace", "drivers"}, {"uid", "old-" + name}}));
-        pod.find("metadata")->set("labels", Node::mapping({{"kmmtools.dev/module", module}, {"kmmtools.dev/run", run}, {"kmmtools.dev/verb", verb}}));
+        pod.find("metadata")
+            ->set("labels",
+                  Node::mapping(
+                      {{"kmmtools.dev/module", module}, {"kmmtools.dev/run", run}, {"kmmtools.dev/verb", verb}}));
         set_status(pod, script.front());
         earlier_ = pod;
         earlier_script_ = script;
@@ -68,7 +79,9 @@ public:
     [[nodiscard]] std::vector<std::string> changes() const {
         std::vector<std::string> result;
         for (const auto& request : server_.requests()) {
-            if (request.method != "GET") { result.push_back(request.method + " " + request.target.substr(0, request.target.find('?'))); }
+            if (request.method != "GET") {
+                result.push_back(request.method + " " + request.target.substr(0, request.target.find('?')));
+            }
         }
         return result;
     }
@@ -108,11 +121,16 @@ private:
             return stream;
         }
         if (path == "/api/v1/nodes/node-a") {
-            return reply(200, R"({"kind":"Node","metadata":{"name":"node-a"},"status":{"conditions":[{"type":"Ready","status":")" + node_ready + R"(","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}})");
+            return reply(
+                200,
+                R"({"kind":"Node","metadata":{"name":"node-a"},"status":{"conditions":[{"type":"Ready","status":")" +
+                    node_ready +
+                    R"(","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}})");
         }
         if (path == "/api/v1/namespaces/drivers/pods" && request.method == "GET") {
             const std::string items = earlier_.is_null() ? "" : value::to_json(earlier_);
-            return reply(200, R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" + items + "]}");
+            return reply(200, R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" +
+                                  items + "]}");
         }
         if (request.method == "POST") {
             if (refusal.status != 200) { return refusal; }
@@ -124,7 +142,9 @@ private:
         if (!squatter.empty()) { return reply(200, R"({"kind":"Pod","apiVersion":"v1","metadata":)" + squatter + "}"); }
         const bool is_earlier = !earlier_.is_null() && path.ends_with("/" + earlier_.get_string({"metadata", "name"}));
         Node& pod = is_earlier ? earlier_ : created_;
-        if (pod.is_null() || !path.ends_with("/" + pod.get_string({"metadata", "name"}))) { return status_reply(404, "NotFound", "no such Pod"); }
+        if (pod.is_null() || !path.ends_with("/" + pod.get_string({"metadata", "name"}))) {
+            return status_reply(404, "NotFound", "no such Pod");
+        }
         if (request.method == "DELETE") {
             if (removal.status != 200) { return removal; }
             const Node there = std::exchange(pod, Node());
@@ -144,7 +164,8 @@ private:
 
 inline const std::string k_input =
     "containerImage: registry.example/hello:v1\nkernelVersion: 6.1\nmodprobe:\n  moduleName: hello\n---\n"
-    "apiVersion: v1\nkind: Secret\nmetadata:\n  name: pull\n  namespace: drivers\ntype: kubernetes.io/dockerconfigjson\ndata:\n"
+    "apiVersion: v1\nkind: Secret\nmetadata:\n  name: pull\n  namespace: drivers\ntype: "
+    "kubernetes.io/dockerconfigjson\ndata:\n"
     "  .dockerconfigjson: e30=\n";
 
 inline WorkerCall load_call(milliseconds timeout = seconds(60)) {

@@ -35,17 +35,20 @@ TEST_CASE("a worker Pod: what goes with the config beside the Secret is in the a
     PodServer server({k_ended});
     auto runner = server.runner();
     WorkerCall call = load_call();
-    call.stdin_text += "---\n{\"apiVersion\":\"kmmtools/v1\",\"kind\":\"ImagePolicy\",\"signatureKeys\":[\"line 1\\nline 2\\n\"]}\n";
+    call.stdin_text +=
+        "---\n{\"apiVersion\":\"kmmtools/v1\",\"kind\":\"ImagePolicy\",\"signatureKeys\":[\"line 1\\nline 2\\n\"]}\n";
     call.args.emplace_back("--policy-in-input");
     CHECK(runner.run(call).end == CallEnd::completed);
     const Node pod = tree(server.body_of("POST"));
     Diagnostics faults;
-    const auto documents = value::read_any(pod.get_string({"metadata", "annotations", "kmmtools.dev/worker-config"}), "config", faults);
+    const auto documents =
+        value::read_any(pod.get_string({"metadata", "annotations", "kmmtools.dev/worker-config"}), "config", faults);
     CHECK(faults.empty());
     REQUIRE(documents.size() == 2);
     CHECK(documents.back().root.get_string({"kind"}) == "ImagePolicy");
     CHECK(documents.back().root.find("signatureKeys")->items().front().text() == "line 1\nline 2\n");
-    CHECK(value::to_json(*pod.find_path({"spec", "containers"})->items().front().find("args")) == R"(["load","/etc/kmm-worker/config.yaml","--policy-in-input","-o","json"])");
+    CHECK(value::to_json(*pod.find_path({"spec", "containers"})->items().front().find("args")) ==
+          R"(["load","/etc/kmm-worker/config.yaml","--policy-in-input","-o","json"])");
     CHECK(server.body_of("POST").find("e30=") == std::string::npos);
 }
 

@@ -113,7 +113,8 @@ TEST_CASE("a load of other bytes of the same source is refused, of the same byte
 
 TEST_CASE("an appended signature is none of the code") {
     Loaded node;
-    const std::string signature = std::string(16, 's') + std::string(1, '\0') + std::string(1, '\0') + std::string(1, '\2') + std::string(5, '\0') + std::string("\0\0\0\x10", 4);
+    const std::string signature = std::string(16, 's') + std::string(1, '\0') + std::string(1, '\0') +
+                                  std::string(1, '\2') + std::string(5, '\0') + std::string("\0\0\0\x10", 4);
     CHECK(kmod::same_by(node.judge(make_ko(node.spec) + signature + k_trailer)) == "sha256");
 }
 
@@ -122,7 +123,9 @@ TEST_CASE("a note is about one load only") {
     const std::string module = node.host.paths.sys + "/module/demo";
     const auto is_noted = [&] { return kmod::loaded_sha256(node.host.paths, "demo").has_value(); };
     REQUIRE(is_noted());
-    SUBCASE("another boot") { put(node.host.paths.proc + "/sys/kernel/random/boot_id", "99999999-2222-3333-4444-555555555555\n"); }
+    SUBCASE("another boot") {
+        put(node.host.paths.proc + "/sys/kernel/random/boot_id", "99999999-2222-3333-4444-555555555555\n");
+    }
     SUBCASE("another size") { put(module + "/coresize", "20480\n"); }
     SUBCASE("another source") { put(module + "/srcversion", "BBBB\n"); }
     SUBCASE("somebody unloaded it and loaded one of the same size and source") {
@@ -139,7 +142,9 @@ TEST_CASE("a note is about one load only") {
 TEST_CASE("the address counts where both sides were shown it") {
     FakeHost host;
     host.make_live("demo", "AAAA0000");
-    const auto address = [&](const char* text) { put(host.paths.proc + "/modules", std::string("demo 16384 0 - Live ") + text + " (OE)\n"); };
+    const auto address = [&](const char* text) {
+        put(host.paths.proc + "/modules", std::string("demo 16384 0 - Live ") + text + " (OE)\n");
+    };
     address("0xffffffffc0000000");
     kmod::note_loaded_bytes(host.paths, "demo", std::string(64, 'a'));
     CHECK(kmod::loaded_sha256(host.paths, "demo"));
@@ -163,8 +168,11 @@ TEST_CASE("a file that changed after it was indexed is not judged") {
     Loaded node;
     const std::string path = node.out.path() + "/other.ko";
     put(path, node.evil());
-    const kmod::IndexedModule module{kmod::parse_module(make_ko(node.spec), path), path, path, kmod::sha256_hex(make_ko(node.spec))};
-    CHECK_THROWS_WITH_AS((void)kmod::judge_identity(node.host.paths, module, kmod::live_module(node.host.paths, "demo").value()), doctest::Contains("changed after it was checked"), Error);
+    const kmod::IndexedModule module{kmod::parse_module(make_ko(node.spec), path), path, path,
+                                     kmod::sha256_hex(make_ko(node.spec))};
+    CHECK_THROWS_WITH_AS(
+        (void)kmod::judge_identity(node.host.paths, module, kmod::live_module(node.host.paths, "demo").value()),
+        doctest::Contains("changed after it was checked"), Error);
 }
 
 }

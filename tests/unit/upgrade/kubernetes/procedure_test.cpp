@@ -14,7 +14,8 @@ namespace k8s = kmm::upgrade::kubernetes;
 namespace {
 
 /// Control planes cp1.. and workers w1.. at v1.34.4, on the way to v1.35.4.
-Run cluster_run(int control_planes, int workers, const Options& options = {}, const Procedure& procedure = k8s::procedure_kubernetes()) {
+Run cluster_run(int control_planes, int workers, const Options& options = {},
+                const Procedure& procedure = k8s::procedure_kubernetes()) {
     Run run;
     run.lineage = "6f1b4c1e-0000-4000-8000-000000000001";
     run.procedure = procedure.table().name();
@@ -29,7 +30,8 @@ Run cluster_run(int control_planes, int workers, const Options& options = {}, co
     for (int index = 0; index < control_planes + workers; ++index) {
         k8s::Node node;
         node.is_control_plane = index < control_planes;
-        node.name = node.is_control_plane ? "cp" + std::to_string(index + 1) : "w" + std::to_string(index + 1 - control_planes);
+        node.name =
+            node.is_control_plane ? "cp" + std::to_string(index + 1) : "w" + std::to_string(index + 1 - control_planes);
         node.from_version = node.current_version = "v1.34.4";
         if (node.is_control_plane) node.control_plane = node.from_control_plane = "v1.34.4";
         run.nodes.push_back(record_of(std::move(node)));
@@ -62,11 +64,13 @@ TEST_CASE("an upgrade passes through the states of StarlingX, in order") {
     test::Journal journal(cluster_run(2, 1));
     const auto steps = words(journal.walk());
     CHECK(journal.run.state == "upgrade-complete");
-    CHECK(states(journal) == std::vector<std::string>{"downloading-images", "downloaded-images", "upgrading-first-master", "upgraded-first-master",
-                                                      "upgrading-second-master", "upgraded-second-master", "upgrading-kubelets", "upgraded-kubelets",
-                                                      "upgrade-complete"});
-    CHECK(steps == std::vector<std::string>{"cp1 prepare", "cp2 prepare", "w1 prepare", "cp1 control-plane", "cp2 control-plane", "cp1 kubelet",
-                                            "cp1 validate", "cp2 kubelet", "cp2 validate", "w1 kubelet", "w1 validate"});
+    CHECK(states(journal) == std::vector<std::string>{"downloading-images", "downloaded-images",
+                                                      "upgrading-first-master", "upgraded-first-master",
+                                                      "upgrading-second-master", "upgraded-second-master",
+                                                      "upgrading-kubelets", "upgraded-kubelets", "upgrade-complete"});
+    CHECK(steps == std::vector<std::string>{"cp1 prepare", "cp2 prepare", "w1 prepare", "cp1 control-plane",
+                                            "cp2 control-plane", "cp1 kubelet", "cp1 validate", "cp2 kubelet",
+                                            "cp2 validate", "w1 kubelet", "w1 validate"});
 }
 
 TEST_CASE("networking is a step of the run, before or after the first control plane") {
@@ -128,8 +132,9 @@ TEST_CASE("a node that fails goes back to where it last rested, and the run goes
         const char* step;
         const char* restart;
     };
-    for (const auto& [step, restart] : {Row{"prepare", "pending"}, Row{"control-plane", "prepared"}, Row{"kubelet", "control-plane-upgraded"},
-                                        Row{"validate", "control-plane-upgraded"}}) {
+    for (const auto& [step, restart] :
+         {Row{"prepare", "pending"}, Row{"control-plane", "prepared"}, Row{"kubelet", "control-plane-upgraded"},
+          Row{"validate", "control-plane-upgraded"}}) {
         CAPTURE(step);
         test::Journal journal(cluster_run(2, 1));
         static_cast<void>(journal.walk([&](const NodeStep& each) { return each.node == "cp1" && each.step == step; }));
@@ -143,7 +148,8 @@ TEST_CASE("a node that fails goes back to where it last rested, and the run goes
         journal.decision(EventKind::resumed);
         static_cast<void>(journal.walk());
         CHECK(journal.run.state == "upgrade-complete");
-        CHECK(std::all_of(journal.run.nodes.begin(), journal.run.nodes.end(), [](const NodeRecord& node) { return node.state == "done"; }));
+        CHECK(std::all_of(journal.run.nodes.begin(), journal.run.nodes.end(),
+                          [](const NodeRecord& node) { return node.state == "done"; }));
     }
 }
 
@@ -153,7 +159,9 @@ TEST_CASE("runs of control planes alone, and of kubelets alone, leave the other 
     subject.kubelet.clear();
     set_subject(run, subject);
     test::Journal control_planes(run);
-    CHECK(words(control_planes.walk()) == std::vector<std::string>{"cp1 prepare", "cp2 prepare", "cp1 control-plane", "cp2 control-plane", "cp1 validate", "cp2 validate"});
+    CHECK(words(control_planes.walk()) == std::vector<std::string>{"cp1 prepare", "cp2 prepare", "cp1 control-plane",
+                                                                   "cp2 control-plane", "cp1 validate",
+                                                                   "cp2 validate"});
     CHECK(control_planes.run.state == "upgrade-complete");
 
     run = cluster_run(1, 1);
@@ -161,7 +169,8 @@ TEST_CASE("runs of control planes alone, and of kubelets alone, leave the other 
     subject.control_plane.clear();
     set_subject(run, subject);
     test::Journal kubelets(run);
-    CHECK(words(kubelets.walk()) == std::vector<std::string>{"cp1 prepare", "w1 prepare", "cp1 kubelet", "cp1 validate", "w1 kubelet", "w1 validate"});
+    CHECK(words(kubelets.walk()) == std::vector<std::string>{"cp1 prepare", "w1 prepare", "cp1 kubelet", "cp1 validate",
+                                                             "w1 kubelet", "w1 validate"});
     CHECK(procedure_of(kubelets.run).restart_state(kubelets.run, *kubelets.run.find("cp1")) == "prepared");
 }
 
@@ -185,8 +194,17 @@ TEST_CASE("a control plane cannot be skipped, a worker can") {
 
 TEST_CASE("what a run keeps is read back, and a header without it is damaged") {
     auto run = cluster_run(1, 1);
-    k8s::Subject subject{"v1.36.1", "v1.35.4", "v1.35.4", {"control planes v1.36.1, kubelets v1.36.1"}, "binaries", "/srv/k8s", "", {"--skip-phases", "addon/kube-proxy"},
-                         {"drain-local-data"}, "/srv/networking", "/etc/versions.yaml"};
+    k8s::Subject subject{"v1.36.1",
+                         "v1.35.4",
+                         "v1.35.4",
+                         {"control planes v1.36.1, kubelets v1.36.1"},
+                         "binaries",
+                         "/srv/k8s",
+                         "",
+                         {"--skip-phases", "addon/kube-proxy"},
+                         {"drain-local-data"},
+                         "/srv/networking",
+                         "/etc/versions.yaml"};
     set_subject(run, subject);
     const auto again = decode_run(encode(run), k8s::procedures());
     CHECK(k8s::subject_of(again) == subject);
