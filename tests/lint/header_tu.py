@@ -136,7 +136,7 @@ class Compiler:
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    paths = sorted(source.glob("lib/**/*.hpp")) + sorted(source.glob("tools/*/*.hpp"))
+    paths = sorted(source.glob("lib/**/*.hpp")) + sorted(source.glob("tools/**/*.hpp"))
     texts = {str(path.relative_to(source / path.relative_to(source).parts[0])): Text(path) for path in paths}
     faults = [fault for name in texts for fault in unnamed(texts, name)]
     rows = chains(texts)

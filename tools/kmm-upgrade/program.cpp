@@ -7,8 +7,8 @@
 
 #include "cli/explain.hpp"
 #include "kmm-upgrade/codes.hpp"
-#include "kmm-upgrade/kubernetes_verbs.hpp"
-#include "kmm-upgrade/reach.hpp"
+#include "kmm-upgrade/kubernetes/verbs.hpp"
+#include "kmm-upgrade/session/reach.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/codes.hpp"

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "kmm-upgrade/reach.hpp"
-#include "kmm-upgrade/record_trust.hpp"
+#include "kmm-upgrade/session/reach.hpp"
+#include "kmm-upgrade/record/trust.hpp"
 
 namespace kmm::tool_upgrade {
 

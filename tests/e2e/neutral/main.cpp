@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "kmm-upgrade/program.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
-#include "kmm-upgrade/walk.hpp"
+#include "kmm-upgrade/session/walk.hpp"
 #include "support/fake_actor.hpp"
 #include "sys/signals.hpp"
 #include "upgrade/engine/replay.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-upgrade/board.hpp"
+#include "kmm-upgrade/session/board.hpp"
 
 #include <algorithm>
 #include <set>

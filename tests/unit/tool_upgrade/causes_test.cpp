@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-upgrade/causes.hpp"
+#include "kmm-upgrade/session/causes.hpp"
 
 #include <doctest/doctest.h>
 

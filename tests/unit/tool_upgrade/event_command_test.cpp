@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-upgrade/event_command.hpp"
+#include "kmm-upgrade/session/event_command.hpp"
 
 #include <atomic>
 #include <fstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/engine/event.hpp"
-#include "kmm-upgrade/page.hpp"
+#include "kmm-upgrade/record/page.hpp"
 
 #include <cstdlib>
 #include <fstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-upgrade/progress.hpp"
+#include "kmm-upgrade/session/progress.hpp"
 
 #include <algorithm>
 #include <chrono>

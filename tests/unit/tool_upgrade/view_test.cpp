@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-upgrade/view.hpp"
+#include "kmm-upgrade/record/view.hpp"
 
 #include <algorithm>
 

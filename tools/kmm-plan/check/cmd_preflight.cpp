@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan preflight: would the fleet survive a kernel that it does not run yet?
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "api/names.hpp"
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "kernel/devel.hpp"
+#include "kmm-plan/source/documents.hpp"
+#include "kmm-plan/source/images.hpp"
+#include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/check/preflight_output.hpp"
+#include "kmm-plan/render/recipe_run.hpp"
+#include "kmm-plan/check/reporting.hpp"
+#include "kmm-plan/verbs.hpp"
+#include "plan/image_name.hpp"
+#include "plan/survey.hpp"
+#include "recipe/decide/upgradeable.hpp"
+#include "sys/clock.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+std::vector<kernel::Interface> read_interfaces(const cli::Args& args) {
+    std::vector<kernel::Interface> result;
+    for (const auto& path : args.all("kernel-devel")) result.push_back(kernel::read_devel(path));
+    return result;
+}
+
+/// The interface of each kernel that has one. A Module.symvers that does not say whose it is belongs to the only kernel.
+std::map<std::string, const kernel::Interface*> by_kernel(const std::vector<kernel::Interface>& interfaces, const std::vector<std::string>& kernels) {
+    std::map<std::string, const kernel::Interface*> result;
+    for (const auto& interface : interfaces) {
+        std::string release = interface.release;
+        if (release.empty()) {
+            if (kernels.size() != 1)
+                throw Error(Exit::usage, "kernel-devel-ambiguous", fmt::format("{} does not say which kernel it is of", base::escape(interface.source)))
+                    .hint("name one --kernel at a time, or the directory or package with the kernel's headers");
+            release = kernels.front();
+        }
+        const auto match = std::find_if(kernels.begin(), kernels.end(), [&](const std::string& kernel) { return api::trim_kernel(kernel) == api::trim_kernel(release); });
+        if (match == kernels.end())
+            throw Error(Exit::usage, "kernel-devel-other", fmt::format("{} is of kernel {}, expected {}", base::escape(interface.source), base::escape(release), base::join(kernels, " or ")))
+                .hint("add --kernel " + release);
+        result[*match] = &interface;
+    }
+    return result;
+}
+
+/// KMM's own preflight fails for such a Module, whether any node is selected or not: a node may be labelled at any time.
+Diagnostic no_mapping(const plan::Surveyed& surveyed) {
+    Diagnostic finding;
+    finding.code = "no-kernel-mapping";
+    finding.message = fmt::format("no kernel mapping of Module {} matches kernel {}", surveyed.module->full_name(), surveyed.kernel);
+    finding.hint = "add a kernel mapping for it, and the image";
+    finding.exit = Exit::checks_failed;
+    return finding;
+}
+
+/// No worker Pod starts with such an image, on any node.
+Diagnostic bad_name(const plan::Surveyed& surveyed, const Diagnostic& fault) {
+    Diagnostic finding = fault;
+    finding.severity = Severity::error;
+    finding.code = "preflight-bad-reference";
+    finding.message = fmt::format("Module {} on kernel {}: {}", surveyed.module->full_name(), surveyed.kernel, fault.message);
+    finding.exit = Exit::checks_failed;
+    return finding;
+}
+
+/// What the Modules say by themselves; questions to registries are noted in the verdicts.
+std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, const std::map<std::string, const kernel::Interface*>& interfaces,
+                                    bool ask_images, const Trusted& trusted) {
+    const bool look_at_signatures = !trusted.certificates.empty() || trusted.enforced;
+    std::vector<Verdict> result;
+    for (const auto& row : rows) {
+        std::vector<const plan::Pool*> pools;
+        for (const auto& pool : row.pools) pools.push_back(&pool);
+        if (pools.empty()) pools.push_back(nullptr);
+        const auto known = interfaces.find(row.kernel);
+        const auto* interface = known == interfaces.end() ? nullptr : known->second;
+        for (const auto* pool : pools) {
+            Verdict verdict;
+            verdict.surveyed = &row;
+            verdict.pool = pool;
+            if (const auto* fault = std::get_if<plan::MappingFault>(&row.resolution)) {
+                verdict.findings.push_back(fault->diagnostic);
+            } else if (const auto* resolved = std::get_if<plan::Resolved>(&row.resolution)) {
+                verdict.resolved = resolved;
+                const bool modules = interface != nullptr || look_at_signatures;
+                if (const auto misnamed = plan::image_name_fault(resolved->config.container_image)) {
+                    verdict.findings.push_back(bad_name(row, *misnamed));
+                } else if (modules || ask_images) {
+                    verdict.question = ImageQuestion{row.module, resolved, pool == nullptr ? "" : pool->architecture, interface,
+                                                     modules ? Depth::modules : Depth::manifest, &trusted};
+                }
+            } else {
+                verdict.findings.push_back(no_mapping(row));
+            }
+            result.push_back(std::move(verdict));
+        }
+    }
+    return result;
+}
+
+void answer_questions(std::vector<Verdict>& verdicts, const Source& source, const cli::Args& args, cli::Context& context) {
+    std::vector<ImageQuestion> questions;
+    for (const auto& verdict : verdicts)
+        if (verdict.question) questions.push_back(*verdict.question);
+    if (questions.empty()) return;
+    const auto answers = ask_registries(questions, source.objects, args, context);
+    for (auto& verdict : verdicts) {
+        if (!verdict.question) continue;
+        const auto& answer = answers.at(verdict.question->key());
+        verdict.digest = answer.digest;
+        verdict.files = answer.files;
+        verdict.symbols = answer.symbols;
+        verdict.unknown = !answer.reached;
+        if (answer.reached) verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
+        verdict.findings.insert(verdict.findings.end(), answer.findings.begin(), answer.findings.end());
+    }
+}
+
+/// Where in the documents a finding about this row is to be mended: the mapping, else all mappings, else the Module.
+Position place_of(const Verdict& verdict) {
+    const auto& module = *verdict.surveyed->module;
+    const std::string mappings = "spec.moduleLoader.container.kernelMappings";
+    if (verdict.resolved != nullptr)
+        if (const auto place = module.places.find(fmt::format("{}[{}]", mappings, verdict.resolved->mapping_index)); place != module.places.end()) return place->second;
+    if (const auto place = module.places.find(mappings); place != module.places.end()) return place->second;
+    return module.meta.origin;
+}
+
+/// Gives every finding its place and takes away what the baseline knows; returns all of them, each once.
+Diagnostics settle_findings(std::vector<Verdict>& verdicts, Reporting& reporting) {
+    Diagnostics all;
+    for (auto& verdict : verdicts) {
+        for (auto& finding : verdict.findings)
+            if (!finding.position) finding.position = place_of(verdict);
+        reporting.forget_known(verdict.findings);
+        if (verdict.findings.empty()) verdict.unknown = false;
+        all.insert(all.end(), verdict.findings.begin(), verdict.findings.end());
+    }
+    sort_and_merge(all);
+    return all;
+}
+
+/// Those of --kernel, else those that PreflightValidations ask about, each once.
+std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& source, const RecipePreflight& recipes) {
+    auto kernels = args.all("kernel");
+    if (!kernels.empty()) return kernels;
+    kernels = recipes.asked_kernels();
+    for (const auto& object : source.objects.preflight_validations)
+        if (!object.kernel_version.empty() && std::find(kernels.begin(), kernels.end(), object.kernel_version) == kernels.end())
+            kernels.push_back(object.kernel_version);
+    if (kernels.empty())
+        throw Error(Exit::usage, "missing-option", "--kernel KERNEL is missing, and no PreflightValidation was read").hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
+    for (const auto& kernel : kernels) check_kernel_name(kernel);
+    return kernels;
+}
+
+Exit run_preflight(const cli::Args& args, cli::Context& context) {
+    Reporting reporting(args);
+    for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
+    const auto interfaces = read_interfaces(args);
+    const Trusted trusted = read_trusted(args);
+    const auto target = status_target(args);
+    RecipePreflight recipes(args);
+    Source source = read_valid_source(args, context, [&](std::string_view path) { return recipes.is_chart_file(path); });
+    const auto kernels = chosen_kernels(args, source, recipes);
+    const auto interface_of = by_kernel(interfaces, kernels);
+    check_namespace({&source, 1}, args);
+    keep_nodes(source, args, {});
+    auto rows = plan::survey(source.objects, kernels);
+    if (const auto ns = args.get("namespace"))
+        std::erase_if(rows, [&](const plan::Surveyed& row) { return row.module->meta.namespace_ != *ns; });
+    if (const auto names = args.positionals("MODULE"); !names.empty()) {
+        std::vector<const api::Module*> chosen;
+        for (const auto& name : names) chosen.push_back(&find_module(source, args, name));
+        std::erase_if(rows, [&](const plan::Surveyed& row) { return std::find(chosen.begin(), chosen.end(), row.module) == chosen.end(); });
+    }
+    // -l asks about those nodes: a Module that has to do with others only is not judged by it.
+    if (args.get("selector")) std::erase_if(rows, [](const plan::Surveyed& row) { return row.pools.empty(); });
+    const bool has_recipes = recipes.any() && args.positionals("MODULE").empty() && !args.get("namespace") && !args.get("selector");
+    if (rows.empty() && args.get("selector"))
+        throw Error(Exit::not_found, "no-modules", fmt::format("no Module to check selects a node that matches -l {}", base::escape(*args.get("selector"))))
+            .hint("kmm-plan show -l tells which Modules there are");
+    if (rows.empty() && !has_recipes) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check that is not being deleted").hint("kmm-plan show tells what was read");
+    auto verdicts = first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
+    answer_questions(verdicts, source, args, context);
+    auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source, context) : std::vector<RecipeVerdict>();
+    auto findings = settle_findings(verdicts, reporting);
+    for (auto& one : recipe_verdicts) {
+        reporting.forget_known(one.findings);
+        findings.insert(findings.end(), one.findings.begin(), one.findings.end());
+    }
+    sort_and_merge(findings);
+    if (args.get("metrics")) write_metrics(args, context, preflight_metrics(verdicts, recipe_verdicts));
+    reporting.publish("preflight", read_files(source), findings, context);
+    if (target) {
+        const auto patch = recipe::decide::status_patch(*target, judge_all(verdicts, recipe_verdicts), base::format_rfc3339(sys::LinuxClock().now_unix()));
+        context.console.out(context.output == "json" ? value::to_json(patch) + "\n" : value::to_yaml(patch));
+        if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
+    } else if (context.output == "json" || context.output == "yaml") {
+        print_document(context, preflight_node(source, verdicts, recipe_verdicts));
+    } else if (context.output == "jsonl") {
+        for (const auto& verdict : verdicts) print_document(context, verdict_node(verdict));
+        for (const auto& one : recipe_verdicts) print_document(context, recipe_verdict_node(one));
+    } else if (context.output == "name") {
+        context.console.out(losing_names(verdicts));
+        for (const auto& one : recipe_verdicts)
+            if (one.text() != "pass") context.console.out(fmt::format("{} {}\n", one.kernel, one.resource));
+    } else {
+        if (!verdicts.empty() || recipe_verdicts.empty()) context.console.out(verdict_table(verdicts, context));
+        if (!verdicts.empty() && !recipe_verdicts.empty()) context.console.out("\n");
+        context.console.out(recipe_verdict_table(recipe_verdicts, context.output == "wide"));
+        if (!recipe_verdicts.empty()) context.console.out(upgradeable_line(judge_all(verdicts, recipe_verdicts)));
+        if (context.output == "wide" || !trusted.certificates.empty()) context.console.out(signature_lines(verdicts));
+        if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
+    }
+    return reporting.failed(findings) ? Exit::checks_failed : Exit::ok;
+}
+
+}  // namespace
+
+cli::Verb preflight_verb() {
+    cli::Verb verb;
+    verb.name = "preflight";
+    verb.summary = "would the fleet survive a kernel that it does not run yet";
+    verb.description =
+        "For each kernel and Module: is there a kernel mapping; with --check-images, is the image there for the nodes' architecture; with --kernel-devel, would that "
+        "kernel take the image's modules: vermagic, every symbol and its version, namespaces, licence, dependencies, parameters, firmware. Nodes of one kernel and "
+        "architecture are a pool and share a line; CHECKED says how far the check went.\n\n"
+        "With --cert, every module's signature is verified as that kernel would. A kernel built with CONFIG_MODULE_SIG_FORCE, which --kernel-devel tells, or nodes that "
+        "--sig-enforce speaks of, refuse modules that are not signed or signed by another key; other kernels load them and are tainted, which is a warning. A signature "
+        "that does not fit its module is refused by all. -o wide and json name signer, key and digest of each file.\n\n"
+        "SpecialResources among the documents of -f are checked, too, with the charts, facts and releases that render recipe takes. A driver container is ready for a kernel if "
+        "its image for that kernel is there; else if the modules of the image that is there now fit it by every symbol version (--kernel-devel); else if a build is paired "
+        "with it whose source is known. Otherwise the kernel has to wait. A PreflightValidation of the operator names a release, whose kernel is taken from the facts.\n\n"
+        "All verdicts make one: upgradeable, true if every driver is ready. --status clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME prints it as a condition to "
+        "apply. Each verdict in json has a sum of its inputs: a result of other inputs says nothing about these.\n\n"
+        "-o name prints kernel and Module of what would fail. Exit code 10 if anything would fail, or could not be found out.";
+    verb.examples = {
+        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64", "is every Module mapped for it"},
+        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --check-images", "and are the images there"},
+        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --kernel-devel linux-headers-6.1.0-60-amd64.deb", "and do their modules fit it"},
+        {"kmm-plan preflight -f recipes/ --facts facts.yaml --kernel 5.14.0-427.43.1.el9_4.x86_64 --check-images --status clusteroperator", "recipes, as a condition"},
+        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --cert MOK.der --sig-enforce", "and are they signed for Secure Boot"},
+    };
+    verb.positionals = {{"MODULE", "names of Modules; all if absent", false, true}};
+    cli::Option kernel;
+    kernel.name = "kernel";
+    kernel.value_name = "KERNEL";
+    kernel.help = "a kernel version as uname -r prints it; those of the PreflightValidations that were read if absent";
+    kernel.repeatable = true;
+    cli::Option devel;
+    devel.name = "kernel-devel";
+    devel.value_name = "PATH";
+    devel.help = "its headers: directory, Module.symvers, .deb or .rpm";
+    devel.repeatable = true;
+    auto recipes = recipe_sources();
+    std::erase_if(recipes, [](const cli::Option& option) { return option.name == "filename"; });
+    verb.options = std::vector<cli::Option>{kernel, devel, recipe_option("status", "TARGET", "print the condition Upgradeable of clusteroperator or operatorcondition"), metrics_option()} + recipes + signature_options() + registry_options() + report_options() + source_options() + cli::common_options();
+    verb.run = run_preflight;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan validate: all faults of all documents at once.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "kmm-plan/source/documents.hpp"
+#include "kmm-plan/source/operator_config.hpp"
+#include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/check/reporting.hpp"
+#include "kmm-plan/verbs.hpp"
+#include "plan/lines.hpp"
+#include "plan/lint.hpp"
+#include "plan/validate.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+std::string plural(std::size_t count, const char* noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+
+/// The objects of one kind.
+struct KindNames {
+    const char* kind;
+    std::vector<std::string> names;  ///< "NAMESPACE/NAME", "NAME" without a namespace
+    const char* ending = "s";        ///< of several
+};
+
+template <class Kind>
+std::vector<std::string> names_of(const std::vector<Kind>& objects) {
+    std::vector<std::string> names;
+    names.reserve(objects.size());
+    for (const auto& object : objects) { names.push_back(object.meta.full_name()); }
+    return names;
+}
+
+std::vector<std::string> operator_config_names(const api::Objects& objects) {
+    std::vector<std::string> names;
+    for (const auto& document : objects.operator_configs) { names.push_back(document.file); }
+    return names;
+}
+
+/// What was read. The first five are always told, the others, which few clusters have, where there are any.
+std::vector<KindNames> names_of(const api::Objects& objects) {
+    return {{"Node", names_of(objects.nodes)}, {"Module", names_of(objects.modules)}, {"NodeModulesConfig", names_of(objects.node_modules_configs)},
+            {"Secret", names_of(objects.secrets)}, {"ConfigMap", names_of(objects.config_maps)},
+            {"ManagedClusterModule", names_of(objects.managed_cluster_modules)}, {"ManagedCluster", names_of(objects.managed_clusters)},
+            {"PreflightValidation", names_of(objects.preflight_validations)}, {"Namespace", names_of(objects.namespaces)},
+            {"CustomResourceDefinition", names_of(objects.custom_resource_definitions)}, {"Pod", names_of(objects.pods)},
+            {"DaemonSet", names_of(objects.daemon_sets)}, {"DeviceClass", names_of(objects.device_classes), "es"},
+            {"ModuleImagesConfig", names_of(objects.module_images_configs)},
+            {"ModuleBuildSignConfig", names_of(objects.module_build_sign_configs)},
+            {"BootModuleConfig", names_of(objects.boot_module_configs)}, {"OperatorConfig", operator_config_names(objects)}};
+}
+
+std::string counts_text(const std::vector<KindNames>& kinds) {
+    constexpr std::size_t k_always = 5;
+    std::vector<std::string> told;
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+        const auto& [kind, names, ending] = kinds[i];
+        if (i < k_always || !names.empty()) { told.push_back(fmt::format("{} {}{}", names.size(), kind, names.size() == 1 ? "" : ending)); }
+    }
+    return base::join(told, ", ");
+}
+
+/// A part that is in order would say nothing about the rest: Modules of other namespaces meet on the same nodes.
+void tell_of_selections(const cli::Args& args, cli::Context& context) {
+    for (const auto* name : {"namespace", "selector"}) {
+        if (args.source(name) != "option" || context.verbosity < 0) { continue; }
+        context.console.err(fmt::format("note: --{} leaves nothing out here: validate checks everything that it reads\n", name));
+    }
+}
+
+/// An empty directory, or a template that made nothing, must not end as "valid".
+void require_objects(Source& source) {
+    const auto kinds = names_of(source.objects);
+    const bool has_objects = std::any_of(kinds.begin(), kinds.end(), [](const KindNames& kind) { return !kind.names.empty(); });
+    if (has_objects || has_errors(source.diagnostics)) { return; }
+    for (auto& diagnostic : source.diagnostics) {
+        if (diagnostic.code != "no-documents") { continue; }
+        diagnostic.severity = Severity::error;
+        return;
+    }
+    for (auto& diagnostic : source.diagnostics) {
+        if (diagnostic.code == "unknown-kind" && diagnostic.severity == Severity::note) { diagnostic.severity = Severity::warning; }  // it tells what was there
+    }
+    Diagnostic finding;
+    finding.code = "no-objects";
+    finding.message = "nothing was validated: what was read has no object of a kind that KMM works with";
+    finding.hint = "name the files with the Modules; look whether the command before a pipe made any";
+    source.diagnostics.push_back(std::move(finding));
+}
+
+std::string directory_of(const std::string& file) {
+    const std::size_t slash = file.rfind('/');
+    return slash == std::string::npos ? "" : file.substr(0, slash);
+}
+
+/// A tree with a directory for each cluster has a Module of one name in several of them. Within one directory it stays an error.
+void soften_doubles(Source& source) {
+    for (auto& finding : source.diagnostics) {
+        if (finding.code != "duplicate-object" || !finding.position) { continue; }
+        const std::size_t at = finding.message.rfind(" at ");
+        std::string other = at == std::string::npos ? "" : finding.message.substr(at + 4);
+        for (int i = 0; i < 2; ++i) { other.resize(std::min(other.size(), other.rfind(':'))); }
+        if (directory_of(other) == directory_of(finding.position->file)) { continue; }
+        finding.severity = Severity::warning;
+        finding.hint = "validate each cluster's directory by itself, unless one of the two is to go";
+    }
+}
+
+std::string findings_text(const Source& source) {
+    std::string text;
+    for (const auto& diagnostic : source.diagnostics) { text += cli::diagnostic_text(diagnostic, false); }
+    return text;
+}
+
+/// "module/drivers/kmm-hello", one a line.
+std::string names_text(const api::Objects& objects) {
+    std::string text;
+    for (const auto& [kind, names, ending] : names_of(objects)) {
+        for (const auto& name : names) { text += fmt::format("{}/{}\n", base::to_lower(kind), name); }
+    }
+    return text;
+}
+
+std::string text_of(const Source& source, const Reporting& reporting) {
+    std::string text = findings_text(source);
+    const auto notes = static_cast<std::size_t>(
+        std::count_if(source.diagnostics.begin(), source.diagnostics.end(),
+                      [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::note; }));
+    text += fmt::format("valid: {}; {}{}\n", counts_text(names_of(source.objects)),
+                        plural(source.diagnostics.size() - notes, "warning"),
+                        (notes == 0 ? "" : ", " + plural(notes, "note")) +
+                            (reporting.known() ? fmt::format(", {} known", *reporting.known()) : ""));
+    return text;
+}
+
+Diagnostic unknown_release(const plan::Release& release) {
+    Diagnostic finding;
+    finding.severity = Severity::note;
+    finding.code = "kmm-version-later";
+    finding.message = fmt::format("KMM {} is later than {}, the last whose fields and rules are known: those of main are taken", plan::to_string(release),
+                                  plan::to_string(plan::k_last_known));
+    finding.hint = "a field that only that release has is reported as unknown";
+    return finding;
+}
+
+Exit run_validate(const cli::Args& args, cli::Context& context) {
+    tell_of_selections(args, context);
+    Reporting reporting(args);
+    Source source = read_source(args, context, args.positionals("FILE"));
+    plan::ValidateOptions options;
+    options.kubernetes_version = args.get("kubernetes-version").value_or("");
+    plan::Options planned;
+    planned.schedule_key = asked_schedule_key(args);
+    options.release = asked_release(args);
+    soften_doubles(source);
+    check_operator_configs(source, OperatorConfigUse::checked);
+    if (options.release && options.release->major == plan::k_last_known.major && *options.release >= plan::k_after_last_known) {
+        source.diagnostics.push_back(unknown_release(*options.release));
+    }
+    plan::check_node_labels(source.objects, source.diagnostics);
+    for (auto& finding : plan::validate(source.objects, options)) { source.diagnostics.push_back(std::move(finding)); }
+    for (auto& finding : plan::lint(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
+    check_secrets(source);
+    for (const auto& before : source.replaced) {
+        const auto after = std::find_if(source.objects.modules.begin(), source.objects.modules.end(),
+                                        [&](const auto& module) { return module.full_name() == before.full_name(); });
+        if (after != source.objects.modules.end()) { plan::validate_update(before, *after, source.diagnostics); }
+    }
+    for (auto& finding : plan::visit_plan(source.objects, planned, [](const plan::Line&) {})) {
+        // Faults of mappings are among the rules above already, with the Module's name.
+        if (finding.severity != Severity::error) { source.diagnostics.push_back(std::move(finding)); }
+    }
+    sort_and_merge(source.diagnostics);
+    const auto files = read_files(source);
+    reporting.forget_known(source.diagnostics);
+    require_objects(source);
+    reporting.publish("validate", files, source.diagnostics, context);
+    if (reporting.failed(source.diagnostics)) {
+        drop_notes(source.diagnostics);
+        throw reporting.failure(std::move(source.diagnostics));
+    }
+    if (context.output == "name") {
+        if (context.verbosity >= 0) { context.console.err(findings_text(source)); }
+        context.console.out(names_text(source.objects));
+        return Exit::ok;
+    }
+    if (cli::document_form(context)) {
+        print_document(context, validation_node(source));
+    } else {
+        context.console.out(text_of(source, reporting));
+    }
+    return Exit::ok;
+}
+
+}  // namespace
+
+cli::Verb validate_verb() {
+    cli::Verb verb;
+    verb.name = "validate";
+    verb.summary = "all faults of the documents at once, with file, line and column";
+    verb.description =
+        "Checks syntax, fields and types of every document, the admission rules of Kernel Module Management, and traps "
+        "that it admits. Documents on top of --cluster are checked as a change of it. Errors exit 65, or 66 if files are "
+        "missing; warnings alone exit 0, unless --fail-on warning is given. To have read nothing that can be checked is an error. `kmm-plan explain CODE` tells what a finding means.";
+    verb.examples = {
+        {"kmm-plan validate module.yaml", "one file"},
+        {"kmm-plan validate --cluster ./fleet", "a directory cluster"},
+        {"kmm-plan validate manifests --report sarif=kmm.sarif,junit=junit.xml", "reports for a pipeline"},
+        {"kmm-plan validate manifests --baseline known.json", "only what an earlier -o json did not have"},
+        {"helm template chart | kmm-plan validate -", "standard input"},
+    };
+    verb.positionals = {{"FILE", "document, directory of documents, or - for standard input", false, true}};
+    cli::Option version;
+    version.name = "kubernetes-version";
+    version.value_name = "VERSION";
+    version.help = "version of the API server, as 1.34; without it no rule about it is checked";
+    cli::Option kmm = kmm_version_option();
+    kmm.help = "KMM whose fields, rules and label keys hold: v2.6.0, main; auto takes main's and warns where v2.6.0 differs";
+    std::vector<cli::Option> sources = source_options();
+    for (auto& option : sources) { option.hidden = option.hidden || option.name == "namespace" || option.name == "selector"; }
+    verb.options = std::vector<cli::Option>{version, kmm} + report_options() + sources + cli::common_options();
+    verb.run = run_validate;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan

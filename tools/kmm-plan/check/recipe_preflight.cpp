@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-plan/check/recipe_preflight.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "cluster/directory_store.hpp"
+#include "kmm-plan/source/documents.hpp"
+#include "kmm-plan/source/images.hpp"
+#include "kmm-plan/render/recipe_run.hpp"
+#include "plan/survey.hpp"
+#include "recipe/plan/graph.hpp"
+#include "recipe/plan/release_kinds.hpp"
+#include "recipe/plan/values.hpp"
+#include "recipe/template/digest.hpp"
+#include "sys/fd.hpp"
+#include "sys/file_ops.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::tool_plan {
+
+namespace fs = std::filesystem;
+namespace rp = recipe::plan;
+namespace decide = recipe::decide;
+
+namespace {
+
+constexpr std::string_view k_group = "sro.openshift.io/";
+
+/// Puts what standard input has into memory, so that it can be read twice.
+void keep_standard_input() {
+    const std::string text = sys::read_fd(0, "-");
+    const sys::Fd memory(::memfd_create("stdin", MFD_CLOEXEC));
+    if (!memory || ::dup2(memory.get(), 0) < 0) { throw Error(Exit::io, "io", "cannot keep standard input in memory"); }
+    sys::LinuxFileOps ops;
+    ops.write(0, text);
+    ::lseek(0, 0, SEEK_SET);
+}
+
+std::string hash_of(const std::string& text) { return "sha256:" + recipe::tmpl::hex_digest(text, "SHA256"); }
+
+std::string interface_hash(const kernel::Interface& interface) {
+    std::string text = interface.release + '\n' + interface.vermagic + '\n' + interface.architecture + '\n';
+    for (const auto& [symbol, entry] : interface.exports) { text += fmt::format("{} {:08x} {} {}\n", symbol, entry.crc, entry.gpl_only, entry.ns); }
+    return hash_of(text);
+}
+
+/// What the nodes would say once they run that kernel: the toolkit and the system of its release.
+rp::Facts facts_for(const rp::Facts& facts, const std::string& kernel) {
+    rp::Facts next = facts;
+    for (const auto& release : facts.releases) {
+        if (release.kernel == kernel || release.rt_kernel == kernel) { next.cluster_version = release.version; }
+    }
+    const auto known = std::find_if(facts.kernels.begin(), facts.kernels.end(), [&](const rp::KernelFacts& one) { return one.kernel == kernel; });
+    for (auto& one : next.kernels) {
+        if (one.kernel == kernel) { continue; }
+        one.kernel = kernel;
+        one.os_image = known == facts.kernels.end() ? "" : known->os_image;
+        one.toolkit = known == facts.kernels.end() ? std::nullopt : known->toolkit;
+    }
+    rp::add_release_toolkits(next);
+    return next;
+}
+
+/// One resource on one kernel.
+struct Rendering {
+    std::string resource, kernel;
+    std::vector<decide::DriverContainer> containers;  ///< on that kernel
+    std::vector<decide::DriverContainer> current;     ///< the same on kernels that run now
+    std::string objects;                              ///< as text, for the hash
+    bool runs_already = false;                        ///< every node has that kernel: nothing changes
+    std::optional<Error> fault;
+};
+
+bool is_counterpart(const decide::DriverContainer& left, const decide::DriverContainer& right) {
+    return left.cr == right.cr && left.origin == right.origin && left.ordinal == right.ordinal;
+}
+
+RecipeImage question_of(const decide::DriverContainer& container, const std::string& kernel) {
+    RecipeImage question;
+    question.reference = container.image;
+    question.architecture = image_architecture(kernel);
+    question.pull_secrets = container.pull_secrets;
+    question.name_space = container.name_space;
+    return question;
+}
+
+void fail(RecipeVerdict& verdict, std::string reason, std::string message, const Position& place, std::string hint) {
+    verdict.reason = reason;
+    verdict.message = message;
+    verdict.findings.push_back({Severity::error, std::move(reason), fmt::format("{} on kernel {}: {}", verdict.resource, verdict.kernel, message), place, std::move(hint), Exit::checks_failed});
+}
+
+class Judge {
+public:
+    Judge(const cli::Args& args, cli::Context& context, const RecipeDocuments& documents, const std::map<std::string, const kernel::Interface*>& interfaces)
+        : args_(args), context_(context), documents_(documents), interfaces_(interfaces) {
+        for (const auto& [kernel, interface] : interfaces) { hashes_[kernel] = interface_hash(*interface); }
+    }
+
+    std::vector<RecipeVerdict> run(const std::vector<Rendering>& renderings) {
+        std::vector<RecipeImage> questions;
+        for (const auto& one : renderings) {
+            for (const auto& container : one.containers) {
+                if (asks(one.kernel)) { questions.push_back(question_of(container, one.kernel)); }
+            }
+        }
+        ask(questions);
+        questions.clear();
+        // Modules of an image that is there are only looked at where the image of the new kernel is not.
+        for (const auto& one : renderings) {
+            for (const auto& container : one.containers) { add_weak(one, container, questions); }
+        }
+        ask(questions);
+        std::vector<RecipeVerdict> verdicts;
+        for (const auto& one : renderings) { add_verdicts(one, verdicts); }
+        return verdicts;
+    }
+
+private:
+    const cli::Args& args_;
+    cli::Context& context_;
+    const RecipeDocuments& documents_;
+    const std::map<std::string, const kernel::Interface*>& interfaces_;
+    std::map<std::string, std::string> hashes_;
+    std::map<std::string, ImageAnswer> answers_;
+
+    bool asks(const std::string& kernel) const { return args_.flag("check-images") || interfaces_.count(kernel) != 0; }
+
+    void ask(const std::vector<RecipeImage>& questions) {
+        if (questions.empty()) { return; }
+        answers_.merge(ask_recipe_images(questions, documents_.all, args_, context_));
+    }
+
+    const ImageAnswer* answer(const RecipeImage& question) const {
+        const auto found = answers_.find(question.key());
+        return found == answers_.end() ? nullptr : &found->second;
+    }
+
+    /// Of containers on kernels that run now, those whose image may be there.
+    std::vector<RecipeImage> weak_questions(const Rendering& one, const decide::DriverContainer& container) const {
+        const auto interface = interfaces_.find(one.kernel);
+        std::vector<RecipeImage> made;
+        if (interface == interfaces_.end()) { return made; }
+        for (const auto& now : one.current) {
+            if (!is_counterpart(now, container) || now.kernel == one.kernel || now.kernel.empty()) { continue; }
+            RecipeImage question = question_of(now, now.kernel);
+            question.kernel = now.kernel;
+            question.interface = interface->second;
+            made.push_back(std::move(question));
+        }
+        return made;
+    }
+
+    void add_weak(const Rendering& one, const decide::DriverContainer& container, std::vector<RecipeImage>& questions) const {
+        const ImageAnswer* there = answer(question_of(container, one.kernel));
+        if (there == nullptr || !there->reached || !has_errors(there->findings)) { return; }
+        for (auto& question : weak_questions(one, container)) { questions.push_back(std::move(question)); }
+    }
+
+    void add_verdicts(const Rendering& one, std::vector<RecipeVerdict>& verdicts) const {
+        RecipeVerdict empty;
+        empty.resource = one.resource;
+        empty.kernel = one.kernel;
+        empty.checked = "recipe";
+        if (one.fault || one.containers.empty()) {
+            empty.reason = one.runs_already ? "kernel-runs" : "no-driver-container";
+            if (one.fault && one.fault->code() == "no-kernels") {
+                empty.reason = "no-nodes-selected";
+            } else if (one.fault) {
+                fail(empty, one.fault->code(), one.fault->message(), one.fault->position().value_or(Position{}), one.fault->hint());
+                if (!one.fault->position()) { empty.findings.back().position.reset(); }
+            }
+            empty.inputs = hash_of(one.kernel + '\n' + one.objects + empty.message);
+            verdicts.push_back(std::move(empty));
+            return;
+        }
+        for (const auto& container : one.containers) { verdicts.push_back(verdict_of(one, container, empty)); }
+    }
+
+    RecipeVerdict verdict_of(const Rendering& one, const decide::DriverContainer& container, RecipeVerdict made) const {
+        made.container = container.name;
+        made.image = container.image;
+        std::string seen = fmt::format("{}\n{}{}\n", one.kernel, one.objects, container.name);
+        const ImageAnswer* there = answer(question_of(container, one.kernel));
+        if (there != nullptr) {
+            made.checked = "image";
+            made.digest = there->digest;
+            seen += fmt::format("{} {} {}\n", there->digest, there->reached, has_errors(there->findings));
+            for (auto finding : there->findings) {
+                finding.position = container.origin;
+                if (finding.severity == Severity::error) { finding.severity = Severity::warning; }
+                made.findings.push_back(std::move(finding));
+            }
+        }
+        const bool can_build = !container.builder.empty() && container.build_fault.empty();
+        if (there != nullptr && there->reached && !has_errors(there->findings)) {
+            made.reason = "image-present";
+        } else if (there != nullptr && !there->reached) {
+            made.unknown = true;
+            fail(made, "registry-unreachable", fmt::format("whether {} is there could not be found out", container.image), container.origin, "try again when the registry answers");
+        } else if (there != nullptr && fits(one, container, made, seen)) {
+            made.reason = "compatible-weak";
+        } else if (can_build) {
+            made.reason = "buildable";
+            made.message = fmt::format("{} builds {}", container.builder, container.image);
+        } else if (there == nullptr) {
+            made.unknown = true;
+            fail(made, "image-not-checked", fmt::format("whether {} is there was not checked", container.image), container.origin, "give --check-images");
+        } else {
+            fail(made, "no-image-no-source",
+                 container.builder.empty() ? fmt::format("{} is not there, and nothing builds it", container.image)
+                                           : fmt::format("{} is not there, and {} cannot build it: {}", container.image, container.builder, container.build_fault),
+                 container.origin, "push the image, or add a build with the annotation driver-container-vendor of the container");
+        }
+        made.inputs = hash_of(seen);
+        return made;
+    }
+
+    /// Whether the modules of an image that is there fit the new kernel.
+    bool fits(const Rendering& one, const decide::DriverContainer& container, RecipeVerdict& made, std::string& seen) const {
+        for (const auto& question : weak_questions(one, container)) {
+            const ImageAnswer* judged = answer(question);
+            if (judged == nullptr) { continue; }
+            seen += fmt::format("{} {} {}\n", judged->digest, hashes_.at(one.kernel), has_errors(judged->findings));
+            made.checked = "modules";
+            if (judged->reached && !has_errors(judged->findings)) {
+                made.symbols = 0;
+                made.message = fmt::format("modules of {} fit", question.reference);
+                return true;
+            }
+            made.symbols = std::max(made.symbols, judged->symbols);
+            for (auto finding : judged->findings) {
+                finding.position = container.origin;
+                if (finding.severity == Severity::error) { finding.severity = Severity::warning; }
+                made.findings.push_back(std::move(finding));
+            }
+        }
+        return false;
+    }
+};
+
+}  // namespace
+
+RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
+    bool found = false;
+    for (const auto& name : args.all("filename")) {
+        if (name == "-") { keep_standard_input(); }
+        Diagnostics ignored;
+        const bool is_directory = name != "-" && fs::is_directory(name);
+        const auto files = is_directory ? cluster::object_files(name, ignored) : std::vector<std::string>{name};
+        for (const auto& file : files) {
+            if (is_directory && file.ends_with("/Chart.yaml")) { charts_.push_back(file.substr(name.size() + (name.ends_with('/') ? 0 : 1), file.size() - name.size())); }
+            try {
+                found = found || (file == "-" ? sys::read_fd(0, "-") : sys::read_file(file)).find(k_group) != std::string::npos;
+            } catch (const Error&) {  // said by those who read it as objects
+            }
+        }
+        if (name == "-") { ::lseek(0, 0, SEEK_SET); }
+    }
+    for (auto& chart : charts_) { chart = chart.substr(0, chart.rfind("Chart.yaml")); }
+    if (!found) { return; }
+    documents_ = read_recipe_documents(args);
+    facts_ = read_facts(args, documents_, false);
+    const auto& names = args.all("filename");
+    if (std::find(names.begin(), names.end(), "-") != names.end()) { ::lseek(0, 0, SEEK_SET); }
+}
+
+bool RecipePreflight::is_chart_file(std::string_view path) const {
+    return any() && std::any_of(charts_.begin(), charts_.end(), [&](const std::string& chart) { return path.starts_with(chart); });
+}
+
+std::vector<std::string> RecipePreflight::asked_kernels() const {
+    std::vector<std::string> kernels;
+    for (const auto& one : documents_.validations) { kernels.push_back(rp::release_kernel(one, facts_)); }
+    return kernels;
+}
+
+std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>& kernels, const std::map<std::string, const kernel::Interface*>& interfaces, const Source& source,
+                                                  cli::Context& context) {
+    if (facts_.kernels.empty()) {
+        for (const auto& node : source.objects.nodes) {
+            const auto taints = plan::lasting_taints(node.taints);
+            const bool kept_away = std::any_of(taints.begin(), taints.end(), [](const api::Taint& taint) { return taint.effect == "NoSchedule" || taint.effect == "NoExecute"; });
+            if (node.kernel_version.empty() || kept_away) { continue; }
+            rp::KernelFacts one{node.kernel_version, node.os_image, {}, std::nullopt};
+            for (const auto& [key, text] : node.meta.labels) { one.labels[key] = text; }
+            facts_.kernels.push_back(std::move(one));
+        }
+        rp::add_release_toolkits(facts_);
+    }
+    std::map<std::string, std::vector<decide::DriverContainer>> current;
+    const auto render = [&](const std::string& name, const rp::Facts& facts) { return render_named(args_, documents_, facts, {name}, true); };
+    std::vector<Rendering> renderings;
+    const auto order = rp::apply_order(documents_.resources, {});
+    for (const auto& kernel : kernels) {
+        const rp::Facts next = facts_for(facts_, kernel);
+        for (const auto& name : order) {
+            const auto* resource = rp::find_resource(documents_.resources, name);
+            if (resource == nullptr || resource->management != rp::Management::managed) { continue; }
+            Rendering one{name, kernel, {}, {}, "", false, std::nullopt};
+            try {
+                const auto now = rp::select_kernels(facts_, *resource, false).all;
+                one.runs_already = now.size() == 1 && now.front().kernel == kernel;
+                if (one.runs_already) {
+                    renderings.push_back(std::move(one));
+                    continue;
+                }
+                auto rendered = render(name, next);
+                std::erase_if(rendered.objects, [&](const rp::RecipeObject& object) {
+                    return object.cr != name && rp::find_resource(documents_.resources, object.cr) != nullptr;
+                });
+                one.containers = decide::driver_containers(rendered);
+                one.objects = rp::recipe_json(rendered);
+            } catch (const Error& error) {
+                if (error.exit() == Exit::interrupted || error.exit() == Exit::terminated) { throw; }
+                one.fault = error;
+            }
+            std::erase_if(one.containers, [&](const decide::DriverContainer& container) { return !container.kernel.empty() && container.kernel != kernel; });
+            if (!one.containers.empty() && interfaces.count(kernel) != 0 && current.count(name) == 0) {
+                try {
+                    current[name] = decide::driver_containers(render(name, facts_));
+                } catch (const Error&) { current[name] = {}; }  // nothing runs that could be compared
+            }
+            one.current = current[name];
+            renderings.push_back(std::move(one));
+        }
+    }
+    return Judge(args_, context, documents_, interfaces).run(renderings);
+}
+
+value::Node recipe_verdict_node(const RecipeVerdict& verdict) {
+    value::Node node = value::Node::mapping({{"kernel", verdict.kernel}, {"resource", verdict.resource}});
+    const auto put = [&](const char* key, const std::string& text) {
+        if (!text.empty()) { node.set(key, text); }
+    };
+    put("container", verdict.container);
+    put("image", verdict.image);
+    put("digest", verdict.digest);
+    node.set("checked", verdict.checked);
+    node.set("verdict", std::string(verdict.text()));
+    node.set("reason", verdict.reason);
+    put("message", verdict.message);
+    node.set("inputs", verdict.inputs);
+    node.set("findings", diagnostics_node(verdict.findings));
+    return node;
+}
+
+std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, bool wide) {
+    if (verdicts.empty()) { return ""; }
+    std::vector<std::string> headers{"KERNEL", "RECIPE", "CONTAINER", "VERDICT", "CHECKED", "REASON"};
+    if (wide) { headers.insert(headers.end(), {"IMAGE", "DIGEST"}); }
+    std::vector<std::vector<std::string>> rows;
+    const auto or_none = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
+    for (const auto& one : verdicts) {
+        std::vector<std::string> row{one.kernel, one.resource, or_none(one.container), std::string(one.text()), one.checked, one.reason};
+        if (wide) { row.insert(row.end(), {or_none(one.image), or_none(one.digest)}); }
+        rows.push_back(std::move(row));
+    }
+    return cli::format_table(headers, rows, 0);
+}
+
+std::optional<decide::StatusTarget> status_target(const cli::Args& args) {
+    const auto text = args.get("status");
+    if (!text) return std::nullopt;
+    if (!args.flag("check-images") && args.all("kernel-devel").empty())
+        throw Error(Exit::usage, "usage", "--status requires --check-images or --kernel-devel").hint("without them nobody knows whether the images are there");
+    auto target = decide::parse_status_target(*text);
+    if (!target)
+        throw Error(Exit::usage, "bad-value", fmt::format("--status: expected clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME, found '{}'", base::escape(*text)))
+            .hint("kmm-plan preflight --status operatorcondition/openshift-operators/my-driver");
+    return target;
+}
+
+std::string upgradeable_line(const decide::Upgradeable& upgradeable) {
+    return fmt::format("\nupgradeable: {} ({})\n", upgradeable.status ? "true" : "false", upgradeable.reason);
+}
+
+}  // namespace kmm::tool_plan

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recipes in kmm-plan preflight: is each driver stack ready for a kernel that its nodes do not run yet?
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/app.hpp"
+#include "kernel/interface.hpp"
+#include "kmm-plan/render/recipe_files.hpp"
+#include "kmm-plan/source/source.hpp"
+#include "recipe/decide/upgradeable.hpp"
+#include "value/node.hpp"
+
+namespace kmm::tool_plan {
+
+/// One driver container on one kernel, or a resource without any.
+struct RecipeVerdict {
+    std::string resource, kernel;
+    std::string container;     ///< "DaemonSet hello-e383247e62b56585", "" if there is none
+    std::string image, digest;
+    std::string checked;       ///< "recipe", "image" or "modules": how far the check went
+    std::string reason;        ///< a code
+    std::string message;       ///< "" if the reason says it all
+    std::string inputs;        ///< "sha256:…" over all that the verdict follows from
+    std::size_t symbols = 0;   ///< of an image of another kernel: how many do not fit
+    bool unknown = false;      ///< what decides it could not be found out, or was not asked for
+    Diagnostics findings;      ///< an error if the kernel is not ready for it
+
+    [[nodiscard]] std::string_view text() const { return unknown ? "unknown" : has_errors(findings) ? "fail" : "pass"; }
+};
+
+/// What -f has of recipes. Charts below directories are no objects of the cluster.
+class RecipePreflight {
+public:
+    /// Reads the documents of -f if there is a resource of sro.openshift.io among them. Standard input can be read again afterwards.
+    /// Errors: those of read_recipe_documents.
+    explicit RecipePreflight(const cli::Args& args);
+
+    /// Whether there are SpecialResources.
+    [[nodiscard]] bool any() const noexcept { return !documents_.resources.empty(); }
+    /// Whether a file at this path below a directory of -f is part of a chart.
+    [[nodiscard]] bool is_chart_file(std::string_view path) const;
+    /// Kernels of the releases that PreflightValidations of the operator name. Errors: data "unknown-fact" for a release that the facts do not list.
+    [[nodiscard]] std::vector<std::string> asked_kernels() const;
+
+    /// All verdicts: by kernel, then as resources are applied. Registries are asked with --check-images, and for kernels with an interface.
+    [[nodiscard]] std::vector<RecipeVerdict> judge(const std::vector<std::string>& kernels, const std::map<std::string, const kernel::Interface*>& interfaces, const Source& source,
+                                                   cli::Context& context);
+
+private:
+    const cli::Args& args_;
+    RecipeDocuments documents_;
+    recipe::plan::Facts facts_;
+    std::vector<std::string> charts_;  ///< directories of charts, below the directories of -f
+};
+
+[[nodiscard]] value::Node recipe_verdict_node(const RecipeVerdict& verdict);
+/// A table KERNEL RECIPE CONTAINER VERDICT CHECKED REASON; "" without verdicts. `wide` adds image and digest.
+[[nodiscard]] std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, bool wide);
+
+/// What --status names; nullopt without it. Errors: usage, also without --check-images and --kernel-devel: nothing says then whether images are there.
+[[nodiscard]] std::optional<recipe::decide::StatusTarget> status_target(const cli::Args& args);
+/// "upgradeable: true (AsExpected)", behind an empty line.
+[[nodiscard]] std::string upgradeable_line(const recipe::decide::Upgradeable& upgradeable);
+
+}  // namespace kmm::tool_plan

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-plan/check/reporting.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "base/last_errno.hpp"
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "plan/codes.hpp"
+#include "sys/fd.hpp"
+#include "sys/file_ops.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+constexpr unsigned k_report_mode = 0644;
+constexpr std::string_view k_gitlab_code_quality = "gl-code-quality-report.json";
+constexpr std::string_view k_gitlab_junit = "gl-junit-report.xml";
+
+using Writer = std::string (*)(const report::Report&);
+struct Format {
+    std::string_view name;
+    Writer write;
+};
+constexpr std::array k_formats{
+    Format{"junit", report::to_junit},
+    Format{"sarif", report::to_sarif},
+    Format{"md", [](const report::Report& report) { return report::to_markdown(report); }},
+    Format{"html", report::to_html},
+    Format{"codequality", report::to_code_quality},
+};
+
+std::string variable(const char* name) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? std::string() : std::string(text);
+}
+
+std::string detect_ci(const std::string& asked) {
+    if (asked != "auto") { return asked; }
+    if (variable("GITHUB_ACTIONS") == "true") { return "github"; }
+    return variable("GITLAB_CI") == "true" ? "gitlab" : "none";
+}
+
+/// "junit=a.xml,sarif=b.json" into `files`.
+void parse_report(const std::string& text, std::map<std::string, std::string>& files) {
+    for (const auto piece : base::split(text, ',')) {
+        const std::size_t equals = piece.find('=');
+        const std::string name(piece.substr(0, equals));
+        const std::string file(equals == std::string_view::npos ? std::string_view() : piece.substr(equals + 1));
+        const bool known = std::any_of(k_formats.begin(), k_formats.end(), [&](const Format& format) { return format.name == name; });
+        if (!known || file.empty()) {
+            Error error(Exit::usage, "bad-value",
+                        fmt::format("option --report: expected FORMAT=FILE with junit, sarif, md, html or codequality, found '{}'",
+                                    base::escape(piece)));
+            std::vector<std::string> names;
+            for (const auto& format : k_formats) { names.emplace_back(format.name); }
+            const auto near = known ? std::nullopt : base::nearest(name, names);
+            throw std::move(error).hint(near ? fmt::format("did you mean {}?", *near) : "--report junit=junit.xml,sarif=kmm.sarif,md=kmm.md");
+        }
+        if (!files.emplace(name, file).second) {
+            throw Error(Exit::usage, "bad-value", fmt::format("option --report: {} is given twice", name)).hint("give one file a format");
+        }
+    }
+}
+
+report::Baseline read_baseline(const std::string& file) {
+    return with_context([] { return std::string("reading the baseline"); }, [&] {
+        Diagnostics faults;
+        const auto documents = value::read_any(sys::read_file(file), file, faults);
+        if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
+        if (documents.size() != 1) {
+            throw Error(Exit::data, "bad-baseline", fmt::format("expected one document, found {}", documents.size()))
+                .at(Position{file, 0, 0})
+                .hint("a baseline is what the command printed with -o json");
+        }
+        return report::Baseline::from_document(documents.front());
+    });
+}
+
+/// Appends to a file that the CI system has made for us.
+void append_text(const std::string& file, const std::string& text) {
+    with_context([&] { return fmt::format("writing {}", base::escape(file)); }, [&] {
+        const sys::Fd fd(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, k_report_mode));
+        if (fd.get() < 0) { throw LastErrno().error("opening it"); }
+        sys::LinuxFileOps().write(fd.get(), text);
+    });
+}
+
+void publish_github(const report::Report& report, bool failed, cli::Context& context) {
+    const std::string commands = report::to_github(report);
+    context.console.ci_commands(commands, cli::document_form(context).has_value());
+    if (const std::string file = variable("GITHUB_STEP_SUMMARY"); !file.empty()) {
+        append_text(file, report::to_markdown(report));
+    }
+    if (const std::string file = variable("GITHUB_OUTPUT"); !file.empty()) {
+        append_text(file, fmt::format("errors={}\nwarnings={}\nresult={}\n", report::count(report.findings, Severity::error),
+                                      report::count(report.findings, Severity::warning), failed ? "failed" : "passed"));
+    }
+}
+
+cli::Option report_option(std::string name, std::string value_name, std::string help) {
+    cli::Option made;
+    made.name = std::move(name);
+    made.value_name = std::move(value_name);
+    made.help = std::move(help);
+    return made;
+}
+
+}  // namespace
+
+std::vector<cli::Option> report_options(Drift drift) {
+    cli::Option reports = report_option("report", "FORMAT=FILE,...", "write reports: junit, sarif, md, html, codequality");
+    reports.repeatable = true;
+    cli::Option ci = report_option("ci", "SYSTEM", "annotations and files as this CI system reads them");
+    ci.choices = {"auto", "github", "gitlab", "none"};
+    ci.default_text = "auto";
+    cli::Option fail_on = report_option("fail-on", "SEVERITY", "the least finding that fails");
+    fail_on.choices = {"error", "warning"};
+    if (drift == Drift::found) { fail_on.choices.emplace_back("drift"); }
+    fail_on.default_text = "error";
+    return {reports, ci, fail_on, report_option("baseline", "FILE", "an earlier result (-o json) whose findings are known")};
+}
+
+Reporting::Reporting(const cli::Args& args) : ci_(detect_ci(args.get("ci").value_or("auto"))) {
+    for (const auto& text : args.all("report")) { parse_report(text, files_); }
+    if (ci_ == "gitlab") {
+        files_.emplace("codequality", k_gitlab_code_quality);
+        files_.emplace("junit", k_gitlab_junit);
+    }
+    if (args.get("fail-on") == "warning") { fail_on_ = Severity::warning; }
+    if (const auto file = args.get("baseline")) { baseline_ = read_baseline(*file); }
+}
+
+void Reporting::forget_known(Diagnostics& findings) {
+    if (baseline_) { known_ = known_.value_or(0) + baseline_->remove_known(findings); }
+}
+
+void Reporting::publish(const std::string& check, const std::vector<std::string>& files, const Diagnostics& findings,
+                        cli::Context& context) const {
+    report::Report report;
+    report.tool = context.program.name;
+    report.version = KMM_VERSION;
+    report.check = check;
+    report.files = files;
+    report.findings = findings;
+    report.fail_on = fail_on_;
+    for (const auto& code : plan::codes()) { report.rules.push_back({code.code, code.verdict, code.meaning, code.remedy}); }
+    for (const auto& format : k_formats) {
+        const auto file = files_.find(std::string(format.name));
+        if (file != files_.end()) { cli::write_report(context, file->second, format.write(report)); }
+    }
+    if (ci_ == "github") { publish_github(report, failed(findings), context); }
+}
+
+bool Reporting::failed(const Diagnostics& findings) const noexcept {
+    return std::any_of(findings.begin(), findings.end(), [&](const auto& f) { return report::fails(f.severity, fail_on_); });
+}
+
+Error Reporting::failure(Diagnostics findings) const {
+    if (has_errors(findings)) { return Error::from_diagnostics(std::move(findings)); }
+    const std::size_t warnings = report::count(findings, Severity::warning);
+    if (findings.size() == 1) {
+        const Diagnostic only = findings.front();
+        Error error(Exit::data, only.code, only.message);
+        if (only.position) { error.at(*only.position); }
+        return std::move(error).hint(only.hint).detail("fail-on", "warning").attach(std::move(findings));
+    }
+    return Error(Exit::data, "warnings", fmt::format("{} warning{} found, and --fail-on warning is given", warnings, warnings == 1 ? "" : "s"))
+        .hint("kmm-plan explain CODE tells what each means")
+        .attach(std::move(findings));
+}
+
+cli::Option metrics_option() {
+    cli::Option option;
+    option.name = "metrics";
+    option.value_name = "FILE";
+    option.help = "write metrics of the result, as OpenMetrics text";
+    return option;
+}
+
+void write_metrics(const cli::Args& args, cli::Context& context, const std::vector<report::MetricFamily>& families) {
+    if (const auto file = args.get("metrics")) { cli::write_report(context, *file, report::openmetrics_text(families)); }
+}
+
+}  // namespace kmm::tool_plan

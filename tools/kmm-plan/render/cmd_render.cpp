@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan render: manifests that the plan stands for.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmm-plan/source/operator_config.hpp"
+#include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/render/directory.hpp"
+#include "kmm-plan/render/hub.hpp"
+#include "kmm-plan/render/output.hpp"
+#include "kmm-plan/source/source.hpp"
+#include "kmm-plan/verbs.hpp"
+#include "render/manifests.hpp"
+#include "sys/file_ops.hpp"
+#include "value/reader.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+std::vector<std::string> what_names() {
+    std::vector<std::string> names;
+    for (const auto& row : render::whats()) { names.emplace_back(row.name); }
+    names.emplace_back(k_what_hub);
+    return names;
+}
+
+std::vector<render::What> parse_whats(const std::vector<std::string>& names) {
+    const auto known = what_names();
+    std::vector<render::What> result;
+    for (const auto& name : names) {
+        const auto rows = render::whats();
+        const auto row = std::find_if(rows.begin(), rows.end(), [&](const render::WhatName& r) { return r.name == name; });
+        if (row != rows.end()) {
+            result.push_back(row->what);
+            continue;
+        }
+        const auto near = base::nearest(name, known);
+        throw Error(Exit::usage, "unsupported",
+                    fmt::format("cannot render '{}', expected one of {}", base::escape(name), base::join(known, ", ")))
+            .hint(near ? fmt::format("did you mean {}?", *near) : "kmm-plan render --help");
+    }
+    return result;
+}
+
+/// The objects of the named nodes only.
+api::Objects selected_objects(const Source& source, const cli::Args& args) {
+    api::Objects objects = source.objects;
+    std::vector<api::Node> nodes;
+    for (const auto* node : require_nodes(source, args, args.all("node"))) { nodes.push_back(*node); }
+    objects.nodes = std::move(nodes);
+    return objects;
+}
+
+bool in_namespace(const value::Node& node, const std::string& ns) {
+    const bool is_namespace = node.get_string({"kind"}) == "Namespace";
+    const std::string own = node.get_string({"metadata", is_namespace ? "name" : "namespace"});
+    return own.empty() || own == ns;
+}
+
+/// --operator-config, else the operator's ConfigMap if it was read, else its defaults; --firmware-host-path over all.
+render::OperatorConfig operator_config(const cli::Args& args, const api::Objects& objects) {
+    render::OperatorConfig config;
+    if (const auto file = args.get("operator-config")) {
+        config = parse_operator_config(*file == "-" ? sys::read_fd(0, "-") : sys::read_file(*file), *file);
+    } else {
+        for (const auto& map : objects.config_maps) {
+            if (map.meta.name != render::k_operator_config_map) { continue; }
+            const auto text = map.data.find(std::string(render::k_operator_config_key));
+            if (text == map.data.end()) { continue; }
+            config = parse_operator_config(text->second, fmt::format("{}({})", map.meta.origin.file, text->first));
+        }
+    }
+    if (const auto path = args.get("firmware-host-path")) {
+        if (const std::string fault = render::firmware_path_fault(*path); !fault.empty()) {
+            throw Error(Exit::usage, "usage", "--firmware-host-path " + fault);
+        }
+        config.worker_firmware_host_path = *path;
+    }
+    return config;
+}
+
+render::Options render_options(const cli::Args& args, const Source& source) {
+    render::Options options;
+    options.plan = plan_options(args, source);
+    options.worker_style = args.get("worker-style").value_or("pull") == "extract" ? render::WorkerStyle::extract
+                                                                                  : render::WorkerStyle::pull;
+    options.finalizers = args.flag("no-finalizers") ? render::Finalizers::none : render::Finalizers::as_operator;
+    options.worker_image = args.get("worker-image").value_or("kmm-worker:" KMM_VERSION);
+    options.build_image = args.get("build-image").value_or(options.build_image);
+    options.sign_image = args.get("sign-image").value_or(options.sign_image);
+    options.operator_config = operator_config(args, source.objects);
+    return options;
+}
+
+Exit run_render(const cli::Args& args, cli::Context& context) {
+    if (asks_for_hub(args)) { return run_render_hub(args, context); }
+    const auto whats = parse_whats(args.positionals("WHAT"));
+    const auto out = args.get("out");
+    check_out(args);
+    if (out) { warn_about_out(*out, args, context); }
+    if (!args.all("cluster-name").empty()) { throw Error(Exit::usage, "usage", "--cluster-name is for render hub alone"); }
+    Source source = read_valid_source(args, context);
+    check_namespace({&source, 1}, args);
+    apply_what_if(args, source);
+    const api::Objects objects = selected_objects(source, args);
+    const render::Options options = render_options(args, source);
+    render::Rendered rendered =
+        whats.empty() ? render::render_needed(objects, options) : render::render(objects, options, whats);
+    if (context.verbosity >= 0) {
+        for (const auto& finding : rendered.findings) {
+            context.console.err(cli::diagnostic_text(finding, context.color_err));
+        }
+    }
+    if (const auto ns = args.get("namespace")) {
+        std::erase_if(rendered.objects, [&](const value::Node& node) { return !in_namespace(node, *ns); });
+    }
+    if (rendered.objects.empty() && context.verbosity >= 0) {
+        context.console.err(fmt::format("nothing to render{}{}\n", whats.empty() ? "" : ": ", base::join(args.positionals("WHAT"), ", ")));
+    }
+    if (out) {
+        write_directory(rendered.objects, render::file_names(rendered.objects), render::files_in_use(source.objects, options.plan),
+                        args, context);
+    } else {
+        context.console.out(documents_text(rendered.objects, context.output));
+    }
+    return Exit::ok;
+}
+
+cli::Option option(std::string name, std::string value_name, std::string help) {
+    cli::Option made;
+    made.name = std::move(name);
+    made.value_name = std::move(value_name);
+    made.help = std::move(help);
+    return made;
+}
+
+cli::Option repeatable(cli::Option made) {
+    made.repeatable = true;
+    return made;
+}
+
+/// An image that KMM's operator takes from an environment variable.
+cli::Option image_option(std::string name, std::string help, std::string default_text, std::string environment) {
+    cli::Option made = option(std::move(name), "REF", std::move(help));
+    made.default_text = std::move(default_text);
+    made.environment = std::move(environment);
+    return made;
+}
+
+std::vector<cli::Option> own_options() {
+    const render::Options defaults;
+    cli::Option style = option("worker-style", "STYLE", "how worker Pods get the files of the image");
+    style.choices = {"pull", "extract"};
+    style.default_text = "pull";
+    return {
+        repeatable(option("cluster-name", "[CONTEXT=]NAME", "hub: what the ManagedCluster is called whose Nodes are read")),
+        repeatable(option("node", "NODE", "only this node")),
+        option("out", "DIR", "one file per object in this directory"),
+        option("prune", "", "with --out: remove our files that are no longer wanted"),
+        style,
+        image_option("worker-image", "image of the worker", "kmm-worker:" KMM_VERSION, "RELATED_IMAGE_WORKER"),
+        image_option("build-image", "image of kaniko", defaults.build_image, "RELATED_IMAGE_BUILD"),
+        image_option("sign-image", "image with sign-file; default: that of KMM", "", "RELATED_IMAGE_SIGN"),
+        option("operator-config", "FILE", "controller_config.yaml of KMM's operator, or its ConfigMap"),
+        option("firmware-host-path", "DIR", "the hosts' firmware directory, over the operator's"),
+        option("no-finalizers", "", "leave out finalizers that only KMM's operator removes"),
+    };
+}
+
+}  // namespace
+
+cli::Verb render_verb() {
+    cli::Verb verb;
+    verb.name = "render";
+    verb.summary = "the manifests that the plan stands for";
+    verb.description = "WHAT is any of:";
+    for (const auto& row : render::whats()) { verb.description += fmt::format("\n  {:<14} {}", row.name, row.summary); }
+    verb.description += fmt::format("\n  {:<14} {}", k_what_hub, "what KMM's hub gives each cluster; stands alone");
+    verb.description +=
+        "\n\nWithout WHAT: what the plan needs, which is namespace, nmc, device-plugin, dra and worker-pods, and build and sign for "
+        "images named by --missing.\n\n"
+        "Worker Pods come in two styles. pull: kmm-worker pulls the module image itself, so images need no shell. extract: as KMM's "
+        "operator makes them today, an init container made of the module image copies the files; give the operator's worker image "
+        "with --worker-image. A module that is reloaded has two Pods of the same name: apply the second, which loads, when the first "
+        "has succeeded and is deleted.\n\n"
+        "DaemonSets, build and sign Pods and worker Pods of style extract bear KMM's finalizers. Where no operator runs, nothing "
+        "takes these away: use --no-finalizers.\n\n"
+        "--kernel, --reboot, --taint and --label render for nodes as they are imagined: build and sign Pods of a kernel that nobody "
+        "runs yet, say.\n\n"
+        "hub takes ManagedClusterModules, and the clusters they select: ManagedClusters with their labels and the kernels they "
+        "claim, and contexts of --context, whose Nodes say what runs now and which are called like their ManagedCluster, or as "
+        "--cluster-name says. It prints the ManifestWorks of the hub. --out gives each cluster a directory of its own: the Modules, "
+        "ready for kubectl apply on that cluster where there is no hub, and manifest-works/ for one that has a hub.\n\n"
+        "With --next, worker Pods are those of the very next pass; everything else is the settled state.\n\n"
+        "--out keeps the list of its files in DIR/.kmm-render.json. Files that are not on it are neither replaced nor removed. One "
+        "directory belongs to one choice of WHAT, nodes and namespace: --prune removes what this run did not make.";
+    verb.examples = {
+        {"kmm-plan render nmc --cluster ./fleet", "settled NodeModulesConfigs"},
+        {"kmm-plan render worker-pods --cluster ./fleet --node node-a", "Pods of one node"},
+        {"kmm-plan render --cluster ./fleet --out ./manifests --prune", "one file per object"},
+        {"kmm-plan render build --cluster ./fleet", "Pods that build every image of the fleet"},
+        {"kmm-plan render build sign --cluster ./fleet --kernel 6.1.0-60-amd64", "and those of a kernel that nobody runs yet"},
+    };
+    verb.examples.push_back({"kmm-plan render hub -f hub.yaml --context east --context west --out ./clusters", "bundles of two clusters, without a hub"});
+    const auto names = what_names();
+    verb.positionals = {{"WHAT", base::join(names, ", "), false, true, names}};
+    verb.options = own_options() + plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
+    verb.run = run_render;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan render chart: the objects of a Helm chart.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmm-plan/render/chart_files.hpp"
+#include "kmm-plan/check/recipe_findings.hpp"
+#include "kmm-plan/verbs.hpp"
+#include "recipe/chart/render.hpp"
+#include "recipe/plan/objects.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+recipe::chart::Release chart_release(const cli::Args& args) {
+    recipe::chart::Release release;
+    release.name = args.get("release").value_or(release.name);
+    if (!recipe::chart::is_release_name(release.name)) {
+        throw Error(Exit::usage, "bad-value", fmt::format("--release: expected the name of a release, found '{}'", base::escape(release.name)))
+            .hint("a release has lower-case letters, digits, '-' and '.', at most 53 of them");
+    }
+    release.name_space = args.get("namespace").value_or(release.name_space);
+    if (const auto text = args.get("kube-version")) {
+        const auto version = recipe::chart::parse_kube_version(*text);
+        if (!version) {
+            throw Error(Exit::usage, "bad-value", fmt::format("--kube-version: expected a version of Kubernetes, found '{}'", base::escape(*text)))
+                .hint("for example v1.27.10");
+        }
+        release.kube_version = *version;
+    }
+    for (const auto& list : args.all("api-versions")) {
+        for (const auto& version : base::split(list, ',')) { release.api_versions.emplace_back(version); }
+    }
+    return release;
+}
+
+Exit run_render_chart(const cli::Args& args, cli::Context& context) {
+    auto release = chart_release(args);
+    auto chart = read_chart(args.positional("CHART"));
+    const auto values = read_values(args.all("values"), args.all("set"));
+    Diagnostics findings;
+    release.notice = [&](Diagnostic finding) { findings.push_back(std::move(finding)); };
+    const auto rendered = recipe::chart::render_chart(std::move(chart), values, release);
+    for (const auto* list : {&rendered.objects, &rendered.hooks}) {
+        for (const auto& manifest : *list) { recipe::plan::check_texts(manifest, release.notice); }
+    }
+    report_findings(std::move(findings), args, context);
+    context.console.out(recipe::chart::release_text(rendered, args.flag("include-crds")));
+    return Exit::ok;
+}
+
+cli::Option chart_option(std::string name, std::string value_name, std::string help, std::string default_text = "", bool repeatable = false) {
+    cli::Option made;
+    made.name = std::move(name);
+    made.value_name = std::move(value_name);
+    made.help = std::move(help);
+    made.default_text = std::move(default_text);
+    made.repeatable = repeatable;
+    return made;
+}
+
+}  // namespace
+
+cli::Verb render_chart_verb() {
+    cli::Verb verb;
+    verb.name = "render chart";
+    verb.summary = "the objects of a Helm chart";
+    verb.description =
+        "Prints what `helm template` prints: the objects in Helm's install order, then the hooks. NOTES.txt is left out. Nothing is asked of "
+        "a cluster: `lookup` finds nothing, and the API versions are those that Helm knows and those of --api-versions.\n\n"
+        "Functions that give another result each time, like now, randAlphaNum and genCA, are errors. So is a function that is not supported. "
+        "An error names the template, line and column, the expression and the value that was found.";
+    verb.examples = {
+        {"kmm-plan render chart ./kmm-hello-chart", "with the values of the chart"},
+        {"kmm-plan render chart ./kmm-hello-chart --values prod.yaml --set image.tag=v2", "with values of a file and of the command line"},
+        {"kmm-plan render chart kmm-hello-1.2.0.tgz --kube-version v1.30.0 --include-crds", "a packed chart, for another Kubernetes"},
+    };
+    verb.positionals = {{"CHART", "directory with Chart.yaml, or a .tgz"}};
+    cli::Option name_space = chart_option("namespace", "NAME", "namespace of the release", "default");
+    name_space.short_name = 'n';
+    verb.options = std::vector<cli::Option>{
+                       chart_option("values", "FILE", "values over those of the chart; - is standard input", "", true),
+                       chart_option("set", "KEY=VALUE", "a value: a.b=1,c={x,y},d[0].e=z", "", true),
+                       chart_option("release", "NAME", "name of the release", "release-name"),
+                       name_space,
+                       chart_option("kube-version", "VERSION", "Kubernetes' version in .Capabilities", "v1.20.0"),
+                       chart_option("api-versions", "LIST", "more API versions, separated by commas", "", true),
+                       chart_option("include-crds", "", "print the files of crds/ first"),
+                       chart_option("strict", "", "warnings are errors"),
+                   } +
+                   cli::common_options();
+    verb.run = run_render_chart;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan render recipe, graph and why recipe: SpecialResources.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmm-plan/source/images.hpp"
+#include "kmm-plan/check/recipe_findings.hpp"
+#include "kmm-plan/render/recipe_run.hpp"
+#include "kmm-plan/verbs.hpp"
+#include "recipe/decide/why.hpp"
+#include "recipe/plan/graph.hpp"
+#include "recipe/plan/render.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
+    const auto documents = read_recipe_documents(args);
+    if (args.flag("print-facts")) {
+        const bool operator_only = args.get("compat").value_or("none") == "sro";
+        context.console.out(value::to_yaml(recipe::plan::facts_node(read_facts(args, documents, operator_only))));
+        return Exit::ok;
+    }
+    const auto facts = read_facts(args, documents, args.get("compat").value_or("none") == "sro");
+    const bool asks = args.flag("check-images");
+    auto rendered = render_named(args, documents, facts, args.positionals("NAME"), asks);
+    if (asks) {
+        recipe::decide::drop_needless_builds(rendered, decide_recipes(rendered, documents, facts, args, context, rendered.findings));
+    }
+    report_findings(rendered.findings, args, context);
+    context.console.out(context.output == "json" ? recipe::plan::recipe_json(rendered) : recipe::plan::recipe_text(rendered));
+    return Exit::ok;
+}
+
+Exit run_graph(const cli::Args& args, cli::Context& context) {
+    const auto documents = read_recipe_documents(args);
+    require_resources(documents);
+    const auto form = context.output == "dot"       ? recipe::plan::GraphForm::dot
+                      : context.output == "mermaid" ? recipe::plan::GraphForm::mermaid
+                                                    : recipe::plan::GraphForm::text;
+    context.console.out(recipe::plan::graph_text(documents.resources, args.positionals("NAME"), form));
+    return Exit::ok;
+}
+
+Exit run_why_recipe(const cli::Args& args, cli::Context& context) {
+    const auto documents = read_recipe_documents(args);
+    const std::string name = args.positional("NAME");
+    const auto facts = read_facts(args, documents, false);
+    const auto rendered = render_named(args, documents, facts, {name}, true);
+    report_findings(rendered.findings, args, context);
+    context.console.out(recipe::decide::why_text(documents.resources, name, facts, rendered));
+    return Exit::ok;
+}
+
+}  // namespace
+
+cli::Verb render_recipe_verb() {
+    cli::Verb verb;
+    verb.name = "render recipe";
+    verb.summary = "the objects of SpecialResources";
+    verb.description =
+        "Prints the objects that a driver stack of the Special Resource Operator consists of, in the order in which they are applied: the namespace, each state "
+        "in turn, then all files of the chart that are no state; in a state, by kind. What a resource depends on comes first. Objects with the annotation "
+        "specialresource.openshift.io/kernel-affine have a copy for each kernel. Nothing is applied.\n\n"
+        "Without NAME: all SpecialResources of the documents; charts below a directory of -f are not read as documents. A chart comes from --chart, from a repository file://DIR, or from a ConfigMap cm://NAMESPACE/NAME among "
+        "the documents. A resource of v1alpha1 has none and uses the built-in recipe of a driver container.\n\n"
+        "Kernels, systems, versions and the proxy come from Nodes, ClusterVersion, Proxy, ImageStream driver-toolkit, Secrets and ConfigMaps of -f, then from --facts, "
+        "then from --fact. What nobody has said is not guessed: a template that reads it is an error.\n\n"
+        "Builds with the annotation driver-container-vendor are left out unless the fact updateVendor names their vendor. With --check-images, registries are asked, "
+        "through the mirrors of ImageDigestMirrorSets, ImageTagMirrorSets and ImageContentSourcePolicies among the documents: a build is there for each kernel whose image is not.\n\n"
+        "--compat sro renders what the operator makes, faults included. Without it they are mended, and a note says where the operator does something else.";
+    verb.examples = {
+        {"kmm-plan render recipe -f simple-kmod.yaml -f nodes.yaml --chart ./simple-kmod-0.0.1", "for the kernels of these Nodes"},
+        {"kmm-plan render recipe simple-kmod -f recipes/ --facts facts.yaml --compat sro", "exactly as the operator does"},
+        {"kubectl get nodes,proxies -o json | kmm-plan render recipe -f - -f recipes/ --print-facts", "the facts file of a cluster"},
+    };
+    verb.positionals = {{"NAME", "SpecialResource; what it depends on is rendered, too", false, true}};
+    cli::Option compat = recipe_option("compat", "WHAT", "sro: with the faults of the Special Resource Operator");
+    compat.choices = {"none", "sro"};
+    compat.default_text = "none";
+    verb.options = recipe_sources() +
+                   std::vector<cli::Option>{
+                       recipe_option("print-facts", "", "print the facts instead, as --facts takes them"),
+                       compat,
+                       recipe_option("owned-by", "UID", "uid of the resource, for ownerReferences"),
+                       recipe_option("strict", "", "warnings are errors"),
+                   } +
+                   registry_options() +
+                   cli::common_options();
+    verb.run = run_render_recipe;
+    return verb;
+}
+
+cli::Verb graph_verb() {
+    cli::Verb verb;
+    verb.name = "graph";
+    verb.summary = "which SpecialResource needs which, in waves";
+    verb.description =
+        "Prints SpecialResources and what they depend on, at any depth. Those of one wave need those of waves before it only, and can be applied at the same time. "
+        "A circle is an error that names its path.";
+    verb.examples = {
+        {"kmm-plan graph -f recipes/", "all resources of a directory"},
+        {"kmm-plan graph lustre -f recipes/ -o dot", "one and what it needs, for Graphviz"},
+    };
+    verb.positionals = {{"NAME", "SpecialResource; all if absent", false, true}};
+    auto common = cli::common_options();
+    for (auto& option : common) {
+        if (option.name != "output") { continue; }
+        option.choices = {"text", "dot", "mermaid"};
+        option.default_text = "text";
+    }
+    verb.options = std::vector<cli::Option>{recipe_sources().front()} + common;
+    verb.run = run_graph;
+    return verb;
+}
+
+cli::Verb why_recipe_verb() {
+    cli::Verb verb;
+    verb.name = "why recipe";
+    verb.summary = "what a SpecialResource consists of, and why";
+    verb.description =
+        "Prints the wave of a SpecialResource and what it needs, where its chart comes from, its kernels with system and toolkit, and for each state its objects. Of a "
+        "driver container, whether its image is only pulled or built if it cannot be pulled. Registries are not asked.";
+    verb.examples = {{"kmm-plan why recipe simple-kmod -f recipes/ --facts facts.yaml", "one resource for the kernels of a cluster"}};
+    verb.positionals = {{"NAME", "SpecialResource"}};
+    verb.options = recipe_sources() + std::vector<cli::Option>{recipe_option("strict", "", "warnings are errors")} + cli::common_options();
+    verb.run = run_why_recipe;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan

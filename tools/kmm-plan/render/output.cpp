@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-plan/render/output.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "record/sha256.hpp"
+#include "sys/directory.hpp"
+#include "sys/fd.hpp"
+#include "value/reader.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+constexpr const char* k_list_name = ".kmm-render.json";
+constexpr std::size_t k_list_bytes_max = 64U << 20U;
+constexpr std::string_view k_list_kind = "RenderedFiles";
+
+/// The files that were written here, each with the digests of what may stand in it.
+using OwnedFiles = std::map<std::string, std::set<std::string>>;
+
+std::string path_of(const std::string& directory, const std::string& name) { return directory + "/" + name; }
+
+enum class Occupant { nothing, file, directory, other };
+
+Occupant occupant_of(const std::string& path) {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) {
+        const int number = errno;
+        if (number == ENOENT) { return Occupant::nothing; }
+        throw from_errno(number, fmt::format("cannot look at {}", base::escape(path)));
+    }
+    if (S_ISDIR(info.st_mode)) { return Occupant::directory; }
+    return S_ISREG(info.st_mode) ? Occupant::file : Occupant::other;
+}
+
+/// The bytes of a regular file; nullopt if there is none.
+std::optional<std::string> read_regular(const std::string& path) {
+    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    const int number = errno;
+    if (!fd) {
+        if (number == ENOENT || number == ELOOP) { return std::nullopt; }
+        throw from_errno(number, fmt::format("cannot read {}", base::escape(path)));
+    }
+    if (occupant_of(path) != Occupant::file) { return std::nullopt; }
+    return sys::read_fd(fd.get(), path);
+}
+
+/// Parts of names that render makes: no way out of the directory, nothing hidden.
+bool is_own_part(std::string_view name) {
+    return !name.empty() && name.front() != '.' && name.size() <= 255 &&
+           std::all_of(name.begin(), name.end(), [](char c) {
+               return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+           });
+}
+
+bool is_own_name(std::string_view name) {
+    const std::size_t slash = name.rfind('/');
+    if (slash == std::string_view::npos) { return is_own_part(name); }
+    return is_own_part(name.substr(slash + 1)) && is_own_name(name.substr(0, slash));
+}
+
+/// The directories that `name` lies in, outermost first.
+std::vector<std::string> parents_of(const std::string& name) {
+    std::vector<std::string> result;
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+        result.push_back(name.substr(0, slash));
+    }
+    return result;
+}
+
+Error damaged_list(const std::string& path, const std::string& what) {
+    return Error(Exit::data, "damaged-list", fmt::format("{}: {}", base::escape(path), what))
+        .hint("it says which files render may replace and remove; restore it, or render into an empty directory");
+}
+
+OwnedFiles read_list(const std::string& directory) {
+    const std::string path = path_of(directory, k_list_name);
+    OwnedFiles owned;
+    if (occupant_of(path) == Occupant::nothing) { return owned; }
+    const auto text = read_regular(path);
+    if (!text || text->size() > k_list_bytes_max) { throw damaged_list(path, "expected a regular file"); }
+    Diagnostics faults;
+    const auto documents = value::read_json(*text, path, faults);
+    if (has_errors(faults) || documents.size() != 1) { throw damaged_list(path, "expected JSON"); }
+    const value::Node* files = documents[0].root.find("files");
+    if (documents[0].root.get_string({"kind"}) != k_list_kind || files == nullptr || !files->is_mapping()) {
+        throw damaged_list(path, fmt::format("expected kind {} and a mapping \"files\"", k_list_kind));
+    }
+    for (const auto& member : files->members()) {
+        if (!is_own_name(member.key) || !member.value.is_sequence()) {
+            throw damaged_list(path, fmt::format("\"{}\" is no file of render", base::escape(member.key)));
+        }
+        for (const auto& digest : member.value.items()) { owned[member.key].insert(digest.text()); }
+    }
+    return owned;
+}
+
+void write_list(sys::FileOps& ops, const std::string& directory, const OwnedFiles& owned) {
+    value::Node files = value::Node::mapping();
+    for (const auto& [name, digests] : owned) { files.set(name, value::Node::strings({digests.begin(), digests.end()})); }
+    const value::Node list =
+        value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"files", std::move(files)}, {"kind", k_list_kind}});
+    const std::string text = value::to_json_pretty(list);
+    const std::string path = path_of(directory, k_list_name);
+    if (read_regular(path) == text) { return; }
+    sys::write_file_atomically(ops, path, text, 0644);
+}
+
+Error not_ours(const std::string& path, const char* what) {
+    return Error(Exit::data, "not-ours", fmt::format("{} {}", base::escape(path), what))
+        .hint("move it away, or render into another directory");
+}
+
+/// Splits the wanted files into what is there already and what must be written. Changes nothing.
+void compare_files(const std::string& directory, const std::vector<OutputFile>& files, const OwnedFiles& owned,
+                   OutputChanges& changes) {
+    for (const auto& file : files) {
+        for (const auto& parent : parents_of(file.name)) {
+            const std::string path = path_of(directory, parent);
+            const Occupant occupant = occupant_of(path);
+            if (occupant == Occupant::nothing || occupant == Occupant::directory) { continue; }
+            throw not_ours(path, "is no directory, expected one or nothing of that name");
+        }
+        const std::string path = path_of(directory, file.name);
+        const Occupant occupant = occupant_of(path);
+        if (occupant == Occupant::other || occupant == Occupant::directory) { throw not_ours(path, "is no regular file, expected none of that name"); }
+        if (occupant == Occupant::file && read_regular(path) == file.bytes) {
+            changes.unchanged.push_back(file.name);
+            continue;
+        }
+        if (occupant == Occupant::file && owned.count(file.name) == 0) {
+            throw not_ours(path, "is there already and was not written by render");
+        }
+        changes.written.push_back(file.name);
+    }
+}
+
+/// Removes the directories that `name` was in, as far as they are empty now.
+void remove_empty_parents(const std::string& directory, const std::string& name) {
+    auto parents = parents_of(name);
+    while (!parents.empty() && ::rmdir(path_of(directory, parents.back()).c_str()) == 0) { parents.pop_back(); }
+}
+
+/// Removes what is no longer wanted, and takes it from the list.
+void prune_files(const std::string& directory, const std::set<std::string>& wanted, const std::set<std::string>& in_use,
+                 OwnedFiles& owned, OutputChanges& changes) {
+    for (auto it = owned.begin(); it != owned.end();) {
+        const std::string& name = it->first;
+        const std::string path = path_of(directory, name);
+        if (wanted.count(name) != 0) {
+            ++it;
+            continue;
+        }
+        if (in_use.count(name) != 0) {
+            changes.in_use.push_back(name);
+            ++it;
+            continue;
+        }
+        const auto bytes = read_regular(path);
+        if (bytes && it->second.count(record::sha256_hex(*bytes)) != 0) {
+            if (::unlink(path.c_str()) != 0) {
+                const int number = errno;
+                throw from_errno(number, fmt::format("cannot remove {}", base::escape(path)));
+            }
+            remove_empty_parents(directory, name);
+            changes.removed.push_back(name);
+        } else if (occupant_of(path) != Occupant::nothing) {
+            changes.changed_by_others.push_back(name);
+            ++it;
+            continue;
+        }
+        it = owned.erase(it);
+    }
+}
+
+}  // namespace
+
+std::string documents_text(const std::vector<value::Node>& documents, const std::string& output) {
+    if (output == "json") {
+        const value::Node list =
+            value::Node::mapping({{"apiVersion", "v1"}, {"items", value::Node::sequence(documents)}, {"kind", "List"}});
+        return value::to_json_pretty(list);
+    }
+    std::string text;
+    for (const auto& document : documents) {
+        if (output == "jsonl") {
+            text += value::to_json(document) + "\n";
+        } else if (output == "name") {
+            text += fmt::format("{}/{}\n", base::to_lower(document.get_string({"kind"})),
+                                document.get_string({"metadata", "name"}));
+        } else {
+            text += (text.empty() ? "" : "---\n") + value::to_yaml(document);
+        }
+    }
+    return text;
+}
+
+OutputChanges write_files(sys::FileOps& ops, const std::string& directory, const std::vector<OutputFile>& files, Prune prune,
+                          const std::vector<std::string>& in_use) {
+    sys::make_directories(directory, 0755);
+    OwnedFiles owned = read_list(directory);
+    OutputChanges changes;
+    compare_files(directory, files, owned, changes);
+
+    std::set<std::string> wanted;
+    std::map<std::string, std::string> digests;
+    for (const auto& file : files) {
+        wanted.insert(file.name);
+        digests[file.name] = record::sha256_hex(file.bytes);
+        owned[file.name].insert(digests[file.name]);
+    }
+    write_list(ops, directory, owned);
+    for (const auto& file : files) {
+        if (std::find(changes.unchanged.begin(), changes.unchanged.end(), file.name) != changes.unchanged.end()) { continue; }
+        for (const auto& parent : parents_of(file.name)) { sys::make_directories(path_of(directory, parent), 0755); }
+        sys::write_file_atomically(ops, path_of(directory, file.name), file.bytes, 0644);
+    }
+    if (prune == Prune::yes) {
+        prune_files(directory, wanted, {in_use.begin(), in_use.end()}, owned, changes);
+        ops.sync_dir(directory);
+    }
+    for (const auto& [name, digest] : digests) { owned[name] = {digest}; }
+    write_list(ops, directory, owned);
+    return changes;
+}
+
+}  // namespace kmm::tool_plan

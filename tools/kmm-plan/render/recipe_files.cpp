@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-plan/render/recipe_files.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cluster/directory_store.hpp"
+#include "cluster/documents.hpp"
+#include "kmm-plan/render/chart_files.hpp"
+#include "recipe/plan/graph.hpp"
+#include "recipe/plan/recipes.hpp"
+#include "sys/file_ops.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::tool_plan {
+
+namespace fs = std::filesystem;
+namespace rp = recipe::plan;
+
+namespace {
+
+void add_fault(Diagnostics& faults, const std::string& code, std::string message, Position place, std::string hint, Exit exit = Exit::data) {
+    faults.push_back({Severity::error, code, std::move(message), std::move(place), std::move(hint), exit});
+}
+
+/// Items of a List stand for themselves.
+void add_document(value::Document document, std::vector<value::Document>& all) {
+    const value::Node* items = document.root.find("items");
+    const std::string kind = document.root.get_string({"kind"});
+    if (items == nullptr || !kind.ends_with("List")) {
+        all.push_back(std::move(document));
+        return;
+    }
+    for (const auto& item : items->items()) {
+        value::Document one{document.file, item, document.index, document.written};
+        // Items of a typed list do not say what they are.
+        if (item.is_mapping() && item.find("kind") == nullptr && kind != "List") {
+            one.root.set("kind", kind.substr(0, kind.size() - 4));
+            one.root.set("apiVersion", document.root.get_string({"apiVersion"}));
+        }
+        add_document(std::move(one), all);
+    }
+}
+
+/// Whether a directory above the file, among those that are read, holds a Chart.yaml: what is below is templates.
+bool is_in_chart(const std::string& file, const std::vector<std::string>& files) {
+    for (std::size_t slash = file.rfind('/'); slash != std::string::npos && slash > 0; slash = file.rfind('/', slash - 1)) {
+        if (std::find(files.begin(), files.end(), file.substr(0, slash) + "/Chart.yaml") != files.end()) { return true; }
+    }
+    return false;
+}
+
+bool has_chart(const std::string& path) { return fs::is_regular_file(path) || fs::exists(path + "/Chart.yaml"); }
+
+Error chart_not_found(const std::string& resource, const rp::ChartReference& reference, std::string message) {
+    return Error(Exit::not_found, "chart-not-found", fmt::format("{}: {}", resource, message))
+        .at(reference.origin)
+        .hint(fmt::format("--chart {}=DIR names a directory with Chart.yaml, or a .tgz", resource));
+}
+
+}  // namespace
+
+void read_document_file(const std::string& name, std::vector<value::Document>& all, Diagnostics& faults) {
+    try {
+        const std::string text = name == "-" ? sys::read_fd(0, "-") : sys::read_file(name);
+        const std::size_t before = faults.size();
+        for (auto& document : value::read_any(text, name, faults)) { add_document(std::move(document), all); }
+        cluster::hint_at_template(text, std::span(faults).subspan(before));
+    } catch (const Error& error) {
+        add_fault(faults, error.exit() == Exit::not_found ? "file-not-found" : "unreadable-file", error.message(), Position{name, 0, 0}, "", error.exit());
+    }
+}
+
+RecipeDocuments read_recipe_documents(const cli::Args& args) {
+    const auto names = args.all("filename");
+    if (names.empty()) {
+        throw Error(Exit::usage, "no-source", "no documents given, expected -f FILE with SpecialResources").hint("add -f FILE; - is standard input");
+    }
+    RecipeDocuments documents;
+    Diagnostics faults;
+    for (const auto& name : names) {
+        if (name == "-" || !fs::is_directory(name)) {
+            read_document_file(name, documents.all, faults);
+            continue;
+        }
+        const auto files = cluster::object_files(name, faults);
+        for (const auto& file : files) {
+            if (!is_in_chart(file, files)) { read_document_file(file, documents.all, faults); }
+        }
+    }
+    for (const auto& document : documents.all) {
+        if (rp::is_special_resource_module(document)) { documents.modules.push_back(rp::decode_special_resource_module(document, faults)); }
+        if (rp::is_release_validation(document)) { documents.validations.push_back(rp::decode_release_validation(document, faults)); }
+        if (!rp::is_special_resource(document)) { continue; }
+        auto resource = rp::decode_special_resource(document, faults);
+        if (const auto* other = rp::find_resource(documents.resources, resource.name); other != nullptr && !resource.name.empty()) {
+            add_fault(faults, "duplicate-object", fmt::format("SpecialResource {} stands twice, first at {}", base::escape(resource.name), other->origin.to_string()), resource.origin,
+                      "remove one of them");
+            continue;
+        }
+        documents.resources.push_back(std::move(resource));
+    }
+    for (auto one = documents.modules.begin(); one != documents.modules.end(); ++one) {
+        const auto same = std::find_if(documents.modules.begin(), one, [&](const auto& other) { return other.resource.name == one->resource.name; });
+        if (same == one || one->resource.name.empty()) { continue; }
+        add_fault(faults, "duplicate-object", fmt::format("SpecialResourceModule {} stands twice, first at {}", base::escape(one->resource.name), same->resource.origin.to_string()),
+                  one->resource.origin, "remove one of them");
+    }
+    sort_and_merge(faults);
+    if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
+    return documents;
+}
+
+rp::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bool operator_only) {
+    rp::Facts facts = rp::observe_facts(documents.all, operator_only);
+    auto files = args.all("facts");
+    const auto more = args.all("values-from");
+    files.insert(files.end(), more.begin(), more.end());
+    for (const auto& file : files) {
+        Diagnostics faults;
+        const std::string text = file == "-" ? sys::read_fd(0, "-") : sys::read_file(file);
+        const auto read = value::read_any(text, file, faults);
+        if (read.size() > 1) { add_fault(faults, "bad-value", fmt::format("expected one document of facts, found {}", read.size()), Position{file, 0, 0}, ""); }
+        for (const auto& document : read) { rp::overlay_facts(facts, rp::decode_facts(document, faults)); }
+        if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
+    }
+    for (const auto& assignment : args.all("fact")) { rp::set_fact(facts, assignment); }
+    rp::add_release_toolkits(facts);
+    return facts;
+}
+
+ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names) : documents_(documents) {
+    for (const auto& text : args.all("chart")) {
+        const std::size_t equals = text.find('=');
+        const bool named = equals != std::string::npos && text.find('/') > equals;
+        std::string name = named ? text.substr(0, equals) : "";
+        if (!named) {
+            const std::size_t count = documents.resources.size() + documents.modules.size();
+            const bool single = names.size() == 1 || (names.empty() && count == 1);
+            if (!single) {
+                throw Error(Exit::usage, "bad-value", fmt::format("--chart {}: which of {} resources is it for?", base::escape(text), count))
+                    .hint("write --chart NAME=DIR, or name one resource");
+            }
+            name = !names.empty() ? names.front() : documents.resources.empty() ? documents.modules.front().resource.name : documents.resources.front().name;
+        }
+        if (!given_.emplace(name, named ? text.substr(equals + 1) : text).second) {
+            throw Error(Exit::usage, "bad-value", fmt::format("--chart gives {} two charts", base::escape(name))).hint("leave one of them out");
+        }
+    }
+}
+
+recipe::chart::Chart ChartPlaces::chart(const std::string& resource, const rp::ChartReference& reference) {
+    const auto known = loaded_.find(resource);
+    if (known != loaded_.end()) { return known->second; }
+    return loaded_.emplace(resource, load(resource, reference)).first->second;
+}
+
+recipe::chart::Chart ChartPlaces::load(const std::string& resource, const rp::ChartReference& reference) const {
+    if (const auto given = given_.find(resource); given != given_.end()) { return read_chart(given->second); }
+    if (reference.name.empty()) { return rp::built_in_recipe(); }
+    const std::string& url = reference.url;
+    if (url.starts_with("cm://")) { return from_config_map(resource, reference); }
+    if (!url.starts_with("file://")) {
+        throw chart_not_found(resource, reference, fmt::format("chart {} is in repository {}, which is not read", base::escape(reference.name), base::escape(url)));
+    }
+    std::string path = url.substr(7);
+    while (path.size() > 1 && path.ends_with('/')) { path.pop_back(); }
+    std::vector<std::string> tried;
+    for (const auto& candidate : {path + '/' + reference.name + '-' + reference.version + ".tgz", path + '/' + reference.name + '-' + reference.version,
+                                  path + '/' + reference.name, path}) {
+        if (has_chart(candidate)) { return read_chart(candidate); }
+        tried.push_back(candidate);
+    }
+    throw chart_not_found(resource, reference, fmt::format("there is no chart {} {} in {}", base::escape(reference.name), base::escape(reference.version), base::escape(url)))
+        .detail("looked at", base::escape(base::join(tried, ", ")));
+}
+
+recipe::chart::Chart ChartPlaces::from_config_map(const std::string& resource, const rp::ChartReference& reference) const {
+    const std::string place = reference.url.substr(5);
+    const std::string wanted = reference.name + '-' + reference.version + ".tgz";
+    for (const auto& document : documents_.all) {
+        const value::Node& root = document.root;
+        if (root.get_string({"kind"}) != "ConfigMap") { continue; }
+        if (root.get_string({"metadata", "namespace"}) + '/' + root.get_string({"metadata", "name"}) != place) { continue; }
+        const value::Node* data = root.find_path({"binaryData", wanted});
+        const auto bytes = data == nullptr ? std::nullopt : base::from_base64(data->text());
+        if (!bytes) { throw chart_not_found(resource, reference, fmt::format("ConfigMap {} has no {} in binaryData", base::escape(place), base::escape(wanted))); }
+        const std::string shown = fmt::format("{}({})", document.file, wanted);
+        return recipe::chart::load_chart(recipe::chart::read_archive(*bytes, shown), shown);
+    }
+    throw chart_not_found(resource, reference, fmt::format("ConfigMap {} with chart {} is not among the documents", base::escape(place), base::escape(wanted)));
+}
+
+}  // namespace kmm::tool_plan

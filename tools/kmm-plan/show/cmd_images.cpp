@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan images: every image that the plan pulls, by digest where that is known.
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "cli/table.hpp"
+#include "image/reference.hpp"
+#include "kmm-plan/source/documents.hpp"
+#include "kmm-plan/source/images.hpp"
+#include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/verbs.hpp"
+#include "plan/survey.hpp"
+#include "sys/file_ops.hpp"
+#include "value/reader.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+/// One image, and what asks for it.
+struct Wanted {
+    std::string image;
+    std::set<std::string> modules, kernels, architectures;
+    plan::Resolved resolved;             ///< of one of the askers: registry switches and Secret are theirs
+    const api::Module* module = nullptr;
+    std::string digest;
+    Diagnostics findings;
+};
+
+using Images = std::map<std::string, Wanted>;
+
+void want(Images& images, const api::Module& module, const api::ModuleConfig& config, const std::string& kernel, const std::string& architecture) {
+    if (config.container_image.empty()) return;
+    auto& wanted = images[config.container_image];
+    wanted.image = config.container_image;
+    wanted.modules.insert(module.full_name());
+    if (!kernel.empty()) wanted.kernels.insert(kernel);
+    if (!architecture.empty()) wanted.architectures.insert(architecture);
+    if (wanted.module == nullptr) {
+        wanted.module = &module;
+        wanted.resolved.config = config;
+        wanted.resolved.kernel = kernel;
+    }
+}
+
+/// Images of the containers of a device plugin or DRA driver, which run on every node of the Module.
+void want_containers(Images& images, const api::Module& module, const std::optional<value::Node>& part, const std::string& architecture) {
+    if (!part) return;
+    for (const char* name : {"initContainer", "container"}) {
+        api::ModuleConfig config;
+        config.container_image = part->get_string({name, "image"});
+        want(images, module, config, "", architecture);
+    }
+}
+
+/// A kernel that was asked for and that a Module has no image for: the list would be silently short.
+Diagnostic no_image_for(const plan::Surveyed& row) {
+    Diagnostic finding;
+    finding.severity = Severity::warning;
+    finding.code = "no-kernel-mapping";
+    finding.message = fmt::format("no kernel mapping of Module {} matches kernel {}: no image is listed for it", row.module->full_name(), row.kernel);
+    finding.hint = "add a kernel mapping for it, and the image";
+    finding.exit = Exit::checks_failed;
+    return finding;
+}
+
+/// `gaps` gets the kernels that Modules have no image for, of the fleet and of those that were asked for.
+Images collect(const Source& source, const std::vector<std::string>& kernels, Diagnostics& gaps) {
+    Images images;
+    std::map<std::string, const api::Node*> nodes;
+    for (const auto& node : source.objects.nodes) nodes.emplace(node.meta.name, &node);
+    const auto plan = plan::make_plan(source.objects, plan::complete({}, source.objects));
+    for (const auto& finding : plan.diagnostics)
+        if (finding.code == "kernel-unmapped" || finding.code == "kernel-unparsable" || finding.code == "kernel-unknown") gaps.push_back(finding);
+    for (const auto& entry : plan.entries) {
+        const bool pulled = entry.action == plan::Action::load || entry.action == plan::Action::keep || entry.action == plan::Action::reload;
+        if (!pulled || !entry.config) continue;
+        for (const auto& module : source.objects.modules) {
+            if (module.meta.name != entry.module || module.meta.namespace_ != entry.namespace_) continue;
+            const auto node = nodes.find(entry.node);
+            const std::string architecture = node == nodes.end() ? "" : node->second->architecture;
+            want(images, module, *entry.config, entry.config->kernel_version, architecture);
+            want_containers(images, module, module.device_plugin, architecture);
+            want_containers(images, module, module.dra, architecture);
+        }
+    }
+    // Their DaemonSets wait for no kernel module.
+    for (const auto& module : source.objects.modules) {
+        if (module.module_loader || module.meta.deleting) continue;
+        for (const auto& node : source.objects.nodes) {
+            if (!plan::selects(module.selector, node.meta.labels)) continue;
+            want_containers(images, module, module.device_plugin, node.architecture);
+            want_containers(images, module, module.dra, node.architecture);
+        }
+    }
+    if (kernels.empty()) return images;
+    for (const auto& row : plan::survey(source.objects, kernels)) {
+        const auto* resolved = std::get_if<plan::Resolved>(&row.resolution);
+        if (resolved == nullptr) {
+            if (std::holds_alternative<plan::NoMapping>(row.resolution)) gaps.push_back(no_image_for(row));
+            continue;
+        }
+        want(images, *row.module, resolved->config, row.kernel, "");
+        for (const auto& pool : row.pools) want(images, *row.module, resolved->config, row.kernel, pool.architecture);
+    }
+    return images;
+}
+
+void take_pinned(Images& images) {
+    for (auto& [name, wanted] : images) {
+        try {
+            if (const auto reference = image::parse_reference(name); reference.digest) wanted.digest = reference.digest->to_string();
+        } catch (const Error& error) {
+            wanted.findings.push_back({Severity::error, error.code(), error.message(), std::nullopt, error.hint(), Exit::checks_failed});
+        }
+    }
+}
+
+void ask(Images& images, const Source& source, const cli::Args& args, cli::Context& context) {
+    std::vector<ImageQuestion> questions;
+    for (auto& [name, wanted] : images) {
+        if (has_errors(wanted.findings)) continue;
+        std::set<std::string> architectures = wanted.architectures;
+        if (architectures.empty()) architectures.insert("");
+        for (const auto& architecture : architectures)
+            questions.push_back({wanted.module, &wanted.resolved, architecture, nullptr, Depth::manifest});
+    }
+    const auto answers = ask_registries(questions, source.objects, args, context);
+    for (const auto& question : questions) {
+        auto& wanted = images.at(question.resolved->config.container_image);
+        const auto& answer = answers.at(question.key());
+        if (!answer.digest.empty()) wanted.digest = answer.digest;
+        wanted.findings.insert(wanted.findings.end(), answer.findings.begin(), answer.findings.end());
+    }
+}
+
+std::string pinned(const Wanted& wanted) {
+    if (wanted.digest.empty()) return wanted.image;
+    const auto reference = image::parse_reference(wanted.image);
+    return reference.name() + "@" + wanted.digest;
+}
+
+value::Node names_node(const std::set<std::string>& names) {
+    auto list = value::Node::sequence();
+    for (const auto& name : names) list.push_back(name);
+    return list;
+}
+
+value::Node image_node(const std::string& name, const Wanted& wanted) {
+    auto node = value::Node::mapping({{"image", name}});
+    if (!wanted.digest.empty()) node.set("digest", wanted.digest);
+    node.set("modules", names_node(wanted.modules));
+    if (!wanted.kernels.empty()) node.set("kernels", names_node(wanted.kernels));
+    if (!wanted.architectures.empty()) node.set("architectures", names_node(wanted.architectures));
+    return node;
+}
+
+value::Node images_node(const Images& images, const char* kind) {
+    auto list = value::Node::sequence();
+    for (const auto& [name, wanted] : images) list.push_back(image_node(name, wanted));
+    return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", kind}, {"images", std::move(list)}});
+}
+
+/// oc-mirror's input.
+value::Node image_set(const Images& images) {
+    auto list = value::Node::sequence();
+    for (const auto& [name, wanted] : images) list.push_back(value::Node::mapping({{"name", pinned(wanted)}}));
+    return value::Node::mapping({{"apiVersion", "mirror.openshift.io/v2alpha1"},
+                                 {"kind", "ImageSetConfiguration"},
+                                 {"mirror", value::Node::mapping({{"additionalImages", std::move(list)}})}});
+}
+
+void print(const Images& images, cli::Context& context) {
+    if (context.output == "imageset") {
+        context.console.out(value::to_yaml(image_set(images)));
+    } else if (context.output == "list" || context.output == "name") {
+        for (const auto& [name, wanted] : images) context.console.out(pinned(wanted) + "\n");
+    } else if (context.output == "jsonl") {
+        for (const auto& [name, wanted] : images) print_document(context, image_node(name, wanted));
+    } else if (cli::document_form(context)) {
+        print_document(context, images_node(images, "Images"));
+    } else if (images.empty()) {
+        context.console.err("the plan pulls no images\n");
+    } else {
+        std::vector<std::vector<std::string>> rows;
+        for (const auto& [name, wanted] : images)
+            rows.push_back({name, wanted.digest.empty() ? "-" : wanted.digest, base::join(std::vector<std::string>(wanted.modules.begin(), wanted.modules.end()), ","),
+                            wanted.kernels.empty() ? "-" : base::join(std::vector<std::string>(wanted.kernels.begin(), wanted.kernels.end()), ",")});
+        const bool cut = context.console.out_is_terminal() && context.output != "wide";
+        context.console.out(cli::format_table({"IMAGE", "DIGEST", "MODULES", "KERNELS"}, rows, cut ? context.console.width() : 0));
+    }
+}
+
+/// Digest by image, as an earlier run wrote it.
+std::map<std::string, std::string> read_lock(const std::string& file) {
+    constexpr std::size_t k_lock_bytes = 16U << 20U;
+    Diagnostics faults;
+    const auto documents = value::read_any(sys::read_file(file, k_lock_bytes), file, faults);
+    std::map<std::string, std::string> result;
+    const auto fault = [&](const value::Node& node, const std::string& message) {
+        faults.push_back({Severity::error, "bad-lock", message, documents.front().position(node.mark()), "remove the file to write it anew", Exit::data});
+    };
+    if (!has_errors(faults)) {
+        const auto* list = documents.size() == 1 && documents.front().root.get_string({"kind"}) == "ImageLock" ? documents.front().root.find("images") : nullptr;
+        if (list == nullptr || list->kind() != value::Kind::sequence) {
+            faults.push_back({Severity::error, "bad-lock", "expected a document of kind ImageLock with a list of images", Position{file, 1, 1}, "remove the file to write it anew", Exit::data});
+        } else {
+            for (const auto& item : list->items()) {
+                const auto image = item.get_string({"image"});
+                const auto digest = item.get_string({"digest"});
+                if (image.empty() || digest.empty()) {
+                    fault(item, "expected image and digest");
+                } else if (!result.emplace(image, digest).second) {
+                    fault(item, "expected each image once, found " + base::escape(image) + " again");
+                }
+            }
+        }
+    }
+    if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+    return result;
+}
+
+void compare_with_lock(Images& images, const std::string& file) {
+    const auto locked = read_lock(file);
+    for (auto& [name, wanted] : images) {
+        const auto it = locked.find(name);
+        if (it == locked.end()) {
+            wanted.findings.push_back({Severity::error, "not-locked", fmt::format("image {} is not in {}", base::escape(name), base::escape(file)), std::nullopt,
+                                       "remove the file to write it anew", Exit::checks_failed});
+        } else if (!wanted.digest.empty() && wanted.digest != it->second) {
+            wanted.findings.push_back({Severity::error, "digest-drift", fmt::format("image {} is {} now, expected {}", base::escape(name), wanted.digest, it->second), std::nullopt,
+                                       "somebody pushed another image under that name; remove the lock file to accept it", Exit::checks_failed});
+        }
+    }
+}
+
+Diagnostics findings_of(const Images& images) {
+    Diagnostics all;
+    for (const auto& [name, wanted] : images) all.insert(all.end(), wanted.findings.begin(), wanted.findings.end());
+    sort_and_merge(all);
+    return all;
+}
+
+Exit run_images(const cli::Args& args, cli::Context& context) {
+    for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
+    Source source = read_valid_source(args, context);
+    check_namespace({&source, 1}, args);
+    keep_nodes(source, args, {});
+    // A list for mirrors is not to lack what a node pulls when it is back.
+    for (auto& node : source.objects.nodes) node.taints = plan::lasting_taints(node.taints);
+    if (const auto ns = args.get("namespace"))
+        std::erase_if(source.objects.modules, [&](const api::Module& module) { return module.meta.namespace_ != *ns; });
+    Diagnostics gaps;
+    Images images = collect(source, args.all("kernel"), gaps);
+    take_pinned(images);
+    const auto lock = args.get("lock");
+    if (args.flag("check-images") || lock) ask(images, source, args, context);
+    const bool locked = lock && ::access(lock->c_str(), F_OK) == 0;
+    if (locked) compare_with_lock(images, *lock);
+    const auto findings = findings_of(images);
+    print(images, context);
+    if (context.verbosity >= 0)
+        for (const auto& gap : gaps) context.console.err(cli::diagnostic_text(gap, context.color_err));
+    for (const auto& finding : findings) context.console.err(cli::diagnostic_text(finding, context.color_err));
+    if (has_errors(findings)) return Exit::checks_failed;
+    if (lock && !locked) {
+        sys::LinuxFileOps files;
+        sys::write_file_atomically(files, *lock, value::to_yaml(images_node(images, "ImageLock")), 0644);
+        if (context.verbosity >= 0) context.console.err(fmt::format("wrote {}: {} image{}\n", base::escape(*lock), images.size(), images.size() == 1 ? "" : "s"));
+    }
+    return Exit::ok;
+}
+
+}  // namespace
+
+cli::Verb images_verb() {
+    cli::Verb verb;
+    verb.name = "images";
+    verb.summary = "every image the plan pulls, by digest where that is known";
+    verb.description =
+        "Module images of the settled plan, of the kernels that --kernel names, and of device plugins and DRA drivers; cordons do not count. --check-images asks the registries for "
+        "digests. --lock FILE writes the digests down if there is no such file; else it is compared, and an image that is not in it or has another digest is an "
+        "error with exit code 10.\n\n"
+        "-o imageset is the input of oc-mirror, -o list (or name) is for skopeo and the like.";
+    verb.examples = {
+        {"kmm-plan images --cluster ./fleet -o list", "one reference a line"},
+        {"kmm-plan images --cluster ./fleet --kernel 6.1.0-60-amd64 -o imageset", "mirror what the next kernel needs, too"},
+        {"kmm-plan images --cluster ./fleet --lock images.lock", "pin tags to digests; later runs refuse drift"},
+    };
+    cli::Option kernel;
+    kernel.name = "kernel";
+    kernel.value_name = "KERNEL";
+    kernel.help = "also the images for this kernel";
+    kernel.repeatable = true;
+    cli::Option lock;
+    lock.name = "lock";
+    lock.value_name = "FILE";
+    lock.help = "digests to write, or to compare with";
+    auto common = cli::common_options();
+    for (auto& option : common)
+        if (option.name == "output") option.choices.insert(option.choices.end(), {"list", "imageset"});
+    verb.options = std::vector<cli::Option>{kernel, lock} + registry_options() + source_options() + common;
+    verb.run = run_images;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan

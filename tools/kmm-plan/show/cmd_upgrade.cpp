@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-plan upgrade: the ordered upgrade that kmm-upgrade would do.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "cli/table.hpp"
+#include "kmm-plan/source/documents.hpp"
+#include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/verbs.hpp"
+#include "plan/upgrade_view.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+using UpgradeNodes = std::vector<plan::UpgradeNode>;
+
+void require_target(const api::Module& module, const std::string& version) {
+    if (version.empty()) {
+        throw Error(Exit::usage, "missing-option", "--to VERSION is missing")
+            .hint(fmt::format("kmm-plan upgrade {} --to VERSION", module.full_name()));
+    }
+    const std::string found = module.module_loader ? module.module_loader->container.version : "";
+    if (found == version) { return; }
+    throw Error(Exit::checks_failed, "version-mismatch",
+                fmt::format("Module {} {}, expected version {}", module.full_name(),
+                            found.empty() ? "has no version" : "has version " + found, base::escape(version)))
+        .at(module.meta.origin)
+        .hint(fmt::format("set spec.moduleLoader.container.version to {}, or read the changed Module with -f", base::escape(version)));
+}
+
+std::string steps_text(const plan::UpgradeNode& node) {
+    if (!node.reason.empty()) { return "-"; }
+    return node.steps.empty() ? "nothing to do" : base::join(node.steps, ", ");
+}
+
+value::Node upgrade_document(const Source& source, const api::Module& module, const std::string& version,
+                             const UpgradeNodes& nodes) {
+    value::Node list = value::Node::sequence();
+    for (const auto& node : nodes) {
+        value::Node item = value::Node::mapping({{"node", node.node}, {"kernel", node.kernel}, {"current", node.current},
+                                                 {"target", version}});
+        if (!node.image.empty()) { item.set("image", node.image); }
+        item.set("steps", value::Node::strings(node.steps));
+        if (!node.reason.empty()) { item.set("blocker", node.reason); }
+        item.set("message", node.message);
+        list.push_back(std::move(item));
+    }
+    value::Node document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradePlan"}});
+    document.set("source", source.description);
+    document.set("module", module.full_name());
+    document.set("to", version);
+    document.set("nodes", std::move(list));
+    return document;
+}
+
+std::string upgrade_text(const api::Module& module, const std::string& version, const UpgradeNodes& nodes) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& node : nodes) {
+        rows.push_back({node.node, node.kernel.empty() ? "-" : node.kernel, node.current, version, steps_text(node),
+                        node.reason.empty() ? "-" : node.reason});
+    }
+    const auto count = [&](const auto& test) { return std::count_if(nodes.begin(), nodes.end(), test); };
+    const auto blocked = count([](const auto& node) { return !node.reason.empty(); });
+    const auto done = count([](const auto& node) { return node.reason.empty() && node.steps.empty(); });
+    const auto open = static_cast<std::ptrdiff_t>(nodes.size()) - blocked - done;
+    std::string next;
+    if (blocked > 0) {
+        const auto first = std::find_if(nodes.begin(), nodes.end(), [](const auto& node) { return !node.reason.empty(); });
+        next = fmt::format("next  kmm-plan why {} {}\n", first->node, module.full_name());
+    } else if (open > 0) {
+        next = fmt::format("next  kmm-upgrade start module {} --to {}\n", module.full_name(), version);
+    }
+    return cli::format_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STEPS", "BLOCKER"}, rows, 0) +
+           fmt::format("\n{} of {} nodes to upgrade, one after the other; {} blocked, {} done\n", open, nodes.size(), blocked, done) + next;
+}
+
+Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
+    Source source = read_valid_source(args, context);
+    apply_what_if(args, source);
+    const api::Module& module = find_module(source, args, args.positional("MODULE"));
+    const std::string version = args.get("to").value_or("");
+    require_target(module, version);
+    UpgradeNodes nodes = plan::upgrade_nodes(source.objects, module, plan_options(args, source));
+    const auto chosen = require_nodes(source, args, args.all("node"));
+    std::erase_if(nodes, [&](const plan::UpgradeNode& node) {
+        return std::none_of(chosen.begin(), chosen.end(), [&](const auto* one) { return one->meta.name == node.node; });
+    });
+    if (nodes.empty()) {
+        throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected for Module {}", module.full_name()))
+            .at(module.meta.origin)
+            .hint("kmm-plan show says why");
+    }
+    if (context.output == "name") {
+        for (const auto& node : nodes) { context.console.out(node.node + "\n"); }
+    } else if (context.output == "table" || context.output == "wide") {
+        context.console.out(upgrade_text(module, version, nodes));
+    } else {
+        print_document(context, upgrade_document(source, module, version, nodes));
+    }
+    const bool blocked = std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return !node.reason.empty(); });
+    return blocked ? Exit::checks_failed : Exit::ok;
+}
+
+}  // namespace
+
+cli::Verb upgrade_verb() {
+    cli::Verb verb;
+    verb.name = "upgrade";
+    verb.summary = "the ordered upgrade that kmm-upgrade start would do";
+    verb.description =
+        "Lists the nodes of a Module in the order of the walk, what would be done on each, and what is in the way. Exits 10 if "
+        "any node is blocked. What only a node itself knows, such as whether a module is in use, is checked by kmm-upgrade.";
+    verb.examples = {
+        {"kmm-plan upgrade drivers/kmm-hello --to v2 --cluster ./fleet", "the whole fleet"},
+        {"kmm-plan upgrade kmm-hello --to v2 --cluster ./fleet -f new-module.yaml", "with a Module that is not applied yet"},
+    };
+    verb.positionals = {{"MODULE", "NAMESPACE/NAME, or NAME if it is unique"}};
+    cli::Option to;
+    to.name = "to";
+    to.value_name = "VERSION";
+    to.help = "version to upgrade to: that of the Module";
+    to.required = true;
+    cli::Option node;
+    node.name = "node";
+    node.value_name = "NODE";
+    node.help = "only this node";
+    node.repeatable = true;
+    auto plan = plan_option_list();
+    std::erase_if(plan, [](const cli::Option& option) { return option.name == "next"; });
+    verb.options = std::vector<cli::Option>{to, node} + plan + what_if_option_list() + source_options() + cli::common_options();
+    verb.run = run_upgrade_plan;
+    return verb;
+}
+
+}  // namespace kmm::tool_plan

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-plan/source/operator_config.hpp"
+
+#include <fmt/format.h>
+
+#include "api/names.hpp"
+#include "base/text.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::tool_plan {
+
+render::OperatorConfig parse_operator_config(const std::string& text, const std::string& file) {
+    Diagnostics faults;
+    const auto documents = value::read_any(text, file, faults);
+    render::OperatorConfig config;
+    if (documents.size() > 1) {
+        throw Error(Exit::data, "bad-value", fmt::format("expected one document with the operator's configuration, found {}",
+                                                         documents.size()))
+            .at(documents[1].position(documents[1].root.mark()));
+    }
+    if (!documents.empty() && documents[0].root.get_string({"kind"}) == "ConfigMap") {
+        const value::Node* inner = documents[0].root.find_path({"data", render::k_operator_config_key});
+        if (inner == nullptr || !inner->is_string()) {
+            throw Error(Exit::data, "missing-field", fmt::format("the ConfigMap has no data.{}", render::k_operator_config_key))
+                .at(documents[0].position(documents[0].root.mark()));
+        }
+        return parse_operator_config(inner->text(), fmt::format("{}({})", file, render::k_operator_config_key));
+    }
+    if (!documents.empty()) { config = render::decode_operator_config(documents[0], faults); }
+    if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
+    return config;
+}
+
+namespace {
+
+/// A text has no lines of its own in the file: the value's place stands for all of them.
+void check_config_text(const std::string& text, const Position& place, const std::string& map, Diagnostics& findings) {
+    Diagnostics faults;
+    const auto documents = value::read_any(text, place.file, faults);
+    if (!documents.empty()) { static_cast<void>(render::decode_operator_config(documents.front(), faults)); }
+    for (auto& fault : faults) {
+        const std::size_t line = fault.position ? fault.position->line : 0;
+        fault.message = fmt::format("ConfigMap {}, line {} of {}: {}", map, line, render::k_operator_config_key, fault.message);
+        fault.position = place;
+        findings.push_back(std::move(fault));
+    }
+}
+
+void check_config_map(const api::ConfigMap& map, Diagnostics& findings) {
+    const std::string key(render::k_operator_config_key);
+    const std::string name = base::escape(map.meta.full_name());
+    if (const auto text = map.data.find(key); text != map.data.end()) {
+        const auto place = map.places.find(key);
+        check_config_text(text->second, place == map.places.end() ? map.meta.origin : place->second, name, findings);
+        return;
+    }
+    Diagnostic finding;
+    finding.severity = Severity::warning;
+    finding.code = "operator-config";
+    finding.message = fmt::format("ConfigMap {} has no key {}: the operator takes its defaults", name, key);
+    if (!map.meta.origin.file.empty()) { finding.position = map.meta.origin; }
+    finding.hint = fmt::format("write the configuration as data.{}", key);
+    findings.push_back(std::move(finding));
+}
+
+}  // namespace
+
+void check_operator_configs(Source& source, OperatorConfigUse use) {
+    if (use == OperatorConfigUse::checked) {
+        for (const auto& map : source.objects.config_maps) {
+            if (api::is_operator_config_map(map.meta.name)) { check_config_map(map, source.diagnostics); }
+        }
+    }
+    for (const auto& document : source.objects.operator_configs) {
+        Diagnostic finding;
+        finding.severity = use == OperatorConfigUse::checked ? Severity::note : Severity::warning;
+        finding.code = "operator-config";
+        finding.message = fmt::format("this is the operator's {}, not an object of a cluster{}", render::k_operator_config_key,
+                                      use == OperatorConfigUse::checked ? "" : ": it is not used");
+        finding.position = document.position(document.root.mark());
+        finding.hint = use == OperatorConfigUse::checked ? fmt::format("the operator reads it from ConfigMap {}", render::k_operator_config_map)
+                                                         : "kmm-plan render --operator-config FILE reads it";
+        source.diagnostics.push_back(std::move(finding));
+        if (use == OperatorConfigUse::checked) { static_cast<void>(render::decode_operator_config(document, source.diagnostics)); }
+    }
+}
+
+}  // namespace kmm::tool_plan

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-plan/source/plan_options.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "plan/template.hpp"
+#include "plan/version_labels.hpp"
+#include "plan/what_if.hpp"
+
+namespace kmm::tool_plan {
+
+std::vector<cli::Option> plan_option_list() {
+    cli::Option next;
+    next.name = "next";
+    next.help = "only what the very next pass does";
+    cli::Option missing;
+    missing.name = "missing";
+    missing.value_name = "REF";
+    missing.help = "an image that is not in its registry, * and ? match any characters; all others are taken to exist";
+    missing.repeatable = true;
+    return {next, missing, kmm_version_option()};
+}
+
+cli::Option kmm_version_option() {
+    cli::Option version;
+    version.name = "kmm-version";
+    version.value_name = "VERSION";
+    version.help = "KMM of the cluster, which decides the label keys: auto looks at labels and CRDs, or v2.6.0, main";
+    version.default_text = "auto";
+    return version;
+}
+
+namespace {
+
+cli::Option what_if_option(const char* name, const char* value, const char* help) {
+    cli::Option option;
+    option.name = name;
+    option.value_name = value;
+    option.help = help;
+    option.repeatable = true;
+    return option;
+}
+
+}  // namespace
+
+std::vector<cli::Option> what_if_option_list() {
+    cli::Option kernel = what_if_option("kernel", "KERNEL", "what if all nodes booted into this kernel");
+    kernel.repeatable = false;
+    return {kernel, what_if_option("reboot", "NODE[=KERNEL]", "what if the node rebooted, into this kernel"),
+            what_if_option("taint", "[NODE=]KEY[=VALUE]:EFFECT", "what if the node, or all, had this taint; KEY- removes"),
+            what_if_option("label", "[NODE=]KEY=VALUE", "what if the node, or all, had this label; KEY- removes")};
+}
+
+void check_kernel_name(const std::string& kernel) {
+    const auto pieces = base::split(kernel, ',');
+    const auto is_kernel = [](std::string_view piece) { return plan::template_variables(piece, "", "").has_value(); };
+    if (pieces.size() > 1 && std::all_of(pieces.begin(), pieces.end(), is_kernel)) {
+        throw Error(Exit::usage, "bad-kernel", fmt::format("\"{}\" is a list, expected one kernel version", base::escape(kernel)))
+            .hint("where several can be named, give --kernel once for each");
+    }
+    if (plan::is_kernel_name(kernel)) { return; }
+    throw Error(Exit::usage, "bad-kernel", fmt::format("\"{}\" is no kernel version, expected one such as 6.1.0-56-amd64", base::escape(kernel)))
+        .hint("name it as uname -r prints it");
+}
+
+void apply_what_if(const cli::Args& args, Source& source) {
+    api::Objects& objects = source.objects;
+    std::vector<std::string> said;
+    const auto each = [&](const char* option, const auto& apply) {
+        for (const auto& text : args.all(option)) {
+            with_context([&] { return fmt::format("option --{}", option); }, [&] { apply(plan::split_node(objects, text)); });
+            said.push_back(fmt::format("{} {}", option, text));
+        }
+    };
+    if (const auto kernel = args.get("kernel")) {
+        check_kernel_name(*kernel);
+        plan::reboot(objects, std::nullopt, *kernel);
+        said.push_back("kernel " + *kernel);
+    }
+    each("reboot", [&](const plan::NodeChange& change) {
+        if (!change.node && !change.says_all) {
+            const std::string name = change.text.substr(0, change.text.find('='));
+            std::vector<std::string> known;
+            for (const auto& node : objects.nodes) { known.push_back(node.meta.name); }
+            const auto near = base::nearest(name, known);
+            throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", base::escape(name)))
+                .hint(near ? fmt::format("did you mean {}?", *near) : "--reboot NODE=KERNEL");
+        }
+        if (!change.text.empty()) { check_kernel_name(change.text); }
+        plan::reboot(objects, change.node, change.text);
+    });
+    each("taint", [&](const plan::NodeChange& change) {
+        plan::check_node_name(objects, change);
+        plan::set_taint(objects, change);
+    });
+    each("label", [&](const plan::NodeChange& change) {
+        plan::check_node_name(objects, change);
+        plan::set_label(objects, change);
+    });
+    if (!said.empty()) { source.description.set("whatIf", value::Node::strings(said)); }
+}
+
+std::optional<api::ScheduleKey> asked_schedule_key(const cli::Args& args) {
+    const std::string version = args.get("kmm-version").value_or("auto");
+    if (version == "auto") { return std::nullopt; }
+    const auto key = plan::schedule_key_of(version);
+    if (!key) {
+        throw Error(Exit::usage, "bad-kmm-version",
+                    fmt::format("option --kmm-version: expected auto, main or a version like v2.6.0, found \"{}\"",
+                                base::escape(version)))
+            .hint("KMM has ordered upgrades since v2.0.0");
+    }
+    return key;
+}
+
+std::optional<plan::Release> asked_release(const cli::Args& args) {
+    return asked_schedule_key(args) ? plan::parse_release(args.get("kmm-version").value_or("auto")) : std::nullopt;
+}
+
+plan::Options plan_options(const cli::Args& args, const Source& source) {
+    plan::Options options;
+    options.next = args.flag("next");
+    options.missing_images = args.all("missing");
+    options.schedule_key = asked_schedule_key(args);
+    return plan::complete(std::move(options), source.objects);
+}
+
+}  // namespace kmm::tool_plan

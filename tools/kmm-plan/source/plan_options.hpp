@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that say which plan is meant: show, why and what else plans.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "api/labels.hpp"
+#include "cli/app.hpp"
+#include "kmm-plan/source/source.hpp"
+#include "plan/plan.hpp"
+#include "plan/release.hpp"
+
+namespace kmm::tool_plan {
+
+/// --next, --missing and --kmm-version.
+[[nodiscard]] std::vector<cli::Option> plan_option_list();
+/// --kernel, --reboot, --taint and --label: changes of nodes that are only imagined.
+[[nodiscard]] std::vector<cli::Option> what_if_option_list();
+
+/// Makes the imagined changes in `source.objects` and writes them into its description as "whatIf": kernel and reboots, then
+/// taints, then labels. Errors: usage bad-label, bad-taint, bad-kernel; not_found "node-not-found" for a reboot of no node.
+void apply_what_if(const cli::Args& args, Source& source);
+
+/// Errors: usage "bad-kernel" for a text that no kernel could be called: empty, spaces, control characters.
+void check_kernel_name(const std::string& kernel);
+
+/// --kmm-version alone.
+[[nodiscard]] cli::Option kmm_version_option();
+/// The release that --kmm-version names, nullopt for auto. Errors: usage "bad-kmm-version".
+[[nodiscard]] std::optional<plan::Release> asked_release(const cli::Args& args);
+/// The key of that KMM's schedule label, nullopt for auto. Errors: usage "bad-kmm-version".
+[[nodiscard]] std::optional<api::ScheduleKey> asked_schedule_key(const cli::Args& args);
+
+/// What those options ask for, with what is to be detected taken from the source. Errors: usage "bad-kmm-version".
+[[nodiscard]] plan::Options plan_options(const cli::Args& args, const Source& source);
+
+}  // namespace kmm::tool_plan

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// kmm-upgrade health and check kubernetes: all checks of a Kubernetes cluster at once.
+#include <optional>
+#include <utility>
+
+#include "kmm-upgrade/kubernetes/craft.hpp"
+#include "kmm-upgrade/kubernetes/report.hpp"
+#include "kmm-upgrade/kubernetes/source.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "kubernetes/checks.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::optional<kubernetes::Version> target, Exit failed) {
+    Access access(args, context);
+    auto& call = access.call;
+    const auto ignored = kubernetes::parse_ignored(args.all("ignore-checks"));
+    const auto catalogue = read_versions(call);
+    const auto inventory = read_inventory(call, drive::ReadExtent::everything);
+    const auto seen = kubernetes::observe(inventory);
+    if (inventory.nodes.empty()) throw Error::from_diagnostics(seen.faults);
+    std::optional<kubernetes::NodeAnswers> answers;
+    if (args.get("via")) {
+        upgrade::Options options;
+        choose_kubernetes_reach(access, options, cluster::Place{});
+        answers = ask_nodes(call, *access.reach.runner(options, Target{}), inventory);
+    }
+    const kubernetes::CheckInput input{inventory, seen, catalogue, std::move(target), answers ? &*answers : nullptr, call.clock().now_unix()};
+    return print_check_results(context, kind, input, kubernetes::run_checks(input, ignored), failed);
+}
+
+}  // namespace
+
+Exit run_health(const cli::Args& args, cli::Context& context) { return check(args, context, "KubernetesHealth", std::nullopt, Exit::unhealthy); }
+
+Exit run_check_kubernetes(const cli::Args& args, cli::Context& context) {
+    return check(args, context, "KubernetesCheck", version_argument(args.positional("VERSION")), Exit::checks_failed);
+}
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// start kubernetes: checks first, all at once; then the runs that lead to the version.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "kmm-upgrade/kubernetes/craft.hpp"
+#include "kmm-upgrade/kubernetes/source.hpp"
+#include "kmm-upgrade/kubernetes/verbs.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "kmm-upgrade/session/walk_options.hpp"
+#include "kubernetes/checks.hpp"
+#include "upgrade/drive_kubernetes/networking.hpp"
+#include "upgrade/engine/replay.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+using kubernetes::Outcome;
+using value::Node;
+
+std::string absolute_option(const cli::Args& args, const char* name) {
+    const auto text = args.get(name).value_or("");
+    if (text.empty() ? args.get(name).has_value() : !text.starts_with('/'))
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--{}: expected an absolute path on the nodes, found '{}'", name, base::escape(text)));
+    return text;
+}
+
+void take_switch(const cli::Args& args, upgrade::kubernetes::Subject& subject) {
+    subject.way = args.get("switch").value_or("");
+    subject.directory = absolute_option(args, "from");
+    subject.command = absolute_option(args, "command");
+    if (!subject.directory.empty() && subject.way != "binaries")
+        throw Error(Exit::usage, "missing-option", "--from requires --switch binaries");
+    if (!subject.command.empty() && subject.way != "command")
+        throw Error(Exit::usage, "missing-option", "--command requires --switch command");
+    if (subject.way == "command" && subject.command.empty())
+        throw Error(Exit::usage, "missing-option", "--switch command requires --command PROGRAM");
+    if (subject.way.empty())
+        throw Error(Exit::usage, "missing-option",
+                    "--switch WAY is missing: how kubeadm and kubelet of the version get onto the nodes")
+            .hint("--switch packages uses apt-get or dnf, --switch binaries files below /usr/local/kubernetes/VERSION");
+    if (const auto phases = args.get("skip-phases"))
+        subject.worker_options.insert(subject.worker_options.end(), {"--skip-phases", *phases});
+    if (const auto patches = absolute_option(args, "patches"); !patches.empty())
+        subject.worker_options.insert(subject.worker_options.end(), {"--patches", patches});
+}
+
+drive::KubernetesRequest request_of(const cli::Args& args, Call& call, const kubernetes::Version& target) {
+    drive::KubernetesRequest request;
+    take_switch(args, request.subject);
+    request.subject.target = target.text();
+    request.subject.ignored_checks = kubernetes::parse_ignored(args.all("ignore-checks"));
+    if (const auto file = args.get("versions"))
+        request.subject.versions_file = *file == "-" ? *file : absolute_path(*file);
+    if (const auto directory = args.get("networking")) request.subject.networking = absolute_path(*directory);
+    request.is_networking_first = args.flag("networking-first");
+    if (request.is_networking_first && request.subject.networking.empty())
+        throw Error(Exit::usage, "missing-option", "--networking-first requires --networking DIR");
+    auto draining = args;
+    if (!args.flag("no-drain")) draining.values["drain"] = {"true"};
+    else
+        for (const auto* name : {"force", "delete-emptydir-data", "grace-period"})
+            if (args.flag(name) || args.get(name))
+                throw Error(Exit::usage, "bad-value", fmt::format("--{} and --no-drain contradict each other", name));
+    drive::StartRequest walking;
+    walking.options.via = upgrade::Via::ssh;
+    take_walk_options(draining, walking);
+    request.options = walking.options;
+    sign_kubernetes_request(call, request);
+    return request;
+}
+
+/// Errors: checks_failed "checks-failed" with every check that fails. Prints warnings.
+void require_checks(Call& call, const kubernetes::CheckInput& input, const std::vector<std::string>& ignored) {
+    auto& context = call.context();
+    const auto results = kubernetes::run_checks(input, ignored);
+    std::size_t failed = 0, skipped = 0;
+    for (const auto& result : results) {
+        if (result.outcome == Outcome::fail) ++failed;
+        if (result.outcome == Outcome::skip) ++skipped;
+        if (result.outcome == Outcome::warn && context.verbosity >= 0)
+            context.console.err(fmt::format("warning: {}: {}\n", result.id, base::escape(result.detail)));
+    }
+    if (failed == 0) {
+        call.note(fmt::format("{} checks: none fails, {} could not be made: kmm-upgrade check kubernetes {} names them",
+                              results.size(), skipped, input.target->text()));
+        return;
+    }
+    Error error(
+        Exit::checks_failed, "checks-failed",
+        fmt::format("{} of {} checks {}; nothing was changed", failed, results.size(), failed == 1 ? "fails" : "fail"));
+    bool may_be_ignored = false;
+    for (const auto& result : results) {
+        if (result.outcome != Outcome::fail) continue;
+        error.detail(result.id, result.detail);
+        error.detail("fix", result.fix);
+        may_be_ignored = may_be_ignored || kubernetes::find_check(result.id)->weight == kubernetes::Weight::ignorable;
+    }
+    throw std::move(error).hint(
+        may_be_ignored ? "repair it, then the same command again; checks that may be ignored: --ignore-checks ID,..."
+                       : "repair it, then the same command again");
+}
+
+/// What a stage does on its nodes, for people.
+std::string action_of(const upgrade::Run& run, const upgrade::kubernetes::Subject& subject, const std::string& stage) {
+    if (stage == "images")
+        return subject.control_plane.empty() ? "backup" : "backup; control planes: images of " + subject.control_plane;
+    if (stage == "first-master") return "kubeadm upgrade apply " + subject.control_plane;
+    if (stage == "second-master") return "kubeadm upgrade node, one at a time";
+    if (stage == "networking") return "manifests of " + subject.networking;
+    if (subject.kubelet.empty()) return "verify versions";
+    const auto kubelet = fmt::format("kubelet {} ({}), restart, verify", subject.kubelet, subject.way);
+    return run.options.drain ? fmt::format("cordon, drain, {}, uncordon", kubelet) : kubelet;
+}
+
+/// What would be done, without doing anything.
+void print_plan(cli::Context& context, const drive::KubernetesRequest& request, const kubernetes::Observation& seen,
+                const std::vector<drive::Hop>& hops) {
+    constexpr std::size_t k_named = 8;
+    auto runs = Node::sequence();
+    std::string text;
+    for (auto rest = hops; !rest.empty(); rest.erase(rest.begin())) {
+        const auto run = drive::plan_run(request, seen, rest);
+        const auto subject = upgrade::kubernetes::subject_of(run);
+        auto stages = Node::sequence();
+        text += to_string(rest.front()) + "\n";
+        for (const auto& stage : run.rules->table().stages()) {
+            const auto members = run.rules->members(run, stage);
+            if (members.is_left_out) continue;
+            std::vector<std::string> names;
+            for (const auto place : members.places) names.push_back(base::escape(run.nodes[place].name));
+            const auto action = action_of(run, subject, stage.name);
+            stages.push_back(Node::mapping(
+                {{"stage", stage.name}, {"state", stage.during}, {"nodes", Node::strings(names)}, {"action", action}}));
+            auto shown = names;
+            if (names.size() > k_named) shown.resize(k_named);
+            text += fmt::format("  {:<24} {}\n", stage.during, action);
+            if (!names.empty())
+                text += fmt::format("  {:<24} {}{}\n", "", base::join(shown, ", "),
+                                    names.size() > k_named ? fmt::format(", {} more", names.size() - k_named) : "");
+        }
+        runs.push_back(Node::mapping({{"from", run.from_version},
+                                      {"controlPlane", subject.control_plane},
+                                      {"kubelet", subject.kubelet},
+                                      {"stages", std::move(stages)}}));
+    }
+    const auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                         {"kind", "KubernetesUpgradePlan"},
+                                         {"target", request.subject.target},
+                                         {"runs", std::move(runs)}});
+    if (cli::print_document(context, document)) return;
+    if (context.output == "name") {
+        for (const auto& running : seen.kubelets) context.console.out("node/" + running.node + "\n");
+        return;
+    }
+    context.console.out(text + "nothing was done; next: the same command without --dry-run\n");
+}
+
+bool asks_for(const upgrade::Run& run, const kubernetes::Version& target) {
+    const auto& own = upgrade::kubernetes::procedures();
+    return std::find(own.begin(), own.end(), run.rules) != own.end() &&
+           upgrade::kubernetes::subject_of(run).target == target.text();
+}
+
+}  // namespace
+
+void sign_kubernetes_request(Call& call, drive::KubernetesRequest& request) {
+    drive::StartRequest signature;
+    sign_request(signature);
+    request.lineage = signature.lineage;
+    request.created_by = signature.created_by;
+    request.tool_version = signature.tool_version;
+    request.created = base::format_rfc3339(call.clock().now_unix());
+}
+
+Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
+    const auto target = version_argument(args.positional("VERSION"));
+    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for(run, target); }))
+        return run_resume(args, context);
+    Access access(args, context);
+    auto& call = access.call;
+    auto request = request_of(args, call, target);
+    const auto share = max_unavailable(args);
+    const bool dry = args.flag("dry-run");
+    const bool is_dump = !args.all("filename").empty();
+    if (is_dump && !dry)
+        throw Error(Exit::usage, "bad-value", "-f reads dumps, in which nothing can be upgraded")
+            .hint("add --dry-run, or name the cluster with --context");
+    const auto until = args.get("until").value_or("");
+    const auto& table = (request.is_networking_first ? upgrade::kubernetes::procedure_networking_first()
+                                                     : upgrade::kubernetes::procedure_kubernetes())
+                            .table();
+    if (args.get("until") && table.kind(upgrade::Scope::run, until) != upgrade::StateKind::resting)
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--until: expected a state in which an upgrade rests, found '{}'", base::escape(until)))
+            .hint("as upgraded-first-master or upgraded-second-master");
+    const auto catalogue = read_versions(call);
+    kubernetes::Inventory inventory;
+    if (is_dump) {
+        inventory = read_inventory(call, drive::ReadExtent::everything);
+    } else {
+        const auto place = access.cluster.place();
+        choose_kubernetes_reach(access, request.options, place);
+        if (!dry) access.record.open_locked("start kubernetes " + target.text());
+        require_free(access.record.load());
+        auto& cluster = access.cluster.open(place);
+        if (cluster.directory != nullptr && !request.subject.networking.empty())
+            throw Error(Exit::usage, "networking-needs-server",
+                        "manifests of networking are applied to an API server, found a directory cluster")
+                .hint("leave --networking out");
+        if (!dry) access.cluster.lock_directory();
+        access.cluster.expect(request.options, "");
+        inventory = drive::view_of(cluster)->read(drive::ReadExtent::everything);
+    }
+    const auto seen = kubernetes::observe(inventory);
+    const auto hops = drive::hops_of(drive::path_to(catalogue, seen, target));
+    // Manifests are read before anything changes: a fault in one of them is reported now.
+    if (!request.subject.networking.empty())
+        for (const auto& hop : hops)
+            if (!hop.control_plane.empty())
+                static_cast<void>(drive::read_networking(request.subject.networking, hop.control_plane,
+                                                         seen.lowest_control_plane()->text()));
+    request.options.max_unavailable = share.of(seen.kubelets.size());
+    if (hops.empty()) {
+        call.note(fmt::format("every control plane and kubelet runs {} already: nothing to do", target.text()));
+        return Exit::ok;
+    }
+    std::unique_ptr<cluster::NodeRunner> runner;
+    kubernetes::NodeAnswers answers;
+    if (!is_dump) {
+        runner = kubernetes_runner(access, request.options, request.lineage, !dry);
+        answers = ask_nodes(call, *runner, inventory);
+    }
+    const kubernetes::CheckInput input{
+        inventory, seen, catalogue, target, is_dump ? nullptr : &answers, call.clock().now_unix()};
+    require_checks(call, input, request.subject.ignored_checks);
+    if (dry) {
+        print_plan(context, request, seen, hops);
+        return Exit::ok;
+    }
+    return walk_hops(access, request, seen, hops, until, std::move(runner));
+}
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/kubernetes/craft.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmm-upgrade/kubernetes/source.hpp"
+#include "kmm-upgrade/kubernetes/verbs.hpp"
+#include "sys/random.hpp"
+#include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
+#include "upgrade/engine/replay.hpp"
+#include "upgrade/kubernetes/subject.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+constexpr const char* k_lease_namespace = "kube-system";
+constexpr const char* k_lease_subject = "kubernetes";
+
+class KubernetesHands final : public Hands {
+public:
+    KubernetesHands(Access& access, std::unique_ptr<cluster::NodeRunner> runner)
+        : access_(access),
+          runner_(std::move(runner)),
+          view_(drive::view_of(access.cluster.opened())),
+          networking_(drive::networking_of(access.cluster.opened(), access.call.clock())) {}
+
+    [[nodiscard]] std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) override {
+        return std::make_unique<drive::KubernetesActor>(*view_, *access_.cluster.opened().workloads, *networking_,
+                                                        *runner_, recorder, access_.call.clock(),
+                                                        [this] { return access_.call.stopped(); });
+    }
+    void require_readable() override { static_cast<void>(view_->read(drive::ReadExtent::control_plane)); }
+    void tell_after(const upgrade::Run&) override {}
+
+private:
+    Access& access_;
+    std::unique_ptr<cluster::NodeRunner> runner_;
+    std::unique_ptr<drive::ClusterView> view_;
+    std::unique_ptr<drive::Networking> networking_;
+};
+
+class KubernetesCraft final : public Craft {
+public:
+    [[nodiscard]] const upgrade::Procedures& procedures() const override { return upgrade::kubernetes::procedures(); }
+    [[nodiscard]] OwnVerbs verbs() const override { return {{start_kubernetes_verb()}, {}}; }
+
+    [[nodiscard]] std::unique_ptr<Hands> take_up(Access& access, upgrade::Run& run, Extent extent) const override {
+        auto& cluster = access.cluster.opened();
+        drive::require_cluster_of(run, *cluster.store);
+        choose_kubernetes_reach(access, run.options, cluster.place);
+        if (extent == Extent::onward) access.cluster.expect(run.options, "");
+        return std::make_unique<KubernetesHands>(
+            access, kubernetes_runner(access, run.options, run.lineage, extent != Extent::record));
+    }
+
+    [[nodiscard]] Exit follow(Access& access, const upgrade::Run& run) const override {
+        return go_on_to_target(access, run, "");
+    }
+};
+
+}  // namespace
+
+void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cluster::Place& place) {
+    access.reach.choose(options, place, Reach::Age::recorded);
+    if (options.via == upgrade::Via::ssh || options.via == upgrade::Via::local) return;
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--via {}: nodes are reached by ssh or local here", upgrade::to_string(options.via)))
+        .hint("a Pod ends when its kubelet or API server restarts: use --via ssh");
+}
+
+std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upgrade::Options& options,
+                                                       const std::string& lineage, bool to_change) {
+    const Target target{k_lease_namespace, k_lease_subject, "", lineage, {}};
+    if (to_change) access.cluster.secure(options, target, ClusterAccess::Purpose::change);
+    return access.reach.runner(options, target);
+}
+
+Exit go_on_to_target(Access& access, const upgrade::Run& run, const std::string& until) {
+    const auto subject = upgrade::kubernetes::subject_of(run);
+    access.record.open_locked("resume");
+    const auto place = access.cluster.place(&run);
+    auto& cluster = access.cluster.open(place);
+    drive::require_cluster_of(run, *cluster.store);
+    drive::KubernetesRequest request;
+    request.options = run.options;
+    request.subject = subject;
+    request.is_networking_first = run.rules == &upgrade::kubernetes::procedure_networking_first();
+    sign_kubernetes_request(access.call, request);
+    choose_kubernetes_reach(access, request.options, place);
+    access.cluster.expect(request.options, "");
+    const auto catalogue = read_versions(access.call, subject.versions_file);
+    const auto inventory = drive::view_of(cluster)->read(drive::ReadExtent::control_plane);
+    const auto seen = kubernetes::observe(inventory);
+    const auto hops = drive::hops_of(drive::path_to(catalogue, seen, version_argument(subject.target)));
+    if (!hops.empty() && hops.front() == drive::Hop{subject.control_plane, subject.kubelet})
+        throw Error(
+            Exit::unhealthy, "version-changed",
+            fmt::format("{} was complete, and the cluster does not run it any more", drive::to_string(hops.front())))
+            .hint(fmt::format(
+                "find out who changed it: kmm-upgrade versions; then kmm-upgrade delete, and start kubernetes {}",
+                subject.target));
+    if (!hops.empty())
+        return walk_hops(access, request, seen, hops, until,
+                         kubernetes_runner(access, request.options, request.lineage, true));
+    access.call.note(fmt::format("every control plane and kubelet runs {} already", subject.target));
+    return Exit::ok;
+}
+
+Exit walk_hops(Access& access, const drive::KubernetesRequest& request, const kubernetes::Observation& seen,
+               const std::vector<drive::Hop>& hops, const std::string& until,
+               std::unique_ptr<cluster::NodeRunner> runner) {
+    auto run = drive::plan_run(request, seen, hops);
+    put_place(run, access.cluster.opened().place);
+    auto launched = launch(access, std::move(run), std::make_unique<KubernetesHands>(access, std::move(runner)), until);
+    if (!upgrade::is_followed(launched.run)) return finish(access.call, launched.ended, launched.run);
+    const auto exit = finish_one(access.call, launched.ended, launched.run);
+    const auto next = go_on_to_target(access, launched.run, until);
+    return next == Exit::ok ? exit : next;
+}
+
+const Craft& kubernetes_craft() {
+    static const KubernetesCraft craft;
+    return craft;
+}
+
+}  // namespace kmm::tool_upgrade

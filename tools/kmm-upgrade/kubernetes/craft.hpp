@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// How nodes of a Kubernetes cluster are worked on, and how the runs of one way follow each other.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kmm-upgrade/session/walk.hpp"
+#include "upgrade/drive_kubernetes/cluster_view.hpp"
+#include "upgrade/drive_kubernetes/plan_runs.hpp"
+
+namespace kmm::tool_upgrade {
+
+/// --via over what `options` have. Errors: usage "bad-value" for a way that this upgrade cannot take; those of
+/// Reach::choose.
+void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cluster::Place& place);
+
+/// What reaches the nodes of a run of that lineage. `to_change`: takes the Lease on an API server, or the lock of the
+/// directory.
+[[nodiscard]] std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upgrade::Options& options,
+                                                                     const std::string& lineage, bool to_change);
+
+/// Goes on with what follows `run`, a complete one: the way is found again from what runs now. The exit code of the
+/// verb.
+[[nodiscard]] Exit go_on_to_target(Access& access, const upgrade::Run& run, const std::string& until);
+/// Records and walks the runs of `hops`, one after the other, the first one by `runner`, that of kubernetes_runner for
+/// its lineage. The exit code of the verb.
+[[nodiscard]] Exit walk_hops(Access& access, const drive::KubernetesRequest& request,
+                             const kubernetes::Observation& seen, const std::vector<drive::Hop>& hops,
+                             const std::string& until, std::unique_ptr<cluster::NodeRunner> runner);
+
+Exit run_start_kubernetes(const cli::Args& args, cli::Context& context);
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/kubernetes/source.hpp"
+
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmm-upgrade/session/cluster_access.hpp"
+#include "kmm-upgrade/record/access.hpp"
+#include "sys/file_ops.hpp"
+#include "upgrade/drive/pool.hpp"
+#include "upgrade/drive_kubernetes/agent.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+constexpr std::chrono::milliseconds k_question{60'000};  ///< to one node
+
+bool is_given(const cli::Args& args, std::string_view option) { return args.source(option) == "option"; }
+
+}  // namespace
+
+std::vector<cli::Option> kubernetes_options() {
+    cli::Option file;
+    file.name = "filename";
+    file.short_name = 'f';
+    file.value_name = "FILE";
+    file.help = "read dumps instead: a file, a directory, or -";
+    file.repeatable = true;
+    cli::Option versions;
+    versions.name = "versions";
+    versions.value_name = "FILE";
+    versions.help = "metadata of versions in place of the built-in ones";
+    return {file, versions};
+}
+
+kubernetes::Inventory read_inventory(Call& call, drive::ReadExtent extent) {
+    const auto& args = call.args();
+    auto names = args.all("filename");
+    if (!names.empty()) {
+        for (const auto* other : {"cluster", "kubeconfig", "context"})
+            if (is_given(args, other))
+                throw Error(Exit::usage, "several-sources", fmt::format("expected one cluster, found --filename and --{}", other)).hint("give one of them");
+        return drive::read_inventory(names);
+    }
+    RecordAccess record(call);
+    ClusterAccess access(record);
+    const auto place = [&] {
+        try {
+            return access.place();
+        } catch (Error& error) {
+            if (error.code() == "no-cluster") error.detail("dumps", "-f FILE: kubectl get nodes,pods,configmaps -A -o json > FILE");
+            throw;
+        }
+    }();
+    if (!place.is_live()) return drive::read_inventory(std::vector<std::string>{place.directory});
+    return drive::read_inventory(access.open(place).server->client(), extent);
+}
+
+kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory) {
+    std::vector<kubernetes::NodeAnswer> answers(inventory.nodes.size());
+    drive::NodeAgent agent(runner, call.clock(), [&] { return call.stopped(); }, [](const std::string&, const std::string&) {});
+    drive::for_each_at_once(answers.size(), [&](std::size_t index) {
+        if (call.stopped()) return;
+        auto reply = agent.facts_once(inventory.nodes[index].meta.name, k_question);
+        if (reply.value) {
+            answers[index].facts = std::move(*reply.value);
+            return;
+        }
+        answers[index].problem = reply.error->message();
+        for (const auto& [key, text] : reply.error->details())
+            if (key == "transport" || key == "found") answers[index].problem += ": " + text.substr(text.rfind('\n') + 1);
+        if (!reply.error->hint().empty()) answers[index].problem += fmt::format(" ({})", reply.error->hint());
+    });
+    call.require_going_on();
+    kubernetes::NodeAnswers named;
+    for (std::size_t index = 0; index < answers.size(); ++index) named.emplace(inventory.nodes[index].meta.name, std::move(answers[index]));
+    return named;
+}
+
+kubernetes::Catalogue read_versions(Call& call) { return read_versions(call, call.args().get("versions").value_or("")); }
+
+kubernetes::Catalogue read_versions(Call& call, const std::string& given) {
+    const auto& built_in = kubernetes::builtin_catalogue();
+    const auto read = [&](const std::string& file, const std::string& text) {
+        Diagnostics faults;
+        auto catalogue = kubernetes::read_catalogue(text, file, faults);
+        if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+        kubernetes::add_minors(catalogue, built_in);
+        return catalogue;
+    };
+    if (!given.empty()) return read(given, sys::read_file(given == "-" ? "/dev/stdin" : given));
+    RecordAccess record(call);
+    for (const auto& file : {record.directory().path() + "/kubernetes-versions.yaml", std::string("/etc/kmm-tools/kubernetes-versions.yaml")}) {
+        std::string text;
+        try {
+            text = sys::read_file(file);
+        } catch (const Error& error) {
+            if (error.exit() == Exit::not_found) continue;
+            throw;
+        }
+        return read(file, text);
+    }
+    return built_in;
+}
+
+kubernetes::Version version_argument(const std::string& text) {
+    const auto version = kubernetes::Version::parse(text);
+    if (!version)
+        throw Error(Exit::usage, "bad-version", fmt::format("VERSION: expected {}, found '{}'", kubernetes::k_version_form, base::escape(text)))
+            .hint("kmm-upgrade versions lists them");
+    return *version;
+}
+
+}  // namespace kmm::tool_upgrade

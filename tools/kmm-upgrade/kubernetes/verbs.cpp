@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/kubernetes/verbs.hpp"
+
+#include <utility>
+
+#include "kmm-upgrade/kubernetes/craft.hpp"
+#include "kmm-upgrade/kubernetes/source.hpp"
+#include "kmm-upgrade/session/reach.hpp"
+#include "kmm-upgrade/verb_parts.hpp"
+#include "kmm-upgrade/verbs.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+/// A verb about the Kubernetes of a cluster, which is read and never changed: --filename in place of the cluster is as
+/// good. `reaches`: --via asks nodes, too.
+cli::Verb about_kubernetes(cli::Verb made, bool reaches) {
+    auto useless = runner_options();
+    for (auto& each : cli::cluster_options())
+        if (each.name == "namespace") useless.push_back(std::move(each));
+    if (!reaches)
+        return without_selector(without_use(std::move(made), useless, {"api-timeout"}),
+                                "versions and checks are those of all nodes");
+    return without_selector(without_use(std::move(made), useless, {"api-timeout", "via", "ssh-config", "worker"}),
+                            "versions and checks are those of all nodes");
+}
+
+}  // namespace
+
+std::vector<cli::Verb> kubernetes_reading_verbs() {
+    cli::Positional version;
+    version.name = "VERSION";
+    version.help = "MAJOR.MINOR.PATCH, with or without v";
+    version.required = false;
+    auto versions = verb("versions", "Kubernetes versions and their states",
+                         "Lists the known versions of Kubernetes with their state, which is computed from what runs: a "
+                         "control-plane node runs the "
+                         "lowest version of its API server, controller manager and scheduler, every node that of its "
+                         "kubelet. active: the only "
+                         "version that runs. partial: one of several that run. available: higher than the active one. "
+                         "unavailable: any other; "
+                         "while several run, every version that does not.\n\n"
+                         "With VERSION: its metadata, the path that leads there, and what it brings and removes.\n\n"
+                         "Dumps for -f are what kubectl get nodes,pods,configmaps -A -o json prints. Exit 66 if the "
+                         "control plane or a kubelet "
+                         "was not found, 65 if a version cannot be read: then nothing is said of the states.",
+                         {{"kmm-upgrade versions", "of the current cluster"},
+                          {"kmm-upgrade versions -f dump.json --stx", "of a dump, in a frame"},
+                          {"kmm-upgrade versions v1.35.4", "one version, and the path to it"}},
+                         kubernetes_options() + std::vector<cli::Option>{option(
+                                                    "stx", "", "draw the frame of StarlingX's system command")},
+                         run_versions);
+    versions.positionals = {version};
+
+    cli::Positional requirement;
+    requirement.name = "REQUIREMENT";
+    requirement.help = "as 'apiserver >= v1.16.4', joined with and";
+    requirement.repeatable = true;
+    auto require =
+        verb("require", "test versions that run, for scripts",
+             "Exit 0 if every instance of each named component satisfies the condition, 10 if one does not, cannot be "
+             "read, or none is "
+             "found; offenders are named. Components: apiserver, controller-manager, scheduler, control-plane (all "
+             "three), kubelet, "
+             "kube-proxy, etcd. Operators: >= > <= < == !=.",
+             {{"kmm-upgrade require 'apiserver >= v1.16.4'", "before a patch is applied"},
+              {"kmm-upgrade require 'control-plane == v1.35.4 and kubelet >= v1.34.0'", "several conditions"}},
+             kubernetes_options(), run_require);
+    require.positionals = {requirement};
+
+    auto ignore = option("ignore-checks", "ID,...", "checks whose failure is a warning");
+    ignore.repeatable = true;
+    auto health = verb("health", "check the health of a Kubernetes cluster",
+                       "Runs the checks of health on the objects of the API server, or of a dump, and prints each as "
+                       "OK, WARN, FAIL or SKIP. What "
+                       "cannot be observed is skipped, with the reason, and never called OK. With --via ssh every node "
+                       "is asked, too. Changes nothing. Exit 17 if "
+                       "a check fails.",
+                       {{"kmm-upgrade health", "the current cluster"},
+                        {"kmm-upgrade health -f dump.json -o json", "a dump, for a script"}},
+                       kubernetes_options() + std::vector<cli::Option>{ignore}, run_health);
+    auto check = verb("check kubernetes", "run all checks before a Kubernetes upgrade",
+                      "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh "
+                      "every node is asked by kmm-worker, too; "
+                      "without it, what needs a command on a node is skipped with the reason. Changes nothing. Exit 10 "
+                      "if a check fails.",
+                      {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
+                       {"kmm-upgrade check kubernetes v1.35.4 --via ssh", "ask every node, too"},
+                       {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
+                      kubernetes_options() + std::vector<cli::Option>{ignore}, run_check_kubernetes);
+    version.required = true;
+    check.positionals = {version};
+    return {about_kubernetes(std::move(versions), false), about_kubernetes(std::move(require), false),
+            about_kubernetes(std::move(health), true), about_kubernetes(std::move(check), true)};
+}
+
+cli::Verb start_kubernetes_verb() {
+    cli::Positional version;
+    version.name = "VERSION";
+    version.help = "MAJOR.MINOR.PATCH, with or without v";
+    auto ignore = option("ignore-checks", "ID,...", "checks whose failure is a warning");
+    ignore.repeatable = true;
+    auto way = option("switch", "WAY", "how kubeadm and kubelet of the version get onto each node");
+    way.choices = {"packages", "binaries", "command"};
+    auto unavailable =
+        option("max-unavailable", "N|P%",
+               "maximum number of nodes that may be unavailable at a time, control planes one at a time");
+    unavailable.default_text = "1";
+    auto timeout = option("node-timeout", "DURATION", "time limit for one step on one node");
+    timeout.default_text = "30m";
+    auto skipped = option("skip-phases", "NAMES", "phases of kubeadm to leave out, as addon/kube-proxy");
+    auto made = verb(
+        "start kubernetes", "upgrade the Kubernetes of a kubeadm cluster",
+        "Runs every check first, on the objects of the cluster and on each node by kmm-worker; if one fails, nothing "
+        "is changed and the exit code is 10. "
+        "Then every node makes a backup and control planes pull images; the first control plane is upgraded by kubeadm "
+        "upgrade apply, the others one at a "
+        "time by kubeadm upgrade node; then each node in turn, control planes first, is cordoned, drained, gets the "
+        "kubelet of the version, and is uncordoned.\n\n"
+        "A step counts as done when the node and the API server both say so: versions, Ready, and a Lease that was "
+        "renewed after the restart. kubeadm's own "
+        "success is not believed. Steps run on the nodes as detached jobs: a lost connection or a killed kmm-upgrade "
+        "ends none of them, and resume goes on "
+        "with it.\n\n"
+        "A way over several minors is walked by one run for each minor. Nodes are reached by ssh and need kmm-worker, "
+        "as root.",
+        {{"kmm-upgrade start kubernetes v1.35.4 --switch packages", "with the packages of the nodes' repository"},
+         {"kmm-upgrade start kubernetes v1.35.4 --switch binaries --dry-run", "print every step, change nothing"},
+         {"kmm-upgrade start kubernetes v1.35.4 --switch binaries --until upgraded-first-master",
+          "stop after the first control plane"}},
+        std::vector<cli::Option>{
+            way,
+            option("from", "DIR",
+                   "with --switch binaries: their directory on the nodes (default: /usr/local/kubernetes)"),
+            option("command", "PROGRAM",
+                   "with --switch command: program on the nodes that installs COMPONENT of VERSION"),
+            ignore,
+            option("networking", "DIR", "apply the manifests of DIR/VERSION after the first control plane"),
+            option("networking-first", "", "with --networking: apply them before the first control plane"),
+            skipped,
+            option("patches", "DIR", "directory of kubeadm's patches on the nodes"),
+            option("no-drain", "", "switch kubelets without emptying nodes"),
+            option("force", "", "also evict Pods without a controller"),
+            option("delete-emptydir-data", "", "also evict Pods with an emptyDir"),
+            option("grace-period", "SECONDS", "grace period of evicted Pods; -1: their own, 0 (with --force): at once"),
+            unavailable,
+            timeout,
+            option("soak", "DURATION", "watch each node for this time before it counts as done"),
+            option("between", "HH:MM-HH:MM", "begin nodes only in this time of day"),
+            option("tz", "ZONE", "with --between: its time zone (default: the host's)"),
+            option("check", "COMMAND", "run COMMAND for each upgraded node (JSON on stdin); non-zero fails the node"),
+            option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
+            option("until", "STATE", "stop in this state, exit 11"),
+            option("manual", "", "record the upgrade and stop; continue with step"),
+            option("or-resume", "", "resume this upgrade if it is already recorded"),
+            option("dry-run", "", "print every step, change nothing")} +
+            kubernetes_options(),
+        run_start_kubernetes);
+    made.positionals = {version};
+    made = without_use(std::move(made), runner_options(),
+                       {"via", "ssh-config", "worker", "lease-namespace", "api-timeout", "break-lock"});
+    return without_selector(std::move(made), "all nodes of a cluster are upgraded");
+}
+
+}  // namespace kmm::tool_upgrade

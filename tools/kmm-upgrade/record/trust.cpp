@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/record/trust.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "cluster/cluster.hpp"
+#include "record/seal.hpp"
+#include "value/writer.hpp"
+#include "upgrade/engine/replay.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+constexpr std::string_view k_kubeconfig = "kubeconfig";  ///< it may name a login program
+
+/// What the seal is of: the header's options, and where the cluster is.
+std::string sealed_text(const upgrade::Run& run) {
+    const auto tree = upgrade::encode(run);
+    const auto* options = tree.find("options");
+    return "kmm-upgrade record 2\n" + run.created + "\n" + upgrade::describe(run).subject() + "\n" + run.cluster_place + "\n" +
+           run.cluster_context + "\n" + (options == nullptr ? "" : value::to_json(*options));
+}
+
+struct RecordedCommand {
+    std::string option, text;
+};
+
+std::vector<RecordedCommand> commands_of(const upgrade::Run& run) {
+    std::vector<RecordedCommand> found;
+    const auto add = [&](std::string_view option, const std::string& text) {
+        if (!text.empty()) found.push_back({std::string(option), text});
+    };
+    add("check", run.options.check);
+    add("on-event", run.options.on_event);
+    if (run.options.via == upgrade::Via::ssh) add("ssh-config", run.options.ssh_config);
+    if (run.options.via == upgrade::Via::local) add("worker", run.options.worker);
+    add(k_kubeconfig, cluster::Place::read(run.cluster_place, run.cluster_context).kubeconfig.value_or(""));
+    return found;
+}
+
+}  // namespace
+
+cli::Option trust_option() {
+    cli::Option option;
+    option.name = "trust-record";
+    option.help = "run the commands of a record that was not made here";
+    return option;
+}
+
+std::vector<std::string> recorded_commands(const upgrade::Run& run) {
+    std::vector<std::string> texts;
+    for (const auto& [option, text] : commands_of(run))
+        if (option != k_kubeconfig) texts.push_back(fmt::format("--{} {}", option, text));
+    return texts;
+}
+
+void seal_record(const std::string& directory, const upgrade::Run& run) { static_cast<void>(record::seal(directory, sealed_text(run))); }
+
+void require_trust(const std::string& directory, const upgrade::Run& run, const cli::Args& args, cli::Context& context) {
+    std::vector<RecordedCommand> commands = commands_of(run);
+    std::erase_if(commands, [&](const RecordedCommand& command) {
+        const auto& option = command.option;
+        const bool elsewhere = option == k_kubeconfig && (args.get("context") || args.get("cluster"));
+        // Those of a start with --or-resume do not replace the recorded ones: they must be the same.
+        if (option == "check" || option == "on-event") { return args.source(option) == "option" && args.get(option) == command.text; }
+        return elsewhere || args.source(option) == "option";
+    });
+    if (commands.empty() || record::is_sealed(directory, sealed_text(run))) return;
+    if (!args.flag("trust-record")) {
+        std::string shown;
+        for (const auto& [option, text] : commands) shown += fmt::format("  --{} {}\n", option, base::escape(text));
+        const bool can_ask = !args.flag("no-input") && context.console.in_is_terminal();
+        const auto answer = can_ask ? context.console.ask(fmt::format("the record in {} was not made by this user on this machine; it runs:\n{}go on? [y/N] ", base::escape(directory), shown), std::nullopt)
+                                    : std::nullopt;
+        if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
+            Error error(Exit::no_permission, "record-untrusted",
+                        fmt::format("the record in {} has commands and was not made by this user on this machine", base::escape(directory)));
+            for (const auto& [option, text] : commands) error.detail(option, base::escape(text));
+            throw std::move(error).hint("if you know where it comes from and want these commands to run: --trust-record");
+        }
+    }
+    seal_record(directory, run);
+}
+
+}  // namespace kmm::tool_upgrade

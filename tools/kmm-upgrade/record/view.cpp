@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/record/view.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "cli/text.hpp"
+#include "kmm-upgrade/session/board.hpp"
+#include "kmm-upgrade/session/causes.hpp"
+#include "value/writer.hpp"
+#include "upgrade/engine/replay.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+struct Line {
+    std::string key, left, right;
+};
+
+std::map<std::string, std::vector<std::string>> left_out_by_reason(const upgrade::Run& run) {
+    std::map<std::string, std::vector<std::string>> reasons;
+    for (const auto& node : run.left_out) reasons[node.reason].push_back(node.name);
+    return reasons;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+    constexpr std::size_t k_named = 8;
+    if (names.size() <= k_named) return base::join(names, ", ");
+    return fmt::format("{}, {} more", base::join(std::vector<std::string>(names.begin(), names.begin() + k_named), ", "), names.size() - k_named);
+}
+
+std::string left_out_hint(const upgrade::Run& run) {
+    const auto* when = upgrade::is_final_run_state(run.state) ? "once it can take Pods" : "after this upgrade";
+    const auto words = upgrade::describe(run);
+    return fmt::format("{}: {}{}", when, words.again, words.is_one_of_many ? "" : " --node " + run.left_out.front().name);
+}
+
+constexpr std::size_t k_names = 12;  // of nodes with a cause in common
+
+void add_causes(std::vector<Line>& lines, const upgrade::Run& run) {
+    const std::string key = run.paused ? "paused" : "failed";
+    for (const auto& cause : causes_of(run)) {
+        if (cause.nodes.size() == 1) {
+            lines.push_back({key, cause.nodes.front() + ": " + cause.code, cause.message});
+        } else {
+            lines.push_back({key, fmt::format("{} nodes: {}: {}", cause.nodes.size(), cause.code, cause.message), ""});
+            lines.push_back({"", some_names(cause.nodes, k_names), ""});
+        }
+        if (!cause.hint.empty()) lines.push_back({"hint", cause.hint, ""});
+    }
+}
+
+std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::Owner>& owner, const std::string& follow) {
+    std::vector<Line> lines;
+    const auto words = upgrade::describe(run);
+    lines.push_back({words.kind, words.subject(), words.versions()});
+    lines.push_back({"state", run.state, counts_text(run)});
+    if (!words.follows.empty() && !run.rollback) lines.push_back({"follows", base::join(words.follows, ", "), ""});
+    for (const auto& [reason, names] : left_out_by_reason(run)) lines.push_back({"left out", listed(names) + ": " + reason, ""});
+    if (!run.left_out.empty() && !run.rollback) lines.push_back({"hint", left_out_hint(run), ""});
+    for (const auto& [key, text] : words.notes) lines.push_back({key, text, ""});
+    add_causes(lines, run);
+    if (run.paused && std::none_of(run.nodes.begin(), run.nodes.end(),
+                                   [](const auto& node) { return upgrade::is_failed_node_state(node.state); }))
+        lines.push_back({"paused", run.pause_reason, run.pause_message});
+    if (const auto cordoned = upgrade::cordoned_nodes(run); !cordoned.empty())
+        lines.push_back({"cordoned", some_names(cordoned, k_names), "by this upgrade; resume, skip or abort lifts it"});
+    if (owner) {
+        lines.push_back({"running", owner->operation, fmt::format("pid {} on {} since {}", owner->pid, owner->host, owner->since)});
+        if (!follow.empty()) lines.push_back({"next", follow, "follows it"});
+        return lines;
+    }
+    const auto commands = upgrade::next_commands(run);
+    std::string others;
+    for (std::size_t i = 1; i < commands.size(); ++i) others += (others.empty() ? "or: " : ", ") + commands[i];
+    lines.push_back({"next", commands.front(), others});
+    return lines;
+}
+
+constexpr std::size_t k_rows_min = 5;  // of nodes in a summary
+constexpr std::size_t k_margin = 11;  // of the first column and what is between
+
+/// `text` under the first column, broken at blanks, its first line after `key`.
+std::string wrapped(const std::string& key, const std::string& text, std::size_t width) {
+    auto block = cli::wrap(text, width, k_margin);
+    if (block.size() < k_margin) return fmt::format("{}\n", key);
+    return fmt::format("{:<{}}", key, k_margin) + block.substr(k_margin);
+}
+
+}  // namespace
+
+std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string counts_text(const upgrade::Run& run) {
+    const auto counts = upgrade::count(run);
+    auto text = fmt::format("{} of {} nodes done", counts.done, counts.total);
+    const auto add = [&](std::size_t number, const char* word) {
+        if (number > 0) text += fmt::format(", {} {}", number, word);
+    };
+    add(counts.failed, "failed");
+    add(counts.skipped, "skipped");
+    add(run.left_out.size(), "left out");
+    add(counts.rolled_back, "rolled back");
+    if (!upgrade::is_final_run_state(run.state)) text += fmt::format(", {} in flight", counts.active);
+    return text;
+}
+
+std::string clock_text(const std::string& time) {
+    return base::parse_rfc3339(time) ? time.substr(11, 8) : time;
+}
+
+std::string seconds_text(std::chrono::seconds duration) {
+    const auto seconds = duration.count();
+    if (seconds < 1) return "<1s";
+    if (seconds < 60) return fmt::format("{}s", seconds);
+    return base::format_duration(duration);
+}
+
+std::string node_table(const upgrade::Run& run, std::size_t width) {
+    std::vector<NodeLine> lines;
+    lines.reserve(run.nodes.size());
+    SaidCauses said;
+    const auto add = [&](const auto& is_wanted) {
+        for (const auto& node : run.nodes) {
+            if (!is_wanted(node)) continue;
+            lines.push_back(node_line(run, node));
+            if (upgrade::is_failed_node_state(node.state)) lines.back().message = said.text(node.name, node.reason, node.message);
+        }
+    };
+    if (width == 0) {
+        add([](const auto&) { return true; });
+    } else {
+        const auto is_failed = [](const auto& node) { return upgrade::is_failed_node_state(node.state); };
+        const auto is_busy = [&](const auto& node) { return !is_failed(node) && node.touched != 0 && !upgrade::is_final_node_state(node.state); };
+        add(is_failed);
+        add(is_busy);
+        add([&](const auto& node) { return !is_failed(node) && !is_busy(node); });
+    }
+    for (const auto& node : run.left_out) lines.push_back({node.name, "-", "-", "-", "left-out", "-", node.reason});
+    return format_nodes(lines, width);
+}
+
+std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner, std::size_t width, const std::string& follow) {
+    const auto lines = lines_of(run, owner, follow);
+    std::size_t left = 0;
+    for (const auto& line : lines)
+        if (!line.right.empty()) left = std::max(left, line.left.size());
+    std::string text;
+    for (const auto& line : lines) {
+        const auto row = base::escape(line.right.empty() ? fmt::format("{:<9}  {}", line.key, line.left)
+                                                         : fmt::format("{:<9}  {:<{}}  {}", line.key, line.left, left, line.right));
+        if (width == 0 || cli::display_width(row) <= width) {
+            text += row + "\n";
+            continue;
+        }
+        text += wrapped(line.key, base::escape(line.left), width);
+        if (!line.right.empty()) text += wrapped("", base::escape(line.right), width);
+    }
+    return text;
+}
+
+value::Node document(const upgrade::Run& run) {
+    auto node = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}});
+    auto tree = upgrade::encode(run);
+    for (const auto* key : {"event", "formatVersion", "minReader", "tool"}) tree.erase(key);
+    for (auto& member : tree.members()) node.set(member.key, std::move(member.value));
+    const auto counts = upgrade::count(run);
+    node.set("summary", value::Node::mapping({{"nodes", static_cast<std::uint64_t>(counts.total)},
+                                              {"done", static_cast<std::uint64_t>(counts.done)},
+                                              {"failed", static_cast<std::uint64_t>(counts.failed)},
+                                              {"skipped", static_cast<std::uint64_t>(counts.skipped)},
+                                              {"rolledBack", static_cast<std::uint64_t>(counts.rolled_back)},
+                                              {"inFlight", static_cast<std::uint64_t>(counts.active)},
+                                              {"pending", static_cast<std::uint64_t>(counts.pending)}}));
+    node.set("nextCommands", value::Node::strings(upgrade::next_commands(run)));
+    return node;
+}
+
+void print_summary(cli::Context& context, const upgrade::Run& run, bool interrupted) {
+    if (print_document(context, document(run))) return;
+    if (context.output == "name") {
+        context.console.out("upgrade/" + upgrade::describe(run).subject() + "\n");
+        return;
+    }
+    auto& console = context.console;
+    const bool table = console.out_is_terminal() || run.rollback || upgrade::count(run).failed > 0;
+    const auto width = console.out_is_terminal() ? console.width() : 0;
+    const auto text = properties(run, std::nullopt, width);
+    if (table && width == 0) {
+        console.out(node_table(run, 0) + "\n");
+    } else if (table) {
+        // What is above would not be seen: `show` and `nodes` have every node.
+        const auto below = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 2;
+        const auto lines = Board(run).lines(width, std::max(console.height(), below + k_rows_min) - below);
+        console.out(base::join(lines, "\n") + "\n\n");
+    }
+    if (interrupted && context.verbosity >= 0) console.err("interrupted: everything done so far is recorded\n");
+    console.out(text);
+}
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs that go on with a recorded run.
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "kmm-upgrade/session/walk.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "kmm-upgrade/record/view.hpp"
+#include "upgrade/engine/replay.hpp"
+#include "kmm-upgrade/craft.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+/// A run that has ended needs neither lock nor cluster: it is shown, and ends as it did. Only what a process left there that was killed at the very end is
+/// taken away.
+std::optional<Exit> already_ended(Access& access) {
+    const auto run = access.record.must_load();
+    if (!upgrade::is_final_run_state(run.state)) return std::nullopt;
+    access.cluster.free_ended_lease(run);
+    return finish(access.call, run.state == "upgrade-complete" ? drive::Ended::complete : drive::Ended::aborted, run);
+}
+
+[[noreturn]] void refuse_ended(const upgrade::Run& run, const std::string& verb) {
+    throw Error(Exit::paused, "run-ended", fmt::format("the upgrade is in state {}, {} is not possible", run.state, verb))
+        .hint(upgrade::next_commands(run).front());
+}
+
+/// Tells of malformed documents before anything is recorded. A rollback goes on as far as it can.
+void require_readable(RecordedWalk& recorded) {
+    if (!recorded.found.rollback) recorded.walk.hands->require_readable();
+}
+
+void require_running(RecordAccess& record, const std::string& verb) {
+    const auto run = record.must_load();
+    if (upgrade::is_final_run_state(run.state)) refuse_ended(run, verb);
+}
+
+/// Goes on with what follows `run`, which ended with `before`.
+Exit follow(Access& access, const upgrade::Run& run, Exit before) {
+    const auto exit = craft_of(access.call.context(), run).follow(access, run);
+    return exit == Exit::ok ? before : exit;
+}
+
+/// Walks the recorded run as far as it goes after what `begin` records, and what follows it.
+Exit walk_on(Access& access, const std::string& operation, const std::function<void(drive::Driver&)>& begin) {
+    auto ended = drive::Ended::paused;
+    upgrade::Run run;
+    {
+        RecordedWalk recorded(access, operation);
+        require_readable(recorded);
+        auto& walk = recorded.walk;
+        begin(walk.driver);
+        ended = walk.carry_out([&] { return walk.driver.walk(); });
+        run = walk.recorder.run();
+    }
+    if (!upgrade::is_followed(run)) return finish(access.call, ended, run);
+    return follow(access, run, finish_one(access.call, ended, run));
+}
+
+}  // namespace
+
+Exit run_resume(const cli::Args& args, cli::Context& context) {
+    Access access(args, context);
+    const auto before = access.record.must_load();
+    if (upgrade::is_followed(before)) {
+        access.cluster.free_ended_lease(before);
+        return follow(access, before, before.is_partial() ? Exit::partial : Exit::ok);
+    }
+    if (const auto exit = already_ended(access)) return *exit;
+    return walk_on(access, "resume", [](drive::Driver& driver) { driver.resume(); });
+}
+
+Exit run_step(const cli::Args& args, cli::Context& context) {
+    // Else an empty variable of a script would mean any node.
+    if (args.get("node") == "")
+        throw Error(Exit::usage, "bad-value", "--node is empty, expected a node of the upgrade").hint("leave the option out for the next step");
+    const auto stage = args.positional("STAGE");
+    if (!stage.empty() && args.get("node"))
+        throw Error(Exit::usage, "bad-value", "step takes STAGE or --node, not both").hint("leave --node out for the whole stage");
+    Access access(args, context);
+    require_running(access.record, "step");
+    RecordedWalk recorded(access, "step");
+    require_readable(recorded);
+    auto& walk = recorded.walk;
+    const auto ended = walk.carry_out([&] { return stage.empty() ? walk.driver.step(args.get("node").value_or("")) : walk.driver.step_stage(stage); });
+    const auto exit = finish(access.call, ended, walk.recorder.run());
+    // A step that was asked for and done is no stop by a failure.
+    const auto at = walk.recorder.state();
+    const auto* wanted = upgrade::procedure_of(walk.recorder.header()).table().find_stage(stage);
+    const bool is_done = at.pause_reason == "manual" || (wanted != nullptr && at.state == wanted->done);
+    return ended == drive::Ended::paused && is_done ? Exit::ok : exit;
+}
+
+Exit run_abort(const cli::Args& args, cli::Context& context) {
+    Access access(args, context);
+    const auto policy = upgrade::parse_rollback(args.get("rollback").value_or("none"));
+    if (!policy) throw Error(Exit::usage, "bad-value", "--rollback takes none, current or all").hint("leave the option out for none");
+    const auto before = access.record.must_load();
+    if (before.state == "upgrade-complete") refuse_ended(before, "abort");
+    // Asking twice for the same is no fault; a rollback that the ended abort has not done is not done now either.
+    if (upgrade::is_final_run_state(before.state) && !upgrade::rollback_nodes(before, *policy).empty()) {
+        throw Error(Exit::paused, "run-ended",
+                    fmt::format("the upgrade is in state {}, abort --rollback {} is not possible", before.state,
+                                upgrade::to_string(*policy)))
+            .hint(fmt::format("kmm-upgrade delete, then {}", upgrade::describe(before).elsewhere));
+    }
+    if (const auto exit = already_ended(access)) return *exit;
+    RecordedWalk recorded(access, "abort", Extent::nodes);
+    auto& walk = recorded.walk;
+    const auto& found = recorded.found;
+    if (found.state == "upgrade-aborting" && found.rollback && found.rollback != policy)
+        walk.progress.note(fmt::format("note: the abort that is under way goes on with --rollback {}", upgrade::to_string(*found.rollback)));
+    const auto ended = walk.carry_out([&] { return walk.driver.abort(*policy); });
+    return finish(access.call, ended, walk.recorder.run());
+}
+
+Exit run_retry(const cli::Args& args, cli::Context& context) {
+    Access access(args, context);
+    require_running(access.record, "retry");
+    const auto node = args.positional("NODE");
+    return walk_on(access, node.empty() ? "retry" : "retry " + node, [&](drive::Driver& driver) { driver.retry(node); });
+}
+
+Exit run_skip(const cli::Args& args, cli::Context& context) {
+    Access access(args, context);
+    require_running(access.record, "skip");
+    const auto reason = args.get("reason");
+    if (!reason || reason->empty())
+        throw Error(Exit::usage, "missing-option", "--reason TEXT is missing").hint("say why; it stays in the history");
+    // A drained node's cordon is lifted; else nothing but the record changes.
+    const auto extent = access.record.must_load().options.drain ? Extent::nodes : Extent::record;
+    RecordedWalk recorded(access, "skip " + args.positional("NODE"), extent);
+    auto& walk = recorded.walk;
+    walk.driver.skip(args.positional("NODE"), *reason);
+    walk.progress.stop();
+    print_summary(context, walk.recorder.run(), false);
+    return Exit::ok;
+}
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/session/walk.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmm-upgrade/record/trust.hpp"
+#include "kmm-upgrade/record/view.hpp"
+#include "record/space.hpp"
+#include "upgrade/engine/planner.hpp"
+#include "upgrade/engine/replay.hpp"
+#include "kmm-upgrade/craft.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+/// Loads under the lock: what is read is what will be changed.
+upgrade::Run locked_run(RecordAccess& record, const std::string& operation) {
+    record.directory().open(false);
+    record.lock(operation);
+    auto run = record.must_load();
+    require_trust(record.directory().path(), run, record.call().args(), record.call().context());
+    return run;
+}
+
+/// Runs `body`. If it ends because the Lease is lost, or the API server out of reach, that pause is recorded before the error goes on.
+drive::Ended recording_loss(drive::Driver& driver, const drive::Recorder& recorder, const std::function<drive::Ended()>& body) {
+    try {
+        return body();
+    } catch (const Error& error) {
+        if (!cluster::ends_run(error) || error.code() == "interrupted") throw;
+        // No node has failed: what is under way is looked at by whoever resumes.
+        if (!recorder.state().paused) driver.pause(error.code(), error.message());
+        if (!cluster::is_server_trouble(error)) throw;
+        throw Error(error).detail("then", "kmm-upgrade resume");
+    }
+}
+
+Exit exit_of(const Call& call, drive::Ended ended, const upgrade::Run& run) {
+    switch (ended) {
+        case drive::Ended::complete: return run.is_partial() ? Exit::partial : Exit::ok;
+        case drive::Ended::aborted: return Exit::ok;
+        case drive::Ended::paused: return upgrade::is_through(run) ? Exit::partial : Exit::paused;
+        case drive::Ended::interrupted: break;
+    }
+    return call.stop_exit();
+}
+
+}  // namespace
+
+Walk::Walk(Access& in, const upgrade::Run& run, std::unique_ptr<Hands> taken)
+    : access(in),
+      hands(std::move(taken)),
+      journal(in.record.directory()),
+      progress(in.call.context(), run),
+      recorder(run, journal, in.call.clock(), told_to_command(progress, run.options.on_event, [&in] { return in.call.stopped(); })),
+      actor(hands->actor(recorder)),
+      driver(*actor, recorder, in.call.clock(), [&in] { return in.call.stopped(); }) {
+    driver.set_pace(pace_of(progress));
+}
+
+drive::Ended Walk::carry_out(const std::function<drive::Ended()>& body) {
+    const auto ended = progress.stop(recording_loss(driver, recorder, body));
+    if (ended == drive::Ended::complete) hands->tell_after(recorder.run());
+    return ended;
+}
+
+RecordedWalk::RecordedWalk(Access& access, const std::string& operation, Extent extent)
+    : found(locked_run(access.record, operation)),
+      opened(access.cluster.open(access.cluster.place(&found))),
+      walk(access, found, craft_of(access.call.context(), found).take_up(access, found, extent)) {}
+
+void put_place(upgrade::Run& run, const cluster::Place& place) {
+    run.cluster_place = place.text();
+    run.cluster_context = place.context;
+}
+
+Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands, const std::string& until) {
+    auto& call = access.call;
+    auto& record = access.record;
+    run.cluster_identity = access.cluster.opened().store->identity(true);
+    // Not archived first: a run that others are to follow says so until the next one does.
+    const auto old = record.load();
+    record::with_space_explained(record.directory().path(), "the same command again", [&] {
+        if (old) record.directory().succeed(upgrade::describe(*old).slug(), upgrade::encode(run));
+        else record.directory().begin(upgrade::encode(run));
+    });
+    seal_record(record.directory().path(), run);
+    const auto words = upgrade::describe(run);
+    const auto begun = fmt::format("{} {}{}: {} on {} node{}", clock_text(run.created), run.state, words.is_one_of_many ? " " + words.subject() : "",
+                                   words.versions(), run.nodes.size(), run.nodes.size() == 1 ? "" : "s");
+    if (call.context().verbosity >= 0) call.context().console.err(base::escape(begun) + "\n");
+    Walk walk(access, upgrade::replay({{run.created, upgrade::encode(run)}}, procedures_of(call.context())), std::move(hands));
+    walk.recorder.save();
+    walk.driver.set_until(until);
+    const auto ended = walk.carry_out([&] {
+        if (!run.options.manual) return walk.driver.walk();
+        walk.driver.pause("manual", "as --manual asks; go on with step");
+        return drive::Ended::paused;
+    });
+    return {ended, walk.recorder.run()};
+}
+
+Exit finish(Call& call, drive::Ended ended, const upgrade::Run& run) {
+    print_summary(call.context(), run, ended == drive::Ended::interrupted);
+    return exit_of(call, ended, run);
+}
+
+Exit finish_one(Call& call, drive::Ended ended, const upgrade::Run& run) {
+    const auto& output = call.context().output;
+    if (output != "json" && output != "yaml") print_summary(call.context(), run, false);
+    return exit_of(call, ended, run);
+}
+
+}  // namespace kmm::tool_upgrade
