@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every header of lib/ and tools/ stands alone: header_tu.py SOURCE_DIR COMPILER.
 
-Each is compiled, twice included, after nothing that it does not include itself. What it needs of the standard library is read
-from its text instead, because the standard headers, parsed once for all, are then most of the work saved."""
+A header that a source includes before all others of the project stands alone if that source does (lint.sources). Any other one is
+compiled here, after nothing that it does not include itself. What a header needs of the standard library is read from its text
+instead, because the standard headers, parsed once for all, are then most of the work saved."""
 
 import collections
 import concurrent.futures
@@ -43,6 +44,7 @@ class Text:
 
     def __init__(self, path):
         text = re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(), flags=re.S)
+        self.is_guarded = re.search(r"^#pragma once$", text, re.M) is not None
         self.standard = set(re.findall(r"^#include <([^>]+)>", text, re.M))
         self.project = re.findall(r'^#include "([^"]+)"', text, re.M)
         self.names = {}
@@ -111,6 +113,13 @@ def chains(texts):
     return rows
 
 
+def proved_by_sources(source):
+    """The headers that some source includes before all others of the project."""
+    firsts = (re.search(r'^#include "([^"]+)"', path.read_text(), re.M)
+              for top in ("lib", "tools") for path in (source / top).rglob("*.cpp"))
+    return {first[1] for first in firsts if first}
+
+
 class Compiler:
     USUAL = 10  # a standard header that so many headers name is worth to be read with every one of them
 
@@ -128,7 +137,7 @@ class Compiler:
 
     def compiled(self, row):
         """What the compiler says of the headers of a row."""
-        text = "".join(f'#include "{name}"\n#include "{name}"\n' for name in row)
+        text = "".join(f'#include "{name}"\n' for name in row)
         done = subprocess.run([*self.command, "-fsyntax-only", "-include", str(self.standard), "-x", "c++", "-"], input=text,
                               capture_output=True, text=True, check=False)
         return [f"{' '.join(row)}:\n{done.stderr}"] if done.returncode != 0 or done.stderr else []
@@ -139,15 +148,17 @@ def main():
     paths = sorted(source.glob("lib/**/*.hpp")) + sorted(source.glob("tools/**/*.hpp"))
     texts = {str(path.relative_to(source / path.relative_to(source).parts[0])): Text(path) for path in paths}
     faults = [fault for name in texts for fault in unnamed(texts, name)]
-    rows = chains(texts)
+    faults += [f"{name}:1: expected #pragma once" for name, text in texts.items() if not text.is_guarded]
+    proved = proved_by_sources(source)
+    rows = [row for row in ([name for name in whole if name not in proved] for whole in chains(texts)) if row]
     with tempfile.TemporaryDirectory() as scratch, \
          concurrent.futures.ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
         compiler = Compiler(sys.argv[2], source, pathlib.Path(scratch))
         compiler.prepare(texts)
         faults += [fault for said in pool.map(compiler.compiled, rows) for fault in said]
     print("\n".join(faults))
-    print(f"{len(texts)} headers in {len(rows)} rows, {len(faults)} faults")
-    return 1 if faults or not texts or sum(map(len, rows)) != len(texts) else 0
+    print(f"{len(texts)} headers, {sum(map(len, rows))} of them compiled in {len(rows)} rows, {len(faults)} faults")
+    return 1 if faults or not texts or sum(map(len, rows)) != len(texts.keys() - proved) else 0
 
 
 if __name__ == "__main__":
