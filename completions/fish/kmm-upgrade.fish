@@ -8,7 +8,7 @@ function __kmm_upgrade_words -d 'words before the cursor that are no options and
             continue
         end
         switch $word
-            case --api-timeout --between --break-lock --canary --check --cluster --color --command --context --failure-budget --filename --from --from-daemonset --grace-period --html --ignore-checks --kubeconfig --lease-namespace --max-unavailable --namespace --networking --node --node-timeout --on-event --operator --order --output --patches --pause-after --plan --policy --reason --resource --rollback --run --selector --signature-key --skip-phases --soak --ssh-config --state-dir --switch --timeout --to --tz --uncordon --until --versions --via --worker --worker-image --worker-namespace -f -l -n -o
+            case --api-timeout --between --break-lock --canary --check --cluster --color --command --context --failure-budget --filename --from --from-daemonset --grace-period --html --ignore-checks --ignore-preflight-errors --kubeconfig --lease-namespace --max-unavailable --namespace --networking --node --node-timeout --on-event --operator --order --output --patches --pause-after --plan --policy --reason --resource --rollback --run --selector --signature-key --skip-phases --soak --ssh-config --state-dir --switch --timeout --to --tz --uncordon --until --versions --via --worker --worker-image --worker-namespace -f -l -n -o
                 set value 1
             case '-*'
             case '*'
@@ -159,8 +159,10 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l command -x -
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l ignore-checks -x -d 'checks whose failure is a warning'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l networking -x -a '(__fish_complete_directories)' -d 'apply the manifests of DIR/VERSION after the first control plane'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l networking-first -d 'with --networking: apply them before the first control plane'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l ignore-preflight-errors -x -d 'checks of kubeadm on the nodes whose failure is a warning'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l skip-phases -x -d 'phases of kubeadm to leave out, as addon/kube-proxy'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l patches -x -a '(__fish_complete_directories)' -d 'directory of kubeadm\'s patches on the nodes'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l no-etcd-snapshot -d 'back up control planes without the data of etcd'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l no-drain -d 'switch kubelets without emptying nodes'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l force -d 'also evict Pods without a controller'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l delete-emptydir-data -d 'also evict Pods with an emptyDir'

@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 165> k_names = {
+    static constexpr std::array<std::string_view, 167> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -40,6 +40,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "dir-name",
         "drain",
         "dry-run",
+        "etcd-snapshot",
         "evict-users",
         "expect",
         "fact",
@@ -97,6 +98,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "networking-first",
         "next",
         "no-drain",
+        "no-etcd-snapshot",
         "no-finalizers",
         "no-input",
         "node",

@@ -24,6 +24,7 @@ namespace kmm::kubeadm {
 namespace {
 
 constexpr const char* k_list = "backup.json";
+constexpr const char* k_snapshot = "etcd.db";
 /// Whole directories, and single files. Files of /etc/kubernetes/tmp are kubeadm's own.
 constexpr const char* k_directories[] = {"/etc/kubernetes/manifests", "/etc/kubernetes/pki", "/etc/kubernetes/pki/etcd", "/etc/systemd/system/kubelet.service.d"};
 constexpr const char* k_files[] = {"/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf",
@@ -57,8 +58,11 @@ std::string list_text(const Backup& backup) {
         files.push_back(value::Node::mapping({{"path", file.path}, {"size", file.size}, {"sha256", file.sha256}, {"mode", fmt::format("{:04o}", file.owner.mode)},
                                               {"uid", static_cast<std::uint64_t>(file.owner.uid)}, {"gid", static_cast<std::uint64_t>(file.owner.gid)}}));
     }
-    return value::to_json_pretty(value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "KubernetesNodeBackup"}, {"name", backup.name}, {"created", backup.created},
-                                                       {"node", backup.node}, {"files", std::move(files)}}));
+    auto list = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "KubernetesNodeBackup"}, {"name", backup.name}, {"created", backup.created},
+                                      {"node", backup.node}, {"files", std::move(files)}});
+    if (const auto& etcd = backup.etcd)
+        list.set("etcdSnapshot", value::Node::mapping({{"file", etcd->file}, {"size", etcd->size}, {"sha256", etcd->sha256}, {"etcd", etcd->etcd}}));
+    return value::to_json_pretty(list);
 }
 
 Error damaged(const std::string& name, const std::string& what) {
@@ -85,13 +89,14 @@ std::optional<BackupFile> file_of(const value::Node& node) {
 }
 
 std::string summary(const Backup& backup) {
-    return fmt::format("backup {}: {} files verified, without etcd's data", backup.name, backup.files.size());
+    return fmt::format("backup {}: {} files verified, {}", backup.name, backup.files.size(),
+                       backup.etcd ? fmt::format("snapshot of etcd {} of {} bytes", backup.etcd->etcd, backup.etcd->size) : "without etcd's data");
 }
 
 void describe(const Backup& backup, StepResult& result) {
     result.step = "backup";
     result.facts = {{"name", backup.name}, {"directory", backup_directory(backup.name)}, {"created", backup.created}, {"files", std::to_string(backup.files.size())},
-                    {"etcdSnapshot", "none"}};
+                    {"etcdSnapshot", backup.etcd ? backup_directory(backup.name) + "/" + backup.etcd->file : "none"}};
     result.message = summary(backup);
 }
 
@@ -136,6 +141,13 @@ Backup read_backup(const Place& place, const std::string& name) {
         if (!copy) throw damaged(name, file->path + " is missing");
         if (copy->size() != file->size || record::sha256_hex(*copy) != file->sha256) throw damaged(name, file->path + " is not what was saved");
         backup.files.push_back(std::move(*file));
+    }
+    if (const value::Node* etcd = root.find("etcdSnapshot")) {
+        const auto* size = etcd->find("size");
+        backup.etcd = EtcdSnapshot{etcd->get_string({"file"}), etcd->get_string({"sha256"}), size == nullptr ? 0 : size->as_uint().value_or(0), etcd->get_string({"etcd"})};
+        if (backup.etcd->file != k_snapshot) throw damaged(name, std::string(k_list) + " does not tell where the snapshot of etcd is");
+        if (!place.exists(directory + "/" + k_snapshot)) throw damaged(name, "the snapshot of etcd is missing");
+        if (file_sha256(place, directory + "/" + k_snapshot) != backup.etcd->sha256) throw damaged(name, "the snapshot of etcd is not what was saved");
     }
     return backup;
 }
@@ -184,15 +196,22 @@ StepResult verify_backup(const Node& node, const std::string& name) {
     return result;
 }
 
-StepResult make_backup(const Node& node, const std::string& name) {
+StepResult make_backup(const Node& node, const std::string& name, net::HttpClient* etcd) {
     const std::string directory = backup_directory(name);
     auto slot = node.slot();
     const auto hold = slot.hold();
     const Place& place = node.place;
-    if (place.exists(directory)) return verify_backup(node, name);
-    require_no_kubeadm(place);
-    Backup backup{name, base::format_rfc3339(node.clock.now_unix()), node_name(place), {}};
     const ManifestSet manifests = read_manifests(place);
+    const Manifest* etcd_pod = manifests.find("etcd");
+    const bool wants_etcd = etcd != nullptr && manifests.control_plane && etcd_pod->expected;
+    if (place.exists(directory)) {
+        auto result = verify_backup(node, name);
+        if (wants_etcd && !read_backup(place, name).etcd)
+            throw Error(Exit::checks_failed, "backup-without-etcd", fmt::format("the backup {} has no snapshot of etcd", name)).hint("make one under another name");
+        return result;
+    }
+    require_no_kubeadm(place);
+    Backup backup{name, base::format_rfc3339(node.clock.now_unix()), node_name(place), {}, {}};
     if (manifests.control_plane) require_whole(manifests);
     const std::string partial = fmt::format("{}/backups/.{}.partial", k_state_directory, name);
     sys::remove_tree(place.here(partial));
@@ -208,11 +227,17 @@ StepResult make_backup(const Node& node, const std::string& name) {
         backup.files.push_back(std::move(file));
     }
     if (backup.files.empty()) throw Error(Exit::not_found, "not-kubernetes-node", "expected files of kubeadm and the kubelet on this node, found none");
+    if (wants_etcd) {
+        backup.etcd = save_etcd_snapshot(node, *etcd, place.read(etcd_pod->path), partial + "/" + k_snapshot);
+        backup.etcd->etcd = etcd_pod->tag;
+    }
     place_file(node, partial + "/" + k_list, list_text(backup), {0600, ::geteuid(), ::getegid()});
     node.ops.rename(place.here(partial), place.here(directory));
     node.ops.sync_dir(place.here(sys::parent_of(directory)));
     StepResult result;
     describe(read_backup(place, name), result);
+    if (etcd != nullptr && manifests.control_plane && !etcd_pod->expected)
+        result.warnings.emplace_back("etcd-external: etcd runs elsewhere: take its snapshot there");
     return result;
 }
 

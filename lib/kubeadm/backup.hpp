@@ -2,9 +2,11 @@
 // The list of files in a backup.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "kubeadm/etcd_snapshot.hpp"
 #include "kubeadm/steps.hpp"
 
 namespace kmm::kubeadm {
@@ -19,6 +21,7 @@ struct BackupFile {
 struct Backup {
     std::string name, created, node;
     std::vector<BackupFile> files;  ///< sorted by path
+    std::optional<EtcdSnapshot> etcd;
 };
 
 /// "/var/lib/kmm-node/backups/NAME". Errors: usage "bad-value" for a name that is not one file name.

@@ -95,7 +95,9 @@ nodejob::JobSpec kubelet_job(const Node& node, const KubeletOptions& options, bo
     const auto append = [&](std::vector<nodejob::Command> commands) { spec.commands.insert(spec.commands.end(), commands.begin(), commands.end()); };
     if (is_worker) {
         if (kubeadm_version(node.place) != options.target) append(placing_commands(node, options.how, options.target, {"kubeadm"}));
-        spec.commands.push_back({node.place.command({"kubeadm", "upgrade", "node"}), {}, false});
+        std::vector<std::string> words{"kubeadm", "upgrade", "node"};
+        if (!options.ignored_preflight.empty()) words.push_back("--ignore-preflight-errors=" + options.ignored_preflight);
+        spec.commands.push_back({node.place.command(std::move(words)), {}, false});
     }
     std::vector<std::string> programs{"kubelet"};
     if (options.how.way == Switch::Way::packages && !node.place.find_program("kubectl").empty()) programs.emplace_back("kubectl");

@@ -53,14 +53,16 @@ struct ImageOptions {
 struct KubeletOptions {
     kubernetes::Version target;
     Switch how;
+    std::string ignored_preflight;    ///< checks of kubeadm whose failure is a warning, separated by commas
 };
 /// On a worker `kubeadm upgrade node` runs before the kubelet changes. Errors: manifests-damaged, kubelet-newer (10), kubelet-failed (1),
 /// kubelet-not-switched (17), job-lost, job-running, kubeadm-running, and those of placing_commands.
 [[nodiscard]] StepResult switch_kubelet(const Node& node, const KubeletOptions& options);
 
 /// Copies manifests, certificates, kubeconfigs and files of the kubelet below k_state_directory/backups/NAME, each with its digest, and reads
-/// them again. A backup of that name that is there is verified and kept. Errors: integrity "backup-damaged"; io.
-[[nodiscard]] StepResult make_backup(const Node& node, const std::string& name);
+/// them again. With `etcd` a snapshot of the data of etcd is taken through it, where etcd is one of the static Pods. A backup of that name that
+/// is there is verified and kept. Errors: integrity "backup-damaged"; checks_failed "backup-without-etcd"; those of save_etcd_snapshot; io.
+[[nodiscard]] StepResult make_backup(const Node& node, const std::string& name, net::HttpClient* etcd = nullptr);
 /// Only verifies. Errors: not_found "backup-not-found"; integrity "backup-damaged".
 [[nodiscard]] StepResult verify_backup(const Node& node, const std::string& name);
 /// Puts the files of a verified backup back, manifests last. Errors: those of verify_backup; checks_failed "etcd-differs"; job-running, kubeadm-running.

@@ -13,7 +13,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 import fake_kubernetes_fleet  # noqa: E402
 
 FROM, TARGET = fake_kubernetes_fleet.FROM, fake_kubernetes_fleet.TARGET
-START = ("start", "kubernetes", TARGET, "--switch", "binaries")
+# Whose nodes have no etcd, but where a test brings one (Backed).
+HOW = ("--switch", "binaries", "--no-etcd-snapshot")
+START = ("start", "kubernetes", TARGET, *HOW)
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 

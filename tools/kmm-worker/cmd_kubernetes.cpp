@@ -80,6 +80,10 @@ cli::Option target_option() {
     return made;
 }
 
+cli::Option ignore_option() {
+    return kubernetes_option("ignore-preflight-errors", "NAMES", "checks of kubeadm whose failure is a warning");
+}
+
 cli::Option name_option() {
     auto made = kubernetes_option("name", "NAME", "name of the backup");
     made.required = true;
@@ -205,13 +209,16 @@ std::vector<cli::Verb> verbs_kubernetes() {
 
     verbs.push_back(step_verb("backup", "save manifests, certificates and kubelet files",
                               "Copies /etc/kubernetes (manifests, pki, kubeconfigs) and the kubelet's files to /var/lib/kmm-node/backups/NAME with the digest of each, and reads them "
-                              "again. A backup that is there is verified and kept. The data of etcd is not in it: take a snapshot with etcdctl.",
+                              "again. A backup that is there is verified and kept. With --etcd-snapshot the data of etcd is in it, too, if etcd is one of this node's static Pods.",
                               {{"kmm-worker kubernetes backup --name before-v1.35.4", "make it, or verify it"}},
-                              {name_option(), kubernetes_option("verify", "", "only verify; exit 76 if it is damaged")}));
+                              {name_option(), kubernetes_option("etcd-snapshot", "", "also take a snapshot of etcd, and prove it by its hash"),
+                               kubernetes_option("verify", "", "only verify; exit 76 if it is damaged")}));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         const std::string name = name_of_backup(args);
-        return report_step(args.flag("verify") ? kubeadm::verify_backup(here.node, name) : kubeadm::make_backup(here.node, name), here.node.slot(), context);
+        if (args.flag("verify")) return report_step(kubeadm::verify_backup(here.node, name), here.node.slot(), context);
+        net::CurlHttpClient client;
+        return report_step(kubeadm::make_backup(here.node, name, args.flag("etcd-snapshot") ? &client : nullptr), here.node.slot(), context);
     };
 
     verbs.push_back(step_verb("control-plane", "upgrade this node's control plane with kubeadm",
@@ -220,7 +227,7 @@ std::vector<cli::Verb> verbs_kubernetes() {
                               {{"kmm-worker kubernetes control-plane --target v1.35.4 --first", "kubeadm upgrade apply"},
                                {"kmm-worker kubernetes control-plane --target v1.35.4", "kubeadm upgrade node"}},
                               std::vector<cli::Option>{target_option(), kubernetes_option("first", "", "kubeadm upgrade apply: the first control plane of the cluster"),
-                                                       kubernetes_option("ignore-preflight-errors", "NAMES", "checks of kubeadm whose failure is a warning"),
+                                                       ignore_option(),
                                                        kubernetes_option("skip-phases", "NAMES", "phases of kubeadm to leave out, as addon/kube-proxy"),
                                                        kubernetes_option("patches", "DIR", "directory of kubeadm's patches")} + switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
@@ -237,10 +244,10 @@ std::vector<cli::Verb> verbs_kubernetes() {
                                           "node before. ") + k_job_words,
                               {{"kmm-worker kubernetes kubelet --target v1.35.4 --switch packages", "with apt-get or dnf"},
                                {"kmm-worker kubernetes kubelet --target v1.35.4 --switch binaries", "from /usr/local/kubernetes/1.35.4"}},
-                              std::vector<cli::Option>{target_option()} + switch_options()));
+                              std::vector<cli::Option>{target_option(), ignore_option()} + switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
-        const kubeadm::KubeletOptions options{target_of(args), switch_of(args)};
+        const kubeadm::KubeletOptions options{target_of(args), switch_of(args), args.get("ignore-preflight-errors").value_or("")};
         if (options.how.way == kubeadm::Switch::Way::none) {
             throw Error(Exit::usage, "missing-option", "expected --switch packages, binaries or command").hint("it says how the kubelet gets onto the node");
         }

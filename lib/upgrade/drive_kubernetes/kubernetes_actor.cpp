@@ -71,6 +71,12 @@ std::string KubernetesActor::backup_name() const {
     return fmt::format("before-{}-{}", recorder_.header().to_version, recorder_.header().lineage.substr(0, 8));
 }
 
+std::vector<std::string> KubernetesActor::with_kubeadm(std::vector<std::string> words) const {
+    if (!subject_.ignored_preflight.empty())
+        words.insert(words.end(), {"--ignore-preflight-errors", subject_.ignored_preflight});
+    return with_switch(std::move(words));
+}
+
 std::vector<std::string> KubernetesActor::with_switch(std::vector<std::string> words) const {
     if (subject_.way.empty()) return words;
     words.insert(words.end(), {"--switch", subject_.way});
@@ -160,7 +166,9 @@ Done KubernetesActor::prepare(const std::string& name, const NodeSight& seen, co
             .hint("correct the label node-role.kubernetes.io/control-plane, or repair the node");
     if (seen.is_control_plane) repair_manifests(name, seen, deadline);
     const auto backup = backup_name();
-    auto message = message_of(agent_.step(name, {"backup", "--name", backup}, deadline));
+    std::vector<std::string> words{"backup", "--name", backup};
+    if (seen.is_control_plane && !subject_.is_without_snapshot) words.emplace_back("--etcd-snapshot");
+    auto message = message_of(agent_.step(name, words, deadline));
     if (seen.is_control_plane && !subject_.control_plane.empty()) {
         message +=
             "; " + message_of(agent_.step(name, with_switch({"images", "--target", subject_.control_plane}), deadline));
@@ -197,7 +205,7 @@ Done KubernetesActor::control_plane(const std::string& name, const NodeSight& se
     std::vector<std::string> words{"control-plane", "--target", target.text()};
     if (first) words.emplace_back("--first");
     words.insert(words.end(), subject_.worker_options.begin(), subject_.worker_options.end());
-    words = with_switch(std::move(words));
+    words = with_kubeadm(std::move(words));
     value::Node document;
     try {
         document = agent_.step(name, words, deadline);
@@ -229,7 +237,7 @@ Done KubernetesActor::kubelet(const std::string& name, const Deadline& deadline)
         throw Error(Exit::checks_failed, "kubelet-newer",
                     fmt::format("a kubelet of {} would be newer than a control plane: {}", target.text(), older))
             .hint("bring every control plane to that version first");
-    const auto document = agent_.step(name, with_switch({"kubelet", "--target", target.text()}), deadline);
+    const auto document = agent_.step(name, with_kubeadm({"kubelet", "--target", target.text()}), deadline);
     prove_kubelet(name, target, document.get_string({"outcome"}) != "already", deadline);
     return done_as_seen(name, message_of(document), deadline);
 }

@@ -69,6 +69,8 @@ private:
         return upgrade::kubernetes::is_control_plane(recorder_.node(name));
     }
     [[nodiscard]] bool is_first(const std::string& name) const;
+    /// `words` of the worker's command line with the options of steps that run kubeadm upgrade, with_switch among them.
+    [[nodiscard]] std::vector<std::string> with_kubeadm(std::vector<std::string> words) const;
     /// `words` of the worker's command line with --switch and what belongs to it.
     [[nodiscard]] std::vector<std::string> with_switch(std::vector<std::string> words) const;
     /// What a step that went well has done: what the node says of itself now.

@@ -39,6 +39,9 @@ Subject subject_of(const Header& run) {
     subject.directory = tree.get_string({"from"});
     subject.command = tree.get_string({"command"});
     subject.worker_options = texts_of(tree, "workerOptions");
+    subject.ignored_preflight = tree.get_string({"ignorePreflightErrors"});
+    const auto* without = tree.find("noEtcdSnapshot");
+    subject.is_without_snapshot = without != nullptr && without->as_bool() == true;
     subject.ignored_checks = texts_of(tree, "ignoreChecks");
     subject.networking = tree.get_string({"networking"});
     subject.versions_file = tree.get_string({"versions"});
@@ -54,6 +57,8 @@ void set_subject(Header& run, const Subject& subject) {
     set_text(tree, "from", subject.directory);
     set_text(tree, "command", subject.command);
     set_texts(tree, "workerOptions", subject.worker_options);
+    set_text(tree, "ignorePreflightErrors", subject.ignored_preflight);
+    if (subject.is_without_snapshot) tree.set("noEtcdSnapshot", true);
     set_texts(tree, "ignoreChecks", subject.ignored_checks);
     set_text(tree, "networking", subject.networking);
     set_text(tree, "versions", subject.versions_file);

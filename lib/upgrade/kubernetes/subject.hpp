@@ -21,6 +21,8 @@ struct Subject {
     std::string directory;      ///< with binaries: where they are, "" for the default of the worker
     std::string command;        ///< with command: the program
     std::vector<std::string> worker_options;   ///< further options of `kubernetes control-plane`
+    std::string ignored_preflight;  ///< checks of kubeadm on nodes whose failure is a warning, separated by commas
+    bool is_without_snapshot = false;          ///< backups of control planes have no snapshot of etcd
     std::vector<std::string> ignored_checks;
     std::string networking;     ///< directory of manifests on the administrator's host, "" for none
     std::string versions_file;  ///< metadata that the way was found with, "" for the usual one

@@ -44,6 +44,8 @@ void take_switch(const cli::Args& args, upgrade::kubernetes::Subject& subject) {
         throw Error(Exit::usage, "missing-option",
                     "--switch WAY is missing: how kubeadm and kubelet of the version get onto the nodes")
             .hint("--switch packages uses apt-get or dnf, --switch binaries files below /usr/local/kubernetes/VERSION");
+    subject.is_without_snapshot = args.flag("no-etcd-snapshot");
+    subject.ignored_preflight = args.get("ignore-preflight-errors").value_or("");
     if (const auto phases = args.get("skip-phases"))
         subject.worker_options.insert(subject.worker_options.end(), {"--skip-phases", *phases});
     if (const auto patches = absolute_option(args, "patches"); !patches.empty())
@@ -109,7 +111,10 @@ void require_checks(Call& call, const kubernetes::CheckInput& input, const std::
 /// What a stage does on its nodes, for people.
 std::string action_of(const upgrade::Run& run, const upgrade::kubernetes::Subject& subject, const std::string& stage) {
     if (stage == "images")
-        return subject.control_plane.empty() ? "backup" : "backup; control planes: images of " + subject.control_plane;
+        return subject.control_plane.empty()
+                   ? "backup"
+                   : fmt::format("backup; control planes: {}images of {}",
+                                 subject.is_without_snapshot ? "" : "snapshot of etcd, ", subject.control_plane);
     if (stage == "first-master") return "kubeadm upgrade apply " + subject.control_plane;
     if (stage == "second-master") return "kubeadm upgrade node, one at a time";
     if (stage == "networking") return "manifests of " + subject.networking;

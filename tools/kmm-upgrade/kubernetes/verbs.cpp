@@ -113,8 +113,8 @@ cli::Verb start_kubernetes_verb() {
         "start kubernetes", "upgrade the Kubernetes of a kubeadm cluster",
         "Runs every check first, on the objects of the cluster and on each node by kmm-worker; if one fails, nothing "
         "is changed and the exit code is 10. "
-        "Then every node makes a backup and control planes pull images; the first control plane is upgraded by kubeadm "
-        "upgrade apply, the others one at a "
+        "Then every node makes a backup, control planes with a snapshot of etcd, and control planes pull images; the "
+        "first control plane is upgraded by kubeadm upgrade apply, the others one at a "
         "time by kubeadm upgrade node; then each node in turn, control planes first, is cordoned, drained, gets the "
         "kubelet of the version, and is uncordoned.\n\n"
         "A step counts as done when the node and the API server both say so: versions, Ready, and a Lease that was "
@@ -137,8 +137,10 @@ cli::Verb start_kubernetes_verb() {
             ignore,
             option("networking", "DIR", "apply the manifests of DIR/VERSION after the first control plane"),
             option("networking-first", "", "with --networking: apply them before the first control plane"),
+            option("ignore-preflight-errors", "NAMES", "checks of kubeadm on the nodes whose failure is a warning"),
             skipped,
             option("patches", "DIR", "directory of kubeadm's patches on the nodes"),
+            option("no-etcd-snapshot", "", "back up control planes without the data of etcd"),
             option("no-drain", "", "switch kubelets without emptying nodes"),
             option("force", "", "also evict Pods without a controller"),
             option("delete-emptydir-data", "", "also evict Pods with an emptyDir"),

@@ -202,6 +202,8 @@ TEST_CASE("what a run keeps is read back, and a header without it is damaged") {
                          "/srv/k8s",
                          "",
                          {"--skip-phases", "addon/kube-proxy"},
+                         "Swap,Mem",
+                         true,
                          {"drain-local-data"},
                          "/srv/networking",
                          "/etc/versions.yaml"};
