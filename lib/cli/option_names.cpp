@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 165> k_names = {
+    static constexpr std::array<std::string_view, 167> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -72,6 +72,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "include-crds",
         "input-size",
         "insecure",
+        "keep-kernel",
         "kernel",
         "kernel-devel",
         "key",
@@ -126,6 +127,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "reboot",
         "recursive",
         "release",
+        "release-namespace",
         "remove",
         "remove-daemonset",
         "repair",
