@@ -20,6 +20,7 @@ documents. The first one is the current context. Exits like the command.
   --kubelet               DaemonSets have Pods where their nodeSelector says. Other Pods that name a node are run: by
                           `ssh -- NODE kmm-worker ARGUMENTS`, whose answer becomes the termination message. An image with "missing" in its name cannot be pulled, a node that ssh does not
                           reach starts nothing
+  --controllers           more kinds, and controllers for them: played_controllers.py
   --operator FAULTS       KMM's operator is played by scripted_operator.py, with these faults, separated by commas
 """
 import argparse
@@ -37,7 +38,9 @@ import time
 import urllib.parse
 
 import node_lifecycle
+import played_controllers
 import scripted_operator
+from json_patch import json_patch
 from scripted_operator import field_of, matches, merge
 
 # plural, group, version, kind, namespaced
@@ -178,44 +181,6 @@ class Kubelet:
                 self.cluster.remove(self.key)
 
 
-def json_patch(document, steps):
-    """False if a step cannot be applied."""
-    for step in steps:
-        parts = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
-        parent = document
-        for part in parts[:-1]:
-            if isinstance(parent, list):
-                parent = parent[int(part)]
-            elif part in parent:
-                parent = parent[part]
-            else:
-                return False
-        last = parts[-1]
-        if isinstance(parent, list):
-            index = len(parent) if last == "-" else int(last)
-            if step["op"] == "add":
-                parent.insert(index, step["value"])
-            elif index >= len(parent):
-                return False
-            elif step["op"] == "test":
-                if parent[index] != step["value"]:
-                    return False
-            elif step["op"] == "remove":
-                parent.pop(index)
-            else:
-                parent[index] = step["value"]
-        elif step["op"] == "test":
-            if parent.get(last) != step.get("value"):
-                return False
-        elif step["op"] == "remove":
-            if last not in parent:
-                return False
-            del parent[last]
-        else:
-            parent[last] = step["value"]
-    return True
-
-
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -330,7 +295,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if verb == "list":
                 return self.list(cluster, row, namespace, query)
             if verb != "watch":
+                if subresource == "log":
+                    query["log"] = "yes"
                 self.single(cluster, row, (plural, namespace, name), body, query)
+                if self.options.controllers and self.command != "GET":
+                    played_controllers.step(cluster)
                 if self.options.kubelet and self.command != "GET" and plural in ("nodes", "daemonsets"):
                     step_daemon_sets(cluster)
                 return None
@@ -348,6 +317,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def single(self, cluster, row, key, body, query):
         dry = query.get("dryRun") == "All"
+        if self.options.controllers and query.pop("log", ""):
+            return self.log_of(cluster.objects.get(key))
         if self.command == "POST" and key[2]:
             return self.evict(cluster, key, dry)
         if self.command == "POST":
@@ -386,10 +357,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if not json_patch(new, body):
                 return self.fail(422, "Invalid", "the server rejected our request due to an error in our request")
         else:
+            owner = played_controllers.other_owner(current, body) if "apply-patch" in kind else None
+            if owner and query.get("force") != "true":
+                return self.answer(played_controllers.conflict(*owner), 409)
             merge(new, body)
+            if self.options.controllers:
+                played_controllers.count(current, new)
         if not dry and new != current:
             cluster.put(new, "MODIFIED")
         return self.answer(new)
+
+    def log_of(self, pod):
+        if pod is None:
+            return self.fail(404, "NotFound", "pods not found")
+        text = played_controllers.log_of(pod).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        return self.wfile.write(text)
 
     def evict(self, cluster, key, dry):
         """As the eviction API: budgets decide, several of them never allow it."""
@@ -469,13 +454,20 @@ def main():
     parser.add_argument("--dump")
     parser.add_argument("--kubelet", action="store_true")
     parser.add_argument("--operator")
+    parser.add_argument("--controllers", action="store_true")
     parser.add_argument("clusters", nargs="+")
     options = parser.parse_args(sys.argv[1:split])
     count, _, status = options.fail.partition(":")
     options.fail_status = int(status)
     Handler.options, Handler.failures, Handler.refusals = options, int(count), options.budget_after
+    if options.controllers:
+        KINDS.extend(played_controllers.KINDS)
+        BY_KIND.update({kind: (plural, group, version, namespaced) for plural, group, version, kind, namespaced in KINDS})
     named = [entry.partition("=")[::2] for entry in options.clusters]
     Handler.clusters = {name: Cluster(directory) for name, directory in named}
+    if options.controllers:
+        for cluster in Handler.clusters.values():
+            played_controllers.begin(cluster)
     if options.operator is not None:
         for cluster in Handler.clusters.values():
             scripted_operator.begin(cluster, options.operator.split(","))

@@ -13,6 +13,7 @@
 #include "kube/client.hpp"
 #include "sys/file_ops.hpp"
 #include "upgrade/drive/actor.hpp"
+#include "upgrade/drive/objects.hpp"
 #include "upgrade/drive_kubernetes/node_proof.hpp"
 #include "value/reader.hpp"
 
@@ -76,58 +77,9 @@ void require_object(const Document& document, Diagnostics& faults) {
     }
 }
 
-std::string name_of(const Node& object) {
-    const auto space = object.get_string({"metadata", "namespace"});
-    return fmt::format("{} {}{}", object.get_string({"kind"}), space.empty() ? "" : space + "/",
-                       object.get_string({"metadata", "name"}));
-}
-
-/// The path of an API's list of kinds.
-std::string path_of_group(const std::string& api_version) {
-    return api_version.find('/') == std::string::npos ? "/api/" + api_version : "/apis/" + api_version;
-}
-
-std::int64_t number_in(const Node& object, std::initializer_list<std::string_view> path) {
-    const auto* found = object.find_path(path);
-    return found == nullptr ? 0 : found->as_int().value_or(0);
-}
-
-/// What is left to wait for, "" if the rollout is complete or the kind has none.
-std::string rollout_problem(const Node& object) {
-    const auto kind = object.get_string({"kind"});
-    const auto incomplete = [&](std::int64_t ready, std::int64_t wanted) {
-        return fmt::format("{}: {} of {} Pods are updated and available", name_of(object), ready, wanted);
-    };
-    if (kind != "DaemonSet" && kind != "Deployment" && kind != "StatefulSet") return "";
-    if (number_in(object, {"status", "observedGeneration"}) < number_in(object, {"metadata", "generation"}))
-        return name_of(object) + ": its controller has not seen it yet";
-    if (kind == "DaemonSet") {
-        const auto wanted = number_in(object, {"status", "desiredNumberScheduled"});
-        const auto ready = std::min(number_in(object, {"status", "updatedNumberScheduled"}),
-                                    number_in(object, {"status", "numberAvailable"}));
-        return ready >= wanted ? "" : incomplete(ready, wanted);
-    }
-    const auto* replicas = object.find_path({"spec", "replicas"});
-    const auto wanted = replicas == nullptr ? 1 : replicas->as_int().value_or(1);
-    const auto ready =
-        std::min(number_in(object, {"status", "updatedReplicas"}),
-                 number_in(object, {"status", kind == "Deployment" ? "availableReplicas" : "readyReplicas"}));
-    return ready >= wanted ? "" : incomplete(ready, wanted);
-}
-
-/// An object of a namespaced kind that names no namespace is in "default".
-Node placed(Node object, const kube::Resource& resource) {
-    if (resource.scope != kube::Scope::namespaced || !object.get_string({"metadata", "namespace"}).empty())
-        return object;
-    auto meta = *object.find("metadata");
-    meta.set("namespace", "default");
-    object.set("metadata", std::move(meta));
-    return object;
-}
-
 class ServerNetworking final : public Networking {
 public:
-    ServerNetworking(kube::Client& client, sys::Clock& clock) : client_(client), clock_(clock) {}
+    ServerNetworking(kube::Client& client, sys::Clock& clock) : objects_(client), client_(client), clock_(clock) {}
 
     [[nodiscard]] std::string apply(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject,
                                     const Deadline& deadline, const std::function<bool()>& interrupted) override {
@@ -140,14 +92,14 @@ public:
         // The server judges all of them before the first one is changed; kinds that this very set brings are not known
         // to it yet.
         for (const auto& document : documents)
-            if (const auto resource = resource_of(document.root))
-                static_cast<void>(send(*resource, placed(document.root, *resource), kube::DryRun::all));
+            if (const auto resource = objects_.resource_of(document.root))
+                static_cast<void>(objects_.apply(*resource, placed(document.root, *resource), kube::Force::no, kube::DryRun::all));
         std::size_t changed = 0;
         std::vector<std::pair<kube::Resource, kube::Key>> watched;
         for (const auto& document : documents) {
             std::optional<kube::Resource> resource;
             await_none(clock_, deadline, interrupted, document.root.get_string({"metadata", "name"}), [&] {
-                resource = resource_of(document.root);
+                resource = objects_.resource_of(document.root);
                 return resource
                            ? std::string()
                            : fmt::format("the API server does not serve kind {} of {}",
@@ -156,7 +108,7 @@ public:
             const auto object = placed(document.root, *resource);
             const kube::Key key{object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
             const auto before = client_.find(*resource, key);
-            const auto after = send(*resource, object, kube::DryRun::no);
+            const auto after = objects_.apply(*resource, object, kube::Force::no);
             if (!before || before->get_string({"metadata", "resourceVersion"}) !=
                                after.get_string({"metadata", "resourceVersion"}))
                 ++changed;
@@ -169,35 +121,7 @@ public:
     }
 
 private:
-    /// nullopt if the server has no such kind.
-    std::optional<kube::Resource> resource_of(const Node& object) {
-        const auto api_version = object.get_string({"apiVersion"}), kind = object.get_string({"kind"});
-        kube::Call call;
-        call.path = path_of_group(api_version);
-        call.is_answer = [](const kube::Failure& failure) { return failure.code == 404; };
-        const auto reply = client_.exchange(call);
-        if (reply.failure) return std::nullopt;
-        const auto list = kube::Client::parse(reply, {"get", "", api_version, "", "", ""});
-        const auto* resources = list.find("resources");
-        const auto slash = api_version.find('/');
-        for (const auto& each : resources == nullptr ? std::vector<Node>() : resources->items()) {
-            const auto plural = each.get_string({"name"});
-            if (each.get_string({"kind"}) != kind || plural.find('/') != std::string::npos) continue;
-            const auto* is_namespaced = each.find("namespaced");
-            return kube::Resource{slash == std::string::npos ? "" : api_version.substr(0, slash),
-                                  slash == std::string::npos ? api_version : api_version.substr(slash + 1), plural,
-                                  kind,
-                                  is_namespaced != nullptr && is_namespaced->as_bool() == true ? kube::Scope::namespaced
-                                                                                               : kube::Scope::cluster};
-        }
-        return std::nullopt;
-    }
-
-    Node send(const kube::Resource& resource, const Node& object, kube::DryRun dry_run) {
-        return with_context([&] { return name_of(object); },
-                            [&] { return client_.apply(resource, object, kube::Force::no, dry_run); });
-    }
-
+    Objects objects_;
     kube::Client& client_;
     sys::Clock& clock_;
 };

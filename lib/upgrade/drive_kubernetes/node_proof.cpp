@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "kubernetes/checks.hpp"
 #include "kubernetes/observe.hpp"
-#include "upgrade/drive/actor.hpp"
+#include "upgrade/drive/objects.hpp"
 
 namespace kmm::drive {
 
@@ -16,8 +16,6 @@ using kubernetes::Inventory;
 using kubernetes::Version;
 
 namespace {
-
-constexpr std::chrono::milliseconds k_first_poll{100}, k_longest_poll{2000};
 
 const kubernetes::NodeObject* find_node(const Inventory& seen, const std::string& name) {
     const auto found =
@@ -89,14 +87,7 @@ std::string older_control_planes(const Inventory& seen, const Version& version) 
 
 void await_none(sys::Clock& clock, const Deadline& deadline, const std::function<bool()>& interrupted,
                 const std::string& node, const std::function<std::string()>& problem) {
-    for (auto wait = k_first_poll;; wait = std::min(wait * 2, k_longest_poll)) {
-        const auto found = problem();
-        if (found.empty()) return;
-        if (deadline.passed())
-            throw Error(Exit::unhealthy, "not-verified", fmt::format("{} after the time limit", found))
-                .hint(fmt::format("kubectl describe node {}; kubectl get pods -n kube-system -o wide", node));
-        if (interrupted() || !clock.sleep_for(wait) || interrupted()) throw Leave{StepEnd::left};
-    }
+    await_clear(clock, deadline, interrupted, fmt::format("kubectl describe node {}; kubectl get pods -n kube-system -o wide", node), problem);
 }
 
 }  // namespace kmm::drive

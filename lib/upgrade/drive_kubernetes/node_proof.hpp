@@ -27,7 +27,7 @@ namespace kmm::drive {
 /// Every API server, controller manager and scheduler runs `version`, or a newer one.
 [[nodiscard]] std::string older_control_planes(const kubernetes::Inventory& seen, const kubernetes::Version& version);
 
-/// Asks `problem` until it is "", with growing pauses. Errors: unhealthy "not-verified" with the last problem once
+/// await_clear with the hint to describe `node`. Errors: unhealthy "not-verified" with the last problem once
 /// `deadline` has passed; those of `problem`. Throws Leave.
 void await_none(sys::Clock& clock, const Deadline& deadline, const std::function<bool()>& interrupted,
                 const std::string& node, const std::function<std::string()>& problem);

@@ -42,6 +42,7 @@ struct Member {
 /// A run in words for people and in names for files.
 struct Description {
     std::string kind;                ///< what the subject is, in one word
+    std::string member = "node";     ///< what the members of the run are, in one word
     std::string space, name;         ///< namespace and name of the subject; the run's Lease is in that namespace unless a person names another
     std::string from, to;            ///< versions, or what there is instead: "none", "removed"
     bool is_one_of_many = false;     ///< runs of the same call may go before it and follow it: outputs name the subject

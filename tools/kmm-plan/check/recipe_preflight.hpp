@@ -10,7 +10,7 @@
 
 #include "cli/app.hpp"
 #include "kernel/interface.hpp"
-#include "kmm-plan/render/recipe_files.hpp"
+#include "recipe/files/documents.hpp"
 #include "kmm-plan/source/source.hpp"
 #include "recipe/decide/upgradeable.hpp"
 #include "value/node.hpp"
@@ -53,7 +53,7 @@ public:
 
 private:
     const cli::Args& args_;
-    RecipeDocuments documents_;
+    recipe::files::RecipeDocuments documents_;
     recipe::plan::Facts facts_;
     std::vector<std::string> charts_;  ///< directories of charts, below the directories of -f
 };

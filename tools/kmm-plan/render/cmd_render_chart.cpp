@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kmm-plan/render/chart_files.hpp"
-#include "kmm-plan/check/recipe_findings.hpp"
+#include "recipe/files/chart_files.hpp"
+#include "recipe/files/findings.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "recipe/chart/render.hpp"
 #include "recipe/plan/objects.hpp"
@@ -37,15 +37,15 @@ recipe::chart::Release chart_release(const cli::Args& args) {
 
 Exit run_render_chart(const cli::Args& args, cli::Context& context) {
     auto release = chart_release(args);
-    auto chart = read_chart(args.positional("CHART"));
-    const auto values = read_values(args.all("values"), args.all("set"));
+    auto chart = recipe::files::read_chart(args.positional("CHART"));
+    const auto values = recipe::files::read_values(args.all("values"), args.all("set"));
     Diagnostics findings;
     release.notice = [&](Diagnostic finding) { findings.push_back(std::move(finding)); };
     const auto rendered = recipe::chart::render_chart(std::move(chart), values, release);
     for (const auto* list : {&rendered.objects, &rendered.hooks}) {
         for (const auto& manifest : *list) { recipe::plan::check_texts(manifest, release.notice); }
     }
-    report_findings(std::move(findings), args, context);
+    recipe::files::report_findings(std::move(findings), args, context);
     context.console.out(recipe::chart::release_text(rendered, args.flag("include-crds")));
     return Exit::ok;
 }

@@ -4,7 +4,7 @@
 
 #include "base/text.hpp"
 #include "kmm-plan/source/images.hpp"
-#include "kmm-plan/check/recipe_findings.hpp"
+#include "recipe/files/findings.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "recipe/decide/why.hpp"

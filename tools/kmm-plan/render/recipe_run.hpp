@@ -6,22 +6,22 @@
 #include <vector>
 
 #include "cli/app.hpp"
-#include "kmm-plan/render/recipe_files.hpp"
 #include "recipe/decide/decision.hpp"
+#include "recipe/files/findings.hpp"
+#include "recipe/files/options.hpp"
 #include "recipe/plan/render.hpp"
 
 namespace kmm::tool_plan {
 
-/// -f, --chart, --facts and --fact.
-[[nodiscard]] std::vector<cli::Option> recipe_sources();
-[[nodiscard]] cli::Option recipe_option(std::string name, std::string value_name, std::string help, bool repeatable = false);
-
-/// Errors: not_found "recipe-not-found" if no document is a SpecialResource or SpecialResourceModule.
-void require_resources(const RecipeDocuments& documents);
-
-/// Renders `names`, or all. Errors: those of recipe::plan::render_recipes.
-[[nodiscard]] recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDocuments& documents, const recipe::plan::Facts& facts,
-                                                         const std::vector<std::string>& names, bool all_builds);
+using recipe::files::read_document_file;
+using recipe::files::read_facts;
+using recipe::files::read_recipe_documents;
+using recipe::files::recipe_option;
+using recipe::files::recipe_sources;
+using recipe::files::RecipeDocuments;
+using recipe::files::render_named;
+using recipe::files::report_findings;
+using recipe::files::require_resources;
 
 /// The architecture of a kernel's machines as images name it, by its release; "" if the release does not say it.
 [[nodiscard]] std::string image_architecture(const std::string& kernel);

@@ -8,8 +8,8 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
-#include "kmm-plan/render/recipe_files.hpp"
-#include "kmm-plan/check/recipe_findings.hpp"
+#include "recipe/files/documents.hpp"
+#include "recipe/files/findings.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "recipe/toolkit/map.hpp"
 #include "value/writer.hpp"
@@ -54,12 +54,12 @@ toolkit::Inputs read_inputs(const cli::Args& args) {
     Diagnostics faults;
     for (const auto& name : names) {
         if (name == "-" || !fs::is_directory(name)) {
-            read_document_file(name, documents, faults);
+            recipe::files::read_document_file(name, documents, faults);
             continue;
         }
         const auto files = input_files(name);
         if (files.empty()) { faults.push_back({Severity::warning, "no-documents", "the directory has no files of a release", Position{name, 0, 0}, "", Exit::data}); }
-        for (const auto& file : files) { read_document_file(file, documents, faults); }
+        for (const auto& file : files) { recipe::files::read_document_file(file, documents, faults); }
     }
     toolkit::Inputs inputs;
     for (const auto& document : documents) { toolkit::read_input(document, inputs, faults); }
@@ -136,7 +136,7 @@ Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
     auto map = toolkit::make_map(inputs, options, findings);
     sort_and_merge(findings);
     if (has_errors(findings)) { throw Error::from_diagnostics(std::move(findings)); }
-    report_findings(std::move(findings), args, context);
+    recipe::files::report_findings(std::move(findings), args, context);
     if (map.rows.empty()) {
         throw Error(Exit::not_found, "toolkit-not-found", "no kernel of a toolkit is known from these files")
             .hint("give image-references of a release together with driver-toolkit-release.json of its toolkit");

@@ -10,7 +10,7 @@
 #include "cli/table.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/images.hpp"
-#include "kmm-plan/check/recipe_findings.hpp"
+#include "recipe/files/findings.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
 #include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/verbs.hpp"

@@ -90,8 +90,8 @@ Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands, 
     });
     seal_record(record.directory().path(), run);
     const auto words = upgrade::describe(run);
-    const auto begun = fmt::format("{} {}{}: {} on {} node{}", clock_text(run.created), run.state, words.is_one_of_many ? " " + words.subject() : "",
-                                   words.versions(), run.nodes.size(), run.nodes.size() == 1 ? "" : "s");
+    const auto begun = fmt::format("{} {}{}: {} on {} {}{}", clock_text(run.created), run.state, words.is_one_of_many ? " " + words.subject() : "",
+                                   words.versions(), run.nodes.size(), words.member, run.nodes.size() == 1 ? "" : "s");
     if (call.context().verbosity >= 0) call.context().console.err(base::escape(begun) + "\n");
     Walk walk(access, upgrade::replay({{run.created, upgrade::encode(run)}}, procedures_of(call.context())), std::move(hands));
     walk.recorder.save();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-plan/render/chart_files.hpp"
+#include "recipe/files/chart_files.hpp"
 
 #include <filesystem>
 
@@ -14,7 +14,7 @@
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
 
-namespace kmm::tool_plan {
+namespace kmm::recipe::files {
 
 namespace fs = std::filesystem;
 using recipe::chart::File;
@@ -106,4 +106,4 @@ Value read_values(const std::vector<std::string>& files, const std::vector<std::
     return values;
 }
 
-}  // namespace kmm::tool_plan
+}  // namespace kmm::recipe::files

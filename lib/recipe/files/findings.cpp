@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-plan/check/recipe_findings.hpp"
+#include "recipe/files/findings.hpp"
 
 #include <algorithm>
 
-namespace kmm::tool_plan {
+namespace kmm::recipe::files {
 
 void report_findings(Diagnostics findings, const cli::Args& args, cli::Context& context) {
     sort_and_merge(findings);
@@ -17,4 +17,4 @@ void report_findings(Diagnostics findings, const cli::Args& args, cli::Context& 
     for (const auto& finding : findings) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
 }
 
-}  // namespace kmm::tool_plan
+}  // namespace kmm::recipe::files

@@ -14,7 +14,7 @@
 #include "recipe/plan/resource.hpp"
 #include "value/node.hpp"
 
-namespace kmm::tool_plan {
+namespace kmm::recipe::files {
 
 /// Reads a file, or standard input for "-"; items of a List stand for themselves. Faults: "file-not-found", "unreadable-file", those of the readers.
 void read_document_file(const std::string& name, std::vector<value::Document>& all, Diagnostics& faults);
@@ -52,4 +52,4 @@ private:
     recipe::chart::Chart from_config_map(const std::string& resource, const recipe::plan::ChartReference& reference) const;
 };
 
-}  // namespace kmm::tool_plan
+}  // namespace kmm::recipe::files

@@ -7,7 +7,7 @@
 
 #include "recipe/chart/chart.hpp"
 
-namespace kmm::tool_plan {
+namespace kmm::recipe::files {
 
 /// The chart in a directory, without what its .helmignore leaves out, or in a .tgz. Links are followed.
 /// Errors: not_found "io" if it is not there, those of load_chart; data "bad-chart" for devices, sockets and pipes in it,
@@ -18,4 +18,4 @@ namespace kmm::tool_plan {
 /// usage "bad-set".
 [[nodiscard]] recipe::tmpl::Value read_values(const std::vector<std::string>& files, const std::vector<std::string>& sets);
 
-}  // namespace kmm::tool_plan
+}  // namespace kmm::recipe::files

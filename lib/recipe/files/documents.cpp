@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-plan/render/recipe_files.hpp"
+#include "recipe/files/documents.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,13 +9,13 @@
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/documents.hpp"
-#include "kmm-plan/render/chart_files.hpp"
+#include "recipe/files/chart_files.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/recipes.hpp"
 #include "sys/file_ops.hpp"
 #include "value/reader.hpp"
 
-namespace kmm::tool_plan {
+namespace kmm::recipe::files {
 
 namespace fs = std::filesystem;
 namespace rp = recipe::plan;
@@ -194,4 +194,4 @@ recipe::chart::Chart ChartPlaces::from_config_map(const std::string& resource, c
     throw chart_not_found(resource, reference, fmt::format("ConfigMap {} with chart {} is not among the documents", base::escape(place), base::escape(wanted)));
 }
 
-}  // namespace kmm::tool_plan
+}  // namespace kmm::recipe::files

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe/files/observe.hpp"
+
+#include <string>
+#include <utility>
+
+namespace kmm::recipe::files {
+
+namespace {
+
+const kube::Resource k_cluster_versions{"config.openshift.io", "v1", "clusterversions", "ClusterVersion", kube::Scope::cluster};
+const kube::Resource k_proxies{"config.openshift.io", "v1", "proxies", "Proxy", kube::Scope::cluster};
+const kube::Resource k_image_streams{"image.openshift.io", "v1", "imagestreams", "ImageStream", kube::Scope::namespaced};
+
+void add_object(std::vector<value::Document>& all, const kube::Resource& resource, value::Node object) {
+    object.set("apiVersion", resource.api_version());
+    object.set("kind", resource.kind);
+    value::Document document;
+    document.file = "cluster";
+    document.root = std::move(object);
+    all.push_back(std::move(document));
+}
+
+void add_found(std::vector<value::Document>& all, kube::Client& client, const kube::Resource& resource, const kube::Key& key) {
+    if (auto found = client.find(resource, key)) { add_object(all, resource, std::move(*found)); }
+}
+
+/// What a path of discovery says; null where it does not answer.
+value::Node discovered(kube::Client& client, const std::string& path) {
+    kube::Call call;
+    call.path = path;
+    call.action = {"get", "", path, "", "", ""};
+    call.is_answer = [](const kube::Failure&) { return true; };
+    const auto reply = client.exchange(call);
+    return reply.failure ? value::Node() : kube::Client::parse(reply, call.action);
+}
+
+void add_kinds(kube::Client& client, const std::string& root, const std::string& version, std::vector<std::string>& known) {
+    const auto list = discovered(client, root + version);
+    const auto* resources = list.find("resources");
+    if (resources == nullptr) { return; }
+    known.push_back(version);
+    for (const auto& each : resources->items()) {
+        if (each.get_string({"name"}).find('/') == std::string::npos) { known.push_back(version + '/' + each.get_string({"kind"})); }
+    }
+}
+
+}  // namespace
+
+std::vector<value::Document> read_cluster_objects(kube::Client& client) {
+    std::vector<value::Document> all;
+    for (auto& node : client.list_all(kube::resources::k_nodes, {})) { add_object(all, kube::resources::k_nodes, std::move(node)); }
+    if (!client.serves(k_cluster_versions)) { return all; }
+    add_found(all, client, k_cluster_versions, {"", "version"});
+    add_found(all, client, k_proxies, {"", "cluster"});
+    add_found(all, client, k_image_streams, {"openshift", "driver-toolkit"});
+    add_found(all, client, kube::resources::k_config_maps, {"openshift-machine-config-operator", "machine-config-osimageurl"});
+    return all;
+}
+
+void add_server_facts(kube::Client& client, plan::Facts& facts) {
+    if (!facts.kube_version) { facts.kube_version = client.server_version(); }
+    if (!facts.api_versions.empty()) { return; }
+    add_kinds(client, "/api/", "v1", facts.api_versions);
+    const auto list = discovered(client, "/apis");
+    const auto* groups = list.find("groups");
+    if (groups == nullptr) { return; }
+    for (const auto& group : groups->items()) {
+        const auto* versions = group.find("versions");
+        if (versions == nullptr) { continue; }
+        for (const auto& version : versions->items()) { add_kinds(client, "/apis/", version.get_string({"groupVersion"}), facts.api_versions); }
+    }
+}
+
+}  // namespace kmm::recipe::files

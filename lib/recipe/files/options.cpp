@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe/files/options.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "recipe/plan/graph.hpp"
+
+namespace kmm::recipe::files {
+
+cli::Option recipe_option(std::string name, std::string value_name, std::string help, bool repeatable) {
+    cli::Option made;
+    made.name = std::move(name);
+    made.value_name = std::move(value_name);
+    made.help = std::move(help);
+    made.repeatable = repeatable;
+    return made;
+}
+
+std::vector<cli::Option> recipe_sources() {
+    cli::Option file = recipe_option("filename", "FILE", "documents, a directory of them, or - for standard input", true);
+    file.short_name = 'f';
+    cli::Option values_from = recipe_option("values-from", "FILE", "another name of --facts", true);
+    values_from.hidden = true;
+    return {file, recipe_option("chart", "[NAME=]DIR", "chart of a resource: a directory or a .tgz", true),
+            recipe_option("facts", "FILE", "what a cluster would say: kernels, versions, proxy", true), values_from,
+            recipe_option("fact", "MEMBER=VALUE", "one fact, over those of --facts", true)};
+}
+
+void require_resources(const RecipeDocuments& documents) {
+    if (!documents.resources.empty() || !documents.modules.empty()) { return; }
+    throw Error(Exit::not_found, "recipe-not-found", fmt::format("no SpecialResource among {} documents", documents.all.size())).hint("give one in -f");
+}
+
+recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDocuments& documents, const recipe::plan::Facts& facts,
+                                           const std::vector<std::string>& names, bool all_builds,
+                                           std::map<std::string, std::string>* versions) {
+    require_resources(documents);
+    recipe::plan::RenderOptions options;
+    options.operator_only = args.get("compat").value_or("none") == "sro";
+    options.owner_uid = args.get("owned-by").value_or("");
+    options.all_builds = all_builds;
+    ChartPlaces charts(args, documents, names);
+    const recipe::plan::ChartOf chart_of = [&](const std::string& resource, const recipe::plan::ChartReference& reference) {
+        auto chart = charts.chart(resource, reference);
+        if (versions != nullptr) { (*versions)[resource] = chart.metadata.version; }
+        return chart;
+    };
+    std::vector<std::string> resources, modules;
+    for (const auto& name : names) {
+        const bool is_module = recipe::plan::find_resource(documents.resources, name) == nullptr &&
+                               std::any_of(documents.modules.begin(), documents.modules.end(), [&](const auto& one) { return one.resource.name == name; });
+        (is_module ? modules : resources).push_back(name);
+    }
+    recipe::plan::RenderedRecipes rendered;
+    if (names.empty() ? !documents.resources.empty() : !resources.empty()) { rendered = recipe::plan::render_recipes(documents.resources, resources, chart_of, facts, options); }
+    if (names.empty() ? documents.modules.empty() : modules.empty()) { return rendered; }
+    auto more = recipe::plan::render_modules(documents.modules, modules, documents.all, chart_of, facts, options);
+    rendered.main = rendered.objects.empty() ? more.main : "";
+    std::move(more.objects.begin(), more.objects.end(), std::back_inserter(rendered.objects));
+    std::move(more.findings.begin(), more.findings.end(), std::back_inserter(rendered.findings));
+    return rendered;
+}
+
+}  // namespace kmm::recipe::files

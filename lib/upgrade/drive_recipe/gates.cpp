@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive_recipe/gates.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "upgrade/drive_recipe/readiness.hpp"
+
+namespace kmm::drive {
+namespace {
+
+using upgrade::recipe::ReleaseObject;
+using value::Node;
+
+const kube::Resource k_builds{"build.openshift.io", "v1", "builds", "Build", kube::Scope::namespaced};
+constexpr const char* k_log_lines = "50";
+
+/// "app=a,b=c" of a mapping.
+std::string selector_text(const Node* labels) {
+    std::string text;
+    if (labels == nullptr) return text;
+    for (const auto& label : labels->members()) text += (text.empty() ? "" : ",") + label.key + "=" + label.value.text();
+    return text;
+}
+
+std::int64_t desired_pods(const Node& daemon_set) {
+    const auto* desired = daemon_set.find_path({"status", "desiredNumberScheduled"});
+    return desired == nullptr ? 0 : desired->as_int().value_or(0);
+}
+
+}  // namespace
+
+std::string Gates::problem(const ReleaseObject& wanted) {
+    const auto pattern = log_pattern(wanted.object);
+    const bool gated = is_gated(wanted.object);
+    if (!gated && pattern.empty()) return "";
+    const auto resource = objects_.resource_of(wanted.object);
+    if (!resource)
+        return fmt::format("the API server does not serve kind {} of {}", wanted.object.get_string({"kind"}), wanted.object.get_string({"apiVersion"}));
+    const auto object = placed(wanted.object, *resource);
+    const auto live = objects_.find(*resource, object);
+    if (!live) return object_text(object) + " does not exist";
+    if (gated) {
+        std::vector<Node> builds;
+        if (resource->kind == "BuildConfig") builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});
+        if (auto found = readiness_problem(*live, builds); !found.empty()) return found;
+        if (!wanted.kernel.empty() && resource->kind == "DaemonSet") {
+            const auto names = nodes_without_kernel_label(*live, wanted.kernel, nodes());
+            if (!names.empty())
+                return fmt::format("{}: no Pod for kernel {} on {}: the label feature.node.kubernetes.io/kernel-version.full is missing there", object_text(object),
+                                   wanted.kernel, base::join(names, ", "));
+        }
+    }
+    if (resource->kind == "DaemonSet" && desired_pods(*live) == 0) idle_.push_back(object_text(object) + " wants");
+    return pattern.empty() ? "" : log_problem(*live, pattern);
+}
+
+void Gates::look_again() {
+    nodes_.reset();
+    idle_.clear();
+}
+
+const std::vector<Node>& Gates::nodes() {
+    if (!nodes_) nodes_ = client_.list_all(kube::resources::k_nodes, {});
+    return *nodes_;
+}
+
+std::string Gates::lasting_problem(const ReleaseObject& wanted) {
+    const auto kind = wanted.object.get_string({"kind"});
+    const bool lasts = kind == "DaemonSet" || kind == "Deployment" || kind == "StatefulSet";
+    return lasts ? problem(wanted) : "";
+}
+
+std::string Gates::log_problem(const Node& live, const std::string& pattern) {
+    const auto space = live.get_string({"metadata", "namespace"});
+    const bool is_pod = live.get_string({"kind"}) == "Pod";
+    if (is_pod) return log_problem_of_pod(live, pattern);
+    const auto selector = selector_text(live.find_path({"spec", "selector", "matchLabels"}));
+    std::vector<Node> pods;
+    for (auto& pod : client_.list_all(kube::resources::k_pods, {space, selector, ""}))
+        if (pod.get_string({"metadata", "deletionTimestamp"}).empty()) pods.push_back(std::move(pod));
+    if (live.get_string({"kind"}) == "DaemonSet") std::erase_if(pods, [&](const Node& pod) { return !is_owned_by(pod, live); });
+    const auto wanted = live.get_string({"kind"}) != "DaemonSet" ? 1 : desired_pods(live);
+    if (static_cast<std::int64_t>(pods.size()) < wanted)
+        return fmt::format("{}: {} of {} Pods whose logs are waited for exist", object_text(live), pods.size(), wanted);
+    for (const auto& pod : pods)
+        if (auto found = log_problem_of_pod(pod, pattern); !found.empty()) return found;
+    return "";
+}
+
+std::string Gates::log_problem_of_pod(const Node& pod, const std::string& pattern) {
+    const kube::Key key{pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})};
+    const auto* containers = pod.find_path({"spec", "containers"});
+    kube::Call call;
+    call.path = kube::path_of(kube::resources::k_pods, key, "log");
+    call.accept = "*/*";
+    call.action = {"get", "", "pods", "log", key.namespace_, key.name};
+    if (containers != nullptr && !containers->items().empty()) call.query.emplace_back("container", containers->items().front().get_string({"name"}));
+    call.query.emplace_back("tailLines", k_log_lines);
+    // A container that has not started has no log.
+    call.is_answer = [](const kube::Failure& failure) { return failure.code == 400 || failure.code == 404; };
+    const auto reply = client_.exchange(call);
+    if (reply.failure) return fmt::format("Pod {} has no log: {}", key.to_string(), base::escape(reply.failure->message));
+    if (log_matches(pattern, reply.body)) return "";
+    return fmt::format("Pod {}: the last 100 bytes of its log do not match \"{}\"", key.to_string(), base::escape(pattern));
+}
+
+}  // namespace kmm::drive

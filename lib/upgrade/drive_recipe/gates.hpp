@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads what the gates of a recipe ask for. readiness.hpp judges it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/client.hpp"
+#include "upgrade/drive/objects.hpp"
+#include "upgrade/recipe/release.hpp"
+
+namespace kmm::drive {
+
+/// The references must outlive it.
+class Gates {
+public:
+    Gates(kube::Client& client, Objects& objects) : client_(client), objects_(objects) {}
+    /// What the object still lacks, "" if it is ready: its own kind's rule; of a copy for a kernel, that every node of the kernel gets a Pod;
+    /// the annotation wait-for-logs on every Pod. Objects that no gate waits for are always ready. Errors: those of the API server; unhealthy
+    /// "gate-failed".
+    [[nodiscard]] std::string problem(const upgrade::recipe::ReleaseObject& wanted);
+    /// The same of an object that was ready before and has to stay so: work that ends, as of a Job, is not looked at again.
+    [[nodiscard]] std::string lasting_problem(const upgrade::recipe::ReleaseObject& wanted);
+
+    /// What was read before is not used any more: nodes are listed once in between. Forgets idle().
+    void look_again();
+    /// DaemonSets that are ready as they want no Pod: "DaemonSet drivers/a wants".
+    [[nodiscard]] const std::vector<std::string>& idle() const noexcept { return idle_; }
+
+private:
+    [[nodiscard]] const std::vector<value::Node>& nodes();
+    [[nodiscard]] std::string log_problem(const value::Node& live, const std::string& pattern);
+    [[nodiscard]] std::string log_problem_of_pod(const value::Node& pod, const std::string& pattern);
+
+    kube::Client& client_;
+    Objects& objects_;
+    std::optional<std::vector<value::Node>> nodes_;
+    std::vector<std::string> idle_;
+};
+
+}  // namespace kmm::drive

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive_recipe/own_objects.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "upgrade/drive/actor.hpp"
+
+namespace kmm::drive {
+namespace {
+
+using upgrade::recipe::id_of;
+using upgrade::recipe::k_label_recipe;
+using upgrade::recipe::Release;
+using upgrade::recipe::ReleaseObject;
+using value::Node;
+
+std::string owner_recipe(const Node& live) {
+    const auto* labels = live.find_path({"metadata", "labels"});
+    const auto* found = labels == nullptr ? nullptr : labels->find(k_label_recipe);
+    return found == nullptr ? "" : found->text();
+}
+
+bool is_to_be_kept(const Node& live) {
+    const auto* annotations = live.find_path({"metadata", "annotations"});
+    const auto* found = annotations == nullptr ? nullptr : annotations->find("helm.sh/resource-policy");
+    return found != nullptr && found->text() == "keep";
+}
+
+/// A copy of `map` with a member set.
+Node with_member(const Node* map, std::string_view key, Node value) {
+    auto made = map == nullptr || !map->is_mapping() ? Node::mapping() : *map;
+    made.set(std::string(key), std::move(value));
+    return made;
+}
+
+Node with_label(Node object, const std::string& recipe) {
+    const auto* meta = object.find("metadata");
+    auto changed = with_member(meta, "labels", with_member(meta->find("labels"), k_label_recipe, recipe));
+    object.set("metadata", std::move(changed));
+    return object;
+}
+
+Node label_patch(Node label) {
+    auto labels = Node::mapping();
+    labels.set(std::string(k_label_recipe), std::move(label));
+    return Node::mapping({{"metadata", Node::mapping({{"labels", std::move(labels)}})}});
+}
+
+/// The object without what the server counts for itself.
+Node comparable(Node object) {
+    const auto* meta = object.find("metadata");
+    if (meta == nullptr) return object;
+    auto plain = *meta;
+    for (const auto* key : {"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"}) plain.erase(key);
+    object.set("metadata", std::move(plain));
+    object.erase("status");
+    return object;
+}
+
+kube::Key key_of(const Node& object) { return {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})}; }
+
+}  // namespace
+
+std::string_view to_string(Change change) noexcept {
+    switch (change) {
+        case Change::create: return "create";
+        case Change::change: return "change";
+        case Change::none: break;
+    }
+    return "unchanged";
+}
+
+OwnObjects::OwnObjects(kube::Client& client, Objects& objects, sys::Clock& clock, std::function<bool()> interrupted, std::string recipe,
+                       std::vector<Release> others)
+    : client_(client), objects_(objects), clock_(clock), interrupted_(std::move(interrupted)), recipe_(std::move(recipe)), others_(std::move(others)) {}
+
+const Release* OwnObjects::other_with(const upgrade::recipe::ObjectId& id) const {
+    const auto found = std::find_if(others_.begin(), others_.end(), [&](const Release& other) { return other.find(id) != nullptr; });
+    return found == others_.end() ? nullptr : &*found;
+}
+
+Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kube::Force force, kube::DryRun dry_run, std::string& wait) {
+    wait.clear();
+    const auto before = objects_.find(resource, object);
+    if (before && !before->get_string({"metadata", "deletionTimestamp"}).empty()) {
+        wait = object_text(object) + " is being deleted";
+        return Change::none;
+    }
+    const auto owner = before ? owner_recipe(*before) : recipe_;
+    if (!owner.empty() && owner != recipe_ && force == kube::Force::no) {
+        const auto* other = other_with(id_of(object));
+        const auto* theirs = other == nullptr ? nullptr : other->find(id_of(object));
+        if (theirs != nullptr && !placed(theirs->object, resource).same_value(object))
+            throw Error(Exit::locked, "object-shared", fmt::format("{} belongs to recipe {}, which has it in another form", object_text(object), owner))
+                .hint("give both recipes the same values for what they share; --force-conflicts applies this form");
+    }
+    const auto after = objects_.apply(resource, owner.empty() ? object : with_label(object, owner), force, dry_run);
+    if (!before) return Change::create;
+    if (dry_run == kube::DryRun::no)
+        return before->get_string({"metadata", "resourceVersion"}) == after.get_string({"metadata", "resourceVersion"}) ? Change::none : Change::change;
+    return comparable(*before).same_value(comparable(after)) ? Change::none : Change::change;
+}
+
+void OwnObjects::require_unused(const kube::Resource& resource, const Node& live) {
+    const auto name = live.get_string({"metadata", "name"});
+    std::vector<std::string> users;
+    const auto note = [&](const kube::Resource& kind, const std::string& space) {
+        if (!client_.serves(kind)) return;
+        for (const auto& user : client_.list_all(kind, {space, "", ""}))
+            if (user.get_string({"metadata", "deletionTimestamp"}).empty())
+                users.push_back(fmt::format("{} {}", kind.kind, key_of(user).to_string()));
+    };
+    if (resource.kind == "Namespace") {
+        note(kube::resources::k_pods, name);
+        note({"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", kube::Scope::namespaced}, name);
+        if (users.empty()) return;
+        throw Error(Exit::locked, "namespace-in-use", fmt::format("Namespace {} holds objects of others: {}", name, base::join(users, ", ")))
+            .hint("move or delete them, then kmm-upgrade resume");
+    }
+    const auto* versions = live.find_path({"spec", "versions"});
+    if (versions == nullptr || versions->items().empty()) return;
+    client_.forget_served();
+    note({live.get_string({"spec", "group"}), versions->items().front().get_string({"name"}), live.get_string({"spec", "names", "plural"}),
+          live.get_string({"spec", "names", "kind"}),
+          live.get_string({"spec", "scope"}) == "Namespaced" ? kube::Scope::namespaced : kube::Scope::cluster},
+         "");
+    if (users.empty()) return;
+    throw Error(Exit::locked, "definition-in-use", fmt::format("CustomResourceDefinition {} has objects that would be deleted with it: {}", name, base::join(users, ", ")))
+        .hint("delete them, then kmm-upgrade resume");
+}
+
+Removed OwnObjects::remove(const std::vector<ReleaseObject>& objects, const Deadline& deadline) {
+    Removed removed;
+    for (const auto& one : objects) {
+        const auto resource = objects_.resource_of(one.object);
+        if (!resource) continue;  // its kind is gone, and it with it
+        const auto object = placed(one.object, *resource);
+        const auto key = key_of(object);
+        auto live = objects_.find(*resource, object);
+        if (!live) continue;
+        const auto stays = [&](const std::string& why) { removed.stays.push_back(object_text(object) + ": " + why); };
+        if (const auto owner = owner_recipe(*live); owner != recipe_) {
+            stays(owner.empty() ? "it was there before" : "it belongs to recipe " + owner);
+            continue;
+        }
+        if (const auto* other = other_with(id_of(one.object)); other != nullptr) {
+            static_cast<void>(client_.merge_patch(*resource, key, label_patch(other->recipe)));
+            stays("recipe " + other->recipe + " has it, too");
+            continue;
+        }
+        if (is_to_be_kept(*live)) {
+            static_cast<void>(client_.merge_patch(*resource, key, label_patch(Node())));
+            stays("annotation helm.sh/resource-policy: keep");
+            continue;
+        }
+        const bool is_going = !live->get_string({"metadata", "deletionTimestamp"}).empty();
+        if (!is_going && (resource->kind == "Namespace" || resource->kind == "CustomResourceDefinition")) require_unused(*resource, *live);
+        kube::DeleteOptions options;
+        options.uid = live->get_string({"metadata", "uid"});
+        options.propagation = kube::Propagation::foreground;
+        if (!is_going) static_cast<void>(client_.remove(*resource, key, options));
+        await_clear(clock_, deadline, interrupted_, fmt::format("kubectl get {} {} -o yaml: see its finalizers", resource->full_name(), key.name), [&] {
+            live = objects_.find(*resource, object);
+            const bool is_there = live && live->get_string({"metadata", "uid"}) == options.uid;
+            return is_there ? object_text(object) + " is not gone" : std::string();
+        });
+        ++removed.count;
+    }
+    return removed;
+}
+
+std::vector<std::string> OwnObjects::labelled(const Release& release) {
+    std::vector<std::string> found;
+    std::set<std::string> asked;
+    client_.forget_served();  // definitions of kinds may be among what was removed
+    const auto ask = [&](const ReleaseObject& one) {
+        const auto resource = objects_.resource_of(one.object);
+        if (!resource || !asked.insert(resource->full_name()).second || !client_.serves(*resource)) return;
+        for (const auto& left : client_.list_all(*resource, {"", fmt::format("{}={}", k_label_recipe, recipe_), ""}))
+            found.push_back(fmt::format("{} {}", resource->kind, key_of(left).to_string()));
+    };
+    for (const auto& state : release.states) std::for_each(state.objects.begin(), state.objects.end(), ask);
+    std::for_each(release.kept.begin(), release.kept.end(), ask);
+    return found;
+}
+
+}  // namespace kmm::drive

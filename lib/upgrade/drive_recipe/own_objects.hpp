@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects of recipes: what a rollout created has a label that says so, and nothing else is ever removed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kube/client.hpp"
+#include "sys/clock.hpp"
+#include "upgrade/drive/deadline.hpp"
+#include "upgrade/drive/objects.hpp"
+#include "upgrade/recipe/release.hpp"
+
+namespace kmm::drive {
+
+/// How an object would be changed, or was.
+enum class Change { create, change, none };
+[[nodiscard]] std::string_view to_string(Change change) noexcept;
+
+/// What became of objects that were to be removed, for people.
+struct Removed {
+    std::size_t count = 0;           ///< that are gone
+    std::vector<std::string> stays;  ///< "Namespace a: it was there before"
+};
+
+/// The references must outlive it.
+class OwnObjects {
+public:
+    /// `others` are the releases of other recipes.
+    OwnObjects(kube::Client& client, Objects& objects, sys::Clock& clock, std::function<bool()> interrupted, std::string recipe,
+               std::vector<upgrade::recipe::Release> others);
+
+    /// Applies the object, server-side, with the label where nothing of that name was there before. An object that is being deleted is "being
+    /// deleted" for `wait`, which the caller tries again. Errors: those of Objects::apply, "field-conflict" names the other manager; locked
+    /// "object-shared" for an object of another recipe that has it in another form.
+    [[nodiscard]] Change apply(const kube::Resource& resource, const value::Node& object, kube::Force force, kube::DryRun dry_run, std::string& wait);
+    /// Deletes those of `objects` that have the label, in that order, with what they own, and waits until they are gone. What another recipe
+    /// has, too, becomes that one's. Errors: locked "namespace-in-use", "definition-in-use" for one that would take objects of others along;
+    /// unhealthy "not-verified" for what is still there at `deadline`; those of the API server. Throws Leave.
+    [[nodiscard]] Removed remove(const std::vector<upgrade::recipe::ReleaseObject>& objects, const Deadline& deadline);
+    /// Objects of the kinds of `release` that have the label: what a removal has left. One list for each kind.
+    [[nodiscard]] std::vector<std::string> labelled(const upgrade::recipe::Release& release);
+
+private:
+    [[nodiscard]] const upgrade::recipe::Release* other_with(const upgrade::recipe::ObjectId& id) const;
+    void require_unused(const kube::Resource& resource, const value::Node& live);
+
+    kube::Client& client_;
+    Objects& objects_;
+    sys::Clock& clock_;
+    std::function<bool()> interrupted_;
+    std::string recipe_;
+    std::vector<upgrade::recipe::Release> others_;
+};
+
+}  // namespace kmm::drive

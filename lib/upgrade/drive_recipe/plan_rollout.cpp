@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive_recipe/plan_rollout.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "recipe/plan/graph.hpp"
+#include "recipe/template/json.hpp"
+#include "upgrade/drive_recipe/readiness.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::drive {
+namespace {
+
+using upgrade::recipe::Release;
+using upgrade::recipe::ReleaseObject;
+using upgrade::recipe::State;
+using value::Node;
+
+Node tree_of(const recipe::plan::RecipeObject& rendered) {
+    Diagnostics faults;
+    auto documents = value::read_json(recipe::tmpl::write_json(rendered.object, {false, false}), rendered.origin.file, faults);
+    if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+    return std::move(documents.front().root);
+}
+
+/// A SpecialResource that is deleted, or was never in the cluster, must not take objects along behind the record.
+Node without_owner(Node object) {
+    const auto* meta = object.find("metadata");
+    const auto* owners = meta == nullptr ? nullptr : meta->find("ownerReferences");
+    if (owners == nullptr) return object;
+    auto others = Node::sequence();
+    for (const auto& owner : owners->items())
+        if (!owner.get_string({"kind"}).starts_with("SpecialResource")) others.push_back(owner);
+    auto changed = *meta;
+    if (others.items().empty()) changed.erase("ownerReferences");
+    else changed.set("ownerReferences", std::move(others));
+    object.set("metadata", std::move(changed));
+    return object;
+}
+
+/// "1000-driver" of "1000-driver.yaml", "stateless" of "(stateless)".
+std::string plain_state(std::string name) {
+    if (name.starts_with('(') && name.ends_with(')')) return name.substr(1, name.size() - 2);
+    if (name.ends_with(".yaml")) name.resize(name.size() - 5);
+    return name;
+}
+
+upgrade::recipe::NodeChoice choice_of(std::span<const recipe::plan::SpecialResource> all, const std::string& name) {
+    upgrade::recipe::NodeChoice choice;
+    const auto* resource = recipe::plan::find_resource(all, name);
+    if (resource == nullptr) return choice;
+    choice.labels = resource->node_selector;
+    choice.key = resource->node_choice.key;
+    choice.values = resource->node_choice.values;
+    return choice;
+}
+
+/// States with one number share a label: it is set behind the last of them.
+void drop_early_labels(std::vector<State>& states) {
+    std::set<std::string> seen;
+    for (auto state = states.rbegin(); state != states.rend(); ++state)
+        if (!state->label.empty() && !seen.insert(state->label).second) state->label.clear();
+}
+
+/// Kinds that definitions of the release bring, by group and kind.
+std::set<std::pair<std::string, std::string>> brought_kinds(const Release& release) {
+    std::set<std::pair<std::string, std::string>> kinds;
+    for (const auto& state : release.states)
+        for (const auto& one : state.objects)
+            if (one.object.get_string({"kind"}) == "CustomResourceDefinition")
+                kinds.emplace(one.object.get_string({"spec", "group"}), one.object.get_string({"spec", "names", "kind"}));
+    return kinds;
+}
+
+upgrade::Run run_of(const RecipeRequest& request, const upgrade::Procedure& procedure) {
+    upgrade::Run run;
+    run.lineage = request.lineage;
+    run.procedure = procedure.table().name();
+    run.rules = &procedure;
+    run.created = request.created;
+    run.created_by = request.created_by;
+    run.tool_version = request.tool_version;
+    run.state = upgrade::k_run_started;
+    run.since = request.created;
+    run.options = request.options;
+    return run;
+}
+
+upgrade::NodeRecord record_of(const State& state, const std::string& version) {
+    upgrade::NodeRecord record;
+    record.name = state.name;
+    record.from_version = version;
+    record.current_version = version;
+    upgrade::recipe::set_objects(record, static_cast<std::int64_t>(state.objects.size()));
+    return record;
+}
+
+/// Errors: data "kind-unknown".
+void require_kinds(const Release& release, Objects& objects) {
+    const auto brought = brought_kinds(release);
+    for (const auto& state : release.states) {
+        for (const auto& one : state.objects) {
+            const auto id = upgrade::recipe::id_of(one.object);
+            if (brought.contains({id.group, id.kind}) || objects.resource_of(one.object)) continue;
+            throw Error(Exit::data, "kind-unknown",
+                        fmt::format("{}: the API server does not serve kind {} of {}", object_text(one.object), id.kind, one.object.get_string({"apiVersion"})))
+                .hint("install what brings this kind, or leave the object out");
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<State> states_of(const recipe::plan::RenderedRecipes& rendered, std::span<const recipe::plan::SpecialResource> all) {
+    std::vector<State> states;
+    std::map<std::string, int> used;
+    Diagnostics faults;
+    std::string last_cr, last_state;
+    for (const auto& one : rendered.objects) {
+        if (states.empty() || one.cr != last_cr || one.state != last_state) {
+            last_cr = one.cr;
+            last_state = one.state;
+            State state;
+            const auto plain = plain_state(one.state);
+            state.name = one.cr + "/" + plain;
+            if (const auto number = ++used[state.name]; number > 1) state.name += fmt::format("-{}", number);
+            state.resource = one.cr;
+            state.label = upgrade::recipe::state_label(one.cr, plain);
+            state.nodes = choice_of(all, one.cr);
+            states.push_back(std::move(state));
+        }
+        auto object = without_owner(tree_of(one));
+        if (auto fault = log_pattern_fault(object); !fault.empty())
+            faults.push_back({Severity::error, "bad-gate", std::move(fault), one.origin, "correct the annotation specialresource.openshift.io/wait-for-logs", Exit::data});
+        states.back().objects.push_back({one.kernel, std::move(object)});
+    }
+    if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+    if (states.empty())
+        throw Error(Exit::data, "nothing-to-apply", fmt::format("recipe {} renders no object", rendered.main)).hint("see kmm-plan render recipe");
+    drop_early_labels(states);
+    return states;
+}
+
+std::vector<Judged> review(const Release& release, kube::Client& client, Objects& objects, OwnObjects& own, kube::Force force) {
+    require_kinds(release, objects);
+    std::map<std::string, bool> namespaces;
+    const auto has_namespace = [&](const std::string& name) {
+        const auto known = namespaces.find(name);
+        if (known != namespaces.end()) return known->second;
+        return namespaces[name] = client.find(kube::resources::k_namespaces, {"", name}).has_value();
+    };
+    std::vector<Judged> judged;
+    for (const auto& state : release.states) {
+        for (const auto& one : state.objects) {
+            judged.push_back({&state, &one, std::nullopt});
+            const auto resource = objects.resource_of(one.object);
+            if (!resource) continue;
+            const auto object = placed(one.object, *resource);
+            const auto space = object.get_string({"metadata", "namespace"});
+            if (!space.empty() && !has_namespace(space)) continue;
+            std::string wait;
+            judged.back().change = own.apply(*resource, object, force, kube::DryRun::all, wait);
+            if (!wait.empty()) judged.back().change.reset();
+        }
+    }
+    return judged;
+}
+
+std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe::Subject& subject) {
+    std::set<std::string> kernels(subject.keep_kernels.begin(), subject.keep_kernels.end());
+    for (const auto& node : client.list_all(kube::resources::k_nodes, {})) kernels.insert(node.get_string({"status", "nodeInfo", "kernelVersion"}));
+    return kernels;
+}
+
+std::vector<std::string> uncovered_nodes(kube::Client& client, const Release& release) {
+    std::vector<std::string> found;
+    for (const auto& node : client.list_all(kube::resources::k_nodes, {})) {
+        auto object = node;
+        object.set("apiVersion", "v1");
+        object.set("kind", "Node");
+        const std::vector<value::Document> alone{{"cluster", std::move(object)}};
+        if (recipe::plan::observe_facts(alone, false).kernels.empty()) continue;  // Pods are kept from it
+        const auto kernel = node.get_string({"status", "nodeInfo", "kernelVersion"});
+        const auto lacks = [&](const State& state) {
+            const auto has = [&](const ReleaseObject& one) { return one.kernel == kernel; };
+            const auto is_copy = [](const ReleaseObject& one) { return !one.kernel.empty(); };
+            return state.nodes.selects(node) && std::any_of(state.objects.begin(), state.objects.end(), is_copy) &&
+                   std::none_of(state.objects.begin(), state.objects.end(), has);
+        };
+        if (std::any_of(release.states.begin(), release.states.end(), lacks))
+            found.push_back(fmt::format("{} runs {}", node.get_string({"metadata", "name"}), kernel));
+    }
+    return found;
+}
+
+upgrade::Run rollout_run(const RecipeRequest& request, const Release& now, const Release* previous) {
+    auto run = run_of(request, upgrade::recipe::procedure_rollout());
+    auto subject = request.subject;
+    subject.revision = now.revision;
+    subject.previous = previous == nullptr ? 0 : previous->revision;
+    upgrade::recipe::set_subject(run, subject);
+    run.from_version = previous == nullptr ? "" : previous->version;
+    run.to_version = now.version;
+    for (const auto& state : now.states)
+        run.nodes.push_back(record_of(state, previous == nullptr || previous->find(state.name) == nullptr ? "" : previous->version));
+    return run;
+}
+
+upgrade::Run removal_run(const RecipeRequest& request, const Release& everything) {
+    auto run = run_of(request, upgrade::recipe::procedure_removal());
+    auto subject = request.subject;
+    subject.revision = everything.revision;
+    upgrade::recipe::set_subject(run, subject);
+    run.from_version = everything.version;
+    for (auto state = everything.states.rbegin(); state != everything.states.rend(); ++state) run.nodes.push_back(record_of(*state, everything.version));
+    return run;
+}
+
+}  // namespace kmm::drive

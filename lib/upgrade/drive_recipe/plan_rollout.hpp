@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a rendered recipe to a release, its review on the API server, and the run that brings or removes it.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "recipe/plan/render.hpp"
+#include "recipe/plan/resource.hpp"
+#include "upgrade/drive_recipe/own_objects.hpp"
+#include "upgrade/engine/run.hpp"
+#include "upgrade/recipe/subject.hpp"
+
+namespace kmm::drive {
+
+/// The states of `rendered` in apply order, without owner references to SpecialResources: what a rollout made is removed by a removal. Node
+/// labels are for the nodes that a resource of `all` selects. Errors: data "bad-gate" with every annotation wait-for-logs that cannot be
+/// obeyed; "nothing-to-apply" if nothing was rendered.
+[[nodiscard]] std::vector<upgrade::recipe::State> states_of(const recipe::plan::RenderedRecipes& rendered, std::span<const recipe::plan::SpecialResource> all);
+
+/// What would become of an object.
+struct Judged {
+    const upgrade::recipe::State* state = nullptr;
+    const upgrade::recipe::ReleaseObject* object = nullptr;
+    std::optional<Change> change;  ///< nullopt: only the rollout itself can ask, as its namespace or kind comes with it
+};
+/// Asks the server about every object, without changing anything. Errors: data "kind-unknown" for a kind that the server lacks and the
+/// release does not bring; those of OwnObjects::apply.
+[[nodiscard]] std::vector<Judged> review(const upgrade::recipe::Release& release, kube::Client& client, Objects& objects, OwnObjects& own, kube::Force force);
+
+/// Kernels whose copies are not obsolete: those that nodes run, and those that a person keeps. Lists the nodes.
+[[nodiscard]] std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe::Subject& subject);
+/// Nodes that states of `release` select and whose kernel it has no copy for, though it has copies for kernels: "node-a runs KERNEL". They came,
+/// or were updated, after it was rendered. Lists the nodes.
+[[nodiscard]] std::vector<std::string> uncovered_nodes(kube::Client& client, const upgrade::recipe::Release& release);
+
+/// Who asks, and since when.
+struct RecipeRequest {
+    std::string lineage, created, created_by, tool_version;
+    upgrade::Options options;
+    upgrade::recipe::Subject subject;
+};
+/// The run that brings `now`, after `previous` (nullptr for none).
+[[nodiscard]] upgrade::Run rollout_run(const RecipeRequest& request, const upgrade::recipe::Release& now, const upgrade::recipe::Release* previous);
+/// The run that removes `everything`, the last state first.
+[[nodiscard]] upgrade::Run removal_run(const RecipeRequest& request, const upgrade::recipe::Release& everything);
+
+}  // namespace kmm::drive

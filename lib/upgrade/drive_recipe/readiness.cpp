@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive_recipe/readiness.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "recipe/template/functions.hpp"
+#include "recipe/template/value.hpp"
+#include "upgrade/drive/objects.hpp"
+
+namespace kmm::drive {
+namespace {
+
+using value::Node;
+
+constexpr std::string_view k_prefix = "specialresource.openshift.io/";
+constexpr std::string_view k_kernel_label = "feature.node.kubernetes.io/kernel-version.full";
+constexpr std::size_t k_log_end = 100;
+
+std::string annotation(const Node& object, std::string_view name) {
+    const auto* annotations = object.find_path({"metadata", "annotations"});
+    const auto* found = annotations == nullptr ? nullptr : annotations->find(std::string(k_prefix) + std::string(name));
+    return found == nullptr ? "" : found->text();
+}
+
+/// "True", "False", "Unknown"; "" if there is no such condition.
+std::string condition(const Node& object, std::string_view type, std::string* message = nullptr) {
+    const auto* conditions = object.find_path({"status", "conditions"});
+    if (conditions == nullptr) return "";
+    for (const auto& each : conditions->items()) {
+        if (each.get_string({"type"}) != type) continue;
+        if (message != nullptr) *message = each.get_string({"message"});
+        return each.get_string({"status"});
+    }
+    return "";
+}
+
+Error gate_failed(const Node& object, const std::string& how) {
+    return Error(Exit::unhealthy, "gate-failed", fmt::format("{} {}", object_text(object), how))
+        .hint(fmt::format("kubectl describe {} {}{}; correct it, then kmm-upgrade resume", base::to_lower(object.get_string({"kind"})),
+                          object.get_string({"metadata", "name"}),
+                          object.get_string({"metadata", "namespace"}).empty() ? "" : " -n " + object.get_string({"metadata", "namespace"})));
+}
+
+std::int64_t build_number(const Node& build) {
+    const auto* annotations = build.find_path({"metadata", "annotations"});
+    const auto* found = annotations == nullptr ? nullptr : annotations->find("openshift.io/build.number");
+    std::int64_t number = 0;
+    if (found != nullptr) std::from_chars(found->text().data(), found->text().data() + found->text().size(), number);
+    return number;
+}
+
+/// An earlier Build says nothing of what the BuildConfig is now.
+std::string build_problem(const Node& config, const std::vector<Node>& builds) {
+    const Node* newest = nullptr;
+    for (const auto& build : builds)
+        if (is_owned_by(build, config) && (newest == nullptr || build_number(build) > build_number(*newest))) newest = &build;
+    if (newest == nullptr) return object_text(config) + ": no Build has been started";
+    const auto* last = config.find_path({"status", "lastVersion"});
+    if (last != nullptr && build_number(*newest) < last->as_int().value_or(0)) return object_text(config) + ": its newest Build is not there yet";
+    const auto phase = newest->get_string({"status", "phase"});
+    if (phase == "Complete") return "";
+    if (phase == "Failed" || phase == "Error" || phase == "Cancelled")
+        throw gate_failed(config, fmt::format("has Build {} in phase {}: {}", newest->get_string({"metadata", "name"}), phase,
+                                              base::escape(newest->get_string({"status", "message"}))));
+    return fmt::format("{}: Build {} is in phase {}", object_text(config), newest->get_string({"metadata", "name"}), phase.empty() ? "New" : phase);
+}
+
+std::string pod_problem(const Node& pod) {
+    const auto phase = pod.get_string({"status", "phase"});
+    if (phase == "Succeeded") return "";
+    if (phase == "Failed") throw gate_failed(pod, "has failed: " + base::escape(pod.get_string({"status", "message"})));
+    return fmt::format("{} is in phase {}, expected Succeeded", object_text(pod), phase.empty() ? "Pending" : phase);
+}
+
+std::string job_problem(const Node& job) {
+    std::string message;
+    if (condition(job, "Complete") == "True") return "";
+    if (condition(job, "Failed", &message) == "True") throw gate_failed(job, "has failed: " + base::escape(message));
+    return object_text(job) + " is not complete";
+}
+
+}  // namespace
+
+bool is_gated(const Node& object) {
+    return annotation(object, "wait") == "true" || object.get_string({"kind"}) == "CustomResourceDefinition";
+}
+
+std::string log_pattern(const Node& object) { return annotation(object, "wait-for-logs"); }
+
+std::string log_pattern_fault(const Node& object) {
+    const auto pattern = log_pattern(object);
+    if (pattern.empty()) return "";
+    const auto kind = object.get_string({"kind"});
+    if (kind != "Pod" && kind != "DaemonSet" && kind != "Deployment" && kind != "StatefulSet")
+        return fmt::format("{} has the annotation wait-for-logs, expected it on a Pod, DaemonSet, Deployment or StatefulSet", object_text(object));
+    try {
+        static_cast<void>(recipe::tmpl::regex_matches(pattern, ""));
+    } catch (const recipe::tmpl::Fault& fault) {
+        return fmt::format("{}: annotation wait-for-logs: {}", object_text(object), base::escape(fault.message));
+    }
+    return "";
+}
+
+bool log_matches(const std::string& pattern, std::string_view log) {
+    return recipe::tmpl::regex_matches(pattern, std::string(log.substr(log.size() - std::min(log.size(), k_log_end))));
+}
+
+std::string readiness_problem(const Node& live, const std::vector<Node>& builds) {
+    const auto kind = live.get_string({"kind"});
+    if (!live.get_string({"metadata", "deletionTimestamp"}).empty()) return object_text(live) + " is being deleted";
+    if (kind == "Pod") return pod_problem(live);
+    if (kind == "Job") return job_problem(live);
+    if (kind == "BuildConfig") return build_problem(live, builds);
+    if (kind == "DaemonSet" || kind == "Deployment" || kind == "StatefulSet") return rollout_problem(live);
+    if (kind == "CustomResourceDefinition") return condition(live, "Established") == "True" ? "" : object_text(live) + " is not established";
+    if (kind == "Namespace") {
+        const auto phase = live.get_string({"status", "phase"});
+        return phase == "Active" || phase.empty() ? "" : fmt::format("{} is in phase {}", object_text(live), phase);
+    }
+    for (const auto* type : {"Ready", "Available"}) {
+        std::string message;
+        const auto status = condition(live, type, &message);
+        if (!status.empty() && status != "True")
+            return fmt::format("{}: condition {} is {}{}", object_text(live), type, status, message.empty() ? "" : ": " + base::escape(message));
+    }
+    return "";
+}
+
+std::vector<std::string> nodes_without_kernel_label(const Node& daemon_set, const std::string& kernel, const std::vector<Node>& nodes) {
+    std::vector<std::string> names;
+    const auto* selector = daemon_set.find_path({"spec", "template", "spec", "nodeSelector"});
+    const auto* wanted = selector == nullptr ? nullptr : selector->find(k_kernel_label);
+    if (wanted == nullptr) return names;
+    for (const auto& node : nodes) {
+        if (node.get_string({"status", "nodeInfo", "kernelVersion"}) != kernel) continue;
+        const auto* labels = node.find_path({"metadata", "labels"});
+        const auto has = [&](const std::string& key, const std::string& text) {
+            const auto* found = labels == nullptr ? nullptr : labels->find(key);
+            return found != nullptr && found->text() == text;
+        };
+        const bool is_selected = std::all_of(selector->members().begin(), selector->members().end(), [&](const value::Member& each) {
+            return each.key == k_kernel_label || has(each.key, each.value.text());
+        });
+        if (is_selected && !has(std::string(k_kernel_label), wanted->text())) names.push_back(node.get_string({"metadata", "name"}));
+    }
+    return names;
+}
+
+bool is_owned_by(const Node& owned, const Node& owner) {
+    const auto* owners = owned.find_path({"metadata", "ownerReferences"});
+    const auto uid = owner.get_string({"metadata", "uid"});
+    return owners != nullptr && !uid.empty() && std::any_of(owners->items().begin(), owners->items().end(), [&](const Node& each) {
+        return each.get_string({"uid"}) == uid;
+    });
+}
+
+}  // namespace kmm::drive

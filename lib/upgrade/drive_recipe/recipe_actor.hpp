@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hands of the recipe procedures: apply, gate and prune of a rollout, remove and verify of a removal, rollback of both.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "upgrade/drive/actor.hpp"
+#include "upgrade/drive/objects.hpp"
+#include "upgrade/drive/recorder.hpp"
+#include "upgrade/drive_recipe/gates.hpp"
+#include "upgrade/drive_recipe/own_objects.hpp"
+#include "upgrade/drive_recipe/release_store.hpp"
+#include "upgrade/recipe/subject.hpp"
+
+namespace kmm::drive {
+
+/// The releases of a run.
+struct RunReleases {
+    upgrade::recipe::Release now;                    ///< of a rollout: what it brings; of a removal: everything that there is
+    std::vector<upgrade::recipe::Release> all;       ///< of the recipe, by revision
+    std::vector<upgrade::recipe::Release> others;    ///< of other recipes
+    [[nodiscard]] const upgrade::recipe::Release* previous(const upgrade::recipe::Subject& subject) const;
+};
+/// Errors: not_found "release-not-found" for a Secret that is gone; io "state-damaged" for one of another run.
+[[nodiscard]] RunReleases read_releases(ReleaseStore& store, const upgrade::Header& run);
+
+/// The references outlive it.
+class RecipeActor final : public Actor {
+public:
+    /// Reads nothing: the releases are read when a step first needs them, so that a run can be aborted without them.
+    /// `is_forced`: fields of other managers are taken over, as if the run had been started so.
+    RecipeActor(kube::Client& client, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted, bool is_forced);
+
+    [[nodiscard]] Sight look(const upgrade::NodeStep& step, const Deadline& deadline) override;
+    [[nodiscard]] value::Node intent(const upgrade::NodeStep& step) override;
+    [[nodiscard]] Done act(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) override;
+    void explain(const upgrade::NodeStep& step, const Error& error, upgrade::Event& failed) override;
+    [[nodiscard]] std::optional<Error> lost_for_good(const upgrade::NodeStep& step, const Error& error) override;
+    [[nodiscard]] value::Node glance(const std::string& state) override;
+    /// States whose workloads are no longer ready ("not-verified").
+    [[nodiscard]] std::vector<upgrade::Event> confirm() override;
+    [[nodiscard]] std::string release(const std::string& state) override;
+    [[nodiscard]] std::map<std::string, std::string> unavailable() override;
+
+private:
+    using ReleaseObject = upgrade::recipe::ReleaseObject;
+    struct Loaded {
+        RunReleases releases;
+        OwnObjects own;
+    };
+    /// Errors: those of read_releases.
+    [[nodiscard]] Loaded& loaded();
+    [[nodiscard]] const upgrade::recipe::State& state_of(const std::string& name);
+    /// Applies objects in order, those of different kernels side by side: in the order of one kernel nothing is applied behind an object that
+    /// is waited for and not ready.
+    [[nodiscard]] Done apply(const std::vector<ReleaseObject>& objects, const Deadline& deadline);
+    [[nodiscard]] Done gate(const upgrade::recipe::State& state, const Deadline& deadline);
+    [[nodiscard]] Done prune(const Deadline& deadline);
+    [[nodiscard]] Done remove(const upgrade::recipe::State& state, const Deadline& deadline);
+    [[nodiscard]] Done verify(const Deadline& deadline);
+    [[nodiscard]] Done roll_back(const std::string& name, const Deadline& deadline);
+    void await_gates(const std::vector<ReleaseObject>& objects, const Deadline& deadline);
+    /// Sets the label of the state on the nodes that it selects; their number.
+    std::size_t label_nodes(const upgrade::recipe::State& state);
+    /// Labels that states of other recipes have, too, stay.
+    void unlabel_nodes(std::set<std::string> names);
+    /// States of the release before that this one does not have, which a prune may have removed.
+    void bring_back(const upgrade::recipe::Release& previous, const Deadline& deadline);
+
+    kube::Client& client_;
+    Recorder& recorder_;
+    sys::Clock& clock_;
+    std::function<bool()> interrupted_;
+    upgrade::recipe::Subject subject_;
+    ReleaseStore store_;
+    Objects objects_;
+    Gates gates_;
+    std::unique_ptr<Loaded> loaded_;
+};
+
+}  // namespace kmm::drive

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rollout of a recipe: each state in turn is applied and waited for, then what the release no longer has is removed. The removal: each
+// state in reverse order, then a list proves that nothing is left.
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "upgrade/recipe/subject.hpp"
+
+namespace kmm::upgrade::recipe {
+namespace {
+
+const std::vector<Member> k_run_members = {{"recipe", MemberKind::mapping, "toVersion"}};
+const std::vector<Member> k_node_members = {{"objects", MemberKind::text, "architecture"}};
+
+Step state_step(std::string_view name, std::vector<std::string> from, std::string during, std::string_view done) {
+    auto failed = during + "-failed";
+    return Step{std::string(name), Scope::node, std::move(from), std::move(during), std::string(done), std::move(failed)};
+}
+
+Stage stage_of(std::string_view name, const std::string& during, std::string done, std::vector<std::string> steps) {
+    const std::string until(steps.empty() ? "" : k_node_done);
+    return Stage{std::string(name), during, std::move(done), during + "-failed", std::move(steps), until, false};
+}
+
+Table rollout_table() {
+    Table::Parts parts;
+    parts.name = "recipe";
+    parts.stages = {
+        stage_of(k_stage_states, "rolling-out-states", "rolled-out-states", {std::string(k_step_apply), std::string(k_step_gate)}),
+        stage_of(k_stage_prune, "pruning", "pruned", {}),
+    };
+    parts.steps = {
+        state_step(k_step_apply, {"pending"}, "applying", "applied"),
+        state_step(k_step_gate, {"applied"}, "gating", k_node_done),
+        state_step(k_step_rollback, {"pending", "applying", "applied", "gating", "applying-failed", "gating-failed", "done", "skipped"}, "rolling-back",
+                   k_node_rolled_back),
+    };
+    // At the end of the walk a state that was ready is so no longer.
+    parts.side_moves.push_back(Move{Scope::node, "done", "gating-failed", Cause::observe, ""});
+    return Table(std::move(parts));
+}
+
+Table removal_table() {
+    Table::Parts parts;
+    parts.name = "recipe-removal";
+    parts.stages = {
+        stage_of(k_stage_states, "removing-states", "removed-states", {std::string(k_step_remove)}),
+        stage_of(k_stage_verify, "verifying-removal", "verified-removal", {}),
+    };
+    parts.steps = {
+        state_step(k_step_remove, {"pending"}, "removing", k_node_done),
+        state_step(k_step_rollback, {"pending", "removing", "removing-failed", "done", "skipped"}, "rolling-back", k_node_rolled_back),
+    };
+    return Table(std::move(parts));
+}
+
+class RecipeProcedure final : public Procedure {
+public:
+    RecipeProcedure(Table table, bool is_removal) : table_(std::move(table)), is_removal_(is_removal) {}
+    [[nodiscard]] const Table& table() const override { return table_; }
+    [[nodiscard]] const std::vector<Member>& run_members() const override { return k_run_members; }
+    [[nodiscard]] const std::vector<Member>& node_members() const override { return k_node_members; }
+
+    void check(const Run& run) const override {
+        const auto subject = subject_of(run);
+        const auto lacks = [](const char* name) {
+            return Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
+        };
+        if (subject.name.empty()) throw lacks("recipe.name");
+        if (subject.space.empty()) throw lacks("recipe.namespace");
+        if (subject.revision < 1) throw lacks("recipe.revision");
+    }
+
+    [[nodiscard]] Description describe(const Run& run) const override {
+        const auto subject = subject_of(run);
+        Description description;
+        description.kind = "recipe";
+        description.member = "state";
+        description.space = subject.space;
+        description.name = subject.name;
+        description.from = run.from_version.empty() ? "none" : run.from_version;
+        description.to = is_removal_ ? "removed" : run.to_version;
+        description.again = fmt::format("kmm-upgrade {} recipe {}", is_removal_ ? "remove" : "start", subject.name);
+        description.elsewhere = fmt::format("kmm-upgrade start recipe {} --to VERSION", subject.name);
+        if (!is_removal_)
+            description.notes.emplace_back("release", subject.previous == 0
+                                                          ? fmt::format("{}", subject.revision)
+                                                          : fmt::format("{}, after {}", subject.revision, subject.previous));
+        return description;
+    }
+
+    [[nodiscard]] std::string target_text(const Header& run, const NodeRecord& /*node*/) const override {
+        return is_removal_ ? "-" : run.to_version;
+    }
+
+    [[nodiscard]] std::pair<std::string, std::string> aspect(const Header& /*run*/, const NodeRecord& node) const override {
+        return {"OBJECTS", fmt::format("{}", objects_of(node))};
+    }
+
+    /// A state needs those before it.
+    [[nodiscard]] Members members(const Run& run, const Stage& stage) const override {
+        Members members;
+        members.at_once = 1;
+        if (!stage.is_walk()) return members;
+        for (std::size_t place = 0; place < run.nodes.size(); ++place) members.places.push_back(place);
+        return members;
+    }
+
+    [[nodiscard]] std::string next_step(const Run& /*run*/, const NodeRecord& node, const Stage& stage) const override {
+        if (!stage.is_walk()) return "";
+        const auto& state = node.state;
+        if (is_removal_) return state == k_node_pending || state == "removing" ? std::string(k_step_remove) : "";
+        if (state == k_node_pending || state == "applying") return std::string(k_step_apply);
+        if (state == "applied" || state == "gating") return std::string(k_step_gate);
+        return "";
+    }
+
+    [[nodiscard]] std::string restart_state(const Run& /*run*/, const NodeRecord& /*node*/) const override {
+        return std::string(k_node_pending);
+    }
+
+    [[nodiscard]] std::string skip_refusal(const Run& /*run*/, const NodeRecord& /*node*/) const override {
+        return is_removal_ ? "its objects would be left" : "the states after it need it";
+    }
+
+    [[nodiscard]] std::string pause_note(const Run& /*run*/, const Stage& stage) const override { return stage.name + " is done"; }
+
+private:
+    Table table_;
+    bool is_removal_;
+};
+
+}  // namespace
+
+const Procedure& procedure_rollout() {
+    static const RecipeProcedure procedure(rollout_table(), false);
+    return procedure;
+}
+
+const Procedure& procedure_removal() {
+    static const RecipeProcedure procedure(removal_table(), true);
+    return procedure;
+}
+
+const Procedures& procedures() {
+    static const Procedures both = {&procedure_rollout(), &procedure_removal()};
+    return both;
+}
+
+bool is_removal(const Header& run) { return run.rules == &procedure_removal(); }
+
+}  // namespace kmm::upgrade::recipe

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/recipe/subject.hpp"
+
+#include <charconv>
+#include <utility>
+
+namespace kmm::upgrade::recipe {
+namespace {
+
+constexpr std::string_view k_member = "recipe";
+
+std::int64_t number_of(const value::Node& tree, std::string_view name) {
+    const auto* found = tree.find(name);
+    return found == nullptr ? 0 : found->as_int().value_or(0);
+}
+
+}  // namespace
+
+Subject subject_of(const Header& run) {
+    const auto* found = run.subject.find(k_member);
+    const auto tree = found == nullptr ? value::Node() : *found;
+    Subject subject;
+    subject.name = tree.get_string({"name"});
+    subject.space = tree.get_string({"namespace"});
+    subject.revision = number_of(tree, "revision");
+    subject.previous = number_of(tree, "previous");
+    if (const auto* kernels = tree.find("keepKernels"))
+        for (const auto& kernel : kernels->items()) subject.keep_kernels.push_back(kernel.text());
+    const auto* forced = tree.find("forceConflicts");
+    subject.is_forced = forced != nullptr && forced->as_bool() == true;
+    return subject;
+}
+
+void set_subject(Header& run, const Subject& subject) {
+    auto tree = value::Node::mapping({{"name", subject.name}, {"namespace", subject.space}, {"revision", subject.revision}});
+    if (subject.previous != 0) tree.set("previous", subject.previous);
+    if (!subject.keep_kernels.empty()) tree.set("keepKernels", value::Node::strings(subject.keep_kernels));
+    if (subject.is_forced) tree.set("forceConflicts", true);
+    run.subject = value::Node::mapping({{std::string(k_member), std::move(tree)}});
+}
+
+std::int64_t objects_of(const NodeRecord& state) {
+    const auto text = state.facts.get_string({"objects"});
+    std::int64_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
+
+void set_objects(NodeRecord& state, std::int64_t objects) {
+    state.facts = value::Node::mapping({{"objects", std::to_string(objects)}});
+}
+
+}  // namespace kmm::upgrade::recipe

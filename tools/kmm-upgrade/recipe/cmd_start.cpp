@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// start recipe: rendered, reviewed by the API server, recorded, walked.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "kmm-upgrade/recipe/verbs.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "recipe/files/findings.hpp"
+#include "recipe/files/observe.hpp"
+#include "recipe/files/options.hpp"
+#include "recipe/plan/graph.hpp"
+#include "upgrade/drive_recipe/readiness.hpp"
+#include "upgrade/drive_recipe/release_store.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+using upgrade::recipe::Release;
+using upgrade::recipe::ReleaseObject;
+using value::Node;
+
+/// Where the cluster is; nullopt for a rehearsal without one.
+std::optional<cluster::Place> place_of(Access& access, bool dry) {
+    try {
+        auto place = access.cluster.place();
+        if (!place.is_live() && dry) return std::nullopt;
+        return place;
+    } catch (const Error& error) {
+        if (!dry || error.code() != "no-cluster") throw;
+        return std::nullopt;
+    }
+}
+
+bool asks_for(const upgrade::Run& run, const std::string& name) {
+    return run.rules == &upgrade::recipe::procedure_rollout() && upgrade::recipe::subject_of(run).name == name;
+}
+
+/// The rendered release; its revision is not set.
+Release render(Access& access, const std::string& name, kube::Client* client) {
+    auto& call = access.call;
+    const auto& args = call.args();
+    auto documents = recipe::files::read_recipe_documents(args);
+    if (client != nullptr)
+        for (auto& document : recipe::files::read_cluster_objects(*client)) documents.all.push_back(std::move(document));
+    const auto wanted = args.get("to");
+    for (auto& resource : documents.resources)
+        if (wanted && resource.name == name && !resource.is_built_in()) resource.chart.version = *wanted;
+    auto facts = recipe::files::read_facts(args, documents, false);
+    if (client != nullptr) recipe::files::add_server_facts(*client, facts);
+    std::map<std::string, std::string> versions;
+    const auto rendered = recipe::files::render_named(args, documents, facts, {name}, false, &versions);
+    recipe::files::report_findings(rendered.findings, args, call.context());
+    Release release;
+    release.recipe = name;
+    release.version = versions[name];
+    if (wanted && release.version != *wanted)
+        throw Error(Exit::checks_failed, "version-differs",
+                    fmt::format("the chart of {} is version {}, expected {} as --to says", name, base::escape(release.version), base::escape(*wanted)))
+            .hint("give that version of the chart with --chart, or another --to");
+    release.states = drive::states_of(rendered, documents.resources);
+    return release;
+}
+
+Node object_node(const ReleaseObject& one, const std::string& action) {
+    const auto id = upgrade::recipe::id_of(one.object);
+    auto node = Node::mapping({{"action", action}, {"apiVersion", one.object.get_string({"apiVersion"})}, {"kind", id.kind}});
+    if (!id.space.empty()) node.set("namespace", id.space);
+    node.set("name", id.name);
+    if (!one.kernel.empty()) node.set("kernel", one.kernel);
+    if (drive::is_gated(one.object)) node.set("wait", true);
+    if (const auto pattern = drive::log_pattern(one.object); !pattern.empty()) node.set("waitForLogs", pattern);
+    return node;
+}
+
+std::string object_line(const ReleaseObject& one, const std::string& action) {
+    const auto pattern = drive::log_pattern(one.object);
+    return fmt::format("  {:<9}  {}{}{}{}\n", action, base::escape(drive::object_text(one.object)),
+                       one.kernel.empty() ? "" : fmt::format(", kernel {}", base::escape(one.kernel)), drive::is_gated(one.object) ? ", waited for" : "",
+                       pattern.empty() ? "" : fmt::format(", log \"{}\"", base::escape(pattern)));
+}
+
+/// What would be done, in order.
+void print_plan(cli::Context& context, const Release& now, const Release* before, const std::vector<drive::Judged>& judged,
+                const upgrade::recipe::Leftovers& left) {
+    auto states = Node::sequence();
+    std::string text;
+    for (const auto& state : now.states) {
+        auto objects = Node::sequence();
+        text += base::escape(state.name) + "\n";
+        for (const auto& one : judged) {
+            if (one.state->name != state.name) continue;
+            const std::string action(one.change ? to_string(*one.change) : "apply");
+            objects.push_back(object_node(*one.object, action));
+            text += object_line(*one.object, action);
+        }
+        auto entry = Node::mapping({{"name", state.name}, {"objects", std::move(objects)}});
+        if (!state.label.empty()) {
+            entry.set("nodeLabel", state.label);
+            text += fmt::format("  {:<9}  {}=Ready\n", "label", base::escape(state.label));
+        }
+        states.push_back(std::move(entry));
+    }
+    auto obsolete = Node::sequence();
+    if (!left.obsolete.empty() || !left.kept.empty()) text += "obsolete\n";
+    for (const auto& one : left.obsolete) {
+        obsolete.push_back(object_node(one, "delete"));
+        text += object_line(one, "delete");
+    }
+    for (const auto& one : left.kept) {
+        obsolete.push_back(object_node(one, "keep"));
+        text += object_line(one, "keep");
+    }
+    const auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                         {"kind", "RecipeRolloutPlan"},
+                                         {"recipe", now.recipe},
+                                         {"from", before == nullptr ? "" : before->version},
+                                         {"to", now.version},
+                                         {"states", std::move(states)},
+                                         {"obsolete", std::move(obsolete)}});
+    if (cli::print_document(context, document)) return;
+    if (context.output == "name") {
+        for (const auto& state : now.states) context.console.out("state/" + state.name + "\n");
+        return;
+    }
+    context.console.out(text + "nothing was done; next: the same command without --dry-run\n");
+}
+
+std::vector<drive::Judged> unjudged(const Release& release) {
+    std::vector<drive::Judged> all;
+    for (const auto& state : release.states)
+        for (const auto& one : state.objects) all.push_back({&state, &one, std::nullopt});
+    return all;
+}
+
+}  // namespace
+
+Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
+    const auto name = args.positional("NAME");
+    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for(run, name); })) return run_resume(args, context);
+    Access access(args, context);
+    const bool dry = args.flag("dry-run");
+    auto request = recipe_request(access.call, name);
+    const auto place = place_of(access, dry);
+    if (!place) {
+        const auto release = render(access, name, nullptr);
+        print_plan(context, release, nullptr, unjudged(release), {});
+        return Exit::ok;
+    }
+    if (!dry) access.record.open_locked("start recipe " + name);
+    require_free(access.record.load());
+    access.cluster.open(*place);
+    auto& client = recipe_server(access).client();
+    auto release = render(access, name, &client);
+    secure_recipe(access, request.options, request.subject, request.lineage, dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
+    drive::ReleaseStore store(client, request.subject.space);
+    const auto all = store.of(name);
+    const auto* previous = drive::deployed_of(all);
+    release.revision = all.empty() ? 1 : all.back().revision + 1;
+    release.lineage = request.lineage;
+    release.created = request.created;
+    drive::Objects objects(client);
+    drive::OwnObjects own(client, objects, access.call.clock(), [&] { return access.call.stopped(); }, name, store.of_others(name));
+    const auto judged = drive::review(release, client, objects, own, request.subject.is_forced ? kube::Force::yes : kube::Force::no);
+    if (dry) {
+        print_plan(context, release, previous, judged, upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject)));
+        return Exit::ok;
+    }
+    access.call.require_going_on();
+    // Before the run is on record: whoever takes it up finds its objects there. One that is left by a crash here is replaced by the next start.
+    store.put(release);
+    return launch_recipe(access, drive::rollout_run(request, release, previous));
+}
+
+}  // namespace kmm::tool_upgrade
