@@ -62,6 +62,8 @@ using Crafts = std::vector<const Craft*>;
 [[nodiscard]] const Craft& module_craft();
 /// Kubernetes itself: start kubernetes.
 [[nodiscard]] const Craft& kubernetes_craft();
+/// The kernel of nodes: start kernel.
+[[nodiscard]] const Craft& kernel_craft();
 /// Those of the product, in the order of their verbs.
 [[nodiscard]] Crafts all_crafts();
 

@@ -25,5 +25,7 @@ namespace kmm::tool_worker {
 
 /// `kubernetes facts` and the steps of an upgrade on a node.
 [[nodiscard]] std::vector<cli::Verb> verbs_kubernetes();
+/// `node facts`, `node install` and `node reboot`.
+[[nodiscard]] std::vector<cli::Verb> verbs_system();
 
 }  // namespace kmm::tool_worker
