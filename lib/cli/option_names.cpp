@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 165> k_names = {
+    static constexpr std::array<std::string_view, 167> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -18,6 +18,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "authfile",
         "baseline",
         "between",
+        "boot-id",
         "break-lock",
         "build-image",
         "ca-file",
@@ -72,6 +73,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "include-crds",
         "input-size",
         "insecure",
+        "install",
         "kernel",
         "kernel-devel",
         "key",
