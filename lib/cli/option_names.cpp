@@ -7,13 +7,14 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 167> k_names = {
+    static constexpr std::array<std::string_view, 168> k_names = {
         "action",
         "all",
         "all-namespaces",
         "allow-platform-mismatch",
         "api-timeout",
         "api-versions",
+        "apply",
         "arch",
         "authfile",
         "baseline",

@@ -58,6 +58,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"dependency-cycle", Exit::data, "modules need each other in a circle", "correct modulesLoadingOrder or depends="},
     {"dependency-kept", std::nullopt, "a module that came with the unloaded one could not be unloaded with it", "nothing, or unload it by its name later"},
     {"dependency-missing", Exit::checks_failed, "a module that is needed is neither in the image nor on the host", "add it to the image, or install the kernel's module package"},
+    {"depmod-failed", Exit::other, "links of weak-updates are made, but depmod failed", "depmod KERNEL on the node, and see what it says"},
     {"digest-mismatch", Exit::integrity, "bytes are not those of their digest", "the registry or something on the way altered them; push the image again"},
     {"duplicate-module", Exit::data, "two .ko files hold the same module", "keep one for each kernel"},
     {"duplicate-symbol", Exit::checks_failed, "a module exports a symbol that the kernel or another live module exports already", "unload the other module first, or list it in inTreeModulesToRemove"},
@@ -104,6 +105,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"job-lost", Exit::paused, "a job ended without a result: it was killed, or the node was rebooted", "run the same command again: it looks at the node first"},
     {"job-running", Exit::locked, "another job is running on this node", "wait for it to end"},
     {"kernel-differs", Exit::checks_failed, "the config is for another kernel than the running one", "the node was rebooted into another kernel: plan again"},
+    {"kernel-not-found", Exit::not_found, "there is no /lib/modules directory of that kernel", "name one of those that the message lists"},
     {"kernel-not-in-image", Exit::not_found, "the image has no modules for this kernel", "build the image for it, or correct the kernel mapping"},
     {"kernel-unsound", std::nullopt, "the kernel of this node has oopsed, locked up or found a bad page since it was booted", "drain and reboot this node"},
     {"key-mismatch", Exit::data, "the certificate belongs to another key", "give the certificate that was made with the key"},
@@ -153,6 +155,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"no-record", std::nullopt, "what the load changed could not be written down", "unload will not put it back"},
     {"no-space", Exit::io, "the disk has not enough space for the image", "free space, or set TMPDIR to another disk"},
     {"no-retpoline", std::nullopt, "the module was built without the kernel's protection against Spectre v2", "rebuild it with the compiler and configuration of the kernel"},
+    {"no-symvers", Exit::not_found, "nothing on this host says which symbol versions the kernel has", "install the headers of the kernel, or its symvers"},
     {"node-busy", Exit::locked, "another kmm-worker is changing modules of this node", "wait for it, then try again"},
     {"node-unhealthy", Exit::unhealthy, "the kernel oopsed or locked up during the step", "drain and reboot the node, and do not load this build elsewhere"},
     {"not-control-plane", Exit::checks_failed, "this node is not a control plane", "kmm-worker kubernetes kubelet upgrades a worker"},
@@ -215,6 +218,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"versions-not-checked", std::nullopt, "nothing here tells the version of some of the kernel's symbols", "install the headers of the running kernel"},
     {"weak-digest", Exit::checks_failed, "a module is signed with MD5 or SHA-1; only a warning where the kernel takes unsigned modules", "sign it again with sha256 or sha512"},
     {"weak-key", std::nullopt, "the RSA key of the signature is so short that it can be forged", "sign with a key of 2048 bits or more"},
+    {"weak-link-changed", Exit::locked, "a link below weak-updates was changed by somebody else", "run the same command again"},
 });
 
 }  // namespace

@@ -25,6 +25,7 @@ namespace kmm::tool_worker {
 
 /// `kubernetes facts` and the steps of an upgrade on a node.
 [[nodiscard]] std::vector<cli::Verb> verbs_kubernetes();
+[[nodiscard]] cli::Verb verb_weak_updates();
 /// `node facts`, `node install` and `node reboot`.
 [[nodiscard]] std::vector<cli::Verb> verbs_system();
 

@@ -27,6 +27,7 @@ cli::Program program() {
         "Takes KMM's ModuleConfig and does what KMM's worker Pod does, with proof: every digest is verified, nothing of an image is "
         "executed or read as configuration, and what is live afterwards is compared with what was asked for.";
     made.verbs = {verb_load(), verb_unload(), verb_check(), verb_status(), verb_facts(), verb_pull(), verb_sign(), verb_cache_list(), verb_cache_verify(), verb_cache_prune(), verb_explain(), verb_run(), verb_bundle(), verb_kmod_load(), verb_kmod_unload()};
+    made.verbs.push_back(verb_weak_updates());
     for (auto verbs : {verbs_kubernetes(), verbs_system()})
         for (auto& verb : verbs) made.verbs.push_back(std::move(verb));
     made.examples = {{"kmm-worker check config.yaml", "would this module load here"},
