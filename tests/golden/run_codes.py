@@ -43,7 +43,7 @@ def main():
     options = set(LITERAL.findall((source / "lib/cli/option_names.cpp").read_text()))
     allowed = OTHER | options | set((source / "tests/golden/not_codes.txt").read_text().split())
 
-    own = [path for room in ("lib/plan", "tools/kmm-plan") for path in sorted((source / room).rglob("*.cpp"))
+    own = [path for room in ("lib/plan", "lib/preflight", "tools/kmm-plan") for path in sorted((source / room).rglob("*.cpp"))
            if not path.name.startswith("codes")]
     faults = []
     for pattern in (LITERAL, SURE):

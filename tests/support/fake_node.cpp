@@ -5,12 +5,16 @@
 // $KMM_FAKE_NODES/NODE/    kernel, boot-id        one line each
 //                          live                   a line "MODULE IDENTITY" for each loaded module, absent when nothing is loaded
 //                          needs                  lines "MODULE NEEDED": not loaded without it, which is in use meanwhile
+//                          installed              the kernel that the next reboot boots; absent: the same one
+//                          done                   a line "install RELEASE" or "reboot BOOT" for each that was carried out
+//                          down                   how many calls do not get there any more, "ever" for all
 //                          faults                 lines "VERB KIND [ARGUMENT]"; the first one of a verb is used up by a call
 // $KMM_FAKE_NODES/calls    one line for the begin and the end of every call: "begin|end NODE VERB RESULT [IDENTITY]", then "of MODULE"
 //
 // The module in an image has an identity that is made from the image's reference. As on a real node, what was begun goes on
 // when the connection, or the caller, dies. KINDs: refused busy image-not-found check-failed unreachable cut-before cut-after
-// reboot-before reboot-after slow (ARGUMENT: milliseconds) held (until the file let-go is there, for two minutes at most).
+// reboot-before reboot-after slow (ARGUMENT: milliseconds) old-kernel never-back install-failed not-going (of "node-install" and "node-reboot", the
+// verbs node install and node reboot; a node is away for one call after its reboot) held (until the file let-go is there, for two minutes at most).
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -114,6 +118,7 @@ public:
     [[nodiscard]] bool exists() const { return lock_ >= 0; }
 
     Answer call(const std::vector<std::string>& argv, const std::string& input) {
+        if (argv.size() > 1 && argv[0] == "node") return call_system(argv);
         const std::string verb = argv.empty() ? "" : argv[0];
         kmm::Diagnostics faults;
         if (verb == "status") {
@@ -154,6 +159,13 @@ public:
 
     /// Takes the fault "VERB unreachable" for a call that never gets there.
     bool take_unreachable(const std::string& verb) {
+        if (const std::string down = read_line(dir_ + "/down"); down == "ever") return true;
+        else if (!down.empty()) {
+            const int left = std::atoi(down.c_str()) - 1;
+            if (left > 0) replace_text(dir_ + "/down", std::to_string(left) + "\n");
+            else ::unlink((dir_ + "/down").c_str());
+            return true;
+        }
         const std::string faults = read_text(dir_ + "/faults");
         if (faults.find(verb + " unreachable\n") == std::string::npos) return false;
         take_fault(verb);
@@ -181,6 +193,55 @@ private:
         const int fd = ::open((root_ + "/calls").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
         [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
         ::close(fd);
+    }
+
+    /// node facts, node install and node reboot.
+    Answer call_system(const std::vector<std::string>& argv) {
+        const std::string verb = "node-" + argv[1];
+        const auto option = [&](const char* name) {
+            const auto found = std::find(argv.begin(), argv.end(), name);
+            return found == argv.end() || found + 1 == argv.end() ? std::string() : *(found + 1);
+        };
+        const auto [kind, argument] = take_fault(verb);
+        log("begin", verb, kind.empty() ? "-" : kind);
+        Answer answer;
+        if (kind == "reboot-before") reboot();
+        if (kind == "cut-before" || kind == "reboot-before") {
+            answer.connection_lost = true;
+        } else {
+            answer = act_system(argv[1], option("--to"), option("--boot-id"), kind);
+            answer.connection_lost = answer.connection_lost || kind == "cut-after";
+        }
+        log("end", verb, answer.connection_lost ? "lost" : std::to_string(answer.exit_code));
+        return answer;
+    }
+
+    Answer act_system(const std::string& step, const std::string& release, const std::string& boot, const std::string& kind) {
+        Node document = node_info();
+        document.set("apiVersion", Node("kmmtools/v1"));
+        document.set("kind", Node(step == "facts" ? "NodeSystem" : "NodeSystemStep"));
+        const auto said = [&](const char* outcome, const std::string& message) {
+            document.set("outcome", Node(outcome));
+            document.set("message", Node(message));
+            return good(document);
+        };
+        if (step == "facts") return good(document);
+        if (step == "install") {
+            if (kind == "install-failed")
+                return error(1, "install-failed", "the command that installs it ended with exit 100", {{"output", Node("E: Unable to locate package")}});
+            if (read_line(dir_ + "/kernel") == release) return said("already", "runs " + release + " already");
+            replace_text(dir_ + "/installed", release + "\n");
+            std::ofstream(dir_ + "/done", std::ios::app) << "install " << release << "\n";
+            return said("done", "installed " + release);
+        }
+        if (step != "reboot") return error(64, "usage", "unknown verb", {});
+        if (read_line(dir_ + "/boot-id") != boot) return said("already", "the node runs another boot");
+        if (kind == "not-going") return said("requested", "the node was asked to reboot");
+        std::ofstream(dir_ + "/done", std::ios::app) << "reboot " << boot << "\n";
+        if (const std::string next = read_line(dir_ + "/installed"); !next.empty() && kind != "old-kernel") replace_text(dir_ + "/kernel", next + "\n");
+        reboot();
+        replace_text(dir_ + "/down", kind == "never-back" ? "ever\n" : "1\n");
+        return said("requested", "the node was asked to reboot");
     }
 
     void reboot() {

@@ -8,7 +8,7 @@
 
 namespace kmm::tool_upgrade {
 
-Crafts all_crafts() { return {&module_craft(), &kubernetes_craft(), &recipe_craft()}; }
+Crafts all_crafts() { return {&module_craft(), &kubernetes_craft(), &kernel_craft(), &recipe_craft()}; }
 
 const Crafts& crafts_of(const cli::Context& context) {
     const auto* crafts = std::any_cast<Crafts>(&context.program.own);

@@ -64,6 +64,8 @@ using Crafts = std::vector<const Craft*>;
 [[nodiscard]] const Craft& kubernetes_craft();
 /// Recipes: start recipe, remove recipe.
 [[nodiscard]] const Craft& recipe_craft();
+/// The kernel of nodes: start kernel.
+[[nodiscard]] const Craft& kernel_craft();
 /// Those of the product, in the order of their verbs.
 [[nodiscard]] Crafts all_crafts();
 

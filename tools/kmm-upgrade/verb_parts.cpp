@@ -73,4 +73,40 @@ cli::Verb about_record(cli::Verb made) {
     return about_run(without_use(std::move(made), useless + runner_options() + std::vector<cli::Option>{trust_option()}));
 }
 
+std::vector<cli::Option> walk_options(const std::string& node_timeout) {
+    auto node = option("node", "NODE", "only this node");
+    node.repeatable = true;
+    auto order = option("order", "ORDER", "name, zone, or a file with one node name per line");
+    order.default_text = "name";
+    auto unavailable = option("max-unavailable", "N|P%", "maximum number of nodes that may be unavailable at a time");
+    unavailable.default_text = "1";
+    auto resource = option("resource", "NAME", "with --evict-users: resource of the module's device plugin");
+    resource.repeatable = true;
+    auto timeout = option("node-timeout", "DURATION", "time limit for one step on one node");
+    timeout.default_text = node_timeout;
+    return {node, order,
+            option("canary", "N", "stop after the first N nodes if more follow, exit 11"),
+            option("pause-after", "N", "stop after every N nodes if more follow, exit 11"), unavailable, timeout,
+            option("failure-budget", "N", "tolerate up to N failed nodes"),
+            option("soak", "DURATION", "watch each node for this time before it counts as done"),
+            option("between", "HH:MM-HH:MM", "begin nodes only in this time of day"),
+            option("tz", "ZONE", "with --between: its time zone (default: the host's)"),
+            option("check", "COMMAND", "run COMMAND for each upgraded node (JSON on stdin); non-zero fails the node"),
+            option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
+            option("drain", "", "cordon and empty each node before its module is unloaded"),
+            option("evict-users", "", "as --drain, but evict only users of the module's devices"), resource,
+            option("force", "", "with --drain: also evict Pods without a controller"),
+            option("delete-emptydir-data", "", "with --drain: also evict Pods with an emptyDir"),
+            option("grace-period", "SECONDS", "with --drain: grace period of evicted Pods; -1: their own, 0 (with --force): at once"),
+            option("or-resume", "", "resume this upgrade if it is already recorded"),
+            option("dry-run", "", "print every action, change nothing")};
+}
+
+std::vector<cli::Option> without_drain(std::vector<cli::Option> options) {
+    std::erase_if(options, [](const cli::Option& each) { return each.name == "drain" || each.name == "evict-users" || each.name == "resource"; });
+    for (auto& each : options)
+        if (constexpr std::string_view k_with = "with --drain: "; each.help.starts_with(k_with)) each.help.erase(0, k_with.size());
+    return options;
+}
+
 }  // namespace kmm::tool_upgrade

@@ -29,4 +29,9 @@ namespace kmm::tool_upgrade {
 /// A verb that reads the record, and asks neither cluster nor node.
 [[nodiscard]] cli::Verb about_record(cli::Verb made);
 
+/// What a procedure with nodes in order, canaries and pauses walks by: its options for take_walk_options.
+[[nodiscard]] std::vector<cli::Option> walk_options(const std::string& node_timeout);
+/// Those for take_draining_walk_options, beside --no-drain.
+[[nodiscard]] std::vector<cli::Option> without_drain(std::vector<cli::Option> options);
+
 }  // namespace kmm::tool_upgrade

@@ -25,5 +25,8 @@ namespace kmm::tool_worker {
 
 /// `kubernetes facts` and the steps of an upgrade on a node.
 [[nodiscard]] std::vector<cli::Verb> verbs_kubernetes();
+[[nodiscard]] cli::Verb verb_weak_updates();
+/// `node facts`, `node install` and `node reboot`.
+[[nodiscard]] std::vector<cli::Verb> verbs_system();
 
 }  // namespace kmm::tool_worker

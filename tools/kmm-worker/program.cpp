@@ -27,7 +27,9 @@ cli::Program program() {
         "Takes KMM's ModuleConfig and does what KMM's worker Pod does, with proof: every digest is verified, nothing of an image is "
         "executed or read as configuration, and what is live afterwards is compared with what was asked for.";
     made.verbs = {verb_load(), verb_unload(), verb_check(), verb_status(), verb_facts(), verb_pull(), verb_sign(), verb_cache_list(), verb_cache_verify(), verb_cache_prune(), verb_explain(), verb_run(), verb_bundle(), verb_kmod_load(), verb_kmod_unload()};
-    for (auto& verb : verbs_kubernetes()) made.verbs.push_back(std::move(verb));
+    made.verbs.push_back(verb_weak_updates());
+    for (auto verbs : {verbs_kubernetes(), verbs_system()})
+        for (auto& verb : verbs) made.verbs.push_back(std::move(verb));
     made.examples = {{"kmm-worker check config.yaml", "would this module load here"},
                      {"kmm-worker load config.yaml", "load it"},
                      {"kmm-worker status kmm_hello", "what is live"},
@@ -41,7 +43,7 @@ cli::Program program() {
     made.files = {{"/etc/kvc/kmods-via-containers.conf, /etc/kvc/NAME.conf", "what run reads"},
                   {"/run/kmm-worker", "what was loaded, and which in-tree modules gave way, since the node started"},
                   {"/var/lib/kmm-worker", "the cache, if the directory is there"},
-                  {"/var/lib/kmm-node", "jobs, backups and replaced files of a Kubernetes upgrade"},
+                  {"/var/lib/kmm-node", "jobs of upgrades; backups and replaced files of a Kubernetes upgrade"},
                   {"/var/run/kmm/pull-secrets", "mounted pull Secrets"},
                   {"/etc/containers/certs.d, /etc/docker/certs.d", "certificates of single registries"}};
     made.topics = {cli::codes_topic("ERRORS AND WARNINGS", codes_for_manual())};

@@ -8,10 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster/runner.hpp"
-#include "cluster/worker_answer.hpp"
 #include "kubernetes/version.hpp"
-#include "upgrade/drive/deadline.hpp"
+#include "upgrade/drive/worker_steps.hpp"
 
 namespace kmm::drive {
 
@@ -30,32 +28,27 @@ struct NodeSight {
 /// From the document of `kubernetes facts -o json`.
 [[nodiscard]] NodeSight read_sight(value::Node document);
 
-/// Thread safe for different nodes. The references outlive it.
+/// The verbs kubernetes of kmm-worker. Thread safe for different nodes. The references outlive it.
 class NodeAgent {
 public:
-    /// Told of connections that were lost, and of what is waited for; `node` and text.
-    using Teller = std::function<void(const std::string& node, const std::string& text)>;
-    NodeAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted, Teller tell)
-        : runner_(runner), clock_(clock), interrupted_(std::move(interrupted)), tell_(std::move(tell)) {}
-
-    /// Asks until there is an answer. Errors: those of the worker; unavailable "node-unreachable" once `deadline` has
-    /// passed. Throws Leave.
-    [[nodiscard]] NodeSight facts(const std::string& node, const Deadline& deadline);
-    /// Asks once.
-    [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout);
-    /// Carries out `kubernetes WORDS` and returns its document KubernetesNodeStep. A job that an earlier call has begun
-    /// is waited for; one that a reboot has ended is begun again, three times in all. Errors: those of the worker;
-    /// unavailable "node-unreachable"; timeout "step-timeout". Throws Leave.
+    NodeAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted,
+              WorkerSteps::Teller tell);
+    /// As WorkerSteps::facts.
+    [[nodiscard]] NodeSight facts(const std::string& node, const Deadline& deadline) {
+        return read_sight(steps_.facts(node, deadline));
+    }
+    /// As WorkerSteps::facts_once.
+    [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout) {
+        return steps_.facts_once(node, timeout);
+    }
+    /// As WorkerSteps::step.
     [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words,
-                                   const Deadline& deadline);
+                                   const Deadline& deadline) {
+        return steps_.step(node, words, deadline);
+    }
 
 private:
-    void pause(std::chrono::milliseconds& wait);
-
-    cluster::NodeRunner& runner_;
-    sys::Clock& clock_;
-    std::function<bool()> interrupted_;
-    Teller tell_;
+    WorkerSteps steps_;
 };
 
 }  // namespace kmm::drive

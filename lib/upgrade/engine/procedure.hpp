@@ -49,6 +49,8 @@ struct Description {
     std::vector<std::string> follows;  ///< subjects that are to follow this run; once it has ended well, resume goes on with them
     std::string again;               ///< the command that starts such a run
     std::string elsewhere;           ///< the command, in words, that brings nodes to another version once the run has ended
+    /// Commands beside those of Options that the run executes: the option that they are from, and the text. They are under the record's seal.
+    std::vector<std::pair<std::string, std::string>> commands;
     std::vector<std::pair<std::string, std::string>> notes;  ///< further lines of a summary: key and text
     /// NAMESPACE/NAME.
     [[nodiscard]] std::string subject() const { return space + "/" + name; }

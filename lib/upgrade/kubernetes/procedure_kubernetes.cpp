@@ -121,6 +121,7 @@ public:
         description.follows = subject.rest;
         description.again = "kmm-upgrade start kubernetes " + subject.target;
         description.elsewhere = "kmm-upgrade start kubernetes VERSION";
+        if (!subject.command.empty()) description.commands.emplace_back("command", subject.command);
         if (subject.control_plane.empty()) description.notes.emplace_back("only", "kubelets");
         else if (subject.kubelet.empty()) description.notes.emplace_back("only", "control planes");
         if (subject.target != run.to_version) description.notes.emplace_back("target", subject.target);

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "upgrade/engine/canary.hpp"
 #include "upgrade/module/subject.hpp"
 
 namespace kmm::upgrade::module {
@@ -24,8 +25,8 @@ Table make_table(std::string name, std::vector<std::string> validated_from) {
     Table::Parts parts;
     parts.name = std::move(name);
     const std::vector<std::string> walk = {"check", "cordon", "drain", "unload", "load", "validate", "uncordon"};
-    parts.stages = {{"canary", "upgrading-canary", "upgraded-canary", "upgrading-canary-failed", walk, std::string(k_node_done), true},
-                    {"nodes", "upgrading-nodes", "upgraded-nodes", "upgrading-nodes-failed", walk, std::string(k_node_done), false}};
+    parts.stages = {{std::string(k_stage_canary), "upgrading-canary", "upgraded-canary", "upgrading-canary-failed", walk, std::string(k_node_done), true},
+                    {std::string(k_stage_nodes), "upgrading-nodes", "upgraded-nodes", "upgrading-nodes-failed", walk, std::string(k_node_done), false}};
     auto touched = k_middle;
     touched.insert(touched.end(), {"checking-failed", "cordoning-failed", "draining-failed", "unloading-failed", "loading-failed",
                                    "validating-failed", "uncordoning-failed", "pending", "done", "skipped"});
@@ -105,18 +106,7 @@ public:
         return goes_away(node) ? "-" : version_text(run.to_version);
     }
 
-    [[nodiscard]] Members members(const Run& run, const Stage& stage) const override {
-        Members members;
-        const bool is_canary = stage.name == "canary";
-        if (is_canary && (run.options.canary <= 0 || run.options.canary >= static_cast<std::int64_t>(run.nodes.size()))) {
-            members.is_left_out = true;
-            return members;
-        }
-        members.places.resize(is_canary ? static_cast<std::size_t>(run.options.canary) : run.nodes.size());
-        for (std::size_t place = 0; place < members.places.size(); ++place) members.places[place] = place;
-        if (!is_canary) members.failure_budget = run.options.failure_budget;
-        return members;
-    }
+    [[nodiscard]] Members members(const Run& run, const Stage& stage) const override { return canary_members(run, stage); }
 
     [[nodiscard]] std::string next_step(const Run& run, const NodeRecord& node, const Stage& /*stage*/) const override {
         const auto& state = node.state;
@@ -140,19 +130,7 @@ public:
 
     [[nodiscard]] std::string restart_state(const Run& /*run*/, const NodeRecord& /*node*/) const override { return std::string(k_node_pending); }
 
-    /// How the canaries have ended.
-    [[nodiscard]] std::string pause_note(const Run& run, const Stage& stage) const override {
-        const auto places = members(run, stage).places;
-        const auto canaries = places.size();
-        const auto first = canaries == 1 ? std::string("first node") : fmt::format("first {} nodes", canaries);
-        const auto done = static_cast<std::size_t>(
-            std::count_if(places.begin(), places.end(), [&](std::size_t place) { return run.nodes[place].state == k_node_done; }));
-        if (done == canaries) return fmt::format("the {} {} done, as --canary asks", first, canaries == 1 ? "is" : "are");
-        if (done == 0)
-            return fmt::format("the {} {} skipped: no canary is done, resume goes on with the others all the same", first,
-                               canaries == 1 ? "was" : "were");
-        return fmt::format("{} of the {} {} done, {} skipped, as --canary asks", done, first, done == 1 ? "is" : "are", canaries - done);
-    }
+    [[nodiscard]] std::string pause_note(const Run& run, const Stage& stage) const override { return canary_note(run, stage); }
 
 private:
     Table table_;

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan preflight: would the fleet survive a kernel that it does not run yet?
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
-#include "kernel/devel.hpp"
 #include "kmm-plan/source/documents.hpp"
-#include "kmm-plan/source/images.hpp"
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/check/preflight_output.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
 #include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
-#include "plan/image_name.hpp"
 #include "plan/survey.hpp"
+#include "preflight/verdict.hpp"
 #include "recipe/decide/upgradeable.hpp"
 #include "sys/clock.hpp"
 #include "value/writer.hpp"
@@ -26,121 +23,12 @@ namespace kmm::tool_plan {
 
 namespace {
 
-std::vector<kernel::Interface> read_interfaces(const cli::Args& args) {
-    std::vector<kernel::Interface> result;
-    for (const auto& path : args.all("kernel-devel")) result.push_back(kernel::read_devel(path));
-    return result;
-}
-
-/// The interface of each kernel that has one. A Module.symvers that does not say whose it is belongs to the only kernel.
-std::map<std::string, const kernel::Interface*> by_kernel(const std::vector<kernel::Interface>& interfaces, const std::vector<std::string>& kernels) {
-    std::map<std::string, const kernel::Interface*> result;
-    for (const auto& interface : interfaces) {
-        std::string release = interface.release;
-        if (release.empty()) {
-            if (kernels.size() != 1)
-                throw Error(Exit::usage, "kernel-devel-ambiguous", fmt::format("{} does not say which kernel it is of", base::escape(interface.source)))
-                    .hint("name one --kernel at a time, or the directory or package with the kernel's headers");
-            release = kernels.front();
-        }
-        const auto match = std::find_if(kernels.begin(), kernels.end(), [&](const std::string& kernel) { return api::trim_kernel(kernel) == api::trim_kernel(release); });
-        if (match == kernels.end())
-            throw Error(Exit::usage, "kernel-devel-other", fmt::format("{} is of kernel {}, expected {}", base::escape(interface.source), base::escape(release), base::join(kernels, " or ")))
-                .hint("add --kernel " + release);
-        result[*match] = &interface;
-    }
-    return result;
-}
-
-/// KMM's own preflight fails for such a Module, whether any node is selected or not: a node may be labelled at any time.
-Diagnostic no_mapping(const plan::Surveyed& surveyed) {
-    Diagnostic finding;
-    finding.code = "no-kernel-mapping";
-    finding.message = fmt::format("no kernel mapping of Module {} matches kernel {}", surveyed.module->full_name(), surveyed.kernel);
-    finding.hint = "add a kernel mapping for it, and the image";
-    finding.exit = Exit::checks_failed;
-    return finding;
-}
-
-/// No worker Pod starts with such an image, on any node.
-Diagnostic bad_name(const plan::Surveyed& surveyed, const Diagnostic& fault) {
-    Diagnostic finding = fault;
-    finding.severity = Severity::error;
-    finding.code = "preflight-bad-reference";
-    finding.message = fmt::format("Module {} on kernel {}: {}", surveyed.module->full_name(), surveyed.kernel, fault.message);
-    finding.exit = Exit::checks_failed;
-    return finding;
-}
-
-/// What the Modules say by themselves; questions to registries are noted in the verdicts.
-std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, const std::map<std::string, const kernel::Interface*>& interfaces,
-                                    bool ask_images, const Trusted& trusted) {
-    const bool look_at_signatures = !trusted.certificates.empty() || trusted.enforced;
-    std::vector<Verdict> result;
-    for (const auto& row : rows) {
-        std::vector<const plan::Pool*> pools;
-        for (const auto& pool : row.pools) pools.push_back(&pool);
-        if (pools.empty()) pools.push_back(nullptr);
-        const auto known = interfaces.find(row.kernel);
-        const auto* interface = known == interfaces.end() ? nullptr : known->second;
-        for (const auto* pool : pools) {
-            Verdict verdict;
-            verdict.surveyed = &row;
-            verdict.pool = pool;
-            if (const auto* fault = std::get_if<plan::MappingFault>(&row.resolution)) {
-                verdict.findings.push_back(fault->diagnostic);
-            } else if (const auto* resolved = std::get_if<plan::Resolved>(&row.resolution)) {
-                verdict.resolved = resolved;
-                const bool modules = interface != nullptr || look_at_signatures;
-                if (const auto misnamed = plan::image_name_fault(resolved->config.container_image)) {
-                    verdict.findings.push_back(bad_name(row, *misnamed));
-                } else if (modules || ask_images) {
-                    verdict.question = ImageQuestion{row.module, resolved, pool == nullptr ? "" : pool->architecture, interface,
-                                                     modules ? Depth::modules : Depth::manifest, &trusted};
-                }
-            } else {
-                verdict.findings.push_back(no_mapping(row));
-            }
-            result.push_back(std::move(verdict));
-        }
-    }
-    return result;
-}
-
-void answer_questions(std::vector<Verdict>& verdicts, const Source& source, const cli::Args& args, cli::Context& context) {
-    std::vector<ImageQuestion> questions;
-    for (const auto& verdict : verdicts)
-        if (verdict.question) questions.push_back(*verdict.question);
-    if (questions.empty()) return;
-    const auto answers = ask_registries(questions, source.objects, args, context);
-    for (auto& verdict : verdicts) {
-        if (!verdict.question) continue;
-        const auto& answer = answers.at(verdict.question->key());
-        verdict.digest = answer.digest;
-        verdict.files = answer.files;
-        verdict.symbols = answer.symbols;
-        verdict.unknown = !answer.reached;
-        if (answer.reached) verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
-        verdict.findings.insert(verdict.findings.end(), answer.findings.begin(), answer.findings.end());
-    }
-}
-
-/// Where in the documents a finding about this row is to be mended: the mapping, else all mappings, else the Module.
-Position place_of(const Verdict& verdict) {
-    const auto& module = *verdict.surveyed->module;
-    const std::string mappings = "spec.moduleLoader.container.kernelMappings";
-    if (verdict.resolved != nullptr)
-        if (const auto place = module.places.find(fmt::format("{}[{}]", mappings, verdict.resolved->mapping_index)); place != module.places.end()) return place->second;
-    if (const auto place = module.places.find(mappings); place != module.places.end()) return place->second;
-    return module.meta.origin;
-}
-
 /// Gives every finding its place and takes away what the baseline knows; returns all of them, each once.
-Diagnostics settle_findings(std::vector<Verdict>& verdicts, Reporting& reporting) {
+Diagnostics settle_findings(std::vector<preflight::Verdict>& verdicts, Reporting& reporting) {
     Diagnostics all;
     for (auto& verdict : verdicts) {
         for (auto& finding : verdict.findings)
-            if (!finding.position) finding.position = place_of(verdict);
+            if (!finding.position) finding.position = preflight::place_of(verdict);
         reporting.forget_known(verdict.findings);
         if (verdict.findings.empty()) verdict.unknown = false;
         all.insert(all.end(), verdict.findings.begin(), verdict.findings.end());
@@ -166,13 +54,13 @@ std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& sou
 Exit run_preflight(const cli::Args& args, cli::Context& context) {
     Reporting reporting(args);
     for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
-    const auto interfaces = read_interfaces(args);
-    const Trusted trusted = read_trusted(args);
+    const auto interfaces = preflight::read_interfaces(args);
+    const auto trusted = preflight::read_trusted(args);
     const auto target = status_target(args);
     RecipePreflight recipes(args);
     Source source = read_valid_source(args, context, [&](std::string_view path) { return recipes.is_chart_file(path); });
     const auto kernels = chosen_kernels(args, source, recipes);
-    const auto interface_of = by_kernel(interfaces, kernels);
+    const auto interface_of = preflight::by_kernel(interfaces, kernels);
     check_namespace({&source, 1}, args);
     keep_nodes(source, args, {});
     auto rows = plan::survey(source.objects, kernels);
@@ -190,8 +78,8 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
         throw Error(Exit::not_found, "no-modules", fmt::format("no Module to check selects a node that matches -l {}", base::escape(*args.get("selector"))))
             .hint("kmm-plan show -l tells which Modules there are");
     if (rows.empty() && !has_recipes) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check that is not being deleted").hint("kmm-plan show tells what was read");
-    auto verdicts = first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
-    answer_questions(verdicts, source, args, context);
+    auto verdicts = preflight::first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
+    preflight::answer_questions(verdicts, source.objects, args, context);
     auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source, context) : std::vector<RecipeVerdict>();
     auto findings = settle_findings(verdicts, reporting);
     for (auto& one : recipe_verdicts) {
@@ -257,14 +145,9 @@ cli::Verb preflight_verb() {
     kernel.value_name = "KERNEL";
     kernel.help = "a kernel version as uname -r prints it; those of the PreflightValidations that were read if absent";
     kernel.repeatable = true;
-    cli::Option devel;
-    devel.name = "kernel-devel";
-    devel.value_name = "PATH";
-    devel.help = "its headers: directory, Module.symvers, .deb or .rpm";
-    devel.repeatable = true;
     auto recipes = recipe_sources();
     std::erase_if(recipes, [](const cli::Option& option) { return option.name == "filename"; });
-    verb.options = std::vector<cli::Option>{kernel, devel, recipe_option("status", "TARGET", "print the condition Upgradeable of clusteroperator or operatorcondition"), metrics_option()} + recipes + signature_options() + registry_options() + report_options() + source_options() + cli::common_options();
+    verb.options = std::vector<cli::Option>{kernel, preflight::devel_option(), recipe_option("status", "TARGET", "print the condition Upgradeable of clusteroperator or operatorcondition"), metrics_option()} + recipes + preflight::signature_options() + preflight::registry_options() + report_options() + source_options() + cli::common_options();
     verb.run = run_preflight;
     return verb;
 }

@@ -18,6 +18,8 @@ namespace kmm::tool_plan {
 
 namespace {
 
+using preflight::Checked;
+
 std::string_view checked_text(Checked checked) {
     switch (checked) {
         case Checked::image: return "image";
@@ -29,13 +31,6 @@ std::string_view checked_text(Checked checked) {
 
 }  // namespace
 
-std::string Verdict::reason() const {
-    for (const auto severity : {Severity::error, Severity::warning})
-        for (const auto& finding : findings)
-            if (finding.severity == severity) return finding.code;
-    return resolved == nullptr ? "-" : resolved->literal ? "literal-match" : "regexp-match";
-}
-
 namespace {
 
 value::Node names_node(const std::vector<std::string>& names) {
@@ -44,7 +39,7 @@ value::Node names_node(const std::vector<std::string>& names) {
     return list;
 }
 
-value::Node signed_file_node(const SignedFile& file) {
+value::Node signed_file_node(const preflight::SignedFile& file) {
     auto node = value::Node::mapping({{"module", file.module}, {"file", file.path}, {"signature", std::string(kernel::to_string(file.check.trust))}});
     const auto set = [&](const char* key, const std::string& text) {
         if (!text.empty()) node.set(key, text);

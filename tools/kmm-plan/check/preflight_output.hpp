@@ -2,43 +2,20 @@
 // What kmm-plan preflight prints.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/app.hpp"
-#include "kmm-plan/source/images.hpp"
 #include "kmm-plan/check/recipe_preflight.hpp"
 #include "kmm-plan/source/source.hpp"
-#include "plan/survey.hpp"
+#include "preflight/verdict.hpp"
 #include "recipe/decide/upgradeable.hpp"
 #include "report/metrics.hpp"
 #include "value/node.hpp"
 
 namespace kmm::tool_plan {
 
-/// How far a check went.
-enum class Checked { mapping, image, modules };
-
-/// One line of the answer: a pool of nodes (or none) for one kernel and Module.
-struct Verdict {
-    const plan::Surveyed* surveyed = nullptr;
-    const plan::Pool* pool = nullptr;
-    const plan::Resolved* resolved = nullptr;
-    std::optional<ImageQuestion> question;
-    Checked checked = Checked::mapping;
-    std::string digest;
-    std::vector<SignedFile> files;
-    std::size_t symbols = 0;  ///< that do not fit
-    Diagnostics findings;
-
-    bool unknown = false;  ///< the registry could not be asked
-
-    [[nodiscard]] bool failed() const { return !unknown && has_errors(findings); }
-    [[nodiscard]] std::string_view text() const { return unknown ? "unknown" : failed() ? "fail" : "pass"; }
-    /// A code: of the worst finding, else of the mapping; "-" if there is none.
-    [[nodiscard]] std::string reason() const;
-};
+using preflight::Verdict;
 
 /// One answer for the cluster. A Module whose mapping alone was checked is not ready: nobody knows whether its image is there.
 [[nodiscard]] recipe::decide::Upgradeable judge_all(const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes);

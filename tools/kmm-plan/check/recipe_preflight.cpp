@@ -14,7 +14,7 @@
 #include "cli/table.hpp"
 #include "cluster/directory_store.hpp"
 #include "kmm-plan/source/documents.hpp"
-#include "kmm-plan/source/images.hpp"
+#include "preflight/images.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
 #include "plan/survey.hpp"
 #include "recipe/plan/graph.hpp"
@@ -84,8 +84,8 @@ bool is_counterpart(const decide::DriverContainer& left, const decide::DriverCon
     return left.cr == right.cr && left.origin == right.origin && left.ordinal == right.ordinal;
 }
 
-RecipeImage question_of(const decide::DriverContainer& container, const std::string& kernel) {
-    RecipeImage question;
+preflight::RecipeImage question_of(const decide::DriverContainer& container, const std::string& kernel) {
+    preflight::RecipeImage question;
     question.reference = container.image;
     question.architecture = image_architecture(kernel);
     question.pull_secrets = container.pull_secrets;
@@ -107,7 +107,7 @@ public:
     }
 
     std::vector<RecipeVerdict> run(const std::vector<Rendering>& renderings) {
-        std::vector<RecipeImage> questions;
+        std::vector<preflight::RecipeImage> questions;
         for (const auto& one : renderings) {
             for (const auto& container : one.containers) {
                 if (asks(one.kernel)) { questions.push_back(question_of(container, one.kernel)); }
@@ -131,28 +131,28 @@ private:
     const RecipeDocuments& documents_;
     const std::map<std::string, const kernel::Interface*>& interfaces_;
     std::map<std::string, std::string> hashes_;
-    std::map<std::string, ImageAnswer> answers_;
+    std::map<std::string, preflight::ImageAnswer> answers_;
 
     bool asks(const std::string& kernel) const { return args_.flag("check-images") || interfaces_.count(kernel) != 0; }
 
-    void ask(const std::vector<RecipeImage>& questions) {
+    void ask(const std::vector<preflight::RecipeImage>& questions) {
         if (questions.empty()) { return; }
-        answers_.merge(ask_recipe_images(questions, documents_.all, args_, context_));
+        answers_.merge(preflight::ask_recipe_images(questions, documents_.all, args_, context_));
     }
 
-    const ImageAnswer* answer(const RecipeImage& question) const {
+    const preflight::ImageAnswer* answer(const preflight::RecipeImage& question) const {
         const auto found = answers_.find(question.key());
         return found == answers_.end() ? nullptr : &found->second;
     }
 
     /// Of containers on kernels that run now, those whose image may be there.
-    std::vector<RecipeImage> weak_questions(const Rendering& one, const decide::DriverContainer& container) const {
+    std::vector<preflight::RecipeImage> weak_questions(const Rendering& one, const decide::DriverContainer& container) const {
         const auto interface = interfaces_.find(one.kernel);
-        std::vector<RecipeImage> made;
+        std::vector<preflight::RecipeImage> made;
         if (interface == interfaces_.end()) { return made; }
         for (const auto& now : one.current) {
             if (!is_counterpart(now, container) || now.kernel == one.kernel || now.kernel.empty()) { continue; }
-            RecipeImage question = question_of(now, now.kernel);
+            preflight::RecipeImage question = question_of(now, now.kernel);
             question.kernel = now.kernel;
             question.interface = interface->second;
             made.push_back(std::move(question));
@@ -160,8 +160,8 @@ private:
         return made;
     }
 
-    void add_weak(const Rendering& one, const decide::DriverContainer& container, std::vector<RecipeImage>& questions) const {
-        const ImageAnswer* there = answer(question_of(container, one.kernel));
+    void add_weak(const Rendering& one, const decide::DriverContainer& container, std::vector<preflight::RecipeImage>& questions) const {
+        const preflight::ImageAnswer* there = answer(question_of(container, one.kernel));
         if (there == nullptr || !there->reached || !has_errors(there->findings)) { return; }
         for (auto& question : weak_questions(one, container)) { questions.push_back(std::move(question)); }
     }
@@ -190,7 +190,7 @@ private:
         made.container = container.name;
         made.image = container.image;
         std::string seen = fmt::format("{}\n{}{}\n", one.kernel, one.objects, container.name);
-        const ImageAnswer* there = answer(question_of(container, one.kernel));
+        const preflight::ImageAnswer* there = answer(question_of(container, one.kernel));
         if (there != nullptr) {
             made.checked = "image";
             made.digest = there->digest;
@@ -228,7 +228,7 @@ private:
     /// Whether the modules of an image that is there fit the new kernel.
     bool fits(const Rendering& one, const decide::DriverContainer& container, RecipeVerdict& made, std::string& seen) const {
         for (const auto& question : weak_questions(one, container)) {
-            const ImageAnswer* judged = answer(question);
+            const preflight::ImageAnswer* judged = answer(question);
             if (judged == nullptr) { continue; }
             seen += fmt::format("{} {} {}\n", judged->digest, hashes_.at(one.kernel), has_errors(judged->findings));
             made.checked = "modules";

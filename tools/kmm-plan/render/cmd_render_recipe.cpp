@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kmm-plan/source/images.hpp"
+#include "preflight/images.hpp"
 #include "recipe/files/findings.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
 #include "kmm-plan/verbs.hpp"
@@ -87,7 +87,7 @@ cli::Verb render_recipe_verb() {
                        recipe_option("owned-by", "UID", "uid of the resource, for ownerReferences"),
                        recipe_option("strict", "", "warnings are errors"),
                    } +
-                   registry_options() +
+                   preflight::registry_options() +
                    cli::common_options();
     verb.run = run_render_recipe;
     return verb;

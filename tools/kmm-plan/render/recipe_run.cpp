@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "image/reference.hpp"
-#include "kmm-plan/source/images.hpp"
+#include "preflight/images.hpp"
 #include "recipe/toolkit/versions.hpp"
 
 namespace kmm::tool_plan {
@@ -15,8 +15,8 @@ namespace decide = recipe::decide;
 
 namespace {
 
-RecipeImage image_question(const decide::DriverContainer& container) {
-    RecipeImage question;
+preflight::RecipeImage image_question(const decide::DriverContainer& container) {
+    preflight::RecipeImage question;
     question.reference = container.image;
     question.architecture = image_architecture(container.kernel);
     question.pull_secrets = container.pull_secrets;
@@ -47,12 +47,12 @@ std::string image_architecture(const std::string& kernel) {
 std::vector<decide::Decision> decide_recipes(const recipe::plan::RenderedRecipes& rendered, const RecipeDocuments& documents, const recipe::plan::Facts& facts, const cli::Args& args,
                                              cli::Context& context, Diagnostics& findings) {
     const auto containers = decide::driver_containers(rendered);
-    std::vector<RecipeImage> questions;
+    std::vector<preflight::RecipeImage> questions;
     for (const auto& container : containers) {
         if (args.flag("check-images") && check_reference(container, findings)) { questions.push_back(image_question(container)); }
     }
     if (has_errors(findings)) { throw Error::from_diagnostics(std::move(findings)); }
-    const auto answers = questions.empty() ? std::map<std::string, ImageAnswer>() : ask_recipe_images(questions, documents.all, args, context);
+    const auto answers = questions.empty() ? std::map<std::string, preflight::ImageAnswer>() : preflight::ask_recipe_images(questions, documents.all, args, context);
     std::vector<decide::Decision> decisions;
     for (const auto& container : containers) {
         const auto answer = answers.find(image_question(container).key());

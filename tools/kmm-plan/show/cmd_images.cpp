@@ -13,7 +13,7 @@
 #include "cli/table.hpp"
 #include "image/reference.hpp"
 #include "kmm-plan/source/documents.hpp"
-#include "kmm-plan/source/images.hpp"
+#include "preflight/images.hpp"
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/survey.hpp"
@@ -125,15 +125,15 @@ void take_pinned(Images& images) {
 }
 
 void ask(Images& images, const Source& source, const cli::Args& args, cli::Context& context) {
-    std::vector<ImageQuestion> questions;
+    std::vector<preflight::ImageQuestion> questions;
     for (auto& [name, wanted] : images) {
         if (has_errors(wanted.findings)) continue;
         std::set<std::string> architectures = wanted.architectures;
         if (architectures.empty()) architectures.insert("");
         for (const auto& architecture : architectures)
-            questions.push_back({wanted.module, &wanted.resolved, architecture, nullptr, Depth::manifest});
+            questions.push_back({wanted.module, &wanted.resolved, architecture, nullptr, preflight::Depth::manifest});
     }
-    const auto answers = ask_registries(questions, source.objects, args, context);
+    const auto answers = preflight::ask_registries(questions, source.objects, args, context);
     for (const auto& question : questions) {
         auto& wanted = images.at(question.resolved->config.container_image);
         const auto& answer = answers.at(question.key());
@@ -307,7 +307,7 @@ cli::Verb images_verb() {
     auto common = cli::common_options();
     for (auto& option : common)
         if (option.name == "output") option.choices.insert(option.choices.end(), {"list", "imageset"});
-    verb.options = std::vector<cli::Option>{kernel, lock} + registry_options() + source_options() + common;
+    verb.options = std::vector<cli::Option>{kernel, lock} + preflight::registry_options() + source_options() + common;
     verb.run = run_images;
     return verb;
 }

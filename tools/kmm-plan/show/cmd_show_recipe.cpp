@@ -9,7 +9,7 @@
 #include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmm-plan/source/documents.hpp"
-#include "kmm-plan/source/images.hpp"
+#include "preflight/images.hpp"
 #include "recipe/files/findings.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
 #include "kmm-plan/check/reporting.hpp"
@@ -139,7 +139,7 @@ cli::Verb show_recipe_verb() {
         {"kmm-plan show recipe -f recipes/ --facts facts.yaml -o json", "with objects, gates and images"},
     };
     verb.positionals = {{"NAME", "SpecialResource; all if absent", false, true}};
-    verb.options = recipe_sources() + std::vector<cli::Option>{recipe_option("strict", "", "warnings are errors"), metrics_option()} + registry_options() + cli::common_options();
+    verb.options = recipe_sources() + std::vector<cli::Option>{recipe_option("strict", "", "warnings are errors"), metrics_option()} + preflight::registry_options() + cli::common_options();
     verb.run = run_show_recipe;
     return verb;
 }

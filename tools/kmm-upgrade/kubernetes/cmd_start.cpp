@@ -63,15 +63,9 @@ drive::KubernetesRequest request_of(const cli::Args& args, Call& call, const kub
     request.is_networking_first = args.flag("networking-first");
     if (request.is_networking_first && request.subject.networking.empty())
         throw Error(Exit::usage, "missing-option", "--networking-first requires --networking DIR");
-    auto draining = args;
-    if (!args.flag("no-drain")) draining.values["drain"] = {"true"};
-    else
-        for (const auto* name : {"force", "delete-emptydir-data", "grace-period"})
-            if (args.flag(name) || args.get(name))
-                throw Error(Exit::usage, "bad-value", fmt::format("--{} and --no-drain contradict each other", name));
     drive::StartRequest walking;
     walking.options.via = upgrade::Via::ssh;
-    take_walk_options(draining, walking);
+    take_draining_walk_options(args, walking);
     request.options = walking.options;
     sign_kubernetes_request(call, request);
     return request;

@@ -12,36 +12,6 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-/// What start and apply walk by.
-std::vector<cli::Option> walk_options() {
-    auto node = option("node", "NODE", "only this node");
-    node.repeatable = true;
-    auto order = option("order", "ORDER", "name, zone, or a file with one node name per line");
-    order.default_text = "name";
-    auto unavailable = option("max-unavailable", "N|P%", "maximum number of nodes that may be unavailable at a time");
-    unavailable.default_text = "1";
-    auto resource = option("resource", "NAME", "with --evict-users: resource of the module's device plugin");
-    resource.repeatable = true;
-    auto timeout = option("node-timeout", "DURATION", "time limit for one step on one node");
-    timeout.default_text = "10m";
-    return {node, order,
-            option("canary", "N", "stop after the first N nodes if more follow, exit 11"),
-            option("pause-after", "N", "stop after every N nodes if more follow, exit 11"), unavailable, timeout,
-            option("failure-budget", "N", "tolerate up to N failed nodes"),
-            option("soak", "DURATION", "watch each node for this time before it counts as done"),
-            option("between", "HH:MM-HH:MM", "begin nodes only in this time of day"),
-            option("tz", "ZONE", "with --between: its time zone (default: the host's)"),
-            option("check", "COMMAND", "run COMMAND for each upgraded node (JSON on stdin); non-zero fails the node"),
-            option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
-            option("drain", "", "cordon and empty each node before its module is unloaded"),
-            option("evict-users", "", "as --drain, but evict only users of the module's devices"), resource,
-            option("force", "", "with --drain: also evict Pods without a controller"),
-            option("delete-emptydir-data", "", "with --drain: also evict Pods with an emptyDir"),
-            option("grace-period", "SECONDS", "with --drain: grace period of evicted Pods; -1: their own, 0 (with --force): at once"),
-            option("or-resume", "", "resume this upgrade if it is already recorded"),
-            option("dry-run", "", "print every action, change nothing")};
-}
-
 cli::Verb start_module() {
     auto made = verb("start module", "check every node, then upgrade one after the other",
                      "The Module must already contain the new version and image. First every node reports its kernel, pulls the new version "
@@ -57,7 +27,7 @@ cli::Verb start_module() {
                      {{"kmm-upgrade start module drivers/kmm-hello --to v2", "upgrade every node that the Module selects"},
                       {"kmm-upgrade start module kmm-hello --to v2 --canary 1", "stop after the first node"},
                       {"kmm-upgrade start module kmm-hello --to v2 --dry-run", "print every action, change nothing"}},
-                     std::vector<cli::Option>{required(option("to", "VERSION", "version to upgrade to"))} + walk_options() +
+                     std::vector<cli::Option>{required(option("to", "VERSION", "version to upgrade to"))} + walk_options("10m") +
                          std::vector<cli::Option>{option("plan", "FILE", "a saved plan; refuse if the cluster differs from it"),
                                                   option("manual", "", "record the upgrade and stop; continue with step")},
                      run_start_module);
@@ -81,7 +51,7 @@ cli::Verb apply() {
                      {{"kmm-upgrade apply", "bring every node to the state of the Modules"},
                       {"kmm-upgrade apply drivers/kmm-hello --canary 1", "one Module; stop after the first node"},
                       {"kmm-upgrade apply --dry-run", "print every action, change nothing"}},
-                     walk_options(), run_apply);
+                     walk_options("10m"), run_apply);
     cli::Positional module;
     module.name = "MODULE";
     module.help = "NAMESPACE/NAME, or NAME if it is unique (default: all)";
@@ -115,7 +85,7 @@ cli::Verb doctor_verb() {
 }
 
 cli::Verb adopt_verb() {
-    auto walking = walk_options();
+    auto walking = walk_options("10m");
     // What was a canary is past, and a dry run does nothing here anyhow.
     std::erase_if(walking, [](const cli::Option& each) { return each.name == "canary" || each.name == "dry-run" || each.name == "or-resume"; });
     auto made = verb("adopt", "rebuild a lost record from the cluster",

@@ -19,8 +19,11 @@ constexpr std::string_view k_kubeconfig = "kubeconfig";  ///< it may name a logi
 std::string sealed_text(const upgrade::Run& run) {
     const auto tree = upgrade::encode(run);
     const auto* options = tree.find("options");
-    return "kmm-upgrade record 2\n" + run.created + "\n" + upgrade::describe(run).subject() + "\n" + run.cluster_place + "\n" +
-           run.cluster_context + "\n" + (options == nullptr ? "" : value::to_json(*options));
+    const auto description = upgrade::describe(run);
+    auto text = "kmm-upgrade record 2\n" + run.created + "\n" + description.subject() + "\n" + run.cluster_place + "\n" +
+                run.cluster_context + "\n" + (options == nullptr ? "" : value::to_json(*options));
+    for (const auto& [option, command] : description.commands) text += fmt::format("\n{} {}", option, base::escape(command));
+    return text;
 }
 
 struct RecordedCommand {
@@ -34,6 +37,7 @@ std::vector<RecordedCommand> commands_of(const upgrade::Run& run) {
     };
     add("check", run.options.check);
     add("on-event", run.options.on_event);
+    for (const auto& [option, text] : upgrade::describe(run).commands) add(option, text);
     if (run.options.via == upgrade::Via::ssh) add("ssh-config", run.options.ssh_config);
     if (run.options.via == upgrade::Via::local) add("worker", run.options.worker);
     add(k_kubeconfig, cluster::Place::read(run.cluster_place, run.cluster_context).kubeconfig.value_or(""));
@@ -64,7 +68,7 @@ void require_trust(const std::string& directory, const upgrade::Run& run, const 
         const auto& option = command.option;
         const bool elsewhere = option == k_kubeconfig && (args.get("context") || args.get("cluster"));
         // Those of a start with --or-resume do not replace the recorded ones: they must be the same.
-        if (option == "check" || option == "on-event") { return args.source(option) == "option" && args.get(option) == command.text; }
+        if (option != k_kubeconfig && option != "ssh-config" && option != "worker") { return args.source(option) == "option" && args.get(option) == command.text; }
         return elsewhere || args.source(option) == "option";
     });
     if (commands.empty() || record::is_sealed(directory, sealed_text(run))) return;

@@ -197,6 +197,16 @@ void take_walk_options(const cli::Args& args, drive::StartRequest& request) {
     sign_request(request);
 }
 
+void take_draining_walk_options(const cli::Args& args, drive::StartRequest& request) {
+    auto draining = args;
+    if (!args.flag("no-drain")) draining.values["drain"] = {"true"};
+    else
+        for (const auto* name : {"force", "delete-emptydir-data", "grace-period"})
+            if (args.flag(name) || args.get(name))
+                throw Error(Exit::usage, "bad-value", fmt::format("--{} and --no-drain contradict each other", name));
+    take_walk_options(draining, request);
+}
+
 void require_matches(const api::Objects& objects, const std::string& ns, const cluster::Selector& selector) {
     const auto known = api::module_namespaces(objects);
     if (!ns.empty() && !known.empty() && !known.contains(ns)) {

@@ -27,6 +27,8 @@ struct Share {
 void take_module(const cli::Args& args, drive::StartRequest& request);
 /// Nodes, order, pace, drain and who asks, from the options that start and apply share; a new lineage. Errors: usage.
 void take_walk_options(const cli::Args& args, drive::StartRequest& request);
+/// take_walk_options of a verb that drains nodes unless --no-drain is given. Errors: usage, also for options of a drain beside --no-drain.
+void take_draining_walk_options(const cli::Args& args, drive::StartRequest& request);
 
 /// The two parts of it that a continued apply needs as well: the names of an order file, and who asks, with which lineage.
 void read_order(drive::StartRequest& request);

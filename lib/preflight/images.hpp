@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions of kmm-plan to registries: is an image there, and do its modules fit a kernel.
+// Questions to registries: is an image there, and do its modules fit a kernel. With their options.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 #include "kernel/signature.hpp"
 #include "plan/plan.hpp"
 
-namespace kmm::tool_plan {
+namespace kmm::preflight {
 
 /// --check-images, --authfile, --ca-file, --insecure, --mirror-config, --policy, --signature-key.
 [[nodiscard]] std::vector<cli::Option> registry_options();
@@ -85,4 +85,4 @@ struct RecipeImage {
 [[nodiscard]] std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeImage>& questions, const std::vector<value::Document>& documents,
                                                                    const cli::Args& args, cli::Context& context);
 
-}  // namespace kmm::tool_plan
+}  // namespace kmm::preflight

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-plan/source/images.hpp"
+#include "preflight/images.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -22,12 +22,12 @@
 #include "sys/signals.hpp"
 #include "sys/temp_dir.hpp"
 
-namespace kmm::tool_plan {
+namespace kmm::preflight {
 
 namespace {
 
 constexpr std::size_t k_at_once = 8;
-constexpr const char* k_scratch = "kmm-plan-";
+constexpr const char* k_scratch = "kmm-preflight-";
 
 cli::Option registry_option(const char* name, const char* value, const char* help) {
     cli::Option option;
@@ -399,4 +399,4 @@ std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeIma
     return ask_all(asks, std::move(mirrors), args, context);
 }
 
-}  // namespace kmm::tool_plan
+}  // namespace kmm::preflight

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Would the Modules survive a kernel that no node runs yet: one verdict for each pool of nodes, kernel and Module.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/survey.hpp"
+#include "preflight/images.hpp"
+
+namespace kmm::preflight {
+
+/// How far a check went.
+enum class Checked { mapping, image, modules };
+
+/// One line of the answer: a pool of nodes (or none) for one kernel and Module.
+struct Verdict {
+    const plan::Surveyed* surveyed = nullptr;
+    const plan::Pool* pool = nullptr;
+    const plan::Resolved* resolved = nullptr;
+    std::optional<ImageQuestion> question;
+    Checked checked = Checked::mapping;
+    std::string digest;
+    std::vector<SignedFile> files;
+    std::size_t symbols = 0;  ///< that do not fit
+    Diagnostics findings;
+
+    bool unknown = false;  ///< the registry could not be asked
+
+    [[nodiscard]] bool failed() const { return !unknown && has_errors(findings); }
+    [[nodiscard]] std::string_view text() const { return unknown ? "unknown" : failed() ? "fail" : "pass"; }
+    /// A code: of the worst finding, else of the mapping; "-" if there is none.
+    [[nodiscard]] std::string reason() const;
+};
+
+/// --kernel-devel.
+[[nodiscard]] cli::Option devel_option();
+/// What it names. Errors: those of kernel::read_devel.
+[[nodiscard]] std::vector<kernel::Interface> read_interfaces(const cli::Args& args);
+/// The interface of each kernel that has one. A Module.symvers that does not say whose it is belongs to the only kernel.
+/// Errors: usage "kernel-devel-ambiguous", "kernel-devel-other".
+[[nodiscard]] std::map<std::string, const kernel::Interface*> by_kernel(const std::vector<kernel::Interface>& interfaces,
+                                                                        const std::vector<std::string>& kernels);
+/// What the Modules say by themselves; questions to registries are noted in the verdicts. The arguments outlive them.
+[[nodiscard]] std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows,
+                                                  const std::map<std::string, const kernel::Interface*>& interfaces, bool ask_images,
+                                                  const Trusted& trusted);
+/// Asks the questions of the verdicts, and adds what came of them. Errors: those of ask_registries.
+void answer_questions(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli::Args& args, cli::Context& context);
+/// Where in the documents a finding about this row is to be mended: the mapping, else all mappings, else the Module.
+[[nodiscard]] Position place_of(const Verdict& verdict);
+
+}  // namespace kmm::preflight

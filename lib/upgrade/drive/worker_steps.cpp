@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive/worker_steps.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "upgrade/drive/actor.hpp"
+
+namespace kmm::drive {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds k_first_wait{1000}, k_longest_wait{10'000};
+constexpr milliseconds k_question{60'000};  ///< a question takes at most this long; a step as long as there is time
+constexpr int k_lost_jobs = 3;
+
+}  // namespace
+
+void WorkerSteps::pause(milliseconds& wait) {
+    if (interrupted_() || !clock_.sleep_for(wait) || interrupted_()) throw Leave{StepEnd::left};
+    wait = std::min(wait * 2, k_longest_wait);
+}
+
+bool WorkerSteps::is_busy(const Error& error) const {
+    return std::find(group_.busy.begin(), group_.busy.end(), error.code()) != group_.busy.end();
+}
+
+cluster::Reply<value::Node> WorkerSteps::call(const std::string& node, const std::vector<std::string>& words, const std::string& kind,
+                                              milliseconds timeout) {
+    std::vector<std::string> arguments{group_.name};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    const cluster::WorkerCall call{node, std::move(arguments), "", timeout};
+    auto reply = runner_.run(call);
+    if (auto failed = cluster::failure<value::Node>(reply, call, kind)) return std::move(*failed);
+    cluster::Reply<value::Node> answer;
+    answer.value = std::move(reply.document);
+    return answer;
+}
+
+cluster::Reply<value::Node> WorkerSteps::facts_once(const std::string& node, milliseconds timeout) {
+    return call(node, {"facts"}, group_.facts_kind, timeout);
+}
+
+cluster::Reply<value::Node> WorkerSteps::step_once(const std::string& node, const std::vector<std::string>& words, milliseconds timeout) {
+    return call(node, words, group_.step_kind, timeout);
+}
+
+value::Node WorkerSteps::facts(const std::string& node, const Deadline& deadline) {
+    auto wait = k_first_wait;
+    for (bool is_told = false;;) {
+        auto reply = facts_once(node, std::min(deadline.left(), k_question));
+        if (reply.value) return std::move(*reply.value);
+        if (reply.settled() || deadline.passed()) throw Error(*reply.error);
+        if (!is_told) tell_(node, reply.error->message() + "; it is asked again");
+        is_told = true;
+        pause(wait);
+    }
+}
+
+value::Node WorkerSteps::step(const std::string& node, const std::vector<std::string>& words, const Deadline& deadline) {
+    auto wait = k_first_wait;
+    int lost_jobs = 0;
+    for (;;) {
+        auto reply = step_once(node, words, deadline.left());
+        if (reply.value) return std::move(*reply.value);
+        const auto& error = *reply.error;
+        if (reply.settled() && reply.has_result && !is_busy(error)) {
+            if (error.code() != "job-lost" || ++lost_jobs == k_lost_jobs) throw Error(error);
+            tell_(node, error.message() + "; it is begun again");
+        } else if (deadline.passed()) {
+            if (!reply.settled() && !is_busy(error)) throw Error(error);
+            throw Error(Exit::timeout, "step-timeout",
+                        fmt::format("node {}: {} {} is still under way there after the time limit", node, group_.name, words.front()))
+                .detail("last", error.message())
+                .hint("kmm-upgrade resume waits for it; --node-timeout gives it more time");
+        } else {
+            tell_(node, fmt::format("{}; the step goes on there and is asked for again", error.message()));
+        }
+        pause(wait);
+    }
+}
+
+}  // namespace kmm::drive

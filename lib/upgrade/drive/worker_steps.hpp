@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of kmm-worker on a node that outlive the connection: asked again until there is an answer.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cluster/runner.hpp"
+#include "cluster/worker_answer.hpp"
+#include "upgrade/drive/deadline.hpp"
+
+namespace kmm::drive {
+
+/// The verbs of one group of kmm-worker.
+struct StepGroup {
+    std::string name;                      ///< first word of each verb, beside "facts" and the steps
+    std::string facts_kind, step_kind;     ///< kinds of their documents
+    std::vector<std::string> busy = {"job-running"};  ///< codes of a node that another step is still at work on
+};
+
+/// Thread safe for different nodes. The references outlive it.
+class WorkerSteps {
+public:
+    /// Told of connections that were lost, and of what is waited for; `node` and text.
+    using Teller = std::function<void(const std::string& node, const std::string& text)>;
+    WorkerSteps(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted, Teller tell, StepGroup group)
+        : runner_(runner), clock_(clock), interrupted_(std::move(interrupted)), tell_(std::move(tell)), group_(std::move(group)) {}
+
+    /// Asks once for the facts of the node.
+    [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout);
+    /// Asks until there is an answer. Errors: those of the worker; unavailable "node-unreachable" once `deadline` has
+    /// passed. Throws Leave.
+    [[nodiscard]] value::Node facts(const std::string& node, const Deadline& deadline);
+    /// Carries out a step once; `words` follow the name of the group.
+    [[nodiscard]] cluster::Reply<value::Node> step_once(const std::string& node, const std::vector<std::string>& words,
+                                                        std::chrono::milliseconds timeout);
+    /// Carries out a step and returns its document. A job that an earlier call has begun is waited for; one that a
+    /// reboot has ended is begun again, three times in all. Errors: those of the worker; unavailable "node-unreachable";
+    /// timeout "step-timeout". Throws Leave.
+    [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words, const Deadline& deadline);
+    /// Waits for `wait`, which grows up to 10 s. Throws Leave.
+    void pause(std::chrono::milliseconds& wait);
+
+private:
+    [[nodiscard]] cluster::Reply<value::Node> call(const std::string& node, const std::vector<std::string>& words, const std::string& kind,
+                                                   std::chrono::milliseconds timeout);
+    [[nodiscard]] bool is_busy(const Error& error) const;
+
+    cluster::NodeRunner& runner_;
+    sys::Clock& clock_;
+    std::function<bool()> interrupted_;
+    Teller tell_;
+    StepGroup group_;
+};
+
+}  // namespace kmm::drive

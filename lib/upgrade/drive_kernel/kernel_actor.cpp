@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive_kernel/kernel_actor.hpp"
+
+#include <algorithm>
+#include <any>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "plan/find_named.hpp"
+#include "upgrade/drive/user_check.hpp"
+
+namespace kmm::drive {
+
+using std::chrono::milliseconds;
+using upgrade::Event;
+using upgrade::EventKind;
+using namespace upgrade::kernel;
+
+namespace {
+
+constexpr milliseconds k_kubelet_pause{1000};
+constexpr milliseconds k_glance{15'000};
+constexpr milliseconds k_check_patience{120'000};  ///< a kubelet says what its node runs within seconds
+
+/// Steps that do nothing on the node itself.
+bool is_by_api_alone(const std::string& step) {
+    return step == k_step_cordon || step == k_step_drain || step == k_step_uncordon;
+}
+
+/// Steps in which the node is rebooted.
+bool reboots(const std::string& step) { return step == k_step_reboot || step == upgrade::k_step_rollback; }
+
+value::Node facts_of(const SystemSight& seen) {
+    return value::Node::mapping({{"kernel", seen.kernel},
+                                 {"bootID", seen.boot_id},
+                                 {"architecture", seen.architecture},
+                                 {"currentVersion", seen.kernel},
+                                 {"currentKnown", true}});
+}
+
+std::string text_of(const std::map<std::string, LoadedDriver>& drivers) {
+    if (drivers.empty()) return "no Module selects the node";
+    std::vector<std::string> texts;
+    for (const auto& [name, driver] : drivers) texts.push_back(fmt::format("{} {}", name, driver.identity.brief()));
+    return "loaded " + base::join(texts, ", ");
+}
+
+}  // namespace
+
+KernelActor::KernelActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner, Recorder& recorder,
+                         sys::Clock& clock, std::function<bool()> interrupted, bool has_kubelets)
+    : store_(store),
+      recorder_(recorder),
+      clock_(clock),
+      interrupted_(std::move(interrupted)),
+      subject_(subject_of(recorder.header())),
+      has_kubelets_(has_kubelets),
+      agent_(runner, clock, interrupted_, [this](const std::string& node, const std::string& text) { tell(node, text); }),
+      drivers_(store, runner, clock, interrupted_, [this](const std::string& node, const std::string& text) { tell(node, text); }, subject_.loader),
+      cordons_(workloads, recorder),
+      drainer_(workloads, recorder, clock, interrupted_) {}
+
+void KernelActor::tell(const std::string& node, const std::string& text) {
+    auto told = node_event(recorder_, EventKind::observed, node, "");
+    told.message = text;
+    recorder_.record(told);
+}
+
+std::optional<std::string> KernelActor::seen_boot(const std::string& node) {
+    const std::lock_guard guard(mutex_);
+    const auto found = boots_.find(node);
+    return found == boots_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Sight KernelActor::look(const upgrade::NodeStep& step, const Deadline& deadline) {
+    Sight sight;
+    if (is_by_api_alone(step.step)) return sight;
+    const auto before = recorder_.node(step.node);
+    try {
+        auto seen = agent_.facts(step.node, deadline);
+        {
+            const std::lock_guard guard(mutex_);
+            boots_[step.node] = seen.boot_id;
+        }
+        if (step.step == k_step_validate && seen.boot_id != before.boot_id) {
+            auto changed = node_event(recorder_, EventKind::observed, step.node, "", std::string(upgrade::k_node_pending));
+            changed.reason = "node-rebooted";
+            changed.message = fmt::format("the node rebooted into kernel {}: its steps begin again", base::escape(seen.kernel));
+            changed.facts = facts_of(seen);
+            sight.changed = std::move(changed);
+        } else if (before.open) {
+            auto left = node_event(recorder_, EventKind::observed, step.node, "");
+            left.message = fmt::format("looked after the step was cut off: kernel {}, {}", base::escape(seen.kernel),
+                                       seen.boot_id == before.boot_id ? "the same boot" : "another boot");
+            sight.left = std::move(left);
+        }
+        sight.seen = std::move(seen);
+    } catch (const Leave&) {
+        sight.is_interrupted = true;
+    } catch (const Error& error) {
+        if (error.code() == "interrupted" && interrupted_()) sight.is_interrupted = true;
+        else if (cluster::ends_run(error)) throw;
+        else if (step.step == k_step_reboot && before.open && error.code() == "node-unreachable") sight.error = not_back(step.node);
+        else sight.error = error;
+    }
+    return sight;
+}
+
+value::Node KernelActor::intent(const upgrade::NodeStep& step) {
+    if (step.step == k_step_cordon) return Cordons::intent();
+    auto facts = value::Node::mapping();
+    if (!reboots(step.step)) return facts;
+    facts.set("currentKnown", false);
+    // The boot from which a step that was cut off has asked for the reboot stays: it tells whether the node has rebooted since.
+    const auto node = recorder_.node(step.node);
+    const bool goes_on = node.open && node.step == step.step && !boot_before(node).empty();
+    if (!goes_on) set_boot_before(facts, seen_boot(step.node).value_or(node.boot_id));
+    return facts;
+}
+
+Done KernelActor::act(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) {
+    const auto& name = step.node;
+    if (step.step == k_step_cordon) return cordons_.cordon(name);
+    if (step.step == k_step_drain) {
+        Done done;
+        done.message = drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline);
+        return done;
+    }
+    if (step.step == k_step_uncordon) return uncordon(name);
+    const auto& seen = std::any_cast<const SystemSight&>(sight.seen);
+    if (step.step == k_step_check) return check(name, seen, deadline);
+    if (step.step == k_step_install) {
+        Done done;
+        done.message = agent_.install(name, recorder_.header().to_version, subject_.command, deadline);
+        return done;
+    }
+    if (step.step == k_step_reboot) return reboot(name, seen, deadline);
+    if (step.step == k_step_load) return load(name, seen, deadline);
+    if (step.step == k_step_validate) return validate(name, seen, deadline);
+    return roll_back(name, seen, deadline);
+}
+
+Done KernelActor::check(const std::string& name, const SystemSight& seen, const Deadline& /*deadline*/) {
+    require_node(name, seen, Deadline(clock_, std::min(milliseconds(recorder_.header().options.node_timeout_ms), k_check_patience)));
+    Done done;
+    done.facts = facts_of(seen);
+    done.message = fmt::format("kernel {}", seen.kernel);
+    return done;
+}
+
+void KernelActor::require_node(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
+    if (!has_kubelets_) {
+        store_.put_node_info(name, seen.kernel, seen.boot_id, seen.architecture);
+        return;
+    }
+    for (;;) {
+        const auto news = store_.await_news(0, milliseconds(0));
+        const auto snapshot = store_.read_about({name, "", ""});
+        const auto* node = plan::find_named(snapshot.objects.nodes, name);
+        if (node == nullptr) {
+            if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+            throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", name));
+        }
+        const bool is_same = node->boot_id == seen.boot_id && node->kernel_version == seen.kernel;
+        const bool is_ready = !node->ready || *node->ready == "True";
+        if (is_same && is_ready) return;
+        if (deadline.passed()) {
+            if (is_same)
+                throw Error(Exit::timeout, "node-not-ready", fmt::format("node {} is not Ready", name)).hint(fmt::format("kubectl describe node {}", name));
+            throw Error(Exit::timeout, "node-differs",
+                        fmt::format("node {}: its Node says kernel {} and boot {}, the host that answers has kernel {} and boot {}", name,
+                                    base::escape(node->kernel_version), base::escape(node->boot_id), base::escape(seen.kernel), base::escape(seen.boot_id)))
+                .hint("is the kubelet running there? If it is, another host was reached: correct the name in the ssh configuration or /etc/hosts");
+        }
+        if (interrupted_()) throw Leave{StepEnd::left};
+        static_cast<void>(store_.await_news(news, std::min(k_kubelet_pause, deadline.left())));
+    }
+}
+
+Done KernelActor::reboot(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
+    const auto& release = recorder_.header().to_version;
+    const auto before = boot_before(recorder_.node(name));
+    const auto now = agent_.reboot_into(name, release, before, seen, deadline);
+    require_node(name, now, deadline);
+    Done done;
+    done.facts = facts_of(now);
+    done.message = now.boot_id == before ? fmt::format("runs {} already", release) : fmt::format("booted {}", release);
+    return done;
+}
+
+Done KernelActor::load(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
+    require_kernel(name, seen, recorder_.header().to_version);
+    require_node(name, seen, deadline);
+    const auto loaded = drivers_.bring(name, seen, deadline);
+    Done done;
+    done.facts = facts_of(seen);
+    set_drivers(done.facts, encode(loaded));
+    done.message = text_of(loaded);
+    return done;
+}
+
+void KernelActor::prove(const std::string& name, const Deadline& deadline) {
+    const auto node = recorder_.node(name);
+    const auto seen = agent_.facts(name, deadline);
+    require_kernel(name, seen, recorder_.header().to_version);
+    drivers_.prove(name, decode_drivers(drivers_of(node)), node.boot_id, deadline);
+}
+
+Done KernelActor::validate(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
+    prove(name, deadline);
+    const auto& header = recorder_.header();
+    const auto node = recorder_.node(name);
+    ask_user_check(header.options,
+                   value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                         {"kind", "NodeCheck"},
+                                         {"node", name},
+                                         {"kernel", seen.kernel},
+                                         {"bootID", seen.boot_id},
+                                         {"architecture", seen.architecture},
+                                         {"fromVersion", node.from_version},
+                                         {"toVersion", header.to_version}}),
+                   deadline, interrupted_);
+    Done done;
+    done.facts = facts_of(seen);
+    done.message = fmt::format("kernel {}, {}", header.to_version, text_of(decode_drivers(drivers_of(node))));
+    // Where a cordon is still to be lifted, a validated node is not done; it is watched when its Pods are back.
+    if (cordons_.is_ours(name)) done.state = "validating";
+    else watch(name, {});
+    return done;
+}
+
+void KernelActor::watch(const std::string& name, value::Node facts) {
+    const auto& options = recorder_.header().options;
+    if (options.soak_ms == 0) return;
+    soak(recorder_, clock_, name, std::move(facts), interrupted_);
+    prove(name, Deadline(clock_, milliseconds(options.node_timeout_ms)));
+}
+
+Done KernelActor::uncordon(const std::string& name) {
+    const auto lifted = cordons_.lift(name);
+    watch(name, recorder_.node(name).cordon.empty() ? value::Node() : value::Node::mapping({{"cordon", ""}}));
+    Done done;
+    done.facts = value::Node::mapping({{"cordon", ""}});
+    done.message = fmt::format("kernel {}, {}{}", recorder_.header().to_version, text_of(decode_drivers(drivers_of(recorder_.node(name)))),
+                               lifted.empty() ? "" : ", " + lifted);
+    return done;
+}
+
+Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
+    const auto node = recorder_.node(name);
+    auto now = seen;
+    if (seen.kernel != node.from_version) {
+        // A node that has rebooted since this step asked for it has its word on what it boots: it is not tried again.
+        if (seen.boot_id == boot_before(node)) static_cast<void>(agent_.install(name, node.from_version, subject_.command, deadline));
+        now = agent_.reboot_into(name, node.from_version, boot_before(node), seen, deadline);
+    }
+    require_node(name, now, deadline);
+    const auto loaded = drivers_.bring(name, now, deadline);
+    const auto lifted = cordons_.lift(name);
+    Done done;
+    done.facts = facts_of(now);
+    set_drivers(done.facts, encode(loaded));
+    if (!node.cordon.empty()) done.facts.set("cordon", "");
+    done.message = fmt::format("runs {}, {}{}", now.kernel, text_of(loaded), lifted.empty() ? "" : ", " + lifted);
+    return done;
+}
+
+void KernelActor::explain(const upgrade::NodeStep& step, const Error& error, Event& failed) {
+    for (const auto& [key, text] : error.details()) {
+        if (key == "transport") failed.message = fmt::format("{}: {}", error.message(), text.substr(text.rfind('\n') + 1));
+        if (key == "output" || key == "kernel") failed.message = fmt::format("{}: {}", error.message(), text);
+        if (key == "errno" && error.message().find(text) == std::string::npos) failed.message = fmt::format("{}: {}", text, failed.message);
+    }
+    if (step.step == k_step_cordon || step.step == k_step_drain) {
+        cordons_.give_back(step.node, [] { return true; }, failed);
+        return;
+    }
+    // What runs there now: only a look can tell.
+    if (is_by_api_alone(step.step) || error.code() == "node-unreachable" || error.code() == "node-not-back") return;
+    const auto facts = glance(step.node);
+    for (const auto& member : facts.members()) failed.facts.set(member.key, member.value);
+}
+
+std::optional<Error> KernelActor::lost_for_good(const upgrade::NodeStep& step, const Error& error) {
+    const auto snapshot = store_.read();
+    if (has_errors(snapshot.diagnostics) || plan::find_named(snapshot.objects.nodes, step.node) != nullptr) return std::nullopt;
+    return error.code() == "node-not-found" ? error : Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", step.node));
+}
+
+value::Node KernelActor::glance(const std::string& node) {
+    try {
+        if (const auto seen = agent_.glance(node, k_glance)) return facts_of(*seen);
+    } catch (const Error& error) {
+        if (cluster::ends_run(error) && error.code() != "interrupted") throw;
+    }
+    return value::Node::mapping();  // it stays unknown
+}
+
+std::vector<Event> KernelActor::confirm() {
+    const auto run = recorder_.run();
+    const auto snapshot = store_.read();
+    std::vector<Event> events;
+    for (const auto& node : run.nodes) {
+        if (node.state != upgrade::k_node_done) continue;
+        const auto* found = plan::find_named(snapshot.objects.nodes, node.name);
+        if (found == nullptr && has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+        if (found == nullptr || found->kernel_version == run.to_version) continue;  // a node that has left the cluster runs nothing
+        auto changed = node_event(recorder_, EventKind::observed, node.name, "", "validating-failed");
+        changed.reason = "version-changed";
+        changed.message = fmt::format("runs kernel {}, not {}, after it was done", base::escape(found->kernel_version), run.to_version);
+        changed.facts.set("currentKnown", false);
+        changed.facts.set("hint", fmt::format("find out who changed it; kmm-upgrade retry {} brings it there again", node.name));
+        events.push_back(std::move(changed));
+    }
+    return events;
+}
+
+std::string KernelActor::release(const std::string& node) { return cordons_.lift(node); }
+
+std::map<std::string, std::string> KernelActor::unavailable() {
+    std::map<std::string, std::string> names;
+    const auto snapshot = store_.read();
+    for (const auto& node : snapshot.objects.nodes) {
+        if (node.unschedulable) names[node.meta.name] = "cordoned";
+        else if (node.ready && *node.ready != "True") names[node.meta.name] = "not ready";
+    }
+    return names;
+}
+
+}  // namespace kmm::drive

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hands of the kernel procedure: check, cordon, drain, install, reboot, load, validate, uncordon, rollback.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cluster/workloads.hpp"
+#include "upgrade/drive/actor.hpp"
+#include "upgrade/drive/cordons.hpp"
+#include "upgrade/drive/drainer.hpp"
+#include "upgrade/drive/recorder.hpp"
+#include "upgrade/drive/step_runner.hpp"
+#include "upgrade/drive_kernel/drivers.hpp"
+#include "upgrade/drive_kernel/reboot.hpp"
+#include "upgrade/kernel/subject.hpp"
+
+namespace kmm::drive {
+
+/// Each step looks at the node, acts by kmm-worker there, and is proved by boot id, kernel release and the live modules. Thread safe for different
+/// nodes. The references outlive it.
+class KernelActor final : public Actor {
+public:
+    /// `has_kubelets`: Nodes are kept up to date by kubelets, whose word is waited for; else the store gets what nodes say of themselves.
+    KernelActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
+                std::function<bool()> interrupted, bool has_kubelets);
+
+    [[nodiscard]] Sight look(const upgrade::NodeStep& step, const Deadline& deadline) override;
+    [[nodiscard]] value::Node intent(const upgrade::NodeStep& step) override;
+    [[nodiscard]] Done act(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) override;
+    void explain(const upgrade::NodeStep& step, const Error& error, upgrade::Event& failed) override;
+    /// A node that has left the cluster.
+    [[nodiscard]] std::optional<Error> lost_for_good(const upgrade::NodeStep& step, const Error& error) override;
+    [[nodiscard]] value::Node glance(const std::string& node) override;
+    /// Nodes whose Node says another kernel than when they were done ("version-changed").
+    [[nodiscard]] std::vector<upgrade::Event> confirm() override;
+    [[nodiscard]] std::string release(const std::string& node) override;
+    [[nodiscard]] std::map<std::string, std::string> unavailable() override;
+
+private:
+    [[nodiscard]] Done check(const std::string& name, const SystemSight& seen, const Deadline& deadline);
+    [[nodiscard]] Done reboot(const std::string& name, const SystemSight& seen, const Deadline& deadline);
+    [[nodiscard]] Done load(const std::string& name, const SystemSight& seen, const Deadline& deadline);
+    [[nodiscard]] Done validate(const std::string& name, const SystemSight& seen, const Deadline& deadline);
+    [[nodiscard]] Done uncordon(const std::string& name);
+    [[nodiscard]] Done roll_back(const std::string& name, const SystemSight& seen, const Deadline& deadline);
+
+    /// Waits until the Node says boot and kernel of `seen` and is Ready. Errors: timeout "node-not-ready", "node-differs". Throws Leave.
+    void require_node(const std::string& name, const SystemSight& seen, const Deadline& deadline);
+    /// Waits for as long as the run asks for, and proves the node again.
+    void watch(const std::string& name, value::Node facts);
+    /// Errors: unhealthy "kernel-not-booted"; those of Drivers::prove.
+    void prove(const std::string& name, const Deadline& deadline);
+    void tell(const std::string& node, const std::string& text);
+    [[nodiscard]] std::optional<std::string> seen_boot(const std::string& node);
+
+    cluster::ClusterStore& store_;
+    Recorder& recorder_;
+    sys::Clock& clock_;
+    std::function<bool()> interrupted_;
+    upgrade::kernel::Subject subject_;
+    bool has_kubelets_;
+    SystemAgent agent_;
+    Drivers drivers_;
+    Cordons cordons_;
+    Drainer drainer_;
+    std::mutex mutex_;
+    std::map<std::string, std::string> boots_;  ///< of each node at the look before its present step
+};
+
+}  // namespace kmm::drive

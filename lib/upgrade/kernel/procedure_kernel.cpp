@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The update of the kernel, node by node. A node that runs the release already is neither emptied nor rebooted: its drivers are
+// proved as on every other node.
+#include "base/error.hpp"
+#include "upgrade/engine/canary.hpp"
+#include "upgrade/kernel/subject.hpp"
+
+#include <fmt/format.h>
+
+namespace kmm::upgrade::kernel {
+namespace {
+
+Step node_step(std::string_view name, std::vector<std::string> from, std::string during, std::string done) {
+    auto failed = during + "-failed";
+    return Step{std::string(name), Scope::node, std::move(from), std::move(during), std::move(done), std::move(failed)};
+}
+
+Stage walk_stage(std::string_view name, bool pauses) {
+    std::vector<std::string> steps;
+    for (const auto step : {k_step_check, k_step_cordon, k_step_drain, k_step_install, k_step_reboot, k_step_load, k_step_validate,
+                            k_step_uncordon})
+        steps.emplace_back(step);
+    const auto text = std::string(name), during = "updating-" + text;
+    return Stage{text, during, "updated-" + text, during + "-failed", std::move(steps), std::string(k_node_done), pauses};
+}
+
+Table make_table() {
+    Table::Parts parts;
+    parts.name = "kernel";
+    parts.stages = {walk_stage(k_stage_canary, true), walk_stage(k_stage_nodes, false)};
+    parts.steps = {
+        node_step(k_step_check, {"pending"}, "checking", "checked"),
+        node_step(k_step_cordon, {"checked"}, "cordoning", "cordoned"),
+        node_step(k_step_drain, {"cordoned"}, "draining", "drained"),
+        node_step(k_step_install, {"checked", "drained"}, "installing", "installed"),
+        node_step(k_step_reboot, {"installed"}, "rebooting", "rebooted"),
+        node_step(k_step_load, {"checked", "rebooted"}, "loading", "loaded"),
+        node_step(k_step_validate, {"loaded"}, "validating", std::string(k_node_done)),
+        node_step(k_step_uncordon, {"validating"}, "uncordoning", std::string(k_node_done)),
+    };
+    std::vector<std::string> touched = {std::string(k_node_pending), std::string(k_node_done), std::string(k_node_skipped)};
+    for (const auto& step : parts.steps) {
+        for (const auto& state : {step.during, step.failed}) touched.push_back(state);
+        if (step.done != k_node_done) touched.push_back(step.done);
+    }
+    parts.steps.push_back(node_step(k_step_rollback, std::move(touched), "rolling-back", std::string(k_node_rolled_back)));
+    // Where a cordon is still to be lifted, a validated node is not done.
+    parts.side_moves.push_back(Move{Scope::node, "validating", "validating", Cause::finish, std::string(k_step_validate)});
+    // At the end of a run a node that was done turns out to run another kernel.
+    parts.side_moves.push_back(Move{Scope::node, "done", "validating-failed", Cause::observe, ""});
+    return Table(std::move(parts));
+}
+
+const std::vector<Member> k_run_members = {{"install", MemberKind::mapping, "toVersion"}};
+const std::vector<Member> k_node_members = {
+    {"bootBefore", MemberKind::text, "bootID", Life::plan},
+    {"drivers", MemberKind::mapping, "currentKnown", Life::plan},
+};
+
+/// `text` as one word of a shell.
+std::string quoted(const std::string& text) {
+    std::string word = "'";
+    for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return word + "'";
+}
+
+class KernelProcedure final : public Procedure {
+public:
+    explicit KernelProcedure(Table table) : table_(std::move(table)) {}
+    [[nodiscard]] const Table& table() const override { return table_; }
+    [[nodiscard]] const std::vector<Member>& run_members() const override { return k_run_members; }
+    [[nodiscard]] const std::vector<Member>& node_members() const override { return k_node_members; }
+
+    void check(const Run& run) const override {
+        const auto lacks = [](const char* name) {
+            return Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
+        };
+        if (run.to_version.empty()) throw lacks("toVersion");
+        if (subject_of(run).command.empty()) throw lacks("install.command");
+    }
+
+    [[nodiscard]] Description describe(const Run& run) const override {
+        const auto command = subject_of(run).command;
+        Description description;
+        description.kind = "nodes";
+        description.space = "kube-system";
+        description.name = "kernel";
+        description.from = run.from_version.empty() ? "unknown" : run.from_version;
+        description.to = run.to_version;
+        description.again = fmt::format("kmm-upgrade start kernel --to {} --install {}", run.to_version, quoted(command));
+        description.elsewhere = "kmm-upgrade start kernel --to RELEASE";
+        description.commands.emplace_back("install", command);
+        return description;
+    }
+
+    [[nodiscard]] std::string target_text(const Header& run, const NodeRecord& /*node*/) const override { return run.to_version; }
+
+    [[nodiscard]] Members members(const Run& run, const Stage& stage) const override { return canary_members(run, stage); }
+
+    [[nodiscard]] std::string next_step(const Run& run, const NodeRecord& node, const Stage& /*stage*/) const override {
+        const auto& state = node.state;
+        const auto named = [](std::string_view step) { return std::string(step); };
+        if (state == k_node_pending || state == "checking") return named(k_step_check);
+        if (state == "checked") {
+            // Nobody has to leave a node that runs the release already.
+            if (node.kernel == run.to_version) return named(k_step_load);
+            return named(run.options.drain ? k_step_cordon : k_step_install);
+        }
+        if (state == "cordoning") return named(k_step_cordon);
+        if (state == "cordoned" || state == "draining") return named(k_step_drain);
+        if (state == "drained" || state == "installing") return named(k_step_install);
+        if (state == "installed" || state == "rebooting") return named(k_step_reboot);
+        if (state == "rebooted" || state == "loading") return named(k_step_load);
+        if (state == "loaded" || (state == "validating" && node.open)) return named(k_step_validate);
+        if (state == "validating" || state == "uncordoning") return named(k_step_uncordon);
+        return "";
+    }
+
+    [[nodiscard]] std::string restart_state(const Run& /*run*/, const NodeRecord& /*node*/) const override {
+        return std::string(k_node_pending);
+    }
+
+    [[nodiscard]] std::string pause_note(const Run& run, const Stage& stage) const override { return canary_note(run, stage); }
+
+private:
+    Table table_;
+};
+
+}  // namespace
+
+const Procedure& procedure_kernel() {
+    static const KernelProcedure procedure(make_table());
+    return procedure;
+}
+
+const Procedures& procedures() {
+    static const Procedures one = {&procedure_kernel()};
+    return one;
+}
+
+}  // namespace kmm::upgrade::kernel

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/kernel/subject.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace kmm::upgrade::kernel {
+namespace {
+
+constexpr std::string_view k_member_install = "install", k_member_boot = "bootBefore", k_member_drivers = "drivers";
+
+}  // namespace
+
+std::string_view to_string(Loader loader) noexcept { return loader == Loader::operator_ ? "operator" : "worker"; }
+
+Subject subject_of(const Header& run) {
+    Subject subject;
+    const auto* found = run.subject.find(k_member_install);
+    if (found == nullptr) return subject;
+    subject.command = found->get_string({"command"});
+    const auto loader = found->get_string({"loader"});
+    if (loader == to_string(Loader::operator_)) subject.loader = Loader::operator_;
+    else if (loader != to_string(Loader::worker))
+        throw Error(Exit::io, "state-damaged",
+                    fmt::format("install.loader is \"{}\", expected worker or operator", base::escape(loader)));
+    return subject;
+}
+
+void set_subject(Header& run, const Subject& subject) {
+    auto tree = value::Node::mapping({{"command", subject.command}, {"loader", to_string(subject.loader)}});
+    run.subject = value::Node::mapping({{std::string(k_member_install), std::move(tree)}});
+}
+
+std::string boot_before(const NodeRecord& node) { return node.facts.get_string({k_member_boot}); }
+
+void set_boot_before(value::Node& facts, const std::string& boot_id) { facts.set(std::string(k_member_boot), boot_id); }
+
+std::map<std::string, value::Node> drivers_of(const NodeRecord& node) {
+    std::map<std::string, value::Node> drivers;
+    if (const auto* found = node.facts.find(k_member_drivers))
+        for (const auto& member : found->members()) drivers.emplace(member.key, member.value);
+    return drivers;
+}
+
+void set_drivers(value::Node& facts, const std::map<std::string, value::Node>& drivers) {
+    auto tree = value::Node::mapping();
+    for (const auto& [name, document] : drivers) tree.set(name, document);
+    facts.set(std::string(k_member_drivers), std::move(tree));
+}
+
+}  // namespace kmm::upgrade::kernel

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an update of the kernel keeps in the record beside the members of the engine, as typed views of its trees.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "upgrade/engine/procedure.hpp"
+#include "upgrade/engine/run.hpp"
+
+namespace kmm::upgrade::kernel {
+
+/// Who loads kernel modules on nodes: kmm-upgrade by kmm-worker, or KMM's operator.
+enum class Loader { worker, operator_ };
+/// As the record spells it: "worker", "operator".
+[[nodiscard]] std::string_view to_string(Loader loader) noexcept;
+
+/// What a run does. The kernel release is Header::to_version.
+struct Subject {
+    std::string command;               ///< installs the release on a node, run by its sh
+    Loader loader = Loader::worker;
+    friend bool operator==(const Subject&, const Subject&) = default;
+};
+
+/// Errors: io "state-damaged" for a loader that is neither of the two.
+[[nodiscard]] Subject subject_of(const Header& run);
+void set_subject(Header& run, const Subject& subject);
+
+/// The boot of the node when its reboot was asked for, "" before.
+[[nodiscard]] std::string boot_before(const NodeRecord& node);
+/// As a fact of an event.
+void set_boot_before(value::Node& facts, const std::string& boot_id);
+
+/// What was loaded on the node after its reboot: NAMESPACE/NAME of a Module to the document that its loader keeps.
+[[nodiscard]] std::map<std::string, value::Node> drivers_of(const NodeRecord& node);
+void set_drivers(value::Node& facts, const std::map<std::string, value::Node>& drivers);
+
+[[nodiscard]] const Procedure& procedure_kernel();
+[[nodiscard]] const Procedures& procedures();
+
+/// Steps of a node, as the table names them.
+inline constexpr std::string_view k_step_check = "check", k_step_cordon = "cordon", k_step_drain = "drain",
+                                  k_step_install = "install", k_step_reboot = "reboot", k_step_load = "load",
+                                  k_step_validate = "validate", k_step_uncordon = "uncordon";
+
+}  // namespace kmm::upgrade::kernel

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""start kernel on played nodes: installs, reboots, drivers; nodes that come back otherwise or not at all; kills at journal writes."""
+import pathlib
+import shutil
+import unittest
+
+import case
+from case import differences
+from fleet import KERNEL, MODULE, Fleet, scratch
+from injection import every, inject, points, tried, usable
+
+RELEASE = "6.1.0-60-amd64"
+START = ("start", "kernel", "--to", RELEASE, "--install", "install-kernel $1")
+
+
+class KernelFleet(Fleet):
+    """Nodes with v1 of the Module loaded, at kernel 6.1.0-56-amd64."""
+
+    @classmethod
+    def create(cls, tools, root, names, unschedulable=()):
+        fleet = cls.bare(tools, root, names, unschedulable)
+        fleet.edit("v1")
+        for arguments in (("start", "module", MODULE, "--to", "v1"), ("delete",)):
+            done = fleet.run(*arguments)
+            if done.returncode != 0:
+                raise AssertionError(f"{arguments}: exit {done.returncode}\n{done.stdout}")
+        shutil.rmtree(fleet.state)
+        (fleet.nodes / "calls").unlink()
+        return fleet
+
+    def copy(self, root):
+        shutil.copytree(self.root, root, symlinks=True)
+        return type(self)(self.tools, root)
+
+    def begin_update(self, *options, **more):
+        return self.run(*START, *options, **more)
+
+    def go_on(self):
+        return self.run("resume") if (self.state / "journal.ndjson").exists() else self.begin_update()
+
+    def kernel(self, node):
+        return (self.nodes / node / "kernel").read_text().strip()
+
+    def done(self, node):
+        """What was carried out on the node: "install RELEASE" and "reboot BOOT"."""
+        path = self.nodes / node / "done"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def reboots(self, node):
+        return [line for line in self.done(node) if line.startswith("reboot")]
+
+    def verbs(self, node):
+        """The verbs that were called on the node and change something, in order, doubles in a row once."""
+        words = [call[2] for call in self.calls() if call[0] == "begin" and call[1] == node and call[2] not in ("status", "node-facts")]
+        return [word for index, word in enumerate(words) if index == 0 or words[index - 1] != word]
+
+    def object(self, node):
+        return (self.cluster / "nodes" / f"{node}.yaml").read_text()
+
+    def is_cordoned(self, node):
+        return "unschedulable: true" in self.object(node)
+
+
+class KernelCase(unittest.TestCase):
+    nodes = ("node-a", "node-b", "node-c")
+
+    @classmethod
+    def setUpClass(cls):
+        cls._where = scratch("kernel")
+        cls._template = KernelFleet.create(case.TOOLS, cls._where / "w", cls.nodes)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls._where, ignore_errors=True)
+
+    def setUp(self):
+        self.work = pathlib.Path(scratch("case"))
+        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
+        self.fleet = self._template.copy(self.work / "fleet")
+
+    def require_updated(self, fleet, node):
+        self.assertEqual(fleet.kernel(node), RELEASE)
+        self.assertIn(RELEASE, fleet.object(node))
+        self.assertEqual(fleet.loaded(node), ["kmm_hello"])
+        self.assertEqual(len(fleet.reboots(node)), 1, fleet.done(node))
+        self.assertFalse(fleet.is_cordoned(node))
+
+    def require_untouched(self, fleet, node):
+        self.assertEqual((fleet.kernel(node), fleet.done(node), fleet.verbs(node)), (KERNEL, [], []))
+
+
+class Walked(KernelCase):
+    def test_every_node_is_rebooted_once_and_has_its_driver(self):
+        done = self.fleet.begin_update("--max-unavailable", "2")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for node in self.nodes:
+            self.require_updated(self.fleet, node)
+            self.assertEqual(self.fleet.verbs(node), ["node-install", "node-reboot", "load"])
+        # A second run of the same release proves drivers and changes nothing.
+        self.assertEqual(self.fleet.run("delete").returncode, 0)
+        again = self.fleet.begin_update()
+        self.assertEqual(again.returncode, 0, again.stdout)
+        for node in self.nodes:
+            self.require_updated(self.fleet, node)
+        self.assertFalse([event for event in self.fleet.events() if event.get("step") in ("cordon", "install", "reboot")])
+
+    def test_canary(self):
+        done = self.fleet.begin_update("--canary", "1")
+        self.assertEqual(done.returncode, 11, done.stdout)
+        self.require_updated(self.fleet, "node-a")
+        self.require_untouched(self.fleet, "node-b")
+        self.assertEqual(self.fleet.run("resume").returncode, 0)
+        self.require_updated(self.fleet, "node-c")
+
+    def test_dry_run_changes_nothing(self):
+        before = self.fleet.outcome()
+        done = self.fleet.begin_update("--dry-run")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(differences(before, self.fleet.outcome()), "")
+        self.assertEqual(self.fleet.calls(), [])
+
+    def test_refused_without_a_mapping(self):
+        path = self.fleet.cluster / "modules/kmm-hello.yaml"
+        path.write_text(path.read_text().replace("'^.+$'", "'^6\\.1\\.0-56'"))
+        done = self.fleet.begin_update()
+        self.assertEqual(done.returncode, 10, done.stdout)
+        self.assertIn("no-kernel-mapping", done.stdout)
+        self.assertFalse((self.fleet.state / "journal.ndjson").exists())
+        self.assertEqual(self.fleet.calls(), [])
+
+
+class Troubles(KernelCase):
+    def stopped(self, code, *options):
+        """Starts; node-a must stop the run with this code, and the others are left alone."""
+        done = self.fleet.begin_update(*options)
+        self.assertEqual(done.returncode, 11, done.stdout)
+        self.assertIn(f"node-a: {code}", done.stdout)
+        for node in ("node-b", "node-c"):
+            self.require_untouched(self.fleet, node)
+        return done.stdout
+
+    def retried(self):
+        done = self.fleet.run("retry", "node-a")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for node in ("node-b", "node-c"):
+            self.require_updated(self.fleet, node)
+
+    def test_old_kernel(self):
+        self.fleet.fault("node-a", "node-reboot old-kernel")
+        text = self.stopped("kernel-not-booted")
+        self.assertIn(f"node-a runs kernel {KERNEL}", text)
+        self.assertTrue(self.fleet.is_cordoned("node-a"))
+        self.retried()
+        self.assertEqual(self.fleet.kernel("node-a"), RELEASE)
+        self.assertEqual(len(self.fleet.reboots("node-a")), 2)
+        self.assertFalse(self.fleet.is_cordoned("node-a"))
+
+    def test_never_back_and_back_later(self):
+        self.fleet.fault("node-a", "node-reboot never-back")
+        self.stopped("node-not-back", "--node-timeout", "2s")
+        self.assertTrue(self.fleet.is_cordoned("node-a"))
+        (self.fleet.nodes / "node-a/down").unlink()
+        self.retried()
+        self.require_updated(self.fleet, "node-a")  # it was not rebooted again
+
+    def test_does_not_go_down(self):
+        for _ in range(3):
+            self.fleet.fault("node-a", "node-reboot not-going")
+        self.stopped("node-not-rebooted", "--node-timeout", "2s")
+        (self.fleet.nodes / "node-a/faults").unlink()
+        self.retried()
+        self.require_updated(self.fleet, "node-a")
+
+    def test_install_fails(self):
+        self.fleet.fault("node-a", "node-install install-failed")
+        text = self.stopped("install-failed")
+        self.assertIn("Unable to locate package", text)
+        self.assertEqual(self.fleet.reboots("node-a"), [])
+        self.retried()
+        self.require_updated(self.fleet, "node-a")
+
+    def test_without_driver_then_rolled_back(self):
+        self.fleet.fault("node-a", "load refused")
+        self.stopped("module-refused")
+        self.assertEqual(self.fleet.loaded("node-a"), [])
+        self.assertTrue(self.fleet.is_cordoned("node-a"))
+        done = self.fleet.run("abort", "--rollback", "current")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(self.fleet.kernel("node-a"), KERNEL)
+        self.assertEqual(self.fleet.loaded("node-a"), ["kmm_hello"])
+        self.assertFalse(self.fleet.is_cordoned("node-a"))
+        self.assertEqual([line.split()[0] for line in self.fleet.done("node-a")], ["install", "reboot", "install", "reboot"])
+
+    def test_connection_lost_while_installing_and_rebooting(self):
+        self.fleet.fault("node-a", "node-install cut-after")
+        self.fleet.fault("node-a", "node-reboot cut-after")
+        self.fleet.fault("node-b", "load cut-after")
+        done = self.fleet.begin_update()
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for node in self.nodes:
+            self.require_updated(self.fleet, node)
+
+    def test_rebooted_by_somebody_else_while_validating(self):
+        """The node loses its driver with that boot: it is loaded again."""
+        self.fleet.fault("node-a", "load reboot-after")
+        self.stopped("node-rebooted")
+        self.retried()
+        self.assertEqual(self.fleet.loaded("node-a"), ["kmm_hello"])
+        self.assertEqual(len(self.fleet.reboots("node-a")), 1)
+
+
+class Killed(KernelCase):
+    """One node. The boot id counts the reboots, so that a node that is rebooted twice ends otherwise."""
+    nodes = ("node-a",)
+
+    def test_journal(self):
+        if not usable():
+            raise unittest.SkipTest("processes cannot be traced here")
+        world = self.fleet.copy(self.work / "unkilled")
+        done = world.begin_update()
+        self.assertEqual(done.returncode, 0, done.stdout)
+        expected = world.outcome()
+        found, done = points(self.fleet, START, only="journal.ndjson")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        writes = [point for point in found if point[0] == "write"]
+        self.assertGreater(len(writes), 15)
+
+        def body(point):
+            where = scratch("kill")
+            try:
+                world = self.fleet.copy(where / "w")
+                world.run(*START, prefix=inject(point[0], f"signal=KILL:when={point[1]}"))
+                last = world.go_on()
+                if last.returncode != 0:
+                    return f"going on: exit {last.returncode}: {last.stdout}"
+                return differences(expected, world.outcome())
+            finally:
+                shutil.rmtree(where, ignore_errors=True)
+
+        faults = every(tried(writes), body)
+        self.assertEqual(faults[:3], [], f"{len(faults)} kills end otherwise")

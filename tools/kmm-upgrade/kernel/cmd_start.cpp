@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// start kernel: would every driver survive the kernel; then nodes one after the other.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "cli/table.hpp"
+#include "cluster/operator_signs.hpp"
+#include "kmm-upgrade/kernel/verbs.hpp"
+#include "kmm-upgrade/session/causes.hpp"
+#include "kmm-upgrade/session/walk_options.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "preflight/verdict.hpp"
+#include "upgrade/drive_kernel/plan_kernel.hpp"
+#include "upgrade/drive_module/drain.hpp"
+#include "upgrade/engine/replay.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+using KernelLoader = upgrade::kernel::Loader;
+using value::Node;
+
+std::string text_option(const cli::Args& args, const char* name, const char* missing, const char* hint) {
+    const auto text = args.get(name).value_or("");
+    if (base::trim(text).empty()) throw Error(Exit::usage, "missing-option", missing).hint(hint);
+    return text;
+}
+
+drive::StartRequest request_of_kernel(const cli::Args& args) {
+    drive::StartRequest request;
+    request.to_version = text_option(args, "to", "--to RELEASE is missing", "name it as uname -r prints it, as --to 6.1.0-60-amd64");
+    request.options.via = upgrade::Via::ssh;
+    take_draining_walk_options(args, request);
+    request.options.all_nodes = request.nodes.empty() && !args.get("selector");
+    return request;
+}
+
+/// Who loads modules on the nodes. Without an API server there is no operator.
+KernelLoader kernel_loader_of(Access& access, const upgrade::Options& options) {
+    if (!options.operator_said.empty()) return options.operator_said == "present" ? KernelLoader::operator_ : KernelLoader::worker;
+    auto* server = access.cluster.opened().server;
+    return server != nullptr && cluster::look_for_operator(server->client()).any() ? KernelLoader::operator_ : KernelLoader::worker;
+}
+
+/// What preflight says of the kernel, and what else would leave nodes without drivers.
+struct Preflight {
+    std::vector<plan::Surveyed> rows;
+    std::vector<preflight::Verdict> verdicts;
+    Diagnostics obstacles;
+};
+
+/// The rules of kmm-plan preflight, for the Modules of the nodes of `run`; of all nodes where none were chosen, for every Module.
+void run_preflight_of(Access& access, const cluster::Snapshot& snapshot, const upgrade::Run& run, const preflight::Trusted& trusted,
+                      const std::map<std::string, const kernel::Interface*>& interfaces, Preflight& made) {
+    auto& call = access.call;
+    made.rows = plan::survey(snapshot.objects, {run.to_version});
+    for (auto& row : made.rows) {
+        for (auto& pool : row.pools)
+            std::erase_if(pool.nodes, [&](const std::string& name) { return run.find(name) == nullptr; });
+        std::erase_if(row.pools, [](const plan::Pool& pool) { return pool.nodes.empty(); });
+    }
+    if (!run.options.all_nodes) std::erase_if(made.rows, [](const plan::Surveyed& row) { return row.pools.empty(); });
+    made.verdicts = preflight::first_verdicts(made.rows, interfaces, call.args().flag("check-images"), trusted);
+    preflight::answer_questions(made.verdicts, snapshot.objects, call.args(), call.context());
+    made.obstacles = drive::kernel_obstacles(snapshot.objects, run);
+}
+
+/// What speaks against the kernel, once for each Module; nothing if drivers are ready for it.
+std::vector<std::pair<std::string, Diagnostic>> refusals_of(const Preflight& found) {
+    std::vector<std::pair<std::string, Diagnostic>> refusals;
+    const auto add = [&](const std::string& module, const Diagnostic& finding) {
+        const auto is_same = [&](const auto& other) { return other.first == module && other.second.code == finding.code && other.second.message == finding.message; };
+        if (std::none_of(refusals.begin(), refusals.end(), is_same)) refusals.emplace_back(module, finding);
+    };
+    for (const auto& verdict : found.verdicts)
+        for (const auto& finding : verdict.findings)
+            if (finding.severity == Severity::error) add(verdict.surveyed->module->full_name(), finding);
+    for (const auto& finding : found.obstacles) add("", finding);
+    return refusals;
+}
+
+/// Errors: checks_failed "kernel-not-ready" with each refusal. Prints warnings.
+void require_ready(Call& call, const Preflight& found, const std::string& release) {
+    Diagnostics warnings;
+    for (const auto& verdict : found.verdicts)
+        for (const auto& finding : verdict.findings)
+            if (finding.severity != Severity::error) warnings.push_back(finding);
+    sort_and_merge(warnings);
+    for (const auto& warning : warnings)
+        if (call.context().verbosity >= 0) call.context().console.err(fmt::format("warning: {}: {}\n", warning.code, base::escape(warning.message)));
+    if (const auto refusals = refusals_of(found); !refusals.empty()) {
+        Error error(Exit::checks_failed, "kernel-not-ready", fmt::format("drivers are not ready for kernel {}; nothing was changed", release));
+        for (const auto& [module, finding] : refusals) {
+            error.detail(finding.code, finding.message);
+            if (!finding.hint.empty()) error.detail("fix", finding.hint);
+        }
+        throw std::move(error).hint("repair it, then the same command again");
+    }
+    const bool are_asked = std::all_of(found.verdicts.begin(), found.verdicts.end(), [](const auto& verdict) { return verdict.checked != preflight::Checked::mapping; });
+    if (!are_asked) call.note("registries were not asked whether the images are there: --check-images does");
+}
+
+Node preflight_node_of(const Preflight& found) {
+    auto list = Node::sequence();
+    for (const auto& verdict : found.verdicts) {
+        auto item = Node::mapping({{"module", verdict.surveyed->module->full_name()}, {"verdict", std::string(verdict.text())}, {"reason", verdict.reason()}});
+        if (verdict.resolved != nullptr) item.set("image", verdict.resolved->config.container_image);
+        if (verdict.pool != nullptr) item.set("nodes", Node::strings(verdict.pool->nodes));
+        list.push_back(std::move(item));
+    }
+    return list;
+}
+
+std::string preflight_table(const Preflight& found) {
+    if (found.verdicts.empty()) return "no Module is checked: none selects these nodes\n";
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& verdict : found.verdicts)
+        rows.push_back({verdict.surveyed->module->full_name(), verdict.pool == nullptr ? "0" : fmt::format("{}", verdict.pool->nodes.size()), std::string(verdict.text()), verdict.reason(),
+                        verdict.resolved == nullptr ? "-" : base::escape(verdict.resolved->config.container_image)});
+    return cli::format_table({"MODULE", "NODES", "VERDICT", "REASON", "IMAGE"}, rows, 0);
+}
+
+/// Preflight, then what would be done: nodes with equal actions stand together, in the order of the walk.
+void print_kernel_plan(cli::Context& context, const Preflight& found, const api::Objects& objects, const upgrade::Run& run) {
+    constexpr std::size_t k_named = 8;
+    std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> groups;  // names, actions
+    auto nodes = Node::sequence();
+    for (const auto& node : run.nodes) {
+        auto actions = drive::kernel_actions(run, node, drive::modules_on(objects, run.to_version, node.name));
+        nodes.push_back(Node::mapping({{"node", node.name}, {"from", node.from_version}, {"actions", Node::strings(actions)}}));
+        if (groups.empty() || groups.back().second != actions) groups.push_back({{}, std::move(actions)});
+        groups.back().first.push_back(node.name);
+    }
+    auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                   {"kind", "KernelUpdatePlan"},
+                                   {"release", run.to_version},
+                                   {"command", upgrade::kernel::subject_of(run).command},
+                                   {"preflight", preflight_node_of(found)},
+                                   {"nodes", std::move(nodes)}});
+    if (!run.left_out.empty()) document.set("leftOut", encode(run.left_out));
+    if (cli::print_document(context, document)) return;
+    if (context.output == "name") {
+        for (const auto& node : run.nodes) context.console.out("node/" + node.name + "\n");
+        return;
+    }
+    if (!refusals_of(found).empty()) return context.console.out(preflight_table(found));
+    std::string text = preflight_table(found) + "\n";
+    for (const auto& [names, actions] : groups) {
+        text += some_names(names, k_named) + "\n";
+        for (const auto& action : actions) text += "  " + base::escape(action) + "\n";
+    }
+    context.console.out(text + "nothing was done; next: the same command without --dry-run\n");
+}
+
+}  // namespace
+
+Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
+    const auto command = text_option(args, "install", "--install COMMAND is missing: it installs the release on a node",
+                                     "as --install 'apt-get install -y linux-image-$1'");
+    const auto release = args.get("to").value_or("");
+    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) {
+            return run.rules == &upgrade::kernel::procedure_kernel() && run.to_version == release && upgrade::kernel::subject_of(run).command == command;
+        }))
+        return run_resume(args, context);
+    Access access(args, context);
+    auto& call = access.call;
+    auto request = request_of_kernel(args);
+    const auto share = max_unavailable(args);
+    const auto interfaces = preflight::read_interfaces(args);
+    const auto trusted = preflight::read_trusted(args);
+    const bool dry = args.flag("dry-run");
+    const auto place = access.cluster.place();
+    choose_kernel_reach(access, request.options, place);
+    if (!dry) access.record.open_locked("start kernel " + release);
+    require_free(access.record.load());
+    auto& cluster = access.cluster.open(place);
+    if (!dry) access.cluster.lock_directory();
+    access.cluster.expect(request.options, "");
+    const auto snapshot = cluster.store->read();
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+    auto planned = drive::plan_kernel(snapshot.objects, request, {command, kernel_loader_of(access, request.options)}, call.clock());
+    auto& run = planned.run;
+    drive::require_one_host(run.options, run.nodes.size());
+    for (const auto& note : planned.notes) call.note(note);
+    Preflight found;
+    run_preflight_of(access, snapshot, run, trusted, preflight::by_kernel(interfaces, {release}), found);
+    if (dry) {
+        print_kernel_plan(context, found, snapshot.objects, run);
+        require_ready(call, found, release);
+        return run.is_partial() ? Exit::partial : Exit::ok;
+    }
+    require_ready(call, found, release);
+    auto hands = kernel_hands(access, run.options, run.lineage, true);
+    if (const auto own = drive::own_node_of(*cluster.workloads, run); drive::put_last(run, own)) call.note(fmt::format("node {} comes last: this runs on it", own));
+    run.options.max_unavailable = share.of(run.nodes.size());
+    put_place(run, cluster.place);
+    const auto launched = launch(access, std::move(run), std::move(hands));
+    return finish(call, launched.ended, launched.run);
+}
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel: how a recorded run is taken up again.
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "kmm-upgrade/kernel/verbs.hpp"
+#include "upgrade/drive_kernel/kernel_actor.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+class KernelHands final : public Hands {
+public:
+    KernelHands(Access& access, std::unique_ptr<cluster::NodeRunner> runner) : access_(access), runner_(std::move(runner)) {}
+
+    [[nodiscard]] std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) override {
+        auto& cluster = access_.cluster.opened();
+        return std::make_unique<drive::KernelActor>(*cluster.store, *cluster.workloads, *runner_, recorder, access_.call.clock(),
+                                                    [this] { return access_.call.stopped(); }, cluster.server != nullptr);
+    }
+    void require_readable() override {
+        auto faults = access_.cluster.opened().store->read().diagnostics;
+        if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+    }
+    void tell_after(const upgrade::Run&) override {}
+
+private:
+    Access& access_;
+    std::unique_ptr<cluster::NodeRunner> runner_;
+};
+
+class KernelCraft final : public Craft {
+public:
+    [[nodiscard]] const upgrade::Procedures& procedures() const override { return upgrade::kernel::procedures(); }
+    [[nodiscard]] OwnVerbs verbs() const override { return {{start_kernel_verb()}, {}}; }
+
+    [[nodiscard]] std::unique_ptr<Hands> take_up(Access& access, upgrade::Run& run, Extent extent) const override {
+        auto& cluster = access.cluster.opened();
+        drive::require_cluster_of(run, *cluster.store);
+        choose_kernel_reach(access, run.options, cluster.place);
+        if (extent == Extent::onward) access.cluster.expect(run.options, "");
+        return kernel_hands(access, run.options, run.lineage, extent != Extent::record);
+    }
+
+    [[nodiscard]] Exit follow(Access& /*access*/, const upgrade::Run& /*run*/) const override { throw bug("nothing follows an update of the kernel"); }
+};
+
+}  // namespace
+
+void choose_kernel_reach(Access& access, upgrade::Options& options, const cluster::Place& place) {
+    access.reach.choose(options, place, Reach::Age::recorded);
+    if (options.via == upgrade::Via::ssh || options.via == upgrade::Via::local) return;
+    throw Error(Exit::usage, "bad-value", fmt::format("--via {}: nodes are reached by ssh or local here", upgrade::to_string(options.via)))
+        .hint("a Pod ends when its node reboots: use --via ssh");
+}
+
+std::unique_ptr<Hands> kernel_hands(Access& access, const upgrade::Options& options, const std::string& lineage, bool to_change) {
+    const Target target{"kube-system", "kernel", "", lineage, {}};
+    if (to_change) access.cluster.secure(options, target, ClusterAccess::Purpose::change);
+    return std::make_unique<KernelHands>(access, access.reach.runner(options, target));
+}
+
+const Craft& kernel_craft() {
+    static const KernelCraft craft;
+    return craft;
+}
+
+}  // namespace kmm::tool_upgrade

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// weak-updates: links to modules of another kernel release that fit this one by every symbol version.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "cli/table.hpp"
+#include "kmm-worker/commands.hpp"
+#include "kmm-worker/job.hpp"
+#include "kmm-worker/weak_links.hpp"
+#include "sys/process.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+constexpr std::chrono::milliseconds k_depmod_time{600'000};
+
+/// One path below weak-updates of a kernel, or one module that gets no link there.
+struct WeakRow {
+    std::string module, home, subpath;
+    std::string action;  ///< "keep", "add", "replace", "remove", "leave", "none"
+    std::string code, reason;
+    LinkChange change;   ///< of add, replace and remove
+    [[nodiscard]] bool changes() const { return action == "add" || action == "replace" || action == "remove"; }
+};
+
+struct WeakKernel {
+    std::string release, source;  ///< `source`: the symvers, "" if there is none
+    std::string why;              ///< why it is not judged, "" if it is
+    std::vector<WeakRow> rows;
+    std::string depmod = "not-run";
+};
+
+/// What is to be done for one kernel. `all`: the modules of every release.
+WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& release, const std::vector<kernel::WeakCandidate>& all) {
+    WeakKernel made;
+    made.release = release;
+    const auto interface = read_kernel(place, release, made.why);
+    if (!interface) return made;
+    made.source = interface->source;
+    std::vector<kernel::WeakCandidate> others;
+    std::vector<kmod::IndexedModule> own;
+    for (const auto& candidate : all) {
+        if (candidate.home == release) own.push_back(candidate.module);
+        else others.push_back(candidate);
+    }
+    auto links = read_links(place, release);
+    for (const auto& judged : kernel::judge_weak(others, own, *interface)) {
+        const auto& candidate = *judged.candidate;
+        WeakRow row{candidate.module.file.name, candidate.home, candidate.subpath, "none", judged.code, judged.reason, {}};
+        if (judged.fits) {
+            const auto found = links.find(candidate.subpath);
+            const auto before = found == links.end() ? std::string() : found->second;
+            row.change = {candidate.subpath, before, candidate.module.path};
+            row.action = found == links.end() ? "add" : before == candidate.module.path ? "keep" : is_weak_link(before) ? "replace" : "leave";
+            if (row.action == "leave") row.reason = before.empty() ? "a file that is no link has this path" : fmt::format("somebody else's link has this path, to {}", before);
+            if (row.action == "leave") row.code = "not-ours";
+            links.erase(candidate.subpath);
+        }
+        made.rows.push_back(std::move(row));
+    }
+    for (const auto& [subpath, target] : links) {
+        WeakRow row{"-", "-", subpath, "remove", "", "", {subpath, target, ""}};
+        const auto of = std::find_if(made.rows.begin(), made.rows.end(), [&](const WeakRow& other) { return other.action == "none" && other.subpath == subpath && target.ends_with("/" + subpath) && target.find("/" + other.home + "/") != std::string::npos; });
+        if (!is_weak_link(target)) {
+            row.action = "leave";
+            row.code = "not-ours";
+            row.reason = target.empty() ? "a file that is no link" : fmt::format("somebody else's link, to {}", target);
+        } else if (of != made.rows.end()) {
+            // One line says both: why it gets no link, and that the one it has goes away.
+            of->action = "remove";
+            of->change = row.change;
+            continue;
+        } else {
+            row.code = "module-absent";
+            row.reason = fmt::format("{} is not there", target);
+        }
+        made.rows.push_back(std::move(row));
+    }
+    return made;
+}
+
+/// A host without depmod is a warning. Errors: other "depmod-failed".
+void run_depmod(const kubeadm::Place& place, WeakKernel& one, cli::Context& context) {
+    const auto program = place.find_program("depmod");
+    if (program.empty()) {
+        one.depmod = "not-found";
+        context.console.err(fmt::format("warning: depmod is not there: run depmod {} before the next boot\n", one.release));
+        return;
+    }
+    sys::ProcessSpec spec;
+    spec.argv = place.command({program, one.release});
+    spec.timeout = k_depmod_time;
+    const auto result = sys::run_process(spec);
+    if (result.timed_out || result.signal != 0 || result.exit_code != 0) {
+        Error error(Exit::other, "depmod-failed", fmt::format("the links of kernel {} are made, but depmod failed: modprobe does not know them", one.release));
+        kubeadm::tell_output(error, result.err);
+        throw std::move(error).hint(fmt::format("depmod {} on the node, and see what it says", one.release));
+    }
+    one.depmod = "run";
+}
+
+value::Node weak_document(const std::vector<WeakKernel>& kernels, bool is_applied) {
+    auto list = value::Node::sequence();
+    for (const auto& one : kernels) {
+        auto made = value::Node::mapping({{"kernel", one.release}});
+        if (!one.source.empty()) made.set("symvers", one.source);
+        if (!one.why.empty()) made.set("skipped", one.why);
+        auto rows = value::Node::sequence();
+        for (const auto& row : one.rows) {
+            auto item = value::Node::mapping({{"path", row.subpath}, {"module", row.module}, {"home", row.home}, {"action", row.action}});
+            if (!row.change.after.empty()) item.set("target", row.change.after);
+            if (!row.code.empty()) item.set("code", row.code);
+            item.set("reason", row.reason);
+            rows.push_back(std::move(item));
+        }
+        made.set("links", std::move(rows));
+        if (is_applied) made.set("depmod", one.depmod);
+        list.push_back(std::move(made));
+    }
+    return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "WeakUpdates"}, {"applied", is_applied}, {"kernels", std::move(list)}});
+}
+
+void print_weak(const std::vector<WeakKernel>& kernels, bool is_applied, cli::Context& context) {
+    if (cli::print_document(context, weak_document(kernels, is_applied))) return;
+    std::vector<std::vector<std::string>> rows;
+    std::size_t changed = 0;
+    for (const auto& one : kernels)
+        for (const auto& row : one.rows) {
+            changed += row.changes() ? 1U : 0U;
+            if (context.output == "name") {
+                if (row.changes()) context.console.out(fmt::format("{} {} {}\n", row.action, one.release, base::escape(row.subpath)));
+                continue;
+            }
+            rows.push_back({one.release, base::escape(row.subpath), base::escape(row.home), row.action, (row.code.empty() ? "" : row.code + ": ") + base::escape(row.reason)});
+        }
+    if (context.output == "name") return;
+    for (const auto& one : kernels)
+        if (!one.why.empty()) context.console.err(fmt::format("note: kernel {} is passed over: {}\n", base::escape(one.release), base::escape(one.why)));
+    if (!rows.empty()) context.console.out(cli::format_table({"KERNEL", "PATH", "BUILT-FOR", "ACTION", "REASON"}, rows, 0));
+    if (is_applied) context.console.out(changed == 0 ? "nothing to change\n" : fmt::format("{} {} changed\n", changed, changed == 1 ? "link" : "links"));
+    else context.console.out(changed == 0 ? "nothing to change\n" : "nothing was changed; next: kmm-worker weak-updates --apply\n");
+}
+
+Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
+    const bool is_applied = args.flag("apply");
+    if (is_applied == args.flag("dry-run"))
+        throw Error(Exit::usage, "missing-option", is_applied ? "--apply and --dry-run contradict each other" : "expected --dry-run or --apply").hint("--dry-run prints what --apply would change");
+    const kubeadm::Place place(host_paths(args).root);
+    const auto releases = kernel_releases(place);
+    auto chosen = args.all("kernel");
+    for (const auto& name : chosen)
+        if (std::find(releases.begin(), releases.end(), name) == releases.end())
+            throw Error(Exit::not_found, "kernel-not-found", fmt::format("there is no /lib/modules/{}", base::escape(name)))
+                .hint(releases.empty() ? "there is no kernel at all" : "there are: " + base::join(releases, ", "));
+    if (chosen.empty()) chosen = releases;
+    std::vector<std::string> warnings;
+    std::vector<kernel::WeakCandidate> all;
+    for (const auto& release : releases) {
+        auto found = read_addons(place, release, warnings);
+        std::move(found.begin(), found.end(), std::back_inserter(all));
+    }
+    if (context.verbosity >= 0)
+        for (const auto& warning : warnings) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
+    std::vector<WeakKernel> kernels;
+    for (const auto& release : chosen) kernels.push_back(plan_kernel_links(place, release, all));
+    if (!args.all("kernel").empty())
+        for (const auto& one : kernels)
+            if (!one.why.empty()) throw Error(Exit::not_found, "no-symvers", one.why).hint("install the headers of the kernel, or its symvers");
+    if (is_applied)
+        for (auto& one : kernels) {
+            std::vector<LinkChange> changes;
+            for (const auto& row : one.rows)
+                if (row.changes()) changes.push_back(row.change);
+            if (!changes.empty()) change_links(place, one.release, changes);
+            // Also without a change: an earlier call may have ended before it.
+            const bool has_links = std::any_of(one.rows.begin(), one.rows.end(), [](const WeakRow& row) { return row.changes() || row.action == "keep"; });
+            if (has_links) run_depmod(place, one, context);
+        }
+    print_weak(kernels, is_applied, context);
+    return Exit::ok;
+}
+
+}  // namespace
+
+cli::Verb verb_weak_updates() {
+    cli::Verb verb;
+    verb.name = "weak-updates";
+    verb.summary = "link modules of another kernel release that fit";
+    verb.description =
+        "Modules below extra and updates of other releases in /lib/modules are judged against a kernel: the words of vermagic behind the release, each symbol with its version, namespaces, "
+        "licence, and all that they need of each other, until nothing more falls out. Those that fit get a link below weak-updates of that kernel, as weak-modules makes them; of several builds the "
+        "latest. Links to modules that no longer fit, or are gone, are removed; links and files of somebody else stay. The versions are those of symvers.gz or of the kernel's headers.\n\n"
+        "depmod runs afterwards, if it is there; libkmod cannot write its files. An initramfs is not made.";
+    verb.examples = {{"kmm-worker weak-updates --dry-run", "what would be linked, and why not"}, {"kmm-worker weak-updates --apply --kernel 5.14.0-427.43.1.el9_4.x86_64", "for one kernel"}};
+    cli::Option dry, apply, kernel;
+    dry.name = "dry-run";
+    dry.help = "print what would be changed, with reasons";
+    apply.name = "apply";
+    apply.help = "change the links and run depmod";
+    kernel.name = "kernel";
+    kernel.value_name = "KERNEL";
+    kernel.help = "only this kernel; all of /lib/modules if absent";
+    kernel.repeatable = true;
+    verb.options = std::vector<cli::Option>{dry, apply, kernel} + host_options() + cli::common_options();
+    verb.run = run_weak_updates;
+    return verb;
+}
+
+}  // namespace kmm::tool_worker
