@@ -43,7 +43,7 @@ def main():
     options = set(LITERAL.findall((source / "lib/cli/option_names.cpp").read_text()))
     allowed = OTHER | options | set((source / "tests/golden/not_codes.txt").read_text().split())
 
-    own = [path for room in ("lib/plan", "tools/kmm-plan") for path in sorted((source / room).glob("*.cpp"))
+    own = [path for room in ("lib/plan", "tools/kmm-plan") for path in sorted((source / room).rglob("*.cpp"))
            if not path.name.startswith("codes")]
     faults = []
     for pattern in (LITERAL, SURE):
@@ -63,6 +63,7 @@ def main():
         text = path.read_text()
         used.update(LITERAL.findall(text))
         used.update(re.findall(r'"([a-z]+)"', text))
+    used.update(re.findall(r"^  (?:one-of |code \w+: )([a-z-]+)", (source / "lib/api/kmm.schema").read_text(), re.M))
     faults += [f"lib/plan: code \"{code}\" is explained but nothing says it" for code in sorted(known - used)]
     faults += [f"tools/kmm-upgrade: code \"{code}\" is explained but nothing says it" for code in sorted(of_upgrade - used)]
     faults += [f"lib/plan: \"{code}\" is a code and also listed as none" for code in sorted(known & OTHER)]
