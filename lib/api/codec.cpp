@@ -13,6 +13,7 @@
 #include "api/decode.hpp"
 #include "api/labels.hpp"
 #include "api/object_decoder.hpp"
+#include "api/schema.hpp"
 #include "base/text.hpp"
 
 namespace kmm::api {
@@ -153,10 +154,11 @@ void fold_unread(Diagnostics& diagnostics) {
     }
 }
 
-/// A server drops fields that it does not know: a Node that it gave out has them since it is of a later Kubernetes. What looks like a slip
+/// A server drops fields that it does not know: what it gave out has them since it is of a later Kubernetes or KMM. What looks like a slip
 /// of an edited dump stays a fault.
 void soften_served(const value::Node& root, std::string_view kind, Diagnostics& diagnostics, std::size_t begin) {
-    if (kind != "Node" || root.get_string({"metadata", "uid"}).empty()) { return; }
+    constexpr std::array<std::string_view, 4> served{"Node", "NodeModulesConfig", "ModuleImagesConfig", "ModuleBuildSignConfig"};
+    if (std::find(served.begin(), served.end(), kind) == served.end() || root.get_string({"metadata", "uid"}).empty()) { return; }
     for (std::size_t i = begin; i < diagnostics.size(); ++i) {
         if (diagnostics[i].code == "unknown-field" && diagnostics[i].hint.empty()) { diagnostics[i].severity = Severity::note; }
     }
@@ -281,7 +283,11 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
         return;
     }
     const std::size_t before = scope.diagnostics.size();
+    scope.schema = kmm_schema().find_kind(kind, api_version);
+    scope.release_marks = &objects.release_marks;
+    scope.checked = false;
     known->read(scope, root, objects);
+    scope.checked = false;
     soften_served(root, kind, scope.diagnostics, before);
 }
 
@@ -334,7 +340,7 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 }
 
 void append(Objects& to, Objects& from) {
-    static_assert(sizeof(Objects) == 18 * sizeof(std::vector<Node>), "every kind must be appended here");
+    static_assert(sizeof(Objects) == 19 * sizeof(std::vector<Node>), "every kind must be appended here");
     append(to.nodes, from.nodes);
     append(to.modules, from.modules);
     append(to.node_modules_configs, from.node_modules_configs);
@@ -352,6 +358,7 @@ void append(Objects& to, Objects& from) {
     append(to.module_build_sign_configs, from.module_build_sign_configs);
     append(to.boot_module_configs, from.boot_module_configs);
     append(to.operator_configs, from.operator_configs);
+    append(to.release_marks, from.release_marks);
     append(to.doubles, from.doubles);
 }
 

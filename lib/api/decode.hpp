@@ -19,15 +19,12 @@ enum class KeptAnnotations { all, of_kmm };
 [[nodiscard]] std::vector<Toleration> decode_tolerations(Fields& parent, std::string_view key);
 [[nodiscard]] TlsOptions decode_tls(Fields fields);
 [[nodiscard]] ModprobeSpec decode_modprobe(Fields fields);
-/// The members of a ModuleConfig. `need` is `required` inside a NodeModulesConfig (its CRD) and `optional` for the
-/// worker's own file, whose decoder requires nothing.
-[[nodiscard]] ModuleConfig decode_config(Fields fields, Need need);
+/// The members of a ModuleConfig, none of which the worker's own file must have.
+[[nodiscard]] ModuleConfig decode_config(Fields fields);
 [[nodiscard]] NodeModule decode_node_module_fields(Fields fields);
 
 /// The members of a Module's spec, which is also a ManagedClusterModule's spec.moduleSpec.
 void decode_module_spec(Fields& spec, Module& module);
-/// spec.devicePlugin or spec.dra: every field of the CRD is checked, the contents stay a tree.
-[[nodiscard]] std::optional<value::Node> decode_plugin(Fields& spec, std::string_view key);
 /// What readers can leave out of objects of `kind`; nullptr if nothing.
 [[nodiscard]] const value::Shape* shape_of(std::string_view kind);
 

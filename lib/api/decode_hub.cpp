@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of hubs, and those that only admission rules look at. Field lists: KMM's CRDs (facts: KMM 2.5, 2.6), Open Cluster
+// Kinds of hubs, and those that only admission rules look at. Fields of KMM's kinds: kmm.schema; of others: Open Cluster
 // Management's cluster/v1, core/v1 Namespace.
 #include <fmt/format.h>
 
 #include "api/decode.hpp"
+#include "api/schema_check.hpp"
 #include "base/text.hpp"
 
 namespace kmm::api {
@@ -30,18 +31,16 @@ ManagedClusterModule decode_managed_cluster_module(Scope& scope, const value::No
     scope.places = &places;
     scope.misread = &object.module.misread;
     Fields fields(scope, root, "");
-    fields.allow({"apiVersion", "kind", "status"});
     object.meta = decode_meta(fields, Residence::cluster);
-    if (auto spec = fields.child("spec", Need::required)) {
-        object.spoke_namespace = spec->string("spokeNamespace", Need::required);
-        object.selector = spec->string_map("selector", Need::required);
+    check_object(scope, root);
+    if (auto spec = fields.child("spec")) {
+        object.spoke_namespace = spec->string("spokeNamespace");
+        object.selector = spec->string_map("selector");
         if (auto module = spec->child("moduleSpec")) {
             object.module_spec = module->node();
             decode_module_spec(*module, object.module);
         }
-        spec->done();
     }
-    fields.done();
     scope.places = nullptr;
     scope.misread = nullptr;
     for (auto& path : object.module.misread) { path = as_module_path(path); }
@@ -80,37 +79,24 @@ ManagedCluster decode_managed_cluster(Scope& scope, const value::Node& root) {
 PreflightValidation decode_preflight_validation(Scope& scope, const value::Node& root) {
     PreflightValidation object;
     Fields fields(scope, root, "");
-    fields.allow({"apiVersion", "kind", "status"});
     object.kind = root.get_string({"kind"});
     if (object.kind.empty()) { object.kind = "PreflightValidation"; }  // an item of a list
     object.meta = decode_meta(fields, Residence::cluster);
     object.kernel_origin = object.meta.origin;
-    if (auto spec = fields.child("spec", Need::required)) {
-        object.kernel_version = spec->string("kernelVersion", Need::required);
+    check_object(scope, root);
+    if (auto spec = fields.child("spec")) {
+        object.kernel_version = spec->string("kernelVersion");
         const value::Node* kernel = spec->node().find("kernelVersion");
         if (kernel != nullptr && kernel->is_string()) { object.kernel_origin = spec->position_of("kernelVersion"); }
-        static_cast<void>(spec->boolean("pushBuiltImage"));
-        if (object.kind == "PreflightValidationOCP") { static_cast<void>(spec->string("dtkImage")); }
-        spec->done();
     }
-    fields.done();
     return object;
 }
 
 BootModuleConfig decode_boot_module_config(Scope& scope, const value::Node& root) {
     BootModuleConfig object;
     Fields fields(scope, root, "");
-    fields.allow({"apiVersion", "kind", "status"});
     object.meta = decode_meta(fields, Residence::namespaced);
-    if (auto spec = fields.child("spec")) {
-        for (const auto* key : {"machineConfigName", "machineConfigPoolName", "kernelModuleImage", "kernelModuleName"}) {
-            static_cast<void>(spec->string(key, Need::required));
-        }
-        static_cast<void>(spec->strings("inTreeModulesToRemove"));
-        for (const auto* key : {"firmwareFilesPath", "workerImage"}) { static_cast<void>(spec->string(key)); }
-        spec->done();
-    }
-    fields.done();
+    check_object(scope, root);
     return object;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Module, and the parts it shares with NodeModulesConfig. Field lists: KMM's v1beta1 CRDs (facts: KMM 2.1, 2.2).
-#include <fmt/format.h>
-
+// Module, and the parts it shares with NodeModulesConfig. Which fields there are, and of which types, kmm.schema says.
 #include "api/decode.hpp"
+#include "api/schema_check.hpp"
 
 namespace kmm::api {
 
@@ -12,52 +11,36 @@ std::optional<ModprobeArgs> decode_args(Fields& modprobe, std::string_view key) 
     auto fields = modprobe.child(key);
     if (!fields) { return std::nullopt; }
     ModprobeArgs args;
-    for (const auto& [name, list] : {std::pair{"load", &args.load}, std::pair{"unload", &args.unload}}) {
-        auto values = fields->strings(name);
-        // A rule of the CRDs; the decoder of KMM's worker, which takes keys in any case, has none.
-        if (values && values->empty() && modprobe.scope().key_case == KeyCase::exact) {
-            Diagnostic empty{Severity::error, "bad-value", fmt::format("{} must have at least one entry", fields->path_of(name)),
-                             fields->position_of(name), "remove the field to pass no arguments", Exit::data};
-            modprobe.scope().diagnostics.push_back(std::move(empty));
-        }
-        *list = std::move(values).value_or(std::vector<std::string>{});
-    }
+    args.load = fields->strings("load").value_or(std::vector<std::string>{});
+    args.unload = fields->strings("unload").value_or(std::vector<std::string>{});
     fields->done();
     return args;
 }
 
 Build decode_build(Fields fields) {
     Build build;
-    build.dockerfile_config_map = fields.name_of("dockerfileConfigMap", Need::required);
+    build.dockerfile_config_map = fields.name_of("dockerfileConfigMap");
     for (const auto& item : fields.items("buildArgs")) {
         Fields argument(fields.scope(), *item.node, item.path);
-        build.build_args.push_back(
-            BuildArg{argument.string("name", Need::required), argument.string("value", Need::required)});
-        argument.done();
+        build.build_args.push_back(BuildArg{argument.string("name"), argument.string("value")});
     }
     if (auto tls = fields.child("baseImageRegistryTLS")) { build.base_image_registry_tls = decode_tls(*tls); }
     for (const auto& item : fields.items("secrets")) {
         Fields reference(fields.scope(), *item.node, item.path);
         build.secrets.push_back(reference.string("name"));
-        reference.done();
     }
-    if (auto kaniko = fields.child("kanikoParams")) {
-        build.kaniko_tag = kaniko->string("tag");
-        kaniko->done();
-    }
+    if (auto kaniko = fields.child("kanikoParams")) { build.kaniko_tag = kaniko->string("tag"); }
     build.selector = fields.string_map("selector");
-    fields.done();
     return build;
 }
 
 Sign decode_sign(Fields fields) {
     Sign sign;
-    sign.cert_secret = fields.name_of("certSecret", Need::required);
-    sign.key_secret = fields.name_of("keySecret", Need::required);
+    sign.cert_secret = fields.name_of("certSecret");
+    sign.key_secret = fields.name_of("keySecret");
     sign.unsigned_image = fields.string("unsignedImage");
     if (auto tls = fields.child("unsignedImageRegistryTLS")) { sign.unsigned_image_registry_tls = decode_tls(*tls); }
     sign.files_to_sign = fields.strings("filesToSign").value_or(std::vector<std::string>{});
-    fields.done();
     return sign;
 }
 
@@ -77,19 +60,12 @@ KernelMapping decode_mapping(Fields fields) {
     mapping.literal = fields.string("literal");
     mapping.regexp = fields.string("regexp");
     mapping.matcher_origin = fields.position_of(mapping.regexp.empty() ? "literal" : "regexp");
-    const value::Node* image = fields.get("containerImage");
-    if (image == nullptr) {
-        fields.scope().fault("missing-field", fmt::format("required field {} is missing", fields.path_of("containerImage")),
-                             fields.node().mark(), "write containerImage: \"\" to inherit the container's image");
-    } else {
-        mapping.container_image = fields.string("containerImage");
-    }
+    mapping.container_image = fields.string("containerImage");
     if (auto tls = fields.child("registryTLS")) { mapping.registry_tls = decode_tls(*tls); }
     mapping.in_tree_modules_to_remove = fields.strings("inTreeModulesToRemove");
     mapping.in_tree_module_to_remove = fields.string("inTreeModuleToRemove");
     mapping.build = build_of(fields);
     mapping.sign = sign_of(fields);
-    fields.done();
     return mapping;
 }
 
@@ -104,16 +80,10 @@ ModuleLoaderContainer decode_container(Fields fields) {
     container.in_tree_module_to_remove = fields.string("inTreeModuleToRemove");
     container.build = build_of(fields);
     container.sign = sign_of(fields);
-    if (auto modprobe = fields.child("modprobe", Need::required)) { container.modprobe = decode_modprobe(*modprobe); }
-    const value::Node* mappings = fields.node().find("kernelMappings");
-    if (mappings != nullptr && mappings->is_sequence() && mappings->items().empty()) {
-        fields.scope().fault("bad-value", fmt::format("{} must have at least one entry", fields.path_of("kernelMappings")),
-                             mappings->mark());
-    }
-    for (const auto& item : fields.items("kernelMappings", Need::required)) {
+    if (auto modprobe = fields.child("modprobe")) { container.modprobe = decode_modprobe(*modprobe); }
+    for (const auto& item : fields.items("kernelMappings")) {
         container.kernel_mappings.push_back(decode_mapping(Fields(fields.scope(), *item.node, item.path)));
     }
-    fields.done();
     return container;
 }
 
@@ -129,7 +99,6 @@ std::vector<Toleration> decode_tolerations(Fields& parent, std::string_view key)
         toleration.value = fields.string("value");
         toleration.effect = fields.string("effect");
         toleration.toleration_seconds = fields.integer("tolerationSeconds");
-        fields.done();
         result.push_back(std::move(toleration));
     }
     return result;
@@ -139,7 +108,6 @@ TlsOptions decode_tls(Fields fields) {
     TlsOptions tls;
     tls.insecure = fields.boolean("insecure");
     tls.insecure_skip_tls_verify = fields.boolean("insecureSkipTLSVerify");
-    fields.done();
     return tls;
 }
 
@@ -159,21 +127,18 @@ ModprobeSpec decode_modprobe(Fields fields) {
 }
 
 void decode_module_spec(Fields& spec, Module& module) {
-    module.selector = spec.string_map("selector", Need::required);
+    module.selector = spec.string_map("selector");
     module.tolerations = decode_tolerations(spec, "tolerations");
     module.image_repo_secret = spec.name_of("imageRepoSecret");
-    static_cast<void>(spec.integer("imageRebuildTriggerGeneration"));
     if (auto loader = spec.child("moduleLoader")) {
         module.module_loader.emplace();
         module.module_loader->service_account_name = loader->string("serviceAccountName");
-        if (auto container = loader->child("container", Need::required)) {
+        if (auto container = loader->child("container")) {
             module.module_loader->container = decode_container(*container);
         }
-        loader->done();
     }
-    module.device_plugin = decode_plugin(spec, "devicePlugin");
-    module.dra = decode_plugin(spec, "dra");
-    spec.done();
+    if (auto plugin = spec.child("devicePlugin")) { module.device_plugin = plugin->node(); }
+    if (auto dra = spec.child("dra")) { module.dra = dra->node(); }
 }
 
 Module decode_module(Scope& scope, const value::Node& root) {
@@ -181,10 +146,9 @@ Module decode_module(Scope& scope, const value::Node& root) {
     scope.places = &module.places;
     scope.misread = &module.misread;
     Fields fields(scope, root, "");
-    fields.allow({"apiVersion", "kind", "status"});
     module.meta = decode_meta(fields, Residence::namespaced);
-    if (auto spec = fields.child("spec", Need::required)) { decode_module_spec(*spec, module); }
-    fields.done();
+    check_object(scope, root);
+    if (auto spec = fields.child("spec")) { decode_module_spec(*spec, module); }
     scope.places = nullptr;
     scope.misread = nullptr;
     return module;

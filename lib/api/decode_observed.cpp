@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/decode.hpp"
+#include "api/schema_check.hpp"
 
 namespace kmm::api {
 
@@ -97,13 +98,16 @@ std::map<std::string, std::string> image_states(const value::Node& root) {
 
 ModuleImagesConfig decode_module_images_config(Scope& scope, const value::Node& root) {
     Fields fields(scope, root, "");
-    return ModuleImagesConfig{decode_meta(fields, Residence::namespaced), image_states(root)};
+    ObjectMeta meta = decode_meta(fields, Residence::namespaced);
+    check_object(scope, root);
+    return ModuleImagesConfig{std::move(meta), image_states(root)};
 }
 
 ModuleBuildSignConfig decode_module_build_sign_config(Scope& scope, const value::Node& root) {
     Fields fields(scope, root, "");
     ModuleBuildSignConfig object;
     object.meta = decode_meta(fields, Residence::namespaced);
+    check_object(scope, root);
     const value::Node* items = root.find_path({"status", "images"});
     if (items == nullptr || !items->is_sequence()) { return object; }
     for (const auto& item : items->items()) {

@@ -29,12 +29,6 @@ std::string describe(const value::Document& document, const value::Node& node) {
     return node.is_string() ? fmt::format("string \"{}\"", shown) : fmt::format("{} {}", kind, shown);
 }
 
-/// KMM's selectors are maps of labels; those of Kubernetes' own kinds have these two below them.
-std::string selector_hint(std::string_view field, const std::string& path, std::string_view key) {
-    const bool is_meant = field == "selector" && (key == "matchLabels" || key == "matchExpressions");
-    return is_meant ? fmt::format("{} is a plain map of labels: write them without {}", path, key) : "";
-}
-
 /// The nearest known field; a difference of case alone always counts as near.
 std::optional<std::string> suggestion(std::string_view key, const std::vector<std::string_view>& known) {
     std::vector<std::string> candidates(known.begin(), known.end());
@@ -58,6 +52,11 @@ std::optional<std::string> suggestion(std::string_view key, const std::vector<st
 
 }  // namespace
 
+std::string selector_hint(std::string_view field, const std::string& path, std::string_view key) {
+    const bool is_meant = field == "selector" && (key == "matchLabels" || key == "matchExpressions");
+    return is_meant ? fmt::format("{} is a plain map of labels: write them without {}", path, key) : "";
+}
+
 void Scope::fault(std::string code, std::string message, value::Mark mark, std::string hint) const {
     Diagnostic diagnostic;
     diagnostic.code = std::move(code);
@@ -70,7 +69,7 @@ void Scope::fault(std::string code, std::string message, value::Mark mark, std::
 Fields::Fields(Scope& scope, const value::Node& node, std::string path)
     : scope_(&scope), node_(&node), path_(std::move(path)) {
     constexpr std::size_t k_fields = 24;
-    known_.reserve(k_fields);
+    if (!scope.checked) { known_.reserve(k_fields); }
     if (!node.is_mapping() && !node.is_null()) { wrong_type(node, path_, "mapping"); }
 }
 
@@ -97,28 +96,33 @@ Position Fields::position_of(std::string_view key) const {
     return scope_->document.position(found != nullptr ? found->value.mark() : node_->mark());
 }
 
-void Fields::wrong_type(const value::Node& found, std::string_view path, std::string_view expected, std::string hint) const {
+void Scope::unknown_field(const value::Member& member, std::string_view path, const std::vector<std::string_view>& known) const {
+    const auto near = suggestion(member.key, known);
+    fault("unknown-field", fmt::format("unknown field {}", base::escape(path)), member.key_mark, near ? fmt::format("did you mean {}?", *near) : "");
+}
+
+void Scope::wrong_type(const value::Node& found, std::string_view path, std::string_view expected, std::string hint) const {
     const bool plain_scalar = found.kind() == value::Kind::boolean || found.kind() == value::Kind::integer ||
                               found.kind() == value::Kind::floating;
     if (expected == "string" && plain_scalar) {
-        hint = scope_->secret ? "put it in quotes" : fmt::format("put it in quotes: \"{}\"", shown_text(scope_->document, found));
+        hint = secret ? "put it in quotes" : fmt::format("put it in quotes: \"{}\"", shown_text(document, found));
     }
     if (expected == "list") { hint = found.is_mapping() ? "begin each entry with \"- \"" : "write it as a list: one \"- \" line per entry"; }
-    scope_->fault("wrong-type",
-                  fmt::format("{}: expected {}, found {}", path.empty() ? "document" : path, expected,
-                              scope_->secret ? std::string(value::kind_name(found.kind())) : describe(scope_->document, found)),
-                  found.mark(), std::move(hint));
-    if (scope_->misread != nullptr) { scope_->misread->emplace_back(path); }
+    fault("wrong-type",
+          fmt::format("{}: expected {}, found {}", path.empty() ? "document" : path, expected,
+                      secret ? std::string(value::kind_name(found.kind())) : describe(document, found)),
+          found.mark(), std::move(hint));
+    if (misread != nullptr) { misread->emplace_back(path); }
 }
 
 const value::Node* Fields::get(std::string_view key, Need need) {
-    known_.push_back(key);
+    if (!scope_->checked) { known_.push_back(key); }
     const value::Member* member = find_member(key);
     const value::Node* found = member == nullptr || member->value.is_null() ? nullptr : &member->value;
-    if (found == nullptr && need == Need::required && (node_->is_mapping() || node_->is_null())) {
+    if (found == nullptr && need == Need::required && !scope_->checked && (node_->is_mapping() || node_->is_null())) {
         scope_->fault("missing-field", fmt::format("required field {} is missing", path_of(key)), node_->mark());
     }
-    if (found != nullptr && scope_->places != nullptr) {
+    if (found != nullptr && records_places()) {
         scope_->places->emplace(path_of(key), scope_->document.position(found->mark()));
     }
     return found;
@@ -144,7 +148,7 @@ bool Fields::boolean(std::string_view key, Need need) {
 std::optional<std::int64_t> Fields::integer(std::string_view key) {
     const value::Node* found = get(key);
     if (found == nullptr) { return std::nullopt; }
-    const auto number = found->kind() == value::Kind::integer ? found->as_int() : std::nullopt;
+    const auto number = whole_number(*found);
     if (!number) { wrong_type(*found, path_of(key), "integer"); }
     return number;
 }
@@ -161,7 +165,7 @@ std::optional<std::vector<std::string>> Fields::strings(std::string_view key, Ne
         const value::Node& item = found->items()[i];
         const std::string path = fmt::format("{}[{}]", path_of(key), i);
         if (!item.is_string()) { wrong_type(item, path, "string"); }
-        if (scope_->places != nullptr) { scope_->places->emplace(path, scope_->document.position(item.mark())); }
+        if (records_places()) { scope_->places->emplace(path, scope_->document.position(item.mark())); }
         result.push_back(item.text());
     }
     return result;
@@ -182,7 +186,7 @@ Labels Fields::string_map(std::string_view key, Need need, std::string_view part
             continue;
         }
         if (member.key.find(part) == std::string::npos) { continue; }
-        if (scope_->places != nullptr) {
+        if (records_places()) {
             scope_->places->emplace(path(), scope_->document.position(member.value.mark()));
         }
         result.emplace_hint(result.end(), member.key, member.value.text());  // kubectl writes keys in order
@@ -222,7 +226,7 @@ std::vector<Fields::Item> Fields::items(std::string_view key, Need need) {
     }
     for (std::size_t i = 0; i < found->items().size(); ++i) {
         std::string path = path_of(key).append("[").append(std::to_string(i)).append("]");
-        if (scope_->places != nullptr) {
+        if (records_places()) {
             scope_->places->emplace(path, scope_->document.position(found->items()[i].mark()));
         }
         result.push_back(Item{&found->items()[i], std::move(path)});
@@ -237,6 +241,7 @@ void Fields::allow(std::initializer_list<std::string_view> keys) {
 void Fields::allow(const std::vector<std::string_view>& keys) { known_.insert(known_.end(), keys.begin(), keys.end()); }
 
 void Fields::done() {
+    if (scope_->checked) { return; }
     for (const auto& member : node_->members()) {
         const auto known = std::find_if(known_.begin(), known_.end(), [&](std::string_view key) { return same_key(member.key, key); });
         if (known != known_.end()) {
@@ -248,9 +253,7 @@ void Fields::done() {
                           member.key_mark, "case makes no difference here: remove one of the two");
             continue;
         }
-        const auto near = suggestion(member.key, known_);
-        scope_->fault("unknown-field", fmt::format("unknown field {}", path_of(base::escape(member.key))),
-                      member.key_mark, near ? fmt::format("did you mean {}?", *near) : "");
+        scope_->unknown_field(member, path_of(member.key), known_);
     }
 }
 

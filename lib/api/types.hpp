@@ -269,6 +269,17 @@ struct CustomResourceDefinition {
     std::vector<std::string> spec_fields;  ///< sorted, unique
 };
 
+/// A part of an object of KMM's kinds that not every release of KMM knows or requires. Releases are minor versions of v2.
+struct ReleaseMark {
+    enum class What { kind, field, missing };  ///< the kind or a field is known, or a field that is missing is required, in those releases
+    std::string subject;  ///< "Module drivers/hello"
+    std::string path;     ///< "" for a kind
+    Position position;
+    unsigned since = 0, until = 0;  ///< from `since` on and before `until`
+    What what = What::field;
+    bool by_operator = false;  ///< of a kind that KMM's operator writes; of those the first of several marks stands for all
+};
+
 /// Everything read from a source, sorted by (namespace, name) within each kind.
 struct Objects {
     std::vector<Node> nodes;
@@ -288,6 +299,7 @@ struct Objects {
     std::vector<ModuleBuildSignConfig> module_build_sign_configs;
     std::vector<BootModuleConfig> boot_module_configs;
     std::vector<value::Document> operator_configs;  ///< documents that are the operator's controller_config.yaml, in reading order
+    std::vector<ReleaseMark> release_marks;    ///< in reading order
     std::vector<Module> doubles;  ///< Modules that another document had defined: checked, never planned
 };
 

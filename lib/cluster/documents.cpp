@@ -181,6 +181,16 @@ void overlay_kind(std::vector<T>& base, std::vector<T>&& over) {
     base = std::move(result);
 }
 
+/// What was noted about objects that give way to others goes with them.
+void overlay_marks(api::Objects& base, const api::Objects& over) {
+    std::set<std::string> subjects;
+    for (const auto& module : over.modules) { subjects.insert("Module " + module.full_name()); }
+    for (const auto& object : over.managed_cluster_modules) { subjects.insert("ManagedClusterModule " + object.meta.name); }
+    for (const auto& object : over.preflight_validations) { subjects.insert(object.kind + " " + object.meta.name); }
+    std::erase_if(base.release_marks, [&](const api::ReleaseMark& mark) { return subjects.contains(mark.subject); });
+    base.release_marks.insert(base.release_marks.end(), over.release_marks.begin(), over.release_marks.end());
+}
+
 }  // namespace
 
 void hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
@@ -207,6 +217,7 @@ std::vector<std::string> read_documents(const std::vector<std::string>& names, D
 }
 
 void overlay(api::Objects& base, api::Objects over) {
+    overlay_marks(base, over);
     overlay_kind(base.nodes, std::move(over.nodes));
     overlay_kind(base.modules, std::move(over.modules));
     overlay_kind(base.node_modules_configs, std::move(over.node_modules_configs));

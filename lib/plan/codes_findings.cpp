@@ -87,6 +87,8 @@ constexpr std::array k_finding_texts{
     CodeText{"sign-files", "finding", "filesToSign is empty or leaves the image's directory",
              "Rule 24, since v2.6: on every level that has sign, filesToSign has an entry, and each begins with modprobe.dirName and a slash.",
              "write whole paths below dirName"},
+    CodeText{"null-dropped", "finding", "an entry of a map has no value, and the API server drops it",
+             "A selector without the entry chooses more nodes than it looks like: with none left, every node.", "write a value, \"\" for an empty one, or remove the line"},
     CodeText{"plugins-exclusive", "finding", "spec.dra and spec.devicePlugin are both set", "The CRD forbids it.", "keep one of them"},
     CodeText{"namespace-has-modules", "finding", "a Namespace with Modules is being deleted",
              "KMM's webhook refuses the deletion as long as the Namespace has the label kmm.node.k8s.io/contains-modules; where that webhook is off, the deletion waits for the "

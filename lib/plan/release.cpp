@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/release.hpp"
 
-#include <algorithm>
-#include <array>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "api/schema.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 
@@ -14,31 +13,8 @@ namespace kmm::plan {
 
 namespace {
 
-constexpr std::array k_field_releases{
-    FieldRelease{"spec.moduleLoader.container.inTreeModulesToRemove", {2, 1, 0}},
-    FieldRelease{"spec.moduleLoader.container.kernelMappings[].inTreeModulesToRemove", {2, 1, 0}},
-    FieldRelease{"spec.tolerations", {2, 3, 0}},
-    FieldRelease{"spec.devicePlugin.initContainer", {2, 4, 0}},
-    FieldRelease{"spec.devicePlugin.automountServiceAccountToken", {2, 6, 0}},
-    FieldRelease{"spec.imageRebuildTriggerGeneration", {2, 6, 0}},
-    FieldRelease{"spec.dra", k_after_last_known},
-    FieldRelease{"spec.moduleLoader.container.modprobe.modprobedDir", k_after_last_known},
-};
-
 /// "2.6" is the last of its line.
 constexpr unsigned k_last_patch = std::numeric_limits<unsigned>::max();
-
-/// "a[3].b" as "a[].b".
-std::string without_indexes(std::string_view path) {
-    std::string result;
-    bool inside = false;
-    for (const char c : path) {
-        if (c == ']') { inside = false; }
-        if (!inside) { result += c; }
-        if (c == '[') { inside = true; }
-    }
-    return result;
-}
 
 std::string minor_of(const Release& release) { return fmt::format("v{}.{}", release.major, release.minor); }
 
@@ -64,23 +40,40 @@ std::string to_string(const Release& release) {
     return release == k_main ? "main" : fmt::format("v{}.{}.{}", release.major, release.minor, release.patch);
 }
 
-std::span<const FieldRelease> field_releases() noexcept { return k_field_releases; }
-
-void check_field_releases(const api::Module& module, const std::string& subject, const std::optional<Release>& release, Diagnostics& diagnostics) {
-    const Release known = release.value_or(k_last_known);
-    for (const auto& [path, place] : module.places) {
-        const bool indexed = path.find('[') != std::string::npos;
-        const std::string plain = indexed ? without_indexes(path) : path;
-        const auto* const row = std::find_if(k_field_releases.begin(), k_field_releases.end(), [&](const FieldRelease& field) { return field.path == plain; });
-        if (row == k_field_releases.end() || row->since <= known) { continue; }
+void check_releases(const std::vector<api::ReleaseMark>& marks, const std::optional<Release>& release, Diagnostics& diagnostics) {
+    for (const auto& mark : marks) {
+        // Without a release the fields of main hold, and what the operator writes shows which release wrote it.
+        const Release first{2, mark.since, 0};
+        const bool has_end = mark.until != api::ReleaseSpan::k_open;
+        const Release end = has_end ? Release{2, mark.until, 0} : k_main;
+        const bool is_within = mark.since == 0 || first <= release.value_or(k_last_known);
+        const bool is_before_end = !has_end || release.value_or(k_last_known) < end;
+        if ((is_within && is_before_end) == (mark.what != api::ReleaseMark::What::missing) || (!release && mark.by_operator)) { continue; }
+        const bool is_newer = !is_within && mark.what != api::ReleaseMark::What::missing;
         Diagnostic finding;
-        finding.severity = release ? Severity::error : Severity::warning;
-        finding.code = release ? "unknown-field" : "newer-field";
-        finding.message = release ? fmt::format("{}: unknown field {} in KMM {}", subject, path, to_string(*release))
-                                  : fmt::format("{}: KMM up to {} does not have the field {}", subject, to_string(k_last_known), path);
-        finding.position = place;
-        finding.hint = release ? fmt::format("KMM has it since {}", minor_of(row->since))
-                               : fmt::format("KMM has it since {}; with --kmm-version main it is taken without a word", minor_of(row->since));
+        finding.position = mark.position;
+        const std::string name = release ? to_string(*release) : to_string(k_last_known);
+        if (mark.what == api::ReleaseMark::What::missing) {
+            finding.code = "missing-field";
+            finding.message = fmt::format("{}: required field {} is missing in KMM {}", mark.subject, mark.path, name);
+            finding.hint = has_end ? fmt::format("it is optional since {}", minor_of(end)) : "";
+        } else if (mark.what == api::ReleaseMark::What::kind) {
+            finding.code = "unknown-kind";
+            finding.message = fmt::format("{}: KMM {} does not have this kind", mark.subject, name);
+        } else if (!release && is_newer) {
+            finding.severity = Severity::warning;
+            finding.code = "newer-field";
+            finding.message = fmt::format("{}: KMM up to {} does not have the field {}", mark.subject, name, mark.path);
+        } else {
+            finding.code = "unknown-field";
+            finding.message = fmt::format("{}: unknown field {} in KMM {}", mark.subject, mark.path, name);
+        }
+        if (is_newer) {
+            finding.hint = release ? fmt::format("KMM has it since {}", minor_of(first))
+                                   : fmt::format("KMM has it since {}; with --kmm-version main it is taken without a word", minor_of(first));
+        } else if (finding.hint.empty() && has_end) {
+            finding.hint = fmt::format("KMM has it up to v2.{}", mark.until - 1);
+        }
         diagnostics.push_back(std::move(finding));
     }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases of KMM: which fields of a Module each one has. Source: the CRDs of KMM's tags v2.0.0 to v2.6.0 and of its branch main.
+// Releases of KMM: names of them, and what of the objects that were read each one has. Source: the CRDs of KMM's tags v2.0.0 to v2.6.0
+// and of its branch main, see lib/api/kmm.schema.
 #pragma once
 
 #include <compare>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/types.hpp"
 #include "base/error.hpp"
@@ -30,16 +31,8 @@ inline constexpr Release k_after_last_known{2, 7, 0};
 /// "main", "v2.6.0".
 [[nodiscard]] std::string to_string(const Release& release);
 
-/// A field of spec that not every release has.
-struct FieldRelease {
-    std::string_view path;  ///< with "[]" for the entries of a list
-    Release since;
-};
-/// Static storage, in no order.
-[[nodiscard]] std::span<const FieldRelease> field_releases() noexcept;
-
-/// Fields of a Module that `release` does not have are errors unknown-field; without a release those that the last known one does not
-/// have are warnings newer-field. `subject` begins each message. O(fields that were read).
-void check_field_releases(const api::Module& module, const std::string& subject, const std::optional<Release>& release, Diagnostics& diagnostics);
+/// What `release` does not know is an error unknown-field or unknown-kind, what it requires an error missing-field. Without a release
+/// fields that the last known one does not have are warnings newer-field, and what the operator writes is left in peace. O(marks).
+void check_releases(const std::vector<api::ReleaseMark>& marks, const std::optional<Release>& release, Diagnostics& diagnostics);
 
 }  // namespace kmm::plan

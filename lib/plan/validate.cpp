@@ -23,7 +23,6 @@ namespace {
 // "version-device-plugin..", 23.
 constexpr std::size_t k_names_length_max = 41;
 constexpr std::size_t k_names_length_released = 40;
-constexpr Release k_loader_optional{2, 4, 0};
 
 void check_names(Findings& findings, const std::optional<Release>& release) {
     const api::Module& module = findings.module();
@@ -139,6 +138,7 @@ void check_plugin_policies(Findings& findings, const value::Node& plugin, const 
     }
 }
 
+constexpr std::size_t k_subdomain_length_max = 253;
 constexpr std::string_view k_subdomain_hint =
     "lower-case letters, digits, '-' and '.', a letter or digit at both ends, at most 253";
 
@@ -157,9 +157,8 @@ void check_dra(Findings& findings, const value::Node& dra) {
         if (place == nullptr || !place->is_string()) { continue; }
         const std::string& name = place->text();
         const std::string path = fmt::format("spec.dra.deviceClasses[{}].name", i);
-        if (!api::is_dns1123_subdomain(name)) {
-            findings.error(path, "dra-device-class",
-                           fmt::format("deviceClasses[{}].name: expected a DNS subdomain, found \"{}\"", i, base::escape(name)),
+        if (name.size() > k_subdomain_length_max) {  // of what stands in it the definition takes care
+            findings.error(path, "dra-device-class", fmt::format("deviceClasses[{}].name has {} characters, expected at most {}", i, name.size(), k_subdomain_length_max),
                            std::string(k_subdomain_hint));
         } else if (!seen.insert(name).second) {
             findings.error(path, "dra-device-class", fmt::format("device class {} is named twice", name), "remove one of them");
@@ -268,10 +267,6 @@ void validate_pod_fields(Findings& findings, const ValidateOptions& options) {
     const api::Module& module = findings.module();
     check_names(findings, options.release);
     check_tolerations(findings);
-    if (module.dra && module.device_plugin) {
-        findings.error("spec.dra", "plugins-exclusive", "spec.dra and spec.devicePlugin are mutually exclusive, found both",
-                       "keep one of them");
-    }
     if (module.dra) {
         check_dra_version(findings, options.kubernetes_version);
         check_dra(findings, *module.dra);
@@ -290,20 +285,18 @@ namespace {
 
 void validate_as(const api::Module& module, const std::string& subject, const ValidateOptions& options, Diagnostics& diagnostics) {
     Findings findings(module, subject, diagnostics);
-    check_field_releases(module, subject, options.release, diagnostics);
     validate_pod_fields(findings, options);
-    if (module.module_loader) {
-        validate_loader(findings, options);
-    } else if (options.release && *options.release < k_loader_optional) {
-        findings.error("spec", "missing-field", fmt::format("required field spec.moduleLoader is missing in KMM {}", to_string(*options.release)),
-                       fmt::format("it is optional since v{}.{}", k_loader_optional.major, k_loader_optional.minor));
-    }
+    if (module.module_loader) { validate_loader(findings, options); }
 }
 
 }  // namespace
 
 void validate_module(const api::Module& module, const ValidateOptions& options, Diagnostics& diagnostics) {
-    validate_as(module, fmt::format("Module {}", module.full_name()), options, diagnostics);
+    const std::string subject = fmt::format("Module {}", module.full_name());
+    validate_as(module, subject, options, diagnostics);
+    if (Findings findings(module, subject, diagnostics); !module.places.empty() && !findings.present("spec")) {
+        findings.warning("metadata", "missing-field", "there is no spec: KMM admits the Module and does nothing", "add spec");
+    }
 }
 
 void validate_update(const api::Module& before, const api::Module& after, Diagnostics& diagnostics) {
@@ -332,6 +325,7 @@ Diagnostics validate(const api::Objects& objects, const ValidateOptions& options
         // The same rules on a Module without name and namespace.
         validate_as(object.module, fmt::format("ManagedClusterModule {}", object.meta.name), hub, diagnostics);
     }
+    check_releases(objects.release_marks, options.release, diagnostics);
     for (const auto& object : objects.preflight_validations) { check_preflight(object, diagnostics); }
     for (const auto& object : objects.namespaces) { check_namespace_deletion(object, diagnostics); }
     sort_and_merge(diagnostics);

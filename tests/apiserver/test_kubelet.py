@@ -206,7 +206,7 @@ class Walked(RealCase):
         return place
 
     def walk_by_job(self, version, *options):
-        """The Job of manifests/upgrade-job does the same, as docs/live-cluster.md tells, but that its images are here, and the API server
+        """The Job of manifests/upgrade-job does the same, as docs/upgrade-job.md tells, but that its images are here, and the API server
         is named: nothing forwards the addresses of Services. Its Pod runs on the first machine."""
         self.edit(version)
         for name in ("rbac", "rbac-drain"):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 LINES_MAX = 500
+PAGE_MAX = 8192  # bytes of a page of docs/
 SOURCES = {".cpp", ".hpp", ".c", ".h", ".cc"}
 LICENSED = SOURCES | {".py", ".sh", ".cmake", ".bats"}
 # The pattern is cut in pieces so that it does not find itself.
@@ -47,6 +48,9 @@ def check_length(path, text):
     lines = text.count("\n")
     if path.suffix in SOURCES | {".py", ".sh"} and lines > LINES_MAX:
         yield f"{lines} lines, at most {LINES_MAX}: it wants a second file or a new room"
+    size = len(text.encode())
+    if path.suffix == ".md" and path.parent.name in ("docs", "schema") and size > PAGE_MAX:
+        yield f"{size} bytes, at most {PAGE_MAX}: a page answers one question"
 
 
 def check_licence(path, text):

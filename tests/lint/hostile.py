@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that docs/hostile-images.md has every row M01 to M68 once, and names the tests that try it.
+"""Checks that the pages docs/hostile-*.md have every row M01 to M68 once, and name the tests that try it.
 
 Usage: hostile.py SOURCE_DIR [--write]
 
@@ -30,27 +30,30 @@ def tests_of(source):
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    page = source / "docs/hostile-images.md"
     tests = tests_of(source)
     faults = [f"{row} has no test" for row in ROWS if not tests[row]]
-    seen, lines = [], []
-    for number, line in enumerate(page.read_text().splitlines(), 1):
-        match = ROW.match(line)
-        if match:
-            row, given, result, named = match.groups()
-            seen.append(row)
-            wanted = "; ".join(tests.get(row, []))
-            if named != wanted and "--write" not in sys.argv:
-                faults.append(f"line {number}: {row} names other tests than there are: run tests/lint/hostile.py . --write")
-            line = f"| {row} | {given} | {result} | {wanted} |"
-        lines.append(line)
-    if seen != ROWS:
-        faults.append(f"expected each of the rows M01 to M68 once and in order, found {len(seen)} rows; "
+    seen = []
+    for page in sorted((source / "docs").glob("hostile-*.md")):
+        lines, before = [], len(seen)
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            match = ROW.match(line)
+            if match:
+                row, given, result, named = match.groups()
+                seen.append(row)
+                wanted = "; ".join(tests.get(row, []))
+                if named != wanted and "--write" not in sys.argv:
+                    faults.append(f"{page.name}:{number}: {row} names other tests than there are: run tests/lint/hostile.py . --write")
+                line = f"| {row} | {given} | {result} | {wanted} |"
+            lines.append(line)
+        if seen[before:] != sorted(seen[before:]):
+            faults.append(f"{page.name}: the rows are not in order")
+        if "--write" in sys.argv:
+            page.write_text("\n".join(lines) + "\n")
+    if sorted(seen) != ROWS:
+        faults.append(f"expected each of the rows M01 to M68 once, found {len(seen)} rows; "
                       f"missing: {', '.join(sorted(set(ROWS) - set(seen))) or 'none'}")
-    if "--write" in sys.argv:
-        page.write_text("\n".join(lines) + "\n")
     for fault in faults:
-        print(f"docs/hostile-images.md: {fault}")
+        print(f"docs: {fault}")
     return 1 if faults else 0
 
 

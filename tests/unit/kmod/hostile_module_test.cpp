@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row M54 of docs/hostile-images.md; the golden case m54-compressed-bomb is the same through the whole program.
+// Row M54 of docs/hostile-contents.md; the golden case m54-compressed-bomb is the same through the whole program.
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"

@@ -248,14 +248,14 @@ TEST_SUITE("plan::unit") {
         // What the CRD and the webhook require, and nothing else.
         const std::string spec = ".items[0].spec";
         const std::string loader = spec + ".moduleLoader.container";
-        for (const auto& path : {spec, spec + ".selector", spec + ".moduleLoader.container", loader + ".modprobe", loader + ".kernelMappings",
+        for (const auto& path : {spec + ".selector", spec + ".moduleLoader.container", loader + ".modprobe", loader + ".kernelMappings",
                                  loader + ".kernelMappings[1].containerImage", loader + ".kernelMappings[1].regexp",
                                  loader + ".sign.filesToSign", loader + ".build.dockerfileConfigMap",
                                  spec + ".tolerations[0].key", std::string(".items[0].metadata.namespace")}) {
             CAPTURE(path);
             CHECK(required.count(path) == 1);
         }
-        for (const auto& path : {spec + ".tolerations", spec + ".moduleLoader", spec + ".devicePlugin", loader + ".version",
+        for (const auto& path : {spec, spec + ".tolerations", spec + ".moduleLoader", spec + ".devicePlugin", loader + ".version",
                                  loader + ".build", loader + ".sign", loader + ".modprobe.parameters",
                                  std::string(".items[0].metadata.labels")}) {
             CAPTURE(path);

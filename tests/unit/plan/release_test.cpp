@@ -2,7 +2,9 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include "api/schema.hpp"
 #include "plan/codes.hpp"
 #include "plan/regexp.hpp"
 #include "plan/release.hpp"
@@ -22,23 +24,34 @@ TEST_SUITE("plan::release") {
     }
 
     TEST_CASE("fields of a release, in both directions") {
-        api::Module module;
-        const std::string mapping = "spec.moduleLoader.container.kernelMappings[3].inTreeModulesToRemove";
-        module.places = {{"spec.dra", {"m.yaml", 4, 8}}, {mapping, {"m.yaml", 9, 2}}, {mapping + "[0]", {"m.yaml", 9, 5}}, {"spec.selector", {"m.yaml", 3, 1}}};
+        const unsigned open = api::ReleaseSpan::k_open;
+        using What = api::ReleaseMark::What;
+        const std::vector<api::ReleaseMark> marks{
+            {"Module a/b", "spec.dra", {"m.yaml", 4, 8}, 7, open, What::field},
+            {"Module a/b", "spec.moduleLoader.container.kernelMappings[3].inTreeModulesToRemove", {"m.yaml", 9, 2}, 1, open, What::field},
+            {"Module a/b", "spec.devicePlugin.volumes[0].ephemeral", {"m.yaml", 11, 1}, 0, 1, What::field},
+            {"Module a/b", "spec.moduleLoader", {"m.yaml", 3, 1}, 0, 4, What::missing},
+            {"ModuleImagesConfig a/b", "", {"m.yaml", 20, 1}, 4, open, What::kind, true},
+            {"NodeModulesConfig n", "status.modules[0].bootId", {"m.yaml", 30, 1}, 4, open, What::field, true},
+            {"NodeModulesConfig n", "status.modules[0].lastTransitionTime", {"m.yaml", 31, 1}, 0, 4, What::field, true}};
         const auto codes = [&](const char* version) {
             Diagnostics found;
             const auto release = std::string(version) == "auto" ? std::nullopt : plan::parse_release(version);
-            plan::check_field_releases(module, "Module a/b", release, found);
+            plan::check_releases(marks, release, found);
             std::string text;
-            for (const auto& one : found) { text += one.code + " " + one.position->to_string() + "\n"; }
+            for (const auto& one : found) { text += fmt::format("{} {} ({})\n", one.code, one.position->to_string(), one.hint); }
             return text;
         };
-        CHECK(codes("v2.0.2") == "unknown-field m.yaml:4:8\nunknown-field m.yaml:9:2\n");
-        CHECK(codes("v2.1.0") == "unknown-field m.yaml:4:8\n");
-        CHECK(codes("v2.6.0") == "unknown-field m.yaml:4:8\n");
-        CHECK(codes("auto") == "newer-field m.yaml:4:8\n");
-        CHECK(codes("v2.7.0").empty());
-        CHECK(codes("main").empty());
+        CHECK(codes("v2.0.2") == "unknown-field m.yaml:4:8 (KMM has it since v2.7)\nunknown-field m.yaml:9:2 (KMM has it since v2.1)\n"
+                                 "missing-field m.yaml:3:1 (it is optional since v2.4)\nunknown-kind m.yaml:20:1 (KMM has it since v2.4)\n"
+                                 "unknown-field m.yaml:30:1 (KMM has it since v2.4)\n");
+        CHECK(codes("v2.3.1") == "unknown-field m.yaml:4:8 (KMM has it since v2.7)\nunknown-field m.yaml:11:1 (KMM has it up to v2.0)\n"
+                                 "missing-field m.yaml:3:1 (it is optional since v2.4)\nunknown-kind m.yaml:20:1 (KMM has it since v2.4)\n"
+                                 "unknown-field m.yaml:30:1 (KMM has it since v2.4)\n");
+        const std::string removed = "unknown-field m.yaml:11:1 (KMM has it up to v2.0)\n";
+        CHECK(codes("v2.6.0") == "unknown-field m.yaml:4:8 (KMM has it since v2.7)\n" + removed + "unknown-field m.yaml:31:1 (KMM has it up to v2.3)\n");
+        CHECK(codes("auto") == "newer-field m.yaml:4:8 (KMM has it since v2.7; with --kmm-version main it is taken without a word)\n" + removed);
+        for (const char* version : {"v2.7.0", "main"}) { CHECK(codes(version) == removed + "unknown-field m.yaml:31:1 (KMM has it up to v2.3)\n"); }
     }
 
     TEST_CASE("a '+' that is meant as it is") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logins, token servers, redirects, TLS and credential files: rows M55 to M63 of docs/hostile-images.md.
+// Logins, token servers, redirects, TLS and credential files: rows M55 to M63 of docs/hostile-registries.md.
 #include <doctest/doctest.h>
 
 #include <filesystem>

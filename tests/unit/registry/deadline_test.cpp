@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said when the time of a pull is up, or would be before the next try: row M60 of docs/hostile-images.md.
+// What is said when the time of a pull is up, or would be before the next try: row M60 of docs/hostile-registries.md.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a layer: compression, size and archive format: rows M25 to M31 and M47 to M49 of docs/hostile-images.md.
+// The bytes of a layer: compression, size and archive format: rows M25 to M31 and M47 to M49 of docs/hostile-contents.md.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests, indexes and configurations: rows M01 and M10 to M24 of docs/hostile-images.md.
+// Manifests, indexes and configurations: rows M01 and M10 to M24 of docs/hostile-contents.md.
 #include <doctest/doctest.h>
 
 #include <utility>

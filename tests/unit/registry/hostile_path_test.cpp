@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, links, special files and whiteouts inside a layer: rows M32 to M45, M50 and M51 of docs/hostile-images.md.
+// Names, links, special files and whiteouts inside a layer: rows M32 to M45, M50 and M51 of docs/hostile-contents.md.
 // pull_from() checks after every failure that nothing is left on disk and nothing beside it was touched.
 #include <doctest/doctest.h>
 

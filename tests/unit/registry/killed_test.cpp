@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row M66 of docs/hostile-images.md: a pull that is killed leaves nothing that the next one stumbles over.
+// Row M66 of docs/hostile-registries.md: a pull that is killed leaves nothing that the next one stumbles over.
 #include <doctest/doctest.h>
 #include <sys/file.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mirrors, and the certificates of one registry: rows M61 and M62 of docs/hostile-images.md.
+// Mirrors, and the certificates of one registry: rows M61 and M62 of docs/hostile-registries.md.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blobs on the wire: rows M02 to M09, and retries (M60), of docs/hostile-images.md.
+// Blobs on the wire: rows M02 to M09, and retries (M60), of docs/hostile-registries.md.
 #include <doctest/doctest.h>
 
 #include <stdlib.h>
