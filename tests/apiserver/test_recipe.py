@@ -5,9 +5,10 @@ import pathlib
 import subprocess
 import tempfile
 
+from test_manifests import Installed
 from testbed import nodes
+from testbed.client import kubeconfig
 from testbed.kubelet import PLAY
-from testbed.testing import ClusterCase
 
 OLD, NEW = "5.14.0-427.40.1.el9_4.x86_64", "5.14.0-570.12.1.el9_6.x86_64"
 FULL = "feature.node.kubernetes.io/kernel-version.full"
@@ -50,12 +51,22 @@ spec:
 SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {version: '{{ .Chart.Version }}'}\n"
 
 
-class Recipe(ClusterCase):
+class Recipe(Installed):
     def setUp(self):
         super().setUp()
         kept = tempfile.TemporaryDirectory()
         self.addCleanup(kept.cleanup)
         self.top = pathlib.Path(kept.name)
+        # With no more rights than manifests/ gives.
+        self.install()
+        self.apply("rbac-recipe")
+        self.bind("kube-system")
+        self.addCleanup(self.api.delete, "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings/kmm-upgrade")
+        text = json.loads(kubeconfig(self.cluster.dir, self.cluster.state()["port"], self.token("kmm-upgrade")))
+        text["current-context"] = "token"
+        self.access = self.top / "kubeconfig"
+        self.access.write_text(json.dumps(text))
+        self.access.chmod(0o600)
         for name, kernel in ("recipe-a", OLD), ("recipe-b", NEW):
             nodes.create(self.api, [nodes.node(name, kernel, {"recipe": "yes", FULL: kernel}, os_image=SYSTEM)])
             self.addCleanup(self.api.delete, f"/api/v1/nodes/{name}")
@@ -73,7 +84,7 @@ class Recipe(ClusterCase):
             (where / "templates" / file).write_text(text)
 
     def upgrade(self, *arguments, expect=0):
-        return self.tool("kmm-upgrade", *arguments, "--state-dir", self.top / "state", "--kubeconfig", self.cluster.kubeconfig, expect=expect)
+        return self.tool("kmm-upgrade", *arguments, "--state-dir", self.top / "state", "--kubeconfig", self.access, expect=expect)
 
     def start(self, *arguments, expect=0):
         return self.upgrade("start", "recipe", "bed-top", "-f", self.top / "resources.yaml", "--chart", f"bed-top={self.top}/bed-top",
@@ -145,7 +156,7 @@ class Recipe(ClusterCase):
     def refused(self, code):
         done = subprocess.run([str(self.bin / "kmm-upgrade"), "start", "recipe", "bed-top", "-f", self.top / "resources.yaml", "--chart",
                                f"bed-top={self.top}/bed-top", "--chart", f"bed-base={self.top}/bed-base", "--state-dir", self.top / "state",
-                               "--kubeconfig", self.cluster.kubeconfig, "-o", "json"], capture_output=True, text=True, check=False)
+                               "--kubeconfig", self.access, "-o", "json"], capture_output=True, text=True, check=False)
         self.assertEqual(code, done.returncode, done.stderr)
         error = json.loads(done.stdout)
         self.assertEqual("field-conflict", error["code"])

@@ -61,7 +61,10 @@ std::string rollout_problem(const Node& object) {
     const auto wanted = replicas == nullptr ? 1 : replicas->as_int().value_or(1);
     const auto ready = std::min(number_in(object, {"status", "updatedReplicas"}),
                                 number_in(object, {"status", kind == "Deployment" ? "availableReplicas" : "readyReplicas"}));
-    return ready >= wanted ? "" : incomplete(ready, wanted);
+    if (ready < wanted) return incomplete(ready, wanted);
+    // Available ones may be those of before.
+    const auto old = number_in(object, {"status", "replicas"}) - number_in(object, {"status", "updatedReplicas"});
+    return old <= 0 ? "" : fmt::format("{}: {} Pods of before are still there", object_text(object), old);
 }
 
 std::optional<kube::Resource> Objects::resource_of(const Node& object) {

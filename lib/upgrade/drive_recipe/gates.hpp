@@ -17,7 +17,7 @@ class Gates {
 public:
     Gates(kube::Client& client, Objects& objects) : client_(client), objects_(objects) {}
     /// What the object still lacks, "" if it is ready: its own kind's rule; of a copy for a kernel, that every node of the kernel gets a Pod;
-    /// the annotation wait-for-logs on every Pod. Objects that no gate waits for are always ready. Errors: those of the API server; unhealthy
+    /// the annotation wait-for-logs on every Pod, once the rollout of its workload is complete. Objects that no gate waits for are always ready. Errors: those of the API server; unhealthy
     /// "gate-failed".
     [[nodiscard]] std::string problem(const upgrade::recipe::ReleaseObject& wanted);
     /// The same of an object that was ready before and has to stay so: work that ends, as of a Job, is not looked at again.

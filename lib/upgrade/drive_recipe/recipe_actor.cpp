@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "upgrade/drive/step_runner.hpp"
+#include "upgrade/drive_recipe/apply_order.hpp"
 #include "upgrade/drive_recipe/plan_rollout.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 
@@ -22,23 +23,6 @@ using value::Node;
 namespace {
 
 constexpr const char* k_gate_hint = "kubectl get pods -A -o wide; correct the cause, then kmm-upgrade resume";
-
-/// The objects of one kernel, and how far they are applied.
-struct Lane {
-    std::string kernel;
-    std::vector<const upgrade::recipe::ReleaseObject*> objects;
-    std::size_t next = 0;
-};
-
-std::vector<Lane> lanes_of(const std::vector<upgrade::recipe::ReleaseObject>& objects) {
-    std::vector<Lane> lanes;
-    for (const auto& one : objects) {
-        auto lane = std::find_if(lanes.begin(), lanes.end(), [&](const Lane& each) { return each.kernel == one.kernel; });
-        if (lane == lanes.end()) lane = lanes.insert(lane, Lane{one.kernel, {}, 0});
-        lane->objects.push_back(&one);
-    }
-    return lanes;
-}
 
 std::string count_text(std::size_t number, const char* word) { return fmt::format("{} {}{}", number, word, number == 1 ? "" : "s"); }
 
@@ -128,10 +112,14 @@ Done RecipeActor::act(const upgrade::NodeStep& step, const Sight& /*sight*/, con
 
 Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadline& deadline) {
     const auto force = subject_.is_forced ? kube::Force::yes : kube::Force::no;
-    auto lanes = lanes_of(objects);
+    std::vector<std::string> kernels;
+    for (const auto& one : objects) kernels.push_back(one.kernel);
+    ApplyOrder order(std::move(kernels));
     std::size_t changed = 0;
     // Of one object: "" once it is applied.
-    const auto apply_one = [&](const ReleaseObject& one) -> std::string {
+    const auto apply_one = [&](std::size_t place) -> std::string {
+        if (interrupted_()) throw Leave{StepEnd::left};
+        const auto& one = objects[place];
         const auto resource = objects_.resource_of(one.object);
         if (!resource)
             return fmt::format("the API server does not serve kind {} of {}", one.object.get_string({"kind"}), one.object.get_string({"apiVersion"}));
@@ -140,21 +128,9 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadlin
         if (change != Change::none) ++changed;
         return wait;
     };
-    const auto advance = [&](Lane& lane) -> std::string {
-        for (; lane.next < lane.objects.size(); ++lane.next) {
-            if (interrupted_()) throw Leave{StepEnd::left};
-            if (lane.next > 0)
-                if (auto problem = gates_.problem(*lane.objects[lane.next - 1]); !problem.empty()) return problem;
-            if (auto problem = apply_one(*lane.objects[lane.next]); !problem.empty()) return problem;
-        }
-        return "";
-    };
     await_clear(clock_, deadline, interrupted_, k_gate_hint, [&] {
         gates_.look_again();
-        std::vector<std::string> problems;
-        for (auto& lane : lanes)
-            if (auto problem = advance(lane); !problem.empty()) problems.push_back(std::move(problem));
-        return base::join(problems, "; ");
+        return base::join(order.advance(apply_one, [&](std::size_t place) { return gates_.problem(objects[place]); }), "; ");
     });
     Done done;
     done.message = fmt::format("{} of {} changed", changed, count_text(objects.size(), "object"));

@@ -57,8 +57,7 @@ private:
     /// Errors: those of read_releases.
     [[nodiscard]] Loaded& loaded();
     [[nodiscard]] const upgrade::recipe::State& state_of(const std::string& name);
-    /// Applies objects in order, those of different kernels side by side: in the order of one kernel nothing is applied behind an object that
-    /// is waited for and not ready.
+    /// Applies objects in the order of ApplyOrder.
     [[nodiscard]] Done apply(const std::vector<ReleaseObject>& objects, const Deadline& deadline);
     [[nodiscard]] Done gate(const upgrade::recipe::State& state, const Deadline& deadline);
     [[nodiscard]] Done prune(const Deadline& deadline);

@@ -145,6 +145,7 @@ Node encode(const Release& release) {
                                {"lineage", release.lineage},
                                {"created", release.created},
                                {"states", std::move(states)}});
+    if (!release.kernels.empty()) tree.set("kernels", Node::strings(release.kernels));
     if (!release.kept.empty()) tree.set("kept", encode_objects(release.kept));
     return tree;
 }
@@ -166,6 +167,7 @@ Release decode_release(const Node& tree, const std::string& place) {
     if (release.recipe.empty() || release.revision < 1 || states == nullptr || status != to_string(release.status))
         throw Error(Exit::io, "state-damaged", fmt::format("{} holds no release of a recipe", place));
     for (const auto& entry : states->items()) release.states.push_back(decode_state(entry, place));
+    release.kernels = texts_in(tree.find("kernels"));
     release.kept = decode_objects(tree.find("kept"), place);
     return release;
 }
@@ -184,7 +186,8 @@ Leftovers leftovers(const std::vector<Release>& all, const Release& now, const s
         obsolete.emplace_back();
         const auto take = [&](const ReleaseObject& one) {
             if (!known.insert(id_of(one.object)).second) return;
-            const bool is_needed = !one.kernel.empty() && needed.contains(one.kernel);
+            const bool was_rendered = std::find(now.kernels.begin(), now.kernels.end(), one.kernel) != now.kernels.end();
+            const bool is_needed = !one.kernel.empty() && needed.contains(one.kernel) && !was_rendered;
             (is_needed ? found.kept : obsolete.back()).push_back(one);
         };
         for (const auto& state : release->states) std::for_each(state.objects.begin(), state.objects.end(), take);

@@ -52,6 +52,7 @@ struct Release {
     std::string recipe, version, lineage, created;
     std::int64_t revision = 0;
     Status status = Status::pending;
+    std::vector<std::string> kernels;  ///< those of the nodes that it was rendered for
     std::vector<State> states;
     std::vector<ReleaseObject> kept;  ///< copies of earlier releases for kernels that are still needed
 
@@ -70,7 +71,7 @@ struct Release {
 /// What a release does not have of those before it.
 struct Leftovers {
     std::vector<ReleaseObject> obsolete;  ///< in the order in which they are removed: the reverse of that in which they were applied
-    std::vector<ReleaseObject> kept;      ///< copies for kernels of `needed`
+    std::vector<ReleaseObject> kept;      ///< copies for kernels of `needed` that the release was not rendered for
 };
 /// `all` are the releases of the recipe in any order; those of the same revision as `now` are left out. O(objects).
 [[nodiscard]] Leftovers leftovers(const std::vector<Release>& all, const Release& now, const std::set<std::string>& needed);

@@ -35,8 +35,9 @@ std::optional<cluster::Place> place_of(Access& access, bool dry) {
     }
 }
 
-bool asks_for(const upgrade::Run& run, const std::string& name) {
-    return run.rules == &upgrade::recipe::procedure_rollout() && upgrade::recipe::subject_of(run).name == name;
+bool asks_for_rollout(const upgrade::Run& run, const cli::Args& args) {
+    return run.rules == &upgrade::recipe::procedure_rollout() && upgrade::recipe::subject_of(run).name == args.positional("NAME") &&
+           args.get("to").value_or(run.to_version) == run.to_version;
 }
 
 /// The rendered release; its revision is not set.
@@ -61,6 +62,8 @@ Release render(Access& access, const std::string& name, kube::Client* client) {
         throw Error(Exit::checks_failed, "version-differs",
                     fmt::format("the chart of {} is version {}, expected {} as --to says", name, base::escape(release.version), base::escape(*wanted)))
             .hint("give that version of the chart with --chart, or another --to");
+    for (const auto& node : facts.kernels)
+        if (std::find(release.kernels.begin(), release.kernels.end(), node.kernel) == release.kernels.end()) release.kernels.push_back(node.kernel);
     release.states = drive::states_of(rendered, documents.resources);
     return release;
 }
@@ -140,7 +143,7 @@ std::vector<drive::Judged> unjudged(const Release& release) {
 
 Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     const auto name = args.positional("NAME");
-    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for(run, name); })) return run_resume(args, context);
+    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_rollout(run, args); })) return run_resume(args, context);
     Access access(args, context);
     const bool dry = args.flag("dry-run");
     auto request = recipe_request(access.call, name);

@@ -88,6 +88,7 @@ drive::RecipeRequest recipe_request(Call& call, const std::string& name) {
     request.options = walking.options;
     request.options.via = upgrade::Via::ssh;  // no node is reached
     request.options.max_unavailable = 1;
+    request.options.count_unavailable = false;
     request.options.lease_namespace = args.get("lease-namespace").value_or("");
     request.subject.name = name;
     request.subject.space = args.get("release-namespace").value_or(std::string(drive::k_release_namespace));

@@ -39,6 +39,13 @@ TEST_CASE("a DaemonSet is ready when its controller has seen it and every wanted
     CHECK_FALSE(problem("{kind: DaemonSet, metadata: {name: a, generation: 1}}").empty());
 }
 
+TEST_CASE("a Deployment is ready when no Pod of before is left: those that are available may be the old ones") {
+    const std::string head = "{kind: Deployment, metadata: {name: a, generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, updatedReplicas: 2, ";
+    CHECK(problem(head + "availableReplicas: 2, replicas: 2}}").empty());
+    CHECK(problem(head + "availableReplicas: 2, replicas: 4}}") == "Deployment a: 2 Pods of before are still there");
+    CHECK_FALSE(problem(head + "availableReplicas: 1, replicas: 2}}").empty());
+}
+
 TEST_CASE("a Pod is ready when it has succeeded, a Job when it is complete; those that failed never will be") {
     CHECK(problem("{kind: Pod, metadata: {name: a}, status: {phase: Succeeded}}").empty());
     CHECK_FALSE(problem("{kind: Pod, metadata: {name: a}, status: {phase: Running}}").empty());

@@ -49,6 +49,7 @@ TEST_SUITE("upgrade::recipe") {
 TEST_CASE("a release is read as it was written") {
     auto before = release(3, {"plain", "copy@k1"});
     before.status = Status::deployed;
+    before.kernels = {"k1", "k2"};
     before.kept.push_back({"k0", object("old")});
     const auto after = decode_release(encode(before), "Secret x");
     CHECK(encode(after).same_value(encode(before)));
@@ -84,6 +85,14 @@ TEST_CASE("a copy for a kernel stays as long as the kernel is needed; other obje
     CHECK(names(leftovers(all, now, {"k1", "k2"}).kept) == std::vector<std::string>{"copy-k1"});
     CHECK(names(leftovers(all, now, {"k1", "k2"}).obsolete) == std::vector<std::string>{"plain"});
     CHECK(names(leftovers(all, now, {"k2"}).obsolete) == std::vector<std::string>{"plain", "copy-k1"});
+}
+
+TEST_CASE("a copy for a kernel that the release was rendered for is obsolete if the release does not have it") {
+    auto now = release(2, {"other-k1@k1"});
+    now.kernels = {"k1"};
+    const std::vector<Release> all = {release(1, {"copy-k1@k1", "copy-k0@k0"}), now};
+    CHECK(names(leftovers(all, now, {"k0", "k1"}).obsolete) == std::vector<std::string>{"copy-k1"});
+    CHECK(names(leftovers(all, now, {"k0", "k1"}).kept) == std::vector<std::string>{"copy-k0"});
 }
 
 TEST_CASE("what a release kept is judged again by the next one") {
