@@ -191,6 +191,18 @@ class Troubles(KernelCase):
         self.assertFalse(self.fleet.is_cordoned("node-a"))
         self.assertEqual([line.split()[0] for line in self.fleet.done("node-a")], ["install", "reboot", "install", "reboot"])
 
+    def test_rolled_back_after_it_was_done(self):
+        """Its Pods have come back by then: it is emptied again before it is rebooted."""
+        self.assertEqual(self.fleet.begin_update("--canary", "1").returncode, 11)
+        done = self.fleet.run("abort", "--rollback", "all")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(self.fleet.kernel("node-a"), KERNEL)
+        self.assertEqual(self.fleet.loaded("node-a"), ["kmm_hello"])
+        self.assertFalse(self.fleet.is_cordoned("node-a"))
+        begun = [event for event in self.fleet.events() if event["event"] == "intent" and event.get("step") == "rollback"]
+        self.assertEqual([event["facts"].get("cordon") for event in begun], ["ours"])
+        self.require_untouched(self.fleet, "node-b")
+
     def test_connection_lost_while_installing_and_rebooting(self):
         self.fleet.fault("node-a", "node-install cut-after")
         self.fleet.fault("node-a", "node-reboot cut-after")

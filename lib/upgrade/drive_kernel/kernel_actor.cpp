@@ -116,6 +116,7 @@ value::Node KernelActor::intent(const upgrade::NodeStep& step) {
     const auto node = recorder_.node(step.node);
     const bool goes_on = node.open && node.step == step.step && !boot_before(node).empty();
     if (!goes_on) set_boot_before(facts, seen_boot(step.node).value_or(node.boot_id));
+    if (step.step == upgrade::k_step_rollback && is_emptied_for_rollback(node)) facts.set("cordon", upgrade::k_cordon_ours);
     return facts;
 }
 
@@ -247,10 +248,19 @@ Done KernelActor::uncordon(const std::string& name) {
     return done;
 }
 
+bool KernelActor::is_emptied_for_rollback(const upgrade::NodeRecord& node) const {
+    return recorder_.header().options.drain && node.kernel != node.from_version && node.cordon != upgrade::k_cordon_foreign;
+}
+
 Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
     const auto node = recorder_.node(name);
     auto now = seen;
     if (seen.kernel != node.from_version) {
+        // A node that was done has its Pods back.
+        if (is_emptied_for_rollback(node)) {
+            static_cast<void>(cordons_.cordon(name));
+            static_cast<void>(drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline));
+        }
         // A node that has rebooted since this step asked for it has its word on what it boots: it is not tried again.
         if (seen.boot_id == boot_before(node)) static_cast<void>(agent_.install(name, node.from_version, subject_.command, deadline));
         now = agent_.reboot_into(name, node.from_version, boot_before(node), seen, deadline);

@@ -48,6 +48,8 @@ private:
     [[nodiscard]] Done uncordon(const std::string& name);
     [[nodiscard]] Done roll_back(const std::string& name, const SystemSight& seen, const Deadline& deadline);
 
+    /// Whether the way back of the node reboots it, so that its Pods leave first: in a run that drains.
+    [[nodiscard]] bool is_emptied_for_rollback(const upgrade::NodeRecord& node) const;
     /// Waits until the Node says boot and kernel of `seen` and is Ready. Errors: timeout "node-not-ready", "node-differs". Throws Leave.
     void require_node(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     /// Waits for as long as the run asks for, and proves the node again.
