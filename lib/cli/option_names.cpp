@@ -7,17 +7,19 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 167> k_names = {
+    static constexpr std::array<std::string_view, 172> k_names = {
         "action",
         "all",
         "all-namespaces",
         "allow-platform-mismatch",
         "api-timeout",
         "api-versions",
+        "apply",
         "arch",
         "authfile",
         "baseline",
         "between",
+        "boot-id",
         "break-lock",
         "build-image",
         "ca-file",
@@ -73,6 +75,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "include-crds",
         "input-size",
         "insecure",
+        "install",
         "keep-kernel",
         "kernel",
         "kernel-devel",
