@@ -92,7 +92,7 @@ Verb explain_verb(Verb verb, const std::vector<Code>& codes, const std::vector<C
     verb.name = "explain";
     std::vector<std::string> names;
     for (const auto& code : codes) names.emplace_back(code.code);
-    verb.positionals = {{"CODE", "a code, as messages and documents have it", false, false, std::move(names)}};
+    verb.positionals = {{"CODE", "code from a message or document", false, false, std::move(names)}};
     verb.run = [&codes, &known, others = std::move(others)](const Args& args, Context& context) {
         const std::string name = args.positional("CODE");
         if (name.empty()) return list_codes(codes, context);

@@ -251,13 +251,13 @@ std::vector<cli::Option> registry_options() {
     cli::Option mirrors = registry_option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP");
     mirrors.environment = "KMM_MIRROR_CONFIG";
     mirrors.repeatable = true;
-    cli::Option policy = registry_option("policy", "FILE", "which images may be used, as containers-policy.json(5)");
+    cli::Option policy = registry_option("policy", "FILE", "signature policy, as containers-policy.json(5)");
     policy.environment = "KMM_POLICY";
-    cli::Option key = registry_option("signature-key", "FILE", "public key, PEM, that must have signed the images; one of several");
+    cli::Option key = registry_option("signature-key", "FILE", "public key (PEM) that must have signed the images; one of several must match");
     key.environment = "KMM_SIGNATURE_KEY";
     key.repeatable = true;
     return {
-        registry_option("check-images", "", "ask the registries whether the images are there"),
+        registry_option("check-images", "", "ask the registries whether the images exist"),
         registry_option("authfile", "FILE", "credentials for registries, as Docker's config.json"),
         registry_option("ca-file", "FILE", "certificates to trust registries by, in PEM form"),
         registry_option("insecure", "", "allow plain HTTP and unverified TLS"),

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::array k_whats{
     WhatName{What::namespaces, "namespace", "the Modules' namespaces with their labels"},
-    WhatName{What::rbac, "rbac", "ServiceAccounts and roles, with no more than is used"},
-    WhatName{What::nmc, "nmc", "NodeModulesConfigs and node labels the cluster settles at"},
+    WhatName{What::rbac, "rbac", "ServiceAccounts and roles with the rights in use"},
+    WhatName{What::nmc, "nmc", "settled NodeModulesConfigs and node labels"},
     WhatName{What::pull_check, "pull-check", "Pods that try to pull each image"},
     WhatName{What::build, "build", "Pods that build images"},
     WhatName{What::sign, "sign", "Pods that sign modules in images"},

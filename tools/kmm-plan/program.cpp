@@ -12,9 +12,10 @@ cli::Program program() {
     result.name = "kmm-plan";
     result.summary = "decide which nodes need which kernel module, and say why";
     result.description =
-        "Reads Nodes, Modules and NodeModulesConfigs from a live cluster, a directory or documents and works out what Kernel Module "
-        "Management makes of them. Changes nothing.\n\n"
-        "A plan shows the settled state: what the cluster arrives at if every Pod succeeds and nobody interferes.";
+        "Reads Nodes, Modules and NodeModulesConfigs from a live cluster, a directory or documents, and computes "
+        "what Kernel Module Management does with them. Changes nothing.\n\n"
+        "A plan shows the settled state: the state of the cluster when every Pod has succeeded and nothing else "
+        "has changed.";
     result.verbs = {show_verb(),      show_recipe_verb(), why_verb(), why_recipe_verb(), graph_verb(), dtk_map_verb(), validate_verb(), matrix_verb(), render_verb(), render_chart_verb(), render_recipe_verb(), diff_verb(),
                     preflight_verb(), images_verb(), upgrade_verb(),  explain_verb()};
     result.topics = {cli::codes_topic("REASONS, FINDINGS AND ERRORS", plan::codes())};

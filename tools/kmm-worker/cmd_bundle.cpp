@@ -181,12 +181,13 @@ WorkerResult bundle(const cli::Args& args) {
 cli::Verb verb_bundle() {
     cli::Verb verb;
     verb.name = "bundle";
-    verb.summary = "write this program and all that it needs into one file";
+    verb.summary = "write this program with its libraries into one file";
     verb.description =
-        "The file runs on any Linux of the same machine type with a POSIX shell: with an older C library, another distribution, or busybox alone. It holds this "
-        "program, its libraries with the loader, and certificate authorities, which count where the node has none of its own.\n\n"
-        "When it is started it proves its SHA-256, unpacks itself once into /var/lib/kmm-tools (for other users than root ~/.cache/kmm-tools; KMM_BUNDLE_DIR "
-        "names another directory), and then runs from there.";
+        "The file runs on any Linux of the same machine type with a POSIX shell: with an older C library, on "
+        "another distribution, or with busybox alone. It contains this program, its libraries with the loader, "
+        "and certificate authorities, which are used where the node has none.\n\n"
+        "When started, it verifies its SHA-256, unpacks itself once into /var/lib/kmm-tools (for users other than "
+        "root ~/.cache/kmm-tools; KMM_BUNDLE_DIR names another directory), and runs from there.";
     verb.examples = {{"kmm-worker bundle --out kmm-worker.run", "then copy it to a node, and start it there like kmm-worker"}};
     cli::Option out;
     out.name = "out";

@@ -143,22 +143,22 @@ cli::Option flag(const char* name, const char* help) {
 }  // namespace
 
 cli::Verb verb_cache_list() {
-    return cache_verb("cache list", "images in the cache of this node", "The least recently used first. What is listed was pulled whole and proven.", run_list);
+    return cache_verb("cache list", "list the images in the cache of this node", "The least recently used comes first. Only images that were pulled completely and verified are listed.", run_list);
 }
 
 cli::Verb verb_cache_verify() {
     cli::Verb verb = cache_verb("cache verify", "hash every file of the cache again",
-                                "Exit code 76 if a file holds other bytes than its name says. A pull never uses such a file: it hashes what it reads, and fetches "
-                                "anew what is wrong. Images that lack blobs are warned of: a pull that needs those asks the registry.",
+                                "Exit code 76 if the bytes of a file do not match its name. A pull never uses such a file: it hashes what it reads and fetches it "
+                                "again. Images with missing blobs are a warning: a pull that needs these asks the registry.",
                                 run_verify);
-    verb.options.insert(verb.options.begin(), flag("remove", "remove what is damaged"));
+    verb.options.insert(verb.options.begin(), flag("remove", "remove damaged files"));
     return verb;
 }
 
 cli::Verb verb_cache_prune() {
-    cli::Verb verb = cache_verb("cache prune", "make the cache smaller",
-                                "Removes what no image needs; then, the least recently used first, extracted files, which the next pull extracts again, and images, until --cache-size is kept. "
-                                "Every pull does the same at its end.", run_prune);
+    cli::Verb verb = cache_verb("cache prune", "shrink the cache",
+                                "Removes files that no image needs; then, the least recently used first, extracted files (the next pull extracts them again) and images, "
+                                "until the cache fits --cache-size. Every pull does the same at its end.", run_prune);
     verb.options.insert(verb.options.begin(), flag("all", "remove everything"));
     return verb;
 }

@@ -128,9 +128,11 @@ Exit run_explain(const cli::Args& args, cli::Context& context) {
 cli::Verb verb_explain() {
     cli::Verb verb;
     verb.name = "explain";
-    verb.summary = "what a reason code or an errno means, here";
-    verb.description = "The causes of an errno of the kernel's module loader in the order in which the kernel checks them, each tested on this host where "
-        "that is possible, and what to do. Reason codes are those of the errors and warnings of this command; without CODE all of them are listed.";
+    verb.summary = "describe a reason code or an errno";
+    verb.description =
+        "Lists the causes of an errno of the kernel's module loader in the order in which the kernel checks them, "
+        "tests each on this host where possible, and says what to do. Reason codes are those of errors and "
+        "warnings of this command; without CODE all are listed.";
     verb.examples = {{"kmm-worker explain ENOEXEC", "an errno"}, {"kmm-worker explain module-differs", "a reason code"}, {"kmm-worker explain", "all reason codes"}};
     std::vector<std::string> names;
     for (const auto& row : codes()) names.emplace_back(row.code);

@@ -69,7 +69,7 @@ kubeadm::Switch switch_of(const cli::Args& args) {
 }
 
 std::vector<cli::Option> switch_options() {
-    return {kubernetes_option("switch", "WAY", "how programs of the target get onto the node", {"packages", "binaries", "command"}),
+    return {kubernetes_option("switch", "WAY", "how programs of the target are installed", {"packages", "binaries", "command"}),
             kubernetes_option("from", "DIR", "directory of binaries, by version (default: /usr/local/kubernetes)"),
             kubernetes_option("command", "PROGRAM", "program that installs COMPONENT of VERSION on NODE (its environment)")};
 }
@@ -190,14 +190,14 @@ constexpr const char* k_job_words =
 
 std::vector<cli::Verb> verbs_kubernetes() {
     std::vector<cli::Verb> verbs;
-    verbs.push_back(step_verb("facts", "what this node of a kubeadm cluster runs and holds",
-                              "Versions of kubelet and kubeadm, the four static Pods, certificates, space, cgroup, swap, container runtime, leftovers of kubeadm and the job of an "
-                              "upgrade. What cannot be read is named and never guessed; much of it needs root. It changes nothing.",
+    verbs.push_back(step_verb("facts", "show what this node of a kubeadm cluster runs",
+                              "Shows the versions of kubelet and kubeadm, the four static Pods, certificates, space, cgroup, swap, container runtime, leftovers of kubeadm and the job of an "
+                              "upgrade. Unreadable facts are listed, never guessed; many need root. Changes nothing.",
                               {{"kmm-worker kubernetes facts", "for people"}, {"kmm-worker kubernetes facts -o json", "for programs"}}, {}));
     verbs.back().run = run_kubernetes_facts;
 
     verbs.push_back(step_verb("images", "pull the images of a version with kubeadm",
-                              std::string("Pulls what kubeadm config images list names, from the registry that the API server's image is from, and asks the container runtime (crictl) for "
+                              std::string("Pulls the images of kubeadm config images list from the registry of the API server's image, and asks the container runtime (crictl) for "
                                           "each. ") + k_job_words,
                               {{"kmm-worker kubernetes images --target v1.35.4", "pull before the upgrade"}},
                               std::vector<cli::Option>{target_option(), kubernetes_option("config", "FILE", "configuration of kubeadm"),
@@ -209,9 +209,9 @@ std::vector<cli::Verb> verbs_kubernetes() {
 
     verbs.push_back(step_verb("backup", "save manifests, certificates and kubelet files",
                               "Copies /etc/kubernetes (manifests, pki, kubeconfigs) and the kubelet's files to /var/lib/kmm-node/backups/NAME with the digest of each, and reads them "
-                              "again. A backup that is there is verified and kept. With --etcd-snapshot the data of etcd is in it, too, if etcd is one of this node's static Pods.",
-                              {{"kmm-worker kubernetes backup --name before-v1.35.4", "make it, or verify it"}},
-                              {name_option(), kubernetes_option("etcd-snapshot", "", "also take a snapshot of etcd, and prove it by its hash"),
+                              "again. An existing backup is verified and kept. With --etcd-snapshot it includes the data of etcd, if etcd is a static Pod of this node.",
+                              {{"kmm-worker kubernetes backup --name before-v1.35.4", "make or verify a backup"}},
+                              {name_option(), kubernetes_option("etcd-snapshot", "", "include a snapshot of etcd, proven by its hash"),
                                kubernetes_option("verify", "", "only verify; exit 76 if it is damaged")}));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
@@ -222,13 +222,13 @@ std::vector<cli::Verb> verbs_kubernetes() {
     };
 
     verbs.push_back(step_verb("control-plane", "upgrade this node's control plane with kubeadm",
-                              std::string("Refuses unless the manifests of all static Pods are whole, runs kubeadm upgrade, and then reads the version of each manifest: kubeadm's success "
-                                          "alone is not believed. ") + k_job_words,
+                              std::string("Refuses unless the manifests of all static Pods are complete, runs kubeadm upgrade, and then reads the version of each manifest: kubeadm's "
+                                          "exit code alone is not trusted. ") + k_job_words,
                               {{"kmm-worker kubernetes control-plane --target v1.35.4 --first", "kubeadm upgrade apply"},
                                {"kmm-worker kubernetes control-plane --target v1.35.4", "kubeadm upgrade node"}},
                               std::vector<cli::Option>{target_option(), kubernetes_option("first", "", "kubeadm upgrade apply: the first control plane of the cluster"),
                                                        ignore_option(),
-                                                       kubernetes_option("skip-phases", "NAMES", "phases of kubeadm to leave out, as addon/kube-proxy"),
+                                                       kubernetes_option("skip-phases", "NAMES", "phases of kubeadm to leave out, such as addon/kube-proxy"),
                                                        kubernetes_option("patches", "DIR", "directory of kubeadm's patches")} + switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
@@ -240,8 +240,8 @@ std::vector<cli::Verb> verbs_kubernetes() {
     };
 
     verbs.push_back(step_verb("kubelet", "switch this node's kubelet to another version",
-                              std::string("On a worker kubeadm upgrade node runs first. The kubelet is put in place, restarted, and must run as the new version for some seconds. Drain the "
-                                          "node before. ") + k_job_words,
+                              std::string("On a worker node kubeadm upgrade node runs first. The kubelet is replaced and restarted, and must run the new version for some seconds. Drain the "
+                                          "node first. ") + k_job_words,
                               {{"kmm-worker kubernetes kubelet --target v1.35.4 --switch packages", "with apt-get or dnf"},
                                {"kmm-worker kubernetes kubelet --target v1.35.4 --switch binaries", "from /usr/local/kubernetes/1.35.4"}},
                               std::vector<cli::Option>{target_option(), ignore_option()} + switch_options()));
@@ -254,17 +254,17 @@ std::vector<cli::Verb> verbs_kubernetes() {
         return report_step(kubeadm::switch_kubelet(here.node, options), here.node.slot(), context);
     };
 
-    verbs.push_back(step_verb("repair", "put back manifests that kubeadm lost when it was killed",
-                              "kubeadm swaps a manifest with two renames; killed in between, the component is gone. Each manifest that is missing or damaged is put back from kubeadm's newest "
-                              "backup in /etc/kubernetes/tmp that has it whole. Nothing changes unless all can be put back.",
+    verbs.push_back(step_verb("repair", "restore manifests that a killed kubeadm lost",
+                              "kubeadm swaps a manifest with two renames; if it is killed in between, the component is gone. Each missing or damaged manifest is restored from kubeadm's newest "
+                              "complete backup in /etc/kubernetes/tmp. Nothing changes unless all can be restored.",
                               {{"kmm-worker kubernetes repair", "then run control-plane again"}}, {}));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         return report_step(kubeadm::repair_manifests(here.node), here.node.slot(), context);
     };
 
-    verbs.push_back(step_verb("restore", "put the files of a backup back",
-                              "Verifies the backup, then writes each file that differs, manifests last. Refused if etcd has another version than in the backup: its data would need a snapshot.",
+    verbs.push_back(step_verb("restore", "restore the files of a backup",
+                              "Verifies the backup, then writes each file that differs, manifests last. Refused if the version of etcd differs from the backup: its data would need a snapshot.",
                               {{"kmm-worker kubernetes restore --name before-v1.35.4", "back to the files of that backup"}}, {name_option()}));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);

@@ -41,7 +41,7 @@ cli::Option firmware_option() {
     cli::Option option;
     option.name = "firmware-path";
     option.value_name = "DIR";
-    option.help = "host directory for firmware; becomes the kernel's search path";
+    option.help = "host directory for firmware, set as the kernel's search path";
     return option;
 }
 
@@ -376,7 +376,7 @@ cli::Option verify_option() {
     cli::Option option;
     option.name = "verify-after";
     option.value_name = "DURATION";
-    option.help = "look at the live module again so long after its load; 0s not to";
+    option.help = "check the live module again after this time; 0s disables";
     option.environment = "KMM_VERIFY_AFTER";
     option.default_text = "2s";
     return option;
@@ -386,32 +386,35 @@ std::vector<cli::Option> unload_options() {
     cli::Option wait;
     wait.name = "wait";
     wait.value_name = "DURATION";
-    wait.help = "wait so long for users of the module (default 10s)";
+    wait.help = "wait for users of the module at most this time (default 10s)";
     cli::Option policy;
     policy.name = "unload-policy";  // --policy of verbs that take images is theirs
     policy.value_name = "POLICY";
-    policy.help = "unload always, if-idle (else leave it), or never";
+    policy.help = "unload always, only if idle, or never";
     policy.choices = {"always", "if-idle", "never"};
     policy.default_text = "always";
     cli::Option restore;
     restore.name = "restore-in-tree";
-    restore.help = "load the in-tree modules again that gave way";
+    restore.help = "load the replaced in-tree modules again";
     return {wait, policy, restore};
 }
 
 cli::Verb verb_load() {
     cli::Verb verb;
     verb.name = "load";
-    verb.summary = "pull, verify, check and load a module, and prove what was loaded";
+    verb.summary = "pull, verify, check and load a module, and prove it";
     verb.description =
-        "Pulls the image and verifies every digest, builds an index of its modules (files like modules.softdep of an image are never "
-        "read), does all checks of `kmm-worker check`, unloads in-tree modules that are to give way, installs firmware, and loads "
-        "dependencies and module in order, by descriptor: what was verified is what the kernel gets.\n\n"
-        "Afterwards the identity of the live module (srcversion, else build id) must be the file's. A module of this name that is live "
-        "already is success only if it is the same build; another build is the error module-differs, and stays as it is.\n\n"
-        "It is looked at again 2 s later (--verify-after), as udev may have put another build in its place.\n\n"
-        "If a step fails, modules that this command loaded are unloaded again and in-tree modules are brought back. Modules are "
-        "never forced, unless CONFIG asks for it and --i-understand-this-taints confirms it.";
+        "Pulls the image and verifies every digest, indexes its modules (files of an image such as "
+        "modules.softdep are never read), runs all checks of `kmm-worker check`, unloads in-tree modules to be "
+        "replaced, installs firmware, and loads dependencies and module in order, by descriptor: the kernel gets "
+        "the verified bytes.\n\n"
+        "Afterwards the identity of the live module (srcversion, else build id) must match the file. A live "
+        "module of this name is success only if it is the same build; another build is the error module-differs "
+        "and is not touched.\n\n"
+        "The live module is checked again after 2 s (--verify-after), as udev may have replaced it with another "
+        "build.\n\n"
+        "If a step fails, modules loaded by this command are unloaded and in-tree modules are loaded again. "
+        "Modules are never forced, unless CONFIG requests it and --i-understand-this-taints confirms it.";
     verb.examples = {{"kmm-worker load config.yaml", "as KMM's worker does"},
                      {"kmm-worker load - -o json < config.yaml", "for scripts"},
                      {"kmm-worker load --image reg/drivers:v2 --module kmm_hello", "without a config"}};
@@ -424,16 +427,18 @@ cli::Verb verb_load() {
 cli::Verb verb_unload() {
     cli::Verb verb;
     verb.name = "unload";
-    verb.summary = "unload a module, by name: no image is needed";
+    verb.summary = "unload a module by name, without its image";
     verb.description =
-        "Unloads the module, or the modules of modulesLoadingOrder in that order, then dependencies that came with it and that nobody uses "
-        "any more, and takes back its firmware. A module that is not live is no error.\n\n"
-        "A module in use is waited for (10 s, --wait or --timeout), then named with its holders, its reference count, and the processes, "
-        "mounts and network interfaces that use it; one that a live module needs is named at once, as waiting does not help. With --unload-policy if-idle or never it is left as it is, outcome kept, exit code 0; "
-        "a network interface that is up, also a virtual one, counts for if-idle, although it holds no reference, and so does a module without an exit "
-        "function, which stays until the node is rebooted.\n\n"
-        "In-tree modules that gave way are remembered until they are back or the node reboots, also over an upgrade. With --restore-in-tree the exit code "
-        "is 12 if one of them does not come back.";
+        "Unloads the module, or the modules of modulesLoadingOrder in that order, then unused dependencies that "
+        "were loaded with it, and removes its firmware. A module that is not live is not an error.\n\n"
+        "For a module in use the command waits (10 s, --wait or --timeout), then reports its holders, its "
+        "reference count, and the processes, mounts and network interfaces that use it; a module that a live "
+        "module needs is reported at once, as waiting does not help. With --unload-policy if-idle or never it is "
+        "left alone: outcome kept, exit code 0. For if-idle a network interface that is up, also a virtual one, "
+        "counts as use although it holds no reference, and so does a module without an exit function, which stays "
+        "until the node reboots.\n\n"
+        "Replaced in-tree modules are remembered until they are loaded again or the node reboots, also across an "
+        "upgrade. With --restore-in-tree the exit code is 12 if one of them cannot be loaded.";
     verb.examples = {{"kmm-worker unload config.yaml", "as KMM's worker does"}, {"kmm-worker unload --module kmm_hello --wait 30s", "wait longer for its users"},
                      {"kmm-worker unload config.yaml --restore-in-tree", "put in-tree modules back"}};
     verb.positionals = {config_positional()};
@@ -450,7 +455,7 @@ cli::Verb verb_unload() {
         verb.options.push_back(short_name);
     }
     for (auto& option : verb.options) {
-        if (option.name == "firmware-path") option.help = "host directory that has its firmware, if it was loaded before the last boot";  // else that is on record
+        if (option.name == "firmware-path") option.help = "host directory of its firmware, for modules loaded before the last boot";  // else that is on record
     }
     verb.run = run_unload;
     return verb;
@@ -459,12 +464,13 @@ cli::Verb verb_unload() {
 cli::Verb verb_check() {
     cli::Verb verb;
     verb.name = "check";
-    verb.summary = "everything that can be known without loading";
+    verb.summary = "check whether a module would load here";
     verb.description =
-        "Pulls the image and checks it against the running kernel: architecture, vermagic, undefined symbols with their versions, "
-        "namespaces and licenses where the host's modules or headers tell them, parameters against the module's own declaration, "
-        "dependencies, firmware, signer and keyrings, the host's modprobe.d and blacklists, built-in and rival modules, and the "
-        "switches of kernel and process. All findings are reported at once, exit code 10. Nothing is loaded, nothing stays on disk. Needs no root.";
+        "Pulls the image and checks it against the running kernel: architecture, vermagic, undefined symbols with "
+        "their versions, namespaces and licenses where the host's modules or headers have them, parameters "
+        "against the module's own declaration, dependencies, firmware, signer and keyrings, the host's modprobe.d "
+        "and blacklists, built-in and rival modules, and the switches of kernel and process. All findings are "
+        "reported at once with exit code 10. Nothing is loaded, nothing is left on disk. Needs no root.";
     verb.examples = {{"kmm-worker check config.yaml", "would it load here"}, {"kmm-worker check --image reg/drivers:v2 --module kmm_hello", "without a config"}};
     verb.positionals = {config_positional()};
     verb.options = module_options() + std::vector<cli::Option>{input_size_option(), policy_in_input_option(), firmware_option(), force_option()} + pull_options() + host_options() + cli::common_options();

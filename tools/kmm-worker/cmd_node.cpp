@@ -223,20 +223,21 @@ Exit run_facts(const cli::Args& args, cli::Context& context) {
 cli::Verb verb_status() {
     cli::Verb verb;
     verb.name = "status";
-    verb.summary = "what is live: build, taint, users";
+    verb.summary = "show live modules: build, taint, users";
     verb.description =
-        "Without MODULE all modules of the kernel. -o wide adds the build id and the parameters. "
-        "A module that is not live has the state absent, which is no error. Needs no root.\n\n"
-        "With --expect each module must be live with the identity that the image, .ko file or directory holds; without MODULE all modules "
-        "that it holds are compared: by the SHA-256 of the bytes that kmm-worker loaded since the last boot, else by build id, else by srcversion, and \"same\" says by which. "
-        "Anything else than the same build is exit code 10.";
+        "Without MODULE all modules of the kernel are shown. -o wide adds the build id and the parameters. A "
+        "module that is not live has the state absent, which is not an error. Needs no root.\n\n"
+        "With --expect each module must be live with the identity that the image, .ko file or directory has; "
+        "without MODULE all its modules are compared: by the SHA-256 of the bytes that kmm-worker loaded since "
+        "the last boot, else by build id, else by srcversion; \"same\" says by which. Any other result is exit code "
+        "10.";
     verb.examples = {{"kmm-worker status kmm_hello", "one module"}, {"kmm-worker status -o json", "all, for scripts"},
                      {"kmm-worker status kmm_hello --expect reg/drivers:v2", "is it this build"}};
     verb.positionals = {{"MODULE", "name, in either spelling", false, true}};
     cli::Option settle;
     settle.name = "settle";
     settle.value_name = "DURATION";
-    settle.help = "wait so long for a load or unload that is under way";
+    settle.help = "wait at most this time for a running load or unload";
     cli::Option expect;
     expect.name = "expect";
     expect.value_name = "IMAGE|FILE";
@@ -253,8 +254,10 @@ cli::Verb verb_status() {
 cli::Verb verb_facts() {
     cli::Verb verb;
     verb.name = "facts";
-    verb.summary = "this node's kernel, boot id and module switches";
-    verb.description = "With -o yaml or json a Kubernetes Node with status.nodeInfo, as a directory cluster holds it, and the switches under facts. Needs no root.";
+    verb.summary = "show this node's kernel, boot id and module switches";
+    verb.description =
+        "-o yaml and json print a Kubernetes Node with status.nodeInfo, as a directory cluster holds it, and the "
+        "switches under facts. Needs no root.";
     verb.examples = {{"kmm-worker facts", "for people"}, {"kmm-worker facts -o yaml", "a Node object for a directory cluster"}};
     verb.options = host_options() + cli::common_options();
     verb.run = run_facts;

@@ -305,14 +305,16 @@ Exit run_run(const cli::Args& args, cli::Context& context) {
 cli::Verb verb_run() {
     cli::Verb verb;
     verb.name = "run";
-    verb.summary = "the actions of kmods-via-containers: build, load, unload, reload, wrapper";
+    verb.summary = "run an action of kmods-via-containers";
     verb.description =
-        "Reads /etc/kvc/kmods-via-containers.conf and /etc/kvc/NAME.conf as data: KVC_CONTAINER_RUNTIME, KMOD_CONTAINER_BUILD_CONTEXT, "
-        "KMOD_CONTAINER_BUILD_FILE, KMOD_SOFTWARE_VERSION and KMOD_NAMES. Nothing of them is run, and arguments reach programs one by "
-        "one, never through a shell. The library files of KVC are not used.\n\n"
-        "build makes the image NAME-VERSION:KERNEL with the container runtime unless it is there. load loads KMOD_NAMES in order, each by "
-        "modprobe in that image, or, with KMOD_CONTAINER_IMAGE=REF, as `kmm-worker load` does without any runtime. unload unloads them by "
-        "name in reverse order. wrapper runs a tool of the image.";
+        "ACTION is build, load, unload, reload or wrapper. Reads /etc/kvc/kmods-via-containers.conf and "
+        "/etc/kvc/NAME.conf as data: KVC_CONTAINER_RUNTIME, KMOD_CONTAINER_BUILD_CONTEXT, "
+        "KMOD_CONTAINER_BUILD_FILE, KMOD_SOFTWARE_VERSION and KMOD_NAMES. They are never executed, and arguments "
+        "are passed to programs one by one, without a shell. The library files of KVC are not used.\n\n"
+        "build creates the image NAME-VERSION:KERNEL with the container runtime unless it exists. load loads "
+        "KMOD_NAMES in order, each by modprobe in that image, or, with KMOD_CONTAINER_IMAGE=REF, as `kmm-worker "
+        "load` does, without a runtime. unload unloads them by name in reverse order. wrapper runs a tool of the "
+        "image.";
     verb.examples = {{"kmm-worker run simple-kmod load", "what the systemd template does at boot"},
                      {"kmm-worker run simple-kmod wrapper -- spkut 44", "a tool of the image"}};
     verb.positionals = {{"NAME", "instance, as in /etc/kvc/NAME.conf", true, false},
@@ -321,7 +323,7 @@ cli::Verb verb_run() {
     cli::Option kernel;
     kernel.name = "kernel";
     kernel.value_name = "K";
-    kernel.help = "kernel to build for; default: the running one";
+    kernel.help = "kernel to build for (default: the running one)";
     verb.options = std::vector<cli::Option>{kernel, verify_option()} + unload_options() + pull_options() + host_options() + cli::common_options();
     verb.run = run_run;
     return verb;

@@ -190,13 +190,14 @@ cli::Option sign_option(std::string name, std::string value_name, std::string he
 cli::Verb verb_sign() {
     cli::Verb verb;
     verb.name = "sign";
-    verb.summary = "sign the modules inside an image and push the result";
+    verb.summary = "sign the modules of an image and push the result";
     verb.description =
-        "Signs every .ko file below DIR/lib/modules (also .ko.gz, .ko.xz and .ko.zst), or those of --files, as the kernel's sign-file does, "
-        "byte for byte for RSA keys. The signed files become one new layer; the layers below, media types and the other images of an "
-        "index stay. The same image and RSA key give the same digest. Nothing is written before every module is signed, and the name "
-        "comes last. An older signature is replaced, where sign-file would append a second one. --insecure and --ca-file count for both "
-        "images. Needs no root and no container engine.";
+        "Signs every .ko file below DIR/lib/modules (also .ko.gz, .ko.xz and .ko.zst), or those of --files, as "
+        "the kernel's sign-file does, byte for byte for RSA keys. The signed files become one new layer; the "
+        "layers below, media types and the other images of an index are kept. The same image and RSA key give the "
+        "same digest. Nothing is written before every module is signed; the name is written last. An older "
+        "signature is replaced, whereas sign-file appends a second one. --insecure and --ca-file apply to both "
+        "images. Needs neither root nor a container engine.";
     verb.examples = {{"kmm-worker sign reg/drivers:v2-unsigned --to reg/drivers:v2 --key key.pem --cert cert.der", "all modules of all kernels"},
                      {"kmm-worker sign oci:drivers:v2 --to oci:signed:v2 --key key.pem --cert cert.pem --files '/opt/lib/modules/*/kmm_hello.ko'", "some of them, without a registry"}};
     verb.positionals = {{"IMAGE", "image reference; or oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG]", true, false}};
@@ -206,9 +207,9 @@ cli::Verb verb_sign() {
     kernel.repeatable = true;
     cli::Option hash = sign_option("hash", "NAME", "digest of the signature (default sha256)");
     hash.choices = {"sha224", "sha256", "sha384", "sha512"};
-    cli::Option already = sign_option("signed", "WHAT", "what happens to modules that have a signature (default replace)");
+    cli::Option already = sign_option("signed", "WHAT", "what to do with signed modules (default replace)");
     already.choices = {"replace", "keep", "refuse"};
-    verb.options = {sign_option("to", "IMAGE", "where the signed image goes: REGISTRY/REPOSITORY:TAG, oci:DIR[:TAG] or oci-archive:FILE[:TAG]"),
+    verb.options = {sign_option("to", "IMAGE", "destination of the signed image: REGISTRY/REPOSITORY:TAG, oci:DIR[:TAG] or oci-archive:FILE[:TAG]"),
                     sign_option("key", "FILE", "private key, RSA or EC, PEM; - is standard input, as for the next two"),
                     sign_option("cert", "FILE", "its X.509 certificate, PEM or DER"),
                     sign_option("passphrase-file", "FILE", "passphrase of an encrypted key"),

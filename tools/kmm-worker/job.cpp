@@ -300,7 +300,7 @@ std::vector<cli::Option> module_options() {
     return {
         option("image", "REF", "image to pull, instead of CONFIG"),
         option("module", "NAME", "module to load or unload, instead of CONFIG"),
-        option("kernel", "K", "kernel the module is for; default: the running one"),
+        option("kernel", "K", "kernel of the module (default: the running one)"),
         repeatable(option("parameter", "KEY=VALUE", "parameter of the module")),
         option("dir-name", "DIR", "directory of lib/modules in the image (default /opt, else /)"),
         option("image-firmware", "DIR", "directory of firmware in the image"),
@@ -310,7 +310,7 @@ std::vector<cli::Option> module_options() {
 }
 
 cli::Option force_option() {
-    return option("i-understand-this-taints", "", "let the forcing flags of modprobe.args and rawArgs count");
+    return option("i-understand-this-taints", "", "honour the forcing flags of modprobe.args and rawArgs");
 }
 
 cli::Option input_size_option() {
@@ -329,18 +329,18 @@ std::vector<cli::Option> pull_options() {
     return {
         option("authfile", "FILE", "registry credentials, as docker's config.json"),
         environment(option("pull-secrets", "DIR", "mounted pull Secrets (default /var/run/kmm/pull-secrets)"), "KMM_PULL_SECRETS"),
-        option("ca-file", "FILE", "certificates to trust besides the system's"),
+        option("ca-file", "FILE", "more certificates to trust"),
         option("insecure", "", "allow plain HTTP and unverified TLS"),
-        environment(repeatable(option("pinned-key", "PIN", "sha256//BASE64 of the public key that the registry must have; one of several")), "KMM_PINNED_KEY"),
+        environment(repeatable(option("pinned-key", "PIN", "sha256//BASE64 of the registry's public key; one of several must match")), "KMM_PINNED_KEY"),
         environment(repeatable(option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP")), "KMM_MIRROR_CONFIG"),
-        environment(option("policy", "FILE", "which images may be used, as containers-policy.json(5)"), "KMM_POLICY"),
-        environment(repeatable(option("signature-key", "FILE", "public key, PEM, that must have signed the image; one of several")), "KMM_SIGNATURE_KEY"),
-        environment(option("cache-dir", "DIR", "proven content kept for later pulls (default: /var/lib/kmm-worker if it is there)"), "KMM_CACHE_DIR"),
-        option("cache-size", "SIZE", "what the cache may hold, as 500MiB (default 4GiB); 0 switches it off"),
-        choice(option("image-pull-policy", "POLICY", "Always asks what a tag means; default: the config's, else Always"), {"Always", "IfNotPresent", "Never"}),
+        environment(option("policy", "FILE", "signature policy, as containers-policy.json(5)"), "KMM_POLICY"),
+        environment(repeatable(option("signature-key", "FILE", "public key (PEM) that must have signed the image; one of several must match")), "KMM_SIGNATURE_KEY"),
+        environment(option("cache-dir", "DIR", "cache of verified content (default: /var/lib/kmm-worker if it exists)"), "KMM_CACHE_DIR"),
+        option("cache-size", "SIZE", "size of the cache, such as 500MiB (default 4GiB); 0 disables it"),
+        choice(option("image-pull-policy", "POLICY", "when to ask the registry (default: the config's, else Always)"), {"Always", "IfNotPresent", "Never"}),
         option("platform", "OS/ARCH", "platform to take from a manifest list"),
-        option("allow-platform-mismatch", "", "take an image whose configuration names another platform"),
-        repeatable(option("limit", "NAME=VALUE", "raise or lower a cap against hostile images")),
+        option("allow-platform-mismatch", "", "accept an image whose configuration names another platform"),
+        repeatable(option("limit", "NAME=VALUE", "raise or lower a limit against hostile images")),
     };
 }
 

@@ -22,10 +22,11 @@ std::vector<Code> codes_for_manual() {
 cli::Program program() {
     cli::Program made;
     made.name = "kmm-worker";
-    made.summary = "pulls, checks, loads and unloads kernel modules on the node it runs on";
+    made.summary = "pull, check, load and unload kernel modules on this node";
     made.description =
-        "Takes KMM's ModuleConfig and does what KMM's worker Pod does, with proof: every digest is verified, nothing of an image is "
-        "executed or read as configuration, and what is live afterwards is compared with what was asked for.";
+        "Takes KMM's ModuleConfig and does what KMM's worker Pod does, with proof: every digest is verified, "
+        "nothing of an image is executed or read as configuration, and the live module is compared with the "
+        "requested one.";
     made.verbs = {verb_load(), verb_unload(), verb_check(), verb_status(), verb_facts(), verb_pull(), verb_sign(), verb_cache_list(), verb_cache_verify(), verb_cache_prune(), verb_explain(), verb_run(), verb_bundle(), verb_kmod_load(), verb_kmod_unload()};
     made.verbs.push_back(verb_weak_updates());
     for (auto verbs : {verbs_kubernetes(), verbs_system()})

@@ -285,17 +285,18 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
 cli::Verb diff_verb() {
     cli::Verb verb;
     verb.name = "diff";
-    verb.summary = "what the plan renders against what was read, field by field";
+    verb.summary = "compare the plan with the observed objects";
     verb.description =
-        "Compares the NodeModulesConfigs (spec and KMM's labels), the KMM labels of Nodes, and the DaemonSets and DeviceClasses of "
-        "device plugins and DRA drivers that the cluster settles at with those that were read. '-' is what was read, '+' what the "
-        "cluster settles at. Without any Node there is nothing to compare, which is an error. Exits 0 if nothing differs and 2 if something does, whatever --fail-on says; it is about other findings, such as "
-        "rights that are missing. drift is what error is: differences fail.\n\n"
-        "DaemonSets and DeviceClasses are those that KMM's labels mark as a Module's own; what the API server adds by itself is no "
-        "difference. Objects without these labels, or of Modules that were not read, are left alone. With NODE or -l only what belongs "
-        "to those nodes is compared.\n\n"
-        "On a live cluster the server is asked, without changing anything, what it would make of NodeModulesConfigs and labels of "
-        "Nodes (dryRun=All).";
+        "Compares the settled state with the observed state, field by field: NodeModulesConfigs (spec and KMM's "
+        "labels), the KMM labels of Nodes, and the DaemonSets and DeviceClasses of device plugins and DRA "
+        "drivers. '-' is observed, '+' is settled. It is an error if there are no Nodes. Exits 0 without and 2 "
+        "with differences, whatever --fail-on says: --fail-on applies to other findings, such as missing rights. "
+        "drift is the same as error, as differences always fail.\n\n"
+        "DaemonSets and DeviceClasses are compared if KMM's labels mark them as a Module's. Defaults that the API "
+        "server adds are not differences. Objects without these labels, or of Modules that were not read, are "
+        "ignored. With NODE or -l only the objects of those nodes are compared.\n\n"
+        "On a live cluster the server is asked (dryRun=All) what it would make of NodeModulesConfigs and labels "
+        "of Nodes; nothing is changed.";
     verb.examples = {
         {"kmm-plan diff --cluster ./fleet", "the whole fleet"},
         {"kmm-plan diff --cluster ./fleet -f new-module.yaml node-a", "what a change would do on a node"},
@@ -304,7 +305,7 @@ cli::Verb diff_verb() {
     verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
     cli::Option finalizers;
     finalizers.name = "no-finalizers";
-    finalizers.help = "DaemonSets are to have no finalizers of KMM's operator, as render --no-finalizers makes them";
+    finalizers.help = "expect DaemonSets without finalizers, as render --no-finalizers makes them";
     verb.options = std::vector<cli::Option>{finalizers} + report_options(Drift::found) + settled_options() + source_options() + cli::common_options();
     verb.run = run_diff;
     return verb;

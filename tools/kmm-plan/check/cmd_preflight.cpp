@@ -118,20 +118,27 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
 cli::Verb preflight_verb() {
     cli::Verb verb;
     verb.name = "preflight";
-    verb.summary = "would the fleet survive a kernel that it does not run yet";
+    verb.summary = "check whether every driver is ready for a kernel";
     verb.description =
-        "For each kernel and Module: is there a kernel mapping; with --check-images, is the image there for the nodes' architecture; with --kernel-devel, would that "
-        "kernel take the image's modules: vermagic, every symbol and its version, namespaces, licence, dependencies, parameters, firmware. Nodes of one kernel and "
-        "architecture are a pool and share a line; CHECKED says how far the check went.\n\n"
-        "With --cert, every module's signature is verified as that kernel would. A kernel built with CONFIG_MODULE_SIG_FORCE, which --kernel-devel tells, or nodes that "
-        "--sig-enforce speaks of, refuse modules that are not signed or signed by another key; other kernels load them and are tainted, which is a warning. A signature "
-        "that does not fit its module is refused by all. -o wide and json name signer, key and digest of each file.\n\n"
-        "SpecialResources among the documents of -f are checked, too, with the charts, facts and releases that render recipe takes. A driver container is ready for a kernel if "
-        "its image for that kernel is there; else if the modules of the image that is there now fit it by every symbol version (--kernel-devel); else if a build is paired "
-        "with it whose source is known. Otherwise the kernel has to wait. A PreflightValidation of the operator names a release, whose kernel is taken from the facts.\n\n"
-        "All verdicts make one: upgradeable, true if every driver is ready. --status clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME prints it as a condition to "
-        "apply. Each verdict in json has a sum of its inputs: a result of other inputs says nothing about these.\n\n"
-        "-o name prints kernel and Module of what would fail. Exit code 10 if anything would fail, or could not be found out.";
+        "For each kernel and Module the check asks: is there a kernel mapping; with --check-images, does the "
+        "image exist for the nodes' architecture; with --kernel-devel, do the image's modules fit that kernel: "
+        "vermagic, every symbol and its version, namespaces, licence, dependencies, parameters, firmware. Nodes "
+        "of one kernel and architecture are a pool and share a line; CHECKED says how far the check went.\n\n"
+        "With --cert, every module's signature is verified as that kernel would verify it. Kernels built with "
+        "CONFIG_MODULE_SIG_FORCE (read from --kernel-devel) and nodes with --sig-enforce refuse modules that are "
+        "unsigned or signed by another key; other kernels load them and are tainted, which is a warning. A "
+        "signature that does not match its module is refused by every kernel. -o wide and json show signer, key "
+        "and digest of each file.\n\n"
+        "SpecialResources among the documents of -f are checked with the charts, facts and releases that render "
+        "recipe takes. A driver container is ready for a kernel if its image for that kernel exists; else if the "
+        "modules of its current image fit the kernel by every symbol version (--kernel-devel); else if it has a "
+        "build whose source is known. Otherwise the kernel has to wait. A PreflightValidation of the operator "
+        "names a release, whose kernel is taken from the facts.\n\n"
+        "The result upgradeable is true if every driver is ready. --status clusteroperator[/NAME] or "
+        "operatorcondition[/NAMESPACE]/NAME prints it as a condition to apply. Each verdict in json has a "
+        "checksum of its inputs: a result with another checksum does not apply to them.\n\n"
+        "-o name prints kernel and Module of each failure. Exit code 10 if anything fails or could not be "
+        "checked.";
     verb.examples = {
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64", "is every Module mapped for it"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --check-images", "and are the images there"},
@@ -143,7 +150,7 @@ cli::Verb preflight_verb() {
     cli::Option kernel;
     kernel.name = "kernel";
     kernel.value_name = "KERNEL";
-    kernel.help = "a kernel version as uname -r prints it; those of the PreflightValidations that were read if absent";
+    kernel.help = "kernel version as uname -r prints it (default: those of the PreflightValidations that were read)";
     kernel.repeatable = true;
     auto recipes = recipe_sources();
     std::erase_if(recipes, [](const cli::Option& option) { return option.name == "filename"; });

@@ -202,11 +202,12 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
 cli::Verb validate_verb() {
     cli::Verb verb;
     verb.name = "validate";
-    verb.summary = "all faults of the documents at once, with file, line and column";
+    verb.summary = "report all faults of documents, with line and column";
     verb.description =
-        "Checks syntax, fields and types of every document, the admission rules of Kernel Module Management, and traps "
-        "that it admits. Documents on top of --cluster are checked as a change of it. Errors exit 65, or 66 if files are "
-        "missing; warnings alone exit 0, unless --fail-on warning is given. To have read nothing that can be checked is an error. `kmm-plan explain CODE` tells what a finding means.";
+        "Checks syntax, and fields and types of every document against the definitions of the KMM release, its "
+        "admission rules, and traps that it admits. Documents on top of --cluster are checked as a change to it. "
+        "Errors exit 65, or 66 if files are missing; warnings alone exit 0, unless --fail-on warning is given. It "
+        "is an error if nothing can be checked. `kmm-plan explain CODE` describes a finding.";
     verb.examples = {
         {"kmm-plan validate module.yaml", "one file"},
         {"kmm-plan validate --cluster ./fleet", "a directory cluster"},
@@ -218,9 +219,9 @@ cli::Verb validate_verb() {
     cli::Option version;
     version.name = "kubernetes-version";
     version.value_name = "VERSION";
-    version.help = "version of the API server, as 1.34; without it no rule about it is checked";
+    version.help = "version of the API server, such as 1.34; without it, rules about the version are skipped";
     cli::Option kmm = kmm_version_option();
-    kmm.help = "KMM whose fields, rules and label keys hold: v2.6.0, main; auto takes main's and warns where v2.6.0 differs";
+    kmm.help = "KMM release whose fields, rules and label keys apply, such as v2.6.0 or main; auto takes those of main and warns where v2.6.0 differs";
     std::vector<cli::Option> sources = source_options();
     for (auto& option : sources) { option.hidden = option.hidden || option.name == "namespace" || option.name == "selector"; }
     verb.options = std::vector<cli::Option>{version, kmm} + report_options() + sources + cli::common_options();

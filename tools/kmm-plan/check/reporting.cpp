@@ -120,14 +120,14 @@ cli::Option report_option(std::string name, std::string value_name, std::string 
 std::vector<cli::Option> report_options(Drift drift) {
     cli::Option reports = report_option("report", "FORMAT=FILE,...", "write reports: junit, sarif, md, html, codequality");
     reports.repeatable = true;
-    cli::Option ci = report_option("ci", "SYSTEM", "annotations and files as this CI system reads them");
+    cli::Option ci = report_option("ci", "SYSTEM", "write annotations and files for this CI system");
     ci.choices = {"auto", "github", "gitlab", "none"};
     ci.default_text = "auto";
-    cli::Option fail_on = report_option("fail-on", "SEVERITY", "the least finding that fails");
+    cli::Option fail_on = report_option("fail-on", "SEVERITY", "lowest severity that fails");
     fail_on.choices = {"error", "warning"};
     if (drift == Drift::found) { fail_on.choices.emplace_back("drift"); }
     fail_on.default_text = "error";
-    return {reports, ci, fail_on, report_option("baseline", "FILE", "an earlier result (-o json) whose findings are known")};
+    return {reports, ci, fail_on, report_option("baseline", "FILE", "earlier result (-o json) whose findings are ignored")};
 }
 
 Reporting::Reporting(const cli::Args& args) : ci_(detect_ci(args.get("ci").value_or("auto"))) {

@@ -157,16 +157,16 @@ std::vector<cli::Option> own_options() {
     style.choices = {"pull", "extract"};
     style.default_text = "pull";
     return {
-        repeatable(option("cluster-name", "[CONTEXT=]NAME", "hub: what the ManagedCluster is called whose Nodes are read")),
+        repeatable(option("cluster-name", "[CONTEXT=]NAME", "hub: name of the ManagedCluster whose Nodes are read")),
         repeatable(option("node", "NODE", "only this node")),
-        option("out", "DIR", "one file per object in this directory"),
-        option("prune", "", "with --out: remove our files that are no longer wanted"),
+        option("out", "DIR", "write one file per object into this directory"),
+        option("prune", "", "with --out: remove files of earlier runs that are not rendered"),
         style,
         image_option("worker-image", "image of the worker", "kmm-worker:" KMM_VERSION, "RELATED_IMAGE_WORKER"),
         image_option("build-image", "image of kaniko", defaults.build_image, "RELATED_IMAGE_BUILD"),
-        image_option("sign-image", "image with sign-file; default: that of KMM", "", "RELATED_IMAGE_SIGN"),
+        image_option("sign-image", "image with sign-file (default: that of KMM)", "", "RELATED_IMAGE_SIGN"),
         option("operator-config", "FILE", "controller_config.yaml of KMM's operator, or its ConfigMap"),
-        option("firmware-host-path", "DIR", "the hosts' firmware directory, over the operator's"),
+        option("firmware-host-path", "DIR", "firmware directory of the hosts, overrides the operator's"),
         option("no-finalizers", "", "leave out finalizers that only KMM's operator removes"),
     };
 }
@@ -176,34 +176,36 @@ std::vector<cli::Option> own_options() {
 cli::Verb render_verb() {
     cli::Verb verb;
     verb.name = "render";
-    verb.summary = "the manifests that the plan stands for";
+    verb.summary = "render the manifests of the plan";
     verb.description = "WHAT is any of:";
     for (const auto& row : render::whats()) { verb.description += fmt::format("\n  {:<14} {}", row.name, row.summary); }
-    verb.description += fmt::format("\n  {:<14} {}", k_what_hub, "what KMM's hub gives each cluster; stands alone");
+    verb.description += fmt::format("\n  {:<14} {}", k_what_hub, "what KMM's hub creates for each cluster; only by itself");
     verb.description +=
-        "\n\nWithout WHAT: what the plan needs, which is namespace, nmc, device-plugin, dra and worker-pods, and build and sign for "
-        "images named by --missing.\n\n"
-        "Worker Pods come in two styles. pull: kmm-worker pulls the module image itself, so images need no shell. extract: as KMM's "
-        "operator makes them today, an init container made of the module image copies the files; give the operator's worker image "
-        "with --worker-image. A module that is reloaded has two Pods of the same name: apply the second, which loads, when the first "
-        "has succeeded and is deleted.\n\n"
-        "DaemonSets, build and sign Pods and worker Pods of style extract bear KMM's finalizers. Where no operator runs, nothing "
-        "takes these away: use --no-finalizers.\n\n"
-        "--kernel, --reboot, --taint and --label render for nodes as they are imagined: build and sign Pods of a kernel that nobody "
-        "runs yet, say.\n\n"
-        "hub takes ManagedClusterModules, and the clusters they select: ManagedClusters with their labels and the kernels they "
-        "claim, and contexts of --context, whose Nodes say what runs now and which are called like their ManagedCluster, or as "
-        "--cluster-name says. It prints the ManifestWorks of the hub. --out gives each cluster a directory of its own: the Modules, "
-        "ready for kubectl apply on that cluster where there is no hub, and manifest-works/ for one that has a hub.\n\n"
-        "With --next, worker Pods are those of the very next pass; everything else is the settled state.\n\n"
-        "--out keeps the list of its files in DIR/.kmm-render.json. Files that are not on it are neither replaced nor removed. One "
-        "directory belongs to one choice of WHAT, nodes and namespace: --prune removes what this run did not make.";
+        "\n\nWithout WHAT the manifests that the plan needs are rendered: namespace, nmc, device-plugin, dra and "
+        "worker-pods, and build and sign for images of --missing.\n\n"
+        "Worker Pods have two styles. pull: kmm-worker pulls the module image itself, so images need no shell. "
+        "extract: as KMM's operator creates them today, an init container of the module image copies the files; "
+        "give the operator's worker image with --worker-image. A reloaded module has two Pods of the same name: "
+        "apply the second, which loads, when the first has succeeded and is deleted.\n\n"
+        "DaemonSets, build and sign Pods and worker Pods of style extract have KMM's finalizers. Where no "
+        "operator runs, nothing removes these: use --no-finalizers.\n\n"
+        "--kernel, --reboot, --taint and --label render for changed nodes, such as build and sign Pods for a "
+        "kernel that no node runs.\n\n"
+        "hub takes ManagedClusterModules and the clusters they select: ManagedClusters with their labels and the "
+        "kernels they claim, and contexts of --context, whose Nodes say which kernels run. A context is named "
+        "like its ManagedCluster, or --cluster-name says which one it is. hub prints the ManifestWorks of the "
+        "hub. --out gives each cluster its own directory: the Modules, ready for kubectl apply on that cluster "
+        "where there is no hub, and manifest-works/ for a hub.\n\n"
+        "With --next, worker Pods are those of the next pass; everything else is the settled state.\n\n"
+        "--out keeps the list of its files in DIR/.kmm-render.json. Other files are neither replaced nor removed. "
+        "Use one directory for one choice of WHAT, nodes and namespace: --prune removes files that this run did "
+        "not make.";
     verb.examples = {
         {"kmm-plan render nmc --cluster ./fleet", "settled NodeModulesConfigs"},
         {"kmm-plan render worker-pods --cluster ./fleet --node node-a", "Pods of one node"},
         {"kmm-plan render --cluster ./fleet --out ./manifests --prune", "one file per object"},
         {"kmm-plan render build --cluster ./fleet", "Pods that build every image of the fleet"},
-        {"kmm-plan render build sign --cluster ./fleet --kernel 6.1.0-60-amd64", "and those of a kernel that nobody runs yet"},
+        {"kmm-plan render build sign --cluster ./fleet --kernel 6.1.0-60-amd64", "and those of a kernel that no node runs yet"},
     };
     verb.examples.push_back({"kmm-plan render hub -f hub.yaml --context east --context west --out ./clusters", "bundles of two clusters, without a hub"});
     const auto names = what_names();

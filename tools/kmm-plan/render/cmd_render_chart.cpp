@@ -65,12 +65,13 @@ cli::Option chart_option(std::string name, std::string value_name, std::string h
 cli::Verb render_chart_verb() {
     cli::Verb verb;
     verb.name = "render chart";
-    verb.summary = "the objects of a Helm chart";
+    verb.summary = "render the objects of a Helm chart";
     verb.description =
-        "Prints what `helm template` prints: the objects in Helm's install order, then the hooks. NOTES.txt is left out. Nothing is asked of "
-        "a cluster: `lookup` finds nothing, and the API versions are those that Helm knows and those of --api-versions.\n\n"
-        "Functions that give another result each time, like now, randAlphaNum and genCA, are errors. So is a function that is not supported. "
-        "An error names the template, line and column, the expression and the value that was found.";
+        "Prints what `helm template` prints: the objects in Helm's install order, then the hooks. NOTES.txt is "
+        "left out. The cluster is not asked: `lookup` finds nothing, and the API versions are those that Helm "
+        "knows and those of --api-versions.\n\n"
+        "Functions whose result differs each time, such as now, randAlphaNum and genCA, are errors, as are "
+        "unsupported functions. An error names the template, line and column, the expression and the value found.";
     verb.examples = {
         {"kmm-plan render chart ./kmm-hello-chart", "with the values of the chart"},
         {"kmm-plan render chart ./kmm-hello-chart --values prod.yaml --set image.tag=v2", "with values of a file and of the command line"},
@@ -80,8 +81,8 @@ cli::Verb render_chart_verb() {
     cli::Option name_space = chart_option("namespace", "NAME", "namespace of the release", "default");
     name_space.short_name = 'n';
     verb.options = std::vector<cli::Option>{
-                       chart_option("values", "FILE", "values over those of the chart; - is standard input", "", true),
-                       chart_option("set", "KEY=VALUE", "a value: a.b=1,c={x,y},d[0].e=z", "", true),
+                       chart_option("values", "FILE", "values that override those of the chart; - is standard input", "", true),
+                       chart_option("set", "KEY=VALUE", "set a value: a.b=1,c={x,y},d[0].e=z", "", true),
                        chart_option("release", "NAME", "name of the release", "release-name"),
                        name_space,
                        chart_option("kube-version", "VERSION", "Kubernetes' version in .Capabilities", "v1.20.0"),

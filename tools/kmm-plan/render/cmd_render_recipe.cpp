@@ -59,18 +59,25 @@ Exit run_why_recipe(const cli::Args& args, cli::Context& context) {
 cli::Verb render_recipe_verb() {
     cli::Verb verb;
     verb.name = "render recipe";
-    verb.summary = "the objects of SpecialResources";
+    verb.summary = "render the objects of SpecialResources";
     verb.description =
-        "Prints the objects that a driver stack of the Special Resource Operator consists of, in the order in which they are applied: the namespace, each state "
-        "in turn, then all files of the chart that are no state; in a state, by kind. What a resource depends on comes first. Objects with the annotation "
+        "Prints the objects of a driver stack of the Special Resource Operator in the order in which they are "
+        "applied: the namespace, each state in turn, then all other files of the chart; within a state, by kind. "
+        "Dependencies of a resource come first. Objects with the annotation "
         "specialresource.openshift.io/kernel-affine have a copy for each kernel. Nothing is applied.\n\n"
-        "Without NAME: all SpecialResources of the documents; charts below a directory of -f are not read as documents. A chart comes from --chart, from a repository file://DIR, or from a ConfigMap cm://NAMESPACE/NAME among "
-        "the documents. A resource of v1alpha1 has none and uses the built-in recipe of a driver container.\n\n"
-        "Kernels, systems, versions and the proxy come from Nodes, ClusterVersion, Proxy, ImageStream driver-toolkit, Secrets and ConfigMaps of -f, then from --facts, "
-        "then from --fact. What nobody has said is not guessed: a template that reads it is an error.\n\n"
-        "Builds with the annotation driver-container-vendor are left out unless the fact updateVendor names their vendor. With --check-images, registries are asked, "
-        "through the mirrors of ImageDigestMirrorSets, ImageTagMirrorSets and ImageContentSourcePolicies among the documents: a build is there for each kernel whose image is not.\n\n"
-        "--compat sro renders what the operator makes, faults included. Without it they are mended, and a note says where the operator does something else.";
+        "Without NAME all SpecialResources of the documents are rendered. Charts below a directory of -f are not "
+        "read as documents. A chart comes from --chart, from a repository file://DIR, or from a ConfigMap "
+        "cm://NAMESPACE/NAME among the documents. A resource of v1alpha1 has no chart and uses the built-in "
+        "recipe of a driver container.\n\n"
+        "Kernels, systems, versions and the proxy come from Nodes, ClusterVersion, Proxy, ImageStream "
+        "driver-toolkit, Secrets and ConfigMaps of -f, then from --facts, then from --fact. Missing facts are not "
+        "guessed: a template that reads one is an error.\n\n"
+        "Builds with the annotation driver-container-vendor are left out unless the fact updateVendor names their "
+        "vendor. With --check-images the registries are asked, through the mirrors of ImageDigestMirrorSets, "
+        "ImageTagMirrorSets and ImageContentSourcePolicies among the documents: a build is rendered for each "
+        "kernel whose image does not exist.\n\n"
+        "--compat sro renders what the operator creates, with its faults. Without it these are corrected, and a "
+        "note says where the operator differs.";
     verb.examples = {
         {"kmm-plan render recipe -f simple-kmod.yaml -f nodes.yaml --chart ./simple-kmod-0.0.1", "for the kernels of these Nodes"},
         {"kmm-plan render recipe simple-kmod -f recipes/ --facts facts.yaml --compat sro", "exactly as the operator does"},
@@ -96,10 +103,10 @@ cli::Verb render_recipe_verb() {
 cli::Verb graph_verb() {
     cli::Verb verb;
     verb.name = "graph";
-    verb.summary = "which SpecialResource needs which, in waves";
+    verb.summary = "show which SpecialResource needs which, in waves";
     verb.description =
-        "Prints SpecialResources and what they depend on, at any depth. Those of one wave need those of waves before it only, and can be applied at the same time. "
-        "A circle is an error that names its path.";
+        "Prints SpecialResources and their dependencies, at any depth. Resources of one wave depend only on "
+        "earlier waves and can be applied at the same time. A cycle is an error that names its path.";
     verb.examples = {
         {"kmm-plan graph -f recipes/", "all resources of a directory"},
         {"kmm-plan graph lustre -f recipes/ -o dot", "one and what it needs, for Graphviz"},
@@ -119,10 +126,11 @@ cli::Verb graph_verb() {
 cli::Verb why_recipe_verb() {
     cli::Verb verb;
     verb.name = "why recipe";
-    verb.summary = "what a SpecialResource consists of, and why";
+    verb.summary = "show what a SpecialResource consists of, and why";
     verb.description =
-        "Prints the wave of a SpecialResource and what it needs, where its chart comes from, its kernels with system and toolkit, and for each state its objects. Of a "
-        "driver container, whether its image is only pulled or built if it cannot be pulled. Registries are not asked.";
+        "Prints the wave and the dependencies of a SpecialResource, the source of its chart, its kernels with "
+        "system and toolkit, and the objects of each state. For a driver container it says whether the image is "
+        "only pulled, or built if it cannot be pulled. Registries are not asked.";
     verb.examples = {{"kmm-plan why recipe simple-kmod -f recipes/ --facts facts.yaml", "one resource for the kernels of a cluster"}};
     verb.positionals = {{"NAME", "SpecialResource"}};
     verb.options = recipe_sources() + std::vector<cli::Option>{recipe_option("strict", "", "warnings are errors")} + cli::common_options();

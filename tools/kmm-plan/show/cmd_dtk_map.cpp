@@ -165,13 +165,16 @@ Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
 cli::Verb dtk_map_verb() {
     cli::Verb verb;
     verb.name = "dtk-map";
-    verb.summary = "which driver toolkit has the headers of which kernel";
+    verb.summary = "show which driver toolkit has the headers of a kernel";
     verb.description =
-        "Prints each kernel with its flavour (std, rt, 64k), architecture and system, the releases of OpenShift that have it, and the driver toolkit by digest. "
-        "Several releases may have one kernel: the toolkit of the newest is printed, -o json has all. Two kernels in one release are an error.\n\n"
-        "Reads, in any number: image-references and release-metadata of a release image, oc adm release info -o json, driver-toolkit-release.json of a toolkit image, "
-        "configurations of images (as stored, of oc image info -o json, of skopeo inspect), ImageStream driver-toolkit and Nodes. driver-toolkit-release.json and a "
-        "stored configuration do not name their image: they belong to the toolkit of the release in the same directory or the nearest one above, or to that of --image.";
+        "Prints each kernel with its flavour (std, rt, 64k), architecture and system, the releases of OpenShift "
+        "that contain it, and the driver toolkit by digest. If several releases contain a kernel, the toolkit of "
+        "the newest is printed; -o json has all. Two kernels in one release are an error.\n\n"
+        "Reads any number of: image-references and release-metadata of a release image, oc adm release info -o "
+        "json, driver-toolkit-release.json of a toolkit image, configurations of images (as stored, of oc image "
+        "info -o json, of skopeo inspect), ImageStream driver-toolkit and Nodes. driver-toolkit-release.json and "
+        "a stored configuration do not name their image: they belong to the toolkit of the release in the same "
+        "directory or the nearest one above, or to that of --image.";
     verb.examples = {
         {"oc adm release info 4.17.4 -o json | kmm-plan dtk-map - dtk-info.json", "a release, and oc image info -o json of its toolkit"},
         {"kmm-plan dtk-map 4.17.4/ 4.17.5/", "directories with release.json and driver-toolkit-release.json"},
@@ -183,7 +186,7 @@ cli::Verb dtk_map_verb() {
     file.name = "filename";
     file.short_name = 'f';
     file.value_name = "FILE";
-    file.help = "another way to give FILE";
+    file.help = "same as FILE";
     file.repeatable = true;
     cli::Option kernel;
     kernel.name = "kernel";
@@ -193,12 +196,12 @@ cli::Verb dtk_map_verb() {
     cli::Option image;
     image.name = "image";
     image.value_name = "FILE=IMAGE";
-    image.help = "the toolkit image that a file was taken from";
+    image.help = "toolkit image that FILE was taken from";
     image.repeatable = true;
     cli::Option architecture;
     architecture.name = "arch";
     architecture.value_name = "ARCH";
-    architecture.help = "architecture of kernels that name none, such as x86_64";
+    architecture.help = "architecture of kernels without one, such as x86_64";
     cli::Option facts;
     facts.name = "print-facts";
     facts.help = "print the releases as render recipe --facts takes them";

@@ -8,10 +8,10 @@ namespace kmm::tool_plan {
 
 cli::Verb explain_verb() {
     cli::Verb verb;
-    verb.summary = "what a reason, finding or error code means, and what to do";
+    verb.summary = "describe a reason, finding or error code";
     verb.description =
-        "A reason is why a line of the plan says what it says, a finding is what is wrong with documents or the cluster, an "
-        "error is why a command failed. Without CODE: all of them.";
+        "A reason explains a line of the plan, a finding is a fault of documents or the cluster, an error is why "
+        "a command failed. Without CODE all codes are listed.";
     verb.examples = {
         {"kmm-plan explain taint-not-tolerated", "one code"},
         {"kmm-plan explain", "all codes"},

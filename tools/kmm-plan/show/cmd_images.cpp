@@ -284,12 +284,13 @@ Exit run_images(const cli::Args& args, cli::Context& context) {
 cli::Verb images_verb() {
     cli::Verb verb;
     verb.name = "images";
-    verb.summary = "every image the plan pulls, by digest where that is known";
+    verb.summary = "list the images the plan pulls, by digest where known";
     verb.description =
-        "Module images of the settled plan, of the kernels that --kernel names, and of device plugins and DRA drivers; cordons do not count. --check-images asks the registries for "
-        "digests. --lock FILE writes the digests down if there is no such file; else it is compared, and an image that is not in it or has another digest is an "
-        "error with exit code 10.\n\n"
-        "-o imageset is the input of oc-mirror, -o list (or name) is for skopeo and the like.";
+        "Lists the module images of the settled plan and of the kernels of --kernel, and the images of device "
+        "plugins and DRA drivers. Cordons are ignored. --check-images asks the registries for digests. --lock "
+        "FILE writes the digests if FILE does not exist; otherwise it compares: an image that is not in FILE, or "
+        "has another digest there, is an error with exit code 10.\n\n"
+        "-o imageset is the input of oc-mirror; -o list (or name) suits skopeo and similar tools.";
     verb.examples = {
         {"kmm-plan images --cluster ./fleet -o list", "one reference a line"},
         {"kmm-plan images --cluster ./fleet --kernel 6.1.0-60-amd64 -o imageset", "mirror what the next kernel needs, too"},
@@ -298,12 +299,12 @@ cli::Verb images_verb() {
     cli::Option kernel;
     kernel.name = "kernel";
     kernel.value_name = "KERNEL";
-    kernel.help = "also the images for this kernel";
+    kernel.help = "include the images for this kernel";
     kernel.repeatable = true;
     cli::Option lock;
     lock.name = "lock";
     lock.value_name = "FILE";
-    lock.help = "digests to write, or to compare with";
+    lock.help = "file of digests to write or compare with";
     auto common = cli::common_options();
     for (auto& option : common)
         if (option.name == "output") option.choices.insert(option.choices.end(), {"list", "imageset"});

@@ -249,11 +249,11 @@ Exit run_matrix(const cli::Args& args, cli::Context& context) {
 cli::Verb matrix_verb() {
     cli::Verb verb;
     verb.name = "matrix";
-    verb.summary = "which module covers which kernel, and where the gaps are";
+    verb.summary = "show which module covers which kernel, and the gaps";
     verb.description =
-        "Kernels down, modules across. A cell has the number of nodes that run the kernel and are selected; ok: covered, no such "
-        "node yet; GAP: no kernel mapping matches; BAD: the mapping is faulty; -: neither covered nor wanted. Taints do not "
-        "count.";
+        "Rows are kernels, columns are modules. A cell shows the number of selected nodes that run the kernel; "
+        "ok: covered, no such node; GAP: no kernel mapping matches; BAD: the mapping is faulty; -: neither "
+        "covered nor needed. Taints are ignored.";
     verb.examples = {
         {"kmm-plan matrix --cluster ./fleet", "the kernels that nodes run"},
         {"kmm-plan matrix --cluster ./fleet --kernel 6.12.0-1-amd64", "and one that none runs yet"},
@@ -262,7 +262,7 @@ cli::Verb matrix_verb() {
     cli::Option kernel;
     kernel.name = "kernel";
     kernel.value_name = "K";
-    kernel.help = "a kernel version besides those of the nodes";
+    kernel.help = "add a row for this kernel";
     kernel.repeatable = true;
     std::vector<cli::Option> common = cli::common_options();
     for (auto& option : common) {

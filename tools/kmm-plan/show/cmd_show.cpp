@@ -317,19 +317,20 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
 cli::Verb show_verb() {
     cli::Verb verb;
     verb.name = "show";
-    verb.summary = "one line per node and module: what happens there, and the reason";
+    verb.summary = "show what happens to each module on each node, and why";
     verb.description =
-        "Prints the settled plan; --next prints what the very next pass over the observed state does. With -o json the output "
-        "is the plan file. Its source.digests say what was read: one SHA-256 for each kind, over what decisions read of its objects, "
-        "whatever files, order or format they came in. Data of Secrets is not part of it.\n\n"
-        "Actions are load, keep, reload, unload, blocked and none; the last line counts them. `kmm-plan why` explains a line.";
+        "Prints the settled plan; --next prints what the next pass over the observed state does. -o json prints "
+        "the plan file. Its source.digests identify the input: one SHA-256 for each kind, over the fields that "
+        "decisions read, independent of files, order and format. Data of Secrets is not included.\n\n"
+        "Actions are load, keep, reload, unload, blocked and none; the last line counts them. `kmm-plan why` "
+        "explains a line.";
     verb.examples = {
         {"kmm-plan show --cluster ./fleet", "the whole fleet"},
         {"kmm-plan show --cluster ./fleet node-a node-b", "two nodes"},
         {"kmm-plan show --cluster ./fleet -f new-module.yaml", "what if: documents on top of the cluster"},
         {"kmm-plan show --cluster ./fleet --kernel 6.1.0-60-amd64", "what if all nodes booted into that kernel"},
-        {"kmm-plan show --cluster ./fleet --missing '*:v2-*'", "what if these images are not there"},
-        {"kmm-plan show --cluster ./fleet --action blocked --action unload", "what needs a look"},
+        {"kmm-plan show --cluster ./fleet --missing '*:v2-*'", "what if these images do not exist"},
+        {"kmm-plan show --cluster ./fleet --action blocked --action unload", "what needs attention"},
         {"kmm-plan show --cluster ./fleet -o json", "the plan file"},
         {"kmm-plan show --context prod --context edge", "two live clusters in one table"},
     };

@@ -126,13 +126,15 @@ Exit run_show_recipe(const cli::Args& args, cli::Context& context) {
 cli::Verb show_recipe_verb() {
     cli::Verb verb;
     verb.name = "show recipe";
-    verb.summary = "one line per state and kernel: pull, build or wait";
+    verb.summary = "show for each state and kernel: pull, build or wait";
     verb.description =
-        "Prints the states of SpecialResources in the order in which they are applied, and what becomes of each on each kernel: apply; pull, if the image of its driver "
-        "container is there; build, if it is not and a BuildConfig or Job with the same annotation driver-container-vendor builds it; skip, for a build that is not needed; "
-        "wait, if neither is possible, or a resource that it needs waits.\n\n"
-        "Without --check-images, images are taken to be there unless the fact updateVendor names their vendor. With it, registries are asked through the mirrors of "
-        "ImageDigestMirrorSets, ImageTagMirrorSets and ImageContentSourcePolicies among the documents, then of --mirror-config.";
+        "Prints the states of SpecialResources in the order in which they are applied, with the decision for each "
+        "kernel: apply; pull, if the image of its driver container exists; build, if it does not exist and a "
+        "BuildConfig or Job with the same annotation driver-container-vendor builds it; skip, for a build that is "
+        "not needed; wait, if neither is possible, or if a dependency waits.\n\n"
+        "Without --check-images, images are assumed to exist unless the fact updateVendor names their vendor. "
+        "With it, registries are asked through the mirrors of ImageDigestMirrorSets, ImageTagMirrorSets and "
+        "ImageContentSourcePolicies among the documents, then of --mirror-config.";
     verb.examples = {
         {"kmm-plan show recipe -f recipes/ --facts facts.yaml", "all resources of a directory"},
         {"kmm-plan show recipe hello -f recipes/ -f mirrors.yaml --facts facts.yaml --check-images", "ask the registries, through mirrors"},

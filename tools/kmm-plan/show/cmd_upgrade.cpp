@@ -110,10 +110,11 @@ Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
 cli::Verb upgrade_verb() {
     cli::Verb verb;
     verb.name = "upgrade";
-    verb.summary = "the ordered upgrade that kmm-upgrade start would do";
+    verb.summary = "preview the upgrade of kmm-upgrade start module";
     verb.description =
-        "Lists the nodes of a Module in the order of the walk, what would be done on each, and what is in the way. Exits 10 if "
-        "any node is blocked. What only a node itself knows, such as whether a module is in use, is checked by kmm-upgrade.";
+        "Lists the nodes of a Module in upgrade order, the steps on each, and what blocks them. Exits 10 if any "
+        "node is blocked. Facts that only the node knows, such as whether a module is in use, are checked by "
+        "kmm-upgrade.";
     verb.examples = {
         {"kmm-plan upgrade drivers/kmm-hello --to v2 --cluster ./fleet", "the whole fleet"},
         {"kmm-plan upgrade kmm-hello --to v2 --cluster ./fleet -f new-module.yaml", "with a Module that is not applied yet"},
@@ -122,7 +123,7 @@ cli::Verb upgrade_verb() {
     cli::Option to;
     to.name = "to";
     to.value_name = "VERSION";
-    to.help = "version to upgrade to: that of the Module";
+    to.help = "version to upgrade to, which is that of the Module";
     to.required = true;
     cli::Option node;
     node.name = "node";

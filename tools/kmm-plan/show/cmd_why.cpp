@@ -87,11 +87,11 @@ Exit run_why(const cli::Args& args, cli::Context& context) {
 cli::Verb why_verb() {
     cli::Verb verb;
     verb.name = "why";
-    verb.summary = "the facts behind one line of the plan, and what would change it";
+    verb.summary = "explain one line of the plan, and what would change it";
     verb.description =
-        "Shows each selector term, each taint, each kernel mapping in the order in which it was tried, each template variable, "
-        "the version labels, what is observed and the decision. With --next about the very next pass. With -o name only the "
-        "reason code.";
+        "Shows each selector term, each taint, each kernel mapping in the order in which it was tried, each "
+        "template variable, the version labels, the observed state and the decision. --next explains the next "
+        "pass. -o name prints the reason code only.";
     verb.examples = {
         {"kmm-plan why node-a drivers/kmm-hello --cluster ./fleet", "explain one pair"},
         {"kmm-plan why node-a kmm-hello -n drivers --cluster ./fleet -o json", "the same as data"},

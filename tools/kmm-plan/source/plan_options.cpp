@@ -15,11 +15,11 @@ namespace kmm::tool_plan {
 std::vector<cli::Option> plan_option_list() {
     cli::Option next;
     next.name = "next";
-    next.help = "only what the very next pass does";
+    next.help = "show the next pass only";
     cli::Option missing;
     missing.name = "missing";
     missing.value_name = "REF";
-    missing.help = "an image that is not in its registry, * and ? match any characters; all others are taken to exist";
+    missing.help = "image that does not exist, * and ? match any characters; all others are assumed to exist";
     missing.repeatable = true;
     return {next, missing, kmm_version_option()};
 }
@@ -28,7 +28,7 @@ cli::Option kmm_version_option() {
     cli::Option version;
     version.name = "kmm-version";
     version.value_name = "VERSION";
-    version.help = "KMM of the cluster, which decides the label keys: auto looks at labels and CRDs, or v2.6.0, main";
+    version.help = "KMM release of the cluster, such as v2.6.0 or main; it decides the label keys; auto reads labels and CRDs";
     version.default_text = "auto";
     return version;
 }
@@ -47,11 +47,11 @@ cli::Option what_if_option(const char* name, const char* value, const char* help
 }  // namespace
 
 std::vector<cli::Option> what_if_option_list() {
-    cli::Option kernel = what_if_option("kernel", "KERNEL", "what if all nodes booted into this kernel");
+    cli::Option kernel = what_if_option("kernel", "KERNEL", "assume that all nodes run this kernel");
     kernel.repeatable = false;
-    return {kernel, what_if_option("reboot", "NODE[=KERNEL]", "what if the node rebooted, into this kernel"),
-            what_if_option("taint", "[NODE=]KEY[=VALUE]:EFFECT", "what if the node, or all, had this taint; KEY- removes"),
-            what_if_option("label", "[NODE=]KEY=VALUE", "what if the node, or all, had this label; KEY- removes")};
+    return {kernel, what_if_option("reboot", "NODE[=KERNEL]", "assume that the node rebooted, into this kernel"),
+            what_if_option("taint", "[NODE=]KEY[=VALUE]:EFFECT", "assume this taint on the node, or all; KEY- removes"),
+            what_if_option("label", "[NODE=]KEY=VALUE", "assume this label on the node, or all; KEY- removes")};
 }
 
 void check_kernel_name(const std::string& kernel) {

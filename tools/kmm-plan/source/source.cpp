@@ -113,10 +113,10 @@ std::vector<cli::Option> source_options() {
     ignore.repeatable = true;
     std::vector<cli::Option> options = std::vector<cli::Option>{file, ignore} + cli::cluster_options() + kubectl_options();
     for (auto& option : options) {
-        if (option.name == "namespace") { option.help = "namespace of modules given by name alone, and of documents of -f that say none"; }
+        if (option.name == "namespace") { option.help = "namespace of modules given by name alone, and of documents of -f without one"; }
         if (option.name != "context") { continue; }
         option.repeatable = true;
-        option.help = "context of the kubeconfig; the current one if absent";
+        option.help = "context of the kubeconfig (default: the current one)";
     }
     options.push_back(std::move(timeout));
     return options;
