@@ -7,13 +7,14 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 172> k_names = {
+    static constexpr std::array<std::string_view, 178> k_names = {
         "action",
         "all",
         "all-namespaces",
         "allow-platform-mismatch",
         "api-timeout",
         "api-versions",
+        "app-check",
         "apply",
         "arch",
         "authfile",
@@ -57,10 +58,13 @@ std::span<const std::string_view> all_option_names() noexcept {
         "fix",
         "force",
         "force-conflicts",
+        "freeze-except",
+        "freeze-for",
         "from",
         "from-daemonset",
         "grace-period",
         "hash",
+        "hook-dir",
         "host-root",
         "html",
         "i-understand-this-taints",
@@ -104,6 +108,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "no-drain",
         "no-etcd-snapshot",
         "no-finalizers",
+        "no-freeze",
         "no-input",
         "node",
         "node-timeout",
@@ -117,6 +122,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "owned-by",
         "parameter",
         "passphrase-file",
+        "patch-query",
         "patches",
         "pause-after",
         "pinned-key",

@@ -40,17 +40,22 @@ public:
         if (const Node* minors = root.find("minors"); minors != nullptr && is_list(*minors, "minors")) {
             for (const auto& item : minors->items()) { read_minor(item, catalogue); }
         }
+        if (const Node* applications = root.find("applications"); applications != nullptr && is_list(*applications, "applications")) {
+            for (const auto& item : applications->items()) { read_application(item, catalogue); }
+        }
         sort(catalogue);
     }
 
 private:
-    static constexpr std::array<std::string_view, 2> k_root_keys{"versions", "minors"};
+    static constexpr std::array<std::string_view, 3> k_root_keys{"versions", "minors", "applications"};
     static constexpr std::array<std::string_view, 8> k_entry_keys{
         "version", "upgrade_from", "downgrade_to", "applied_patches", "available_patches", "etcd", "coredns", "pause"};
     static constexpr std::array<std::string_view, 3> k_minor_keys{"minor", "cgroup", "removed"};
     static constexpr std::array<std::string_view, 7> k_removed_keys{
         "complete", "apiserver_flags", "controller_manager_flags", "scheduler_flags", "kubelet_flags", "admission_plugins",
         "feature_gates"};
+
+    static constexpr std::array<std::string_view, 6> k_application_keys{"name", "namespace", "selector", "release", "minimum", "maximum"};
 
     void fault(value::Mark mark, const char* code, std::string message, std::string hint = {}) {
         Diagnostic made;
@@ -234,6 +239,73 @@ private:
         removed.kubelet_flags = strings_of(node, "kubelet_flags");
         removed.admission_plugins = strings_of(node, "admission_plugins");
         removed.feature_gates = strings_of(node, "feature_gates");
+    }
+
+    void read_application(const Node& item, Catalogue& catalogue) {
+        if (!item.is_mapping()) {
+            fault(item.mark(), "bad-value", fmt::format("applications: expected a mapping with name, found {}", found(item)));
+            return;
+        }
+        Application made;
+        made.position = document_.position(item.mark());
+        made.name = optional_text(item, "name");
+        if (item.find("name") == nullptr) { fault(item.mark(), "missing-field", "name is missing, expected the name of the application"); }
+        const std::string of = made.name.empty() ? "the application" : "application " + base::escape(made.name);
+        check_keys(item, of, k_application_keys);
+        made.ns = optional_text(item, "namespace");
+        made.release = optional_text(item, "release");
+        const Node* selector = item.find("selector");
+        if (selector != nullptr) { made.selector = selector_of(*selector, of); }
+        if ((selector == nullptr) == (item.find("release") == nullptr)) {
+            fault(item.mark(), selector == nullptr ? "missing-field" : "bad-value",
+                  fmt::format("{}: expected selector or release, found {}", of, selector == nullptr ? "neither" : "both"),
+                  "selector: labels of its Pods; release: its name in helm list");
+        }
+        made.supported.minimum = bound_of(item, "minimum");
+        made.supported.maximum = bound_of(item, "maximum");
+        if (item.find("minimum") == nullptr && item.find("maximum") == nullptr) {
+            fault(item.mark(), "missing-field", fmt::format("{}: minimum or maximum is missing, expected {}", of, k_bound_form));
+        }
+        if (!made.supported.has_any()) {
+            fault(item.find("maximum")->mark(), "version-order", fmt::format("{}: expected a maximum from {} on, found {}", of, made.supported.minimum->text(), made.supported.maximum->text()));
+        }
+        const auto other = std::find_if(catalogue.applications.begin(), catalogue.applications.end(), [&](const auto& each) { return each.name == made.name && each.ns == made.ns; });
+        if (!made.name.empty() && other != catalogue.applications.end()) {
+            fault(item.mark(), "bad-value", fmt::format("{} is listed twice, first at {}", of, other->position.to_string()), "remove one of them");
+            return;
+        }
+        catalogue.applications.push_back(std::move(made));
+    }
+
+    std::optional<VersionBound> bound_of(const Node& mapping, const char* name) {
+        const Node* node = mapping.find(name);
+        const auto text = node == nullptr ? std::nullopt : string_of(*node, name);
+        if (!text) { return std::nullopt; }
+        auto bound = VersionBound::parse(*text);
+        if (!bound) { fault(node->mark(), "bad-value", fmt::format("{}: expected {}, found '{}'", name, k_bound_form, base::escape(*text))); }
+        return bound;
+    }
+
+    /// Labels as a mapping, or as "a=b,c=d".
+    std::vector<SelectorTerm> selector_of(const Node& node, const std::string& of) {
+        std::vector<SelectorTerm> terms;
+        if (node.is_mapping()) {
+            for (const auto& member : node.members()) {
+                if (member.value.is_string()) { terms.push_back({member.key, "In", {member.value.text()}}); }
+                else { fault(member.value.mark(), "bad-value", fmt::format("{}: selector: {}: expected a string, found {}", of, base::escape(member.key), found(member.value))); }
+            }
+        } else if (const auto text = string_of(node, "selector")) {
+            for (const auto piece : base::split(*text, ',')) {
+                const auto equals = piece.find('=');
+                const auto key = base::trim(piece.substr(0, equals));
+                const auto is_label = equals != std::string_view::npos && !key.empty() && key.find_first_of("!<>() ") == std::string_view::npos;
+                const auto wanted = is_label ? base::trim(piece.substr(equals + (piece.substr(equals).starts_with("==") ? 2 : 1))) : std::string_view();
+                if (is_label && wanted.find_first_of("=!<>() ") == std::string_view::npos) { terms.push_back({std::string(key), "In", {std::string(wanted)}}); }
+                else { fault(node.mark(), "bad-value", fmt::format("{}: selector: expected LABEL=VALUE,..., found '{}'", of, base::escape(piece)), "or a mapping: selector: {app: web}"); }
+            }
+        }
+        if (node.is_mapping() && node.members().empty()) { fault(node.mark(), "bad-value", fmt::format("{}: selector: expected a label, found none", of), "name a label that its Pods have"); }
+        return terms;
     }
 
     static void sort(Catalogue& catalogue) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "kubernetes/applications.hpp"
 #include "kubernetes/version.hpp"
 
 namespace kmm::kubernetes {
@@ -41,10 +42,11 @@ struct MinorFacts {
     Position position;
 };
 
-/// A file of metadata. `versions` and `minors` are sorted and have no doubles.
+/// A file of metadata. `versions` and `minors` are sorted and have no doubles; `applications` are as they stand there.
 struct Catalogue {
     std::vector<VersionEntry> versions;
     std::vector<MinorFacts> minors;
+    std::vector<Application> applications;
     std::string source;  ///< the file, or "built in"
 
     /// nullptr if it is not there.
@@ -52,7 +54,7 @@ struct Catalogue {
     [[nodiscard]] const MinorFacts* facts_of(MinorVersion minor) const noexcept;
 };
 
-/// Reads a text of YAML or JSON: a mapping with `versions`, and optionally `minors`. All faults are appended, each with its place:
+/// Reads a text of YAML or JSON: a mapping with `versions`, and optionally `minors` and `applications`. All faults are appended, each with its place:
 /// those of the readers, bad-value, missing-field, unknown-field, duplicate-version, version-order. With faults the result is not usable.
 [[nodiscard]] Catalogue read_catalogue(std::string_view text, const std::string& file, Diagnostics& diagnostics);
 

@@ -69,6 +69,10 @@ constexpr CheckInfo k_checks[] = {
     {"reboot-daemons", false, Weight::ignorable, "nothing reboots nodes meanwhile", "kubectl annotate daemonset kured weave.works/kured-node-lock, or scale it down", ""},
     {"other-orchestrators", false, Weight::ignorable, "nothing else upgrades these nodes", "upgrade with that tool, or pause it", ""},
     {"kube-proxy-absent", false, Weight::warning, "kube-proxy is in use", "skip kubeadm's phase addon/kube-proxy, which would install it", ""},
+    {"apps-support", false, Weight::ignorable, "every application supports the versions on the way", "upgrade the application first, or upgrade to the version that the check names", ""},
+    {"app-check-programs", false, Weight::ignorable, "every program of --app-check answers", "run the program by hand: PROGRAM FROM TO prints JSON and exits with 0", ""},
+    {"applied-patches", false, Weight::ignorable, "patches that the target needs are applied", "sw-patch apply ID, then sw-patch host-install", ""},
+    {"available-patches", false, Weight::ignorable, "patches that kubelets of the target need are uploaded", "sw-patch upload FILE", ""},
     {"gitops-controllers", false, Weight::warning, "no controller brings objects back to a repository's state", "suspend it for the time of the upgrade", ""},
     {"freeze-possible", false, Weight::warning, "a ValidatingAdmissionPolicy can block changes of applications", "ask users to leave applications alone during the upgrade", ""},
 };

@@ -27,7 +27,7 @@ CheckResult run_check(const CheckInfo& info, const CheckInput& input) {
         result.detail = info.needs;
         return result;
     }
-    if (run == nullptr) { run = function_of(info.id, {version_checks(), config_checks(), object_checks(), drain_checks()}); }
+    if (run == nullptr) { run = function_of(info.id, {version_checks(), config_checks(), object_checks(), drain_checks(), prerequisite_checks()}); }
     if (run == nullptr) { throw bug(fmt::format("check {} has no function", info.id)); }
     auto finding = run(input);
     result.outcome = finding.outcome;

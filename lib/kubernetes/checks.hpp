@@ -15,6 +15,7 @@
 #include "kubernetes/check_list.hpp"
 #include "kubernetes/inventory.hpp"
 #include "kubernetes/observe.hpp"
+#include "kubernetes/patches.hpp"
 #include "kubernetes/path.hpp"
 #include "value/node.hpp"
 
@@ -49,6 +50,8 @@ struct CheckInput {
     std::optional<Version> target;  ///< nullopt: health
     const NodeAnswers* nodes = nullptr;  ///< nullptr: no node was asked
     std::int64_t now = 0;                ///< seconds since 1970; matters with `nodes`
+    AppPrograms* programs = nullptr;     ///< nullptr: no --app-check
+    const PatchList* patches = nullptr;  ///< nullptr: no --patch-query
 };
 
 /// Every check of check_list(), or with no target those of health, in its order. Each id of `ignored` must be of a check that is ignorable.
@@ -79,6 +82,7 @@ struct CheckRow {
 [[nodiscard]] std::span<const CheckRow> config_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> object_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> drain_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> prerequisite_checks() noexcept;
 /// They need CheckInput::nodes.
 [[nodiscard]] std::span<const CheckRow> node_checks() noexcept;
 

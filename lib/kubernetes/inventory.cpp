@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace kmm::kubernetes {
@@ -248,9 +249,9 @@ void take_object(const value::Document& document, const Node& object, const std:
     }
     reader.name_it(base::escape(kind));
     ++taken.counts[kind];
-    static constexpr std::array<std::string_view, 9> k_kept{
+    static constexpr std::array<std::string_view, 10> k_kept{
         "Node", "Pod", "ConfigMap", "PodDisruptionBudget", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
-        "EndpointSlice", "APIService", "CustomResourceDefinition"};
+        "EndpointSlice", "APIService", "CustomResourceDefinition", "Secret"};
     if (std::find(k_kept.begin(), k_kept.end(), kind) == k_kept.end()) { return; }
     auto meta = meta_of(reader, object, kind);
     if (!meta) { return; }
@@ -268,7 +269,11 @@ void take_object(const value::Document& document, const Node& object, const std:
         if (map.meta.ns == k_system) {
             for (auto& [key, text] : reader.labels(&object, "data")) { map.data.emplace(key, std::move(text)); }
         }
+        if (auto release = release_of(map.meta)) { taken.releases.push_back(std::move(*release)); }
         taken.config_maps.push_back(std::move(map));
+    }
+    else if (kind == "Secret") {
+        if (auto release = release_of(std::move(*meta))) { taken.releases.push_back(std::move(*release)); }
     }
     else { read_webhooks(reader, object, *meta, taken.webhooks); }
 }
@@ -283,12 +288,14 @@ const value::Shape k_node_shape{{}, {{"metadata", &k_metadata_shape}, {"status",
 const value::Shape k_version_shape{{"schema", "additionalPrinterColumns"}, {}};
 const value::Shape k_definition_spec_shape{{"names"}, {{"versions", &k_version_shape}}};
 const value::Shape k_definition_shape{{}, {{"metadata", &k_metadata_shape}, {"spec", &k_definition_spec_shape}}};
+const value::Shape k_secret_shape{{"data", "stringData"}, {{"metadata", &k_metadata_shape}}};
 const value::Shape k_other_shape{{"binaryData"}, {{"metadata", &k_metadata_shape}}};
 
 const value::Shape* shape_of_kind(std::string_view kind) {
     if (kind == "Pod") { return &k_pod_shape; }
     if (kind == "Node") { return &k_node_shape; }
     if (kind == "CustomResourceDefinition") { return &k_definition_shape; }
+    if (kind == "Secret") { return &k_secret_shape; }
     return is_list_kind(kind) ? nullptr : &k_other_shape;
 }
 
@@ -320,6 +327,20 @@ const std::string* find_label(const Labels& labels, std::string_view key) noexce
     return found == labels.end() ? nullptr : &found->second;
 }
 
+std::optional<ReleaseObject> release_of(ObjectMeta meta) {
+    const auto* owner = find_label(meta.labels, "owner");
+    const auto* name = find_label(meta.labels, "name");
+    const auto* status = find_label(meta.labels, "status");
+    const auto* revision = find_label(meta.labels, "version");
+    if (owner == nullptr || *owner != "helm" || name == nullptr) { return std::nullopt; }
+    ReleaseObject release;
+    release.release = *name;
+    if (status != nullptr) { release.status = *status; }
+    if (revision != nullptr) { release.revision = base::parse_number<std::int64_t>(*revision).value_or(0); }
+    release.meta = std::move(meta);
+    return release;
+}
+
 bool NodeObject::is_control_plane() const noexcept {
     return find_label(meta.labels, "node-role.kubernetes.io/control-plane") != nullptr ||
            find_label(meta.labels, "node-role.kubernetes.io/master") != nullptr;
@@ -332,6 +353,8 @@ std::string Inventory::unknown_reason(std::string_view kind, std::string_view pl
     }
     return counts.contains(kind) ? std::string() : fmt::format("the documents contain no {}", kind);
 }
+
+std::string Inventory::releases_unknown_reason() const { return unknown_reason("Secret", "secrets"); }
 
 std::string Inventory::pods_unknown_reason() const {
     auto reason = unknown_reason("Pod", "pods");
@@ -365,6 +388,7 @@ void InventorySink::commit(Inventory& inventory, Diagnostics& diagnostics) && {
     append_all(inventory.endpoints, taken_.endpoints);
     append_all(inventory.api_services, taken_.api_services);
     append_all(inventory.definitions, taken_.definitions);
+    append_all(inventory.releases, taken_.releases);
     for (const auto& [kind, count] : taken_.counts) { inventory.counts[kind] += count; }
     append_all(diagnostics, faults_);
 }

@@ -109,6 +109,15 @@ struct DefinitionObject {
     std::vector<std::string> served, stored;
 };
 
+/// A revision of a Helm release, of the Secret or ConfigMap that Helm keeps it in.
+struct ReleaseObject {
+    ObjectMeta meta;
+    std::string release, status;
+    std::int64_t revision = 0;
+};
+/// nullopt if an object with these labels is not one that Helm keeps a revision in.
+[[nodiscard]] std::optional<ReleaseObject> release_of(ObjectMeta meta);
+
 /// Everything that was read, and which kinds were asked for.
 struct Inventory {
     std::vector<NodeObject> nodes;
@@ -119,6 +128,7 @@ struct Inventory {
     std::vector<EndpointsObject> endpoints;
     std::vector<ApiServiceObject> api_services;
     std::vector<DefinitionObject> definitions;
+    std::vector<ReleaseObject> releases;
     std::map<std::string, std::size_t, std::less<>> counts;  ///< objects of each kind, of kinds that are not kept, too
     bool is_live = false;                                    ///< from an API server
     /// Live: plural names of kinds that were not listed as a whole, with the reason.
@@ -128,6 +138,8 @@ struct Inventory {
 
     /// "" if all objects of the kind ("Node") are here, else why that is not known.
     [[nodiscard]] std::string unknown_reason(std::string_view kind, std::string_view plural) const;
+    /// "" if all Helm releases are here, else why that is not known.
+    [[nodiscard]] std::string releases_unknown_reason() const;
     /// "" if the Pods of every namespace are here, else why that is not known.
     [[nodiscard]] std::string pods_unknown_reason() const;
 };

@@ -65,11 +65,18 @@ std::string to_junit(const Report& report) {
         cases += fmt::format("    <testcase classname=\"{}\" name=\"no findings\"/>\n", xml(report_path(file)));
         ++tests;
     }
+    std::size_t skipped = 0;
+    for (const auto& [title, reason] : report.quiet) {
+        const auto begin = fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml(report.check), xml(title));
+        cases += reason.empty() ? begin + "/>\n" : fmt::format("{}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", begin, xml(reason));
+        ++tests;
+        skipped += reason.empty() ? 0U : 1U;
+    }
     const std::string name = xml(fmt::format("{} {}", report.tool, report.check));
     return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{0}\" tests=\"{1}\" failures=\"{2}\" errors=\"0\">\n"
-                       "  <testsuite name=\"{0}\" tests=\"{1}\" failures=\"{2}\" errors=\"0\" skipped=\"0\">\n{3}  </testsuite>\n"
+                       "  <testsuite name=\"{0}\" tests=\"{1}\" failures=\"{2}\" errors=\"0\" skipped=\"{4}\">\n{3}  </testsuite>\n"
                        "</testsuites>\n",
-                       name, tests, failures, cases);
+                       name, tests, failures, cases, skipped);
 }
 
 }  // namespace kmm::report

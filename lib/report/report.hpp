@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -23,6 +24,8 @@ struct Report {
     std::string check;    ///< the verb, "validate"
     std::vector<std::string> files;  ///< everything that was looked at, as the user named it
     Diagnostics findings;            ///< sorted
+    /// Tests without a finding, which JUnit lists: name, and why it was not made, "" if it passed.
+    std::vector<std::pair<std::string, std::string>> quiet;
     std::vector<Rule> rules;         ///< sorted by code; those of other codes are left out of the reports
     Severity fail_on = Severity::error;  ///< error or warning: what makes a check fail
 };

@@ -27,7 +27,6 @@ namespace kmm::sys {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds k_term_grace{2000};
 constexpr int k_ask_again_ms = 1000;
 constexpr std::chrono::milliseconds k_group_poll{20};
 /// A grandchild may keep the pipes open (an ssh master); we wait this long for the rest of the child's own output.
@@ -271,12 +270,12 @@ public:
                 }
                 const bool is_ending = result_.timed_out || result_.cancelled;
                 signal_all(is_ending ? SIGKILL : SIGTERM);
-                next = is_ending ? never : SteadyClock::now() + k_term_grace;
+                next = is_ending ? never : SteadyClock::now() + spec_.grace;
                 result_.timed_out = !result_.cancelled;
             } else if (pid_ > 0 && !result_.timed_out && !result_.cancelled && spec_.cancelled && spec_.cancelled()) {
                 result_.cancelled = true;
                 signal_all(SIGTERM);
-                next = SteadyClock::now() + k_term_grace;
+                next = SteadyClock::now() + spec_.grace;
             }
         }
         lines_.finish();
@@ -290,7 +289,7 @@ private:
     /// What the child has started gets SIGTERM with it, its time to end, and then SIGKILL as well.
     void end_group() const {
         const auto is_left = [&] { return spec_.new_session && ::kill(-group_, 0) == 0; };
-        for (const SteadyClock::time_point end = SteadyClock::now() + k_term_grace; is_left(); std::this_thread::sleep_for(k_group_poll)) {
+        for (const SteadyClock::time_point end = SteadyClock::now() + spec_.grace; is_left(); std::this_thread::sleep_for(k_group_poll)) {
             if (SteadyClock::now() >= end) {
                 ::kill(-group_, SIGKILL);
                 return;
@@ -311,9 +310,14 @@ private:
         Pipe out = make_pipe();
         Pipe err = make_pipe();
         Pipe report = make_pipe();
-        const ChildPlan plan{program.c_str(),       argv_pointers.data(),    env_pointers.data(),
-                             in.read_end.get(),     out.write_end.get(),     err.write_end.get(),
-                             report.write_end.get(), spec_.new_session,      ::getpid()};
+        ChildPlan plan{program.c_str(),       argv_pointers.data(),    env_pointers.data(),
+                       in.read_end.get(),     out.write_end.get(),     err.write_end.get(),
+                       report.write_end.get(), spec_.new_session,      ::getpid()};
+        if (spec_.inherit_streams) {
+            plan.in = 0;
+            plan.out = 1;
+            plan.err = 2;
+        }
         const pid_t pid = start_child(plan);
         if (pid < 0) {
             const int saved = errno;
@@ -337,6 +341,9 @@ private:
             signal_all(SIGKILL);
             reap();
             throw from_errno(saved, "cannot watch " + program);
+        }
+        if (spec_.inherit_streams) {
+            return;
         }
         in_ = std::move(in.write_end);
         out_ = std::move(out.read_end);

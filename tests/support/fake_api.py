@@ -21,6 +21,7 @@ documents. The first one is the current context. Exits like the command.
                           `ssh -- NODE kmm-worker ARGUMENTS`, whose answer becomes the termination message. An image with "missing" in its name cannot be pulled, a node that ssh does not
                           reach starts nothing
   --controllers           more kinds, and controllers for them: played_controllers.py
+  --policies              ValidatingAdmissionPolicies are served and bite
   --operator FAULTS       KMM's operator is played by scripted_operator.py, with these faults, separated by commas
 """
 import argparse
@@ -37,6 +38,7 @@ import threading
 import time
 import urllib.parse
 
+import fake_policies
 import node_lifecycle
 import played_controllers
 import scripted_operator
@@ -217,8 +219,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not rows:
             return self.fail(404, "NotFound", "the server could not find the requested resource")
         if not version:
-            names = sorted({row[2] for row in rows})
-            versions = [{"groupVersion": f"{group}/{name}", "version": name} for name in names]
+            versions = [{"groupVersion": f"{group}/{name}", "version": name} for name in sorted({row[2] for row in rows})]
             return self.answer({"kind": "APIGroup", "name": group, "versions": versions, "preferredVersion": versions[0]})
         rows = [row for row in rows if row[2] == version[0]]
         if not rows:
@@ -291,6 +292,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             what, _, text = entry.partition("=")
             if what == f"{verb}:{plural}":
                 return self.fail(403, "Forbidden", f'{plural} "{body["metadata"]["name"]}" is forbidden: {text}')
+        if verb != "delete" and (text := fake_policies.refusal(cluster, plural, body)):
+            return self.fail(403, "Forbidden", text)
         with cluster.changed:
             if verb == "list":
                 return self.list(cluster, row, namespace, query)
@@ -443,28 +446,27 @@ def kubeconfig(names, port):
 def main():
     split = sys.argv.index("--")
     parser = argparse.ArgumentParser()
-    parser.add_argument("--deny", action="append", default=[])
-    parser.add_argument("--refuse", action="append", default=[])
-    parser.add_argument("--without", action="append", default=[])
+    for name in ("--deny", "--refuse", "--without"):
+        parser.add_argument(name, action="append", default=[])
     parser.add_argument("--starting", type=int, default=0)
     parser.add_argument("--fail", default="0:503")
     parser.add_argument("--budget-after", type=int, default=-1)
     parser.add_argument("--kill", default="0:before:")
-    parser.add_argument("--log")
-    parser.add_argument("--dump")
-    parser.add_argument("--kubelet", action="store_true")
-    parser.add_argument("--operator")
-    parser.add_argument("--controllers", action="store_true")
+    for name in ("--log", "--dump", "--operator"):
+        parser.add_argument(name)
+    for name in ("--kubelet", "--policies", "--controllers"):
+        parser.add_argument(name, action="store_true")
     parser.add_argument("clusters", nargs="+")
     options = parser.parse_args(sys.argv[1:split])
     count, _, status = options.fail.partition(":")
     options.fail_status = int(status)
+    if options.policies:
+        fake_policies.serve(KINDS, BY_KIND)
     Handler.options, Handler.failures, Handler.refusals = options, int(count), options.budget_after
     if options.controllers:
         KINDS.extend(played_controllers.KINDS)
         BY_KIND.update({kind: (plural, group, version, namespaced) for plural, group, version, kind, namespaced in KINDS})
-    named = [entry.partition("=")[::2] for entry in options.clusters]
-    Handler.clusters = {name: Cluster(directory) for name, directory in named}
+    Handler.clusters = {name: Cluster(directory) for name, directory in (entry.partition("=")[::2] for entry in options.clusters)}
     if options.controllers:
         for cluster in Handler.clusters.values():
             played_controllers.begin(cluster)
@@ -477,7 +479,7 @@ def main():
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     home = pathlib.Path(os.environ["HOME"])
     config = home / "kubeconfig"
-    config.write_text(kubeconfig([name for name, _ in named], server.server_port))
+    config.write_text(kubeconfig(list(Handler.clusters), server.server_port))
     done = subprocess.run(sys.argv[split + 1:], env=dict(os.environ, KUBECONFIG=str(config)), check=False)
     if options.dump:
         dump = {name: [item for _, item in sorted(cluster.objects.items())] for name, cluster in Handler.clusters.items()}

@@ -27,7 +27,7 @@ public:
     [[nodiscard]] virtual std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) = 0;
     /// Before a walk goes on: documents that cannot be read hide nothing that the run is about. Errors: from_diagnostics; those of the cluster.
     virtual void require_readable() = 0;
-    /// Tells what else is to be known after a complete run.
+    /// After a run that has ended, complete or aborted: says what else is to be known, and takes away what was there for the run only.
     virtual void tell_after(const upgrade::Run& run) = 0;
 };
 
@@ -48,6 +48,11 @@ public:
     [[nodiscard]] virtual std::unique_ptr<Hands> take_up(Access& access, upgrade::Run& run, Extent extent) const = 0;
     /// Goes on with what follows `run`, for which is_followed holds. The exit code of the verb.
     [[nodiscard]] virtual Exit follow(Access& access, const upgrade::Run& run) const = 0;
+    /// Takes away what a process of `run`, which has ended, left in the cluster when it was killed at the very end. Faults are none.
+    virtual void clean_up(Access& access, const upgrade::Run& run) const {
+        static_cast<void>(access);
+        static_cast<void>(run);
+    }
 };
 
 /// Those that a program has: Program::own. They outlive it.

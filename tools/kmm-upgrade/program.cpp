@@ -112,8 +112,7 @@ cli::Program program(const Crafts& crafts) {
                                 "kmm-plan explain and kmm-worker explain know their own");
     program.verbs.push_back(without_selector(std::move(explain), "nothing in a cluster is looked at"));
     program.topics = {cli::codes_topic("ERRORS AND FINDINGS", codes())};
-    program.planned = {{"guard", "run the command when kmm-upgrade show -o json says upgrade-complete"},
-                       {"state", "kmm-upgrade show verifies the record; its last five snapshots are in backup/ of --state-dir"}};
+    program.planned = {{"state", "kmm-upgrade show verifies the record; its last five snapshots are in backup/ of --state-dir"}};
     program.environment = {{"SSL_CERT_FILE", "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
                            {"XDG_STATE_HOME", "of other users than root: the record is kept in kmm-upgrade below it; default: ~/.local/state"},
                            {"TZ", "time zone of --between without --tz; times that are shown are UTC"},

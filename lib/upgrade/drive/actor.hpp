@@ -61,6 +61,9 @@ public:
     /// Before the run says that all nodes are through: events of nodes that are not what they were when they were done.
     /// Errors: those of the cluster.
     [[nodiscard]] virtual std::vector<upgrade::Event> confirm() = 0;
+    /// Before `move`, of the run itself, is recorded: it enters a state or has gone through one. What a walk of nodes has done is confirmed by then. Outside of the
+    /// recorder's mutex. Errors: the run pauses with them instead of the move, which the next resume makes again. Throws Leave.
+    virtual void before_move(const upgrade::Event& move) { static_cast<void>(move); }
     /// Gives a node back that the run has cordoned; what came of it, for people. Errors: those of the cluster.
     [[nodiscard]] virtual std::string release(const std::string& node) = 0;
     /// Nodes that take no work now, whoever is the cause: name to "not ready" or "cordoned". Errors: those of the cluster.

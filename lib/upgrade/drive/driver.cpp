@@ -122,6 +122,18 @@ void Driver::make_move(const Event& move) {
             throw;
         }
     }
+    try {
+        actor_.before_move(move);
+    } catch (const Leave&) {
+        return;  // whoever wants the walk to end is asked next
+    } catch (const Error& error) {
+        if (error.code() == "interrupted" && interrupted_()) return;
+        if (steps_.ends_walk(error)) throw;
+        std::string text = error.message();
+        for (const auto& [key, more] : error.details())
+            if (key == "output") text += ": " + more;
+        return pause(error.code(), text);
+    }
     recorder_.record(move);
 }
 

@@ -26,14 +26,14 @@ public:
     void observe(const std::string& node);
     /// Looks at the nodes that are done before the run says so; false if some are not any more, which is recorded.
     [[nodiscard]] bool confirm();
+    /// True for what no record of a failure settles: it is thrown on.
+    [[nodiscard]] bool ends_walk(const Error& error) const;
 
 private:
     [[nodiscard]] StepEnd run_stage(const std::string& stage);
     [[nodiscard]] StepEnd run_node(const upgrade::NodeStep& step);
     void release(const std::string& node);
     void record_failure(const upgrade::NodeStep& step, const upgrade::Step& data, const Error& error);
-    /// True for what no record of a failure settles: it is thrown on.
-    [[nodiscard]] bool ends_walk(const Error& error) const;
 
     Actor& actor_;
     Recorder& recorder_;

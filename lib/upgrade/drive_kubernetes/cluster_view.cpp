@@ -71,6 +71,32 @@ void list_if_allowed(kube::Client& client, const kube::Resource& resource, const
     }
 }
 
+kubernetes::ObjectMeta meta_of_release(const value::Node& object) {
+    kubernetes::ObjectMeta meta;
+    meta.ns = object.get_string({"metadata", "namespace"});
+    meta.name = object.get_string({"metadata", "name"});
+    const auto* metadata = object.find("metadata");
+    if (const auto* labels = metadata == nullptr ? nullptr : metadata->find("labels"); labels != nullptr && labels->is_mapping())
+        for (const auto& label : labels->members()) meta.labels.emplace_back(label.key, label.value.text());
+    return meta;
+}
+
+/// Revisions of all namespaces, of both of Helm's storage drivers; never their data.
+void list_releases(kube::Client& client, Inventory& inventory) {
+    kube::ListQuery query;
+    query.label_selector = "owner=helm";
+    query.content = kube::ListQuery::Content::metadata;
+    for (const auto* resource : {&kube::resources::k_secrets, &kube::resources::k_config_maps}) {
+        try {
+            for (const auto& object : client.list_all(*resource, query))
+                if (auto release = kubernetes::release_of(meta_of_release(object))) inventory.releases.push_back(std::move(*release));
+        } catch (const Error& error) {
+            if (error.exit() != Exit::no_permission) throw;
+            inventory.unlisted["secrets"] = fmt::format("this user may not list {} of all namespaces", resource->plural);
+        }
+    }
+}
+
 /// Objects of an API server have names and no lines.
 void set_places(Inventory& inventory) {
     for (auto& node : inventory.nodes) node.meta.position = Position{"nodes/" + node.meta.name, 0, 0};
@@ -94,10 +120,11 @@ Inventory server_inventory(kube::Client& client, ReadExtent extent) {
     Diagnostics faults;
     list(client, k_nodes, {}, inventory, faults);
     kube::ListQuery pods;
-    if (extent != ReadExtent::everything) pods.namespace_ = "kube-system";
+    const bool is_all = extent == ReadExtent::everything || extent == ReadExtent::releases;
+    if (!is_all) pods.namespace_ = "kube-system";
     if (extent == ReadExtent::control_plane) pods.label_selector = "tier=control-plane";
     list(client, k_pods, pods, inventory, faults);
-    if (extent == ReadExtent::everything) {
+    if (is_all) {
         kube::ListQuery system;
         system.namespace_ = "kube-system";
         list_if_allowed(client, k_config_maps, system, inventory, faults);
@@ -107,6 +134,7 @@ Inventory server_inventory(kube::Client& client, ReadExtent extent) {
         inventory.is_admin = kube::missing_rules(client, {{"*", "*", "*", "", "", ""}}).empty();
         inventory.has_policies = client.serves(k_policies);
     }
+    if (extent == ReadExtent::releases) list_releases(client, inventory);
     return finished(std::move(inventory), std::move(faults));
 }
 

@@ -18,9 +18,10 @@ enum class ReadExtent {
     control_plane,  ///< Nodes, and the static Pods of the control plane
     system,         ///< Nodes, and all Pods of kube-system
     everything,     ///< what checks look at
+    releases,       ///< also the revisions that Helm keeps
 };
 
-/// All objects of an API server. With ReadExtent::everything, kinds that this user may not list are noted in
+/// All objects of an API server. From ReadExtent::everything on, kinds that this user may not list are noted in
 /// Inventory::unlisted. Errors: those of kube::Client; from_diagnostics.
 [[nodiscard]] kubernetes::Inventory read_inventory(kube::Client& client, ReadExtent extent);
 /// All objects of documents: files, directories, "-". Errors: from_diagnostics with every fault; those of

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -44,6 +45,12 @@ kubernetes::Path path_to(const kubernetes::Catalogue& catalogue, const kubernete
     return path;
 }
 
+void take_patches(KubernetesRequest& request, const kubernetes::Catalogue& catalogue) {
+    for (const auto& entry : catalogue.versions)
+        if (!entry.applied_patches.empty() || !entry.available_patches.empty())
+            request.patches.emplace(entry.version.text(), std::pair(entry.applied_patches, entry.available_patches));
+}
+
 upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observation& seen,
                       const std::vector<Hop>& hops) {
     const auto& hop = hops.front();
@@ -64,6 +71,10 @@ upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observ
     subject.control_plane = hop.control_plane;
     subject.kubelet = hop.kubelet;
     subject.rest.clear();
+    subject.applied_patches.clear();
+    subject.available_patches.clear();
+    if (const auto found = request.patches.find(run.to_version); found != request.patches.end())
+        std::tie(subject.applied_patches, subject.available_patches) = found->second;
     for (std::size_t i = 1; i < hops.size(); ++i) subject.rest.push_back(to_string(hops[i]));
     set_subject(run, subject);
 

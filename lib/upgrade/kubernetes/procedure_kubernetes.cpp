@@ -122,6 +122,8 @@ public:
         description.again = "kmm-upgrade start kubernetes " + subject.target;
         description.elsewhere = "kmm-upgrade start kubernetes VERSION";
         if (!subject.command.empty()) description.commands.emplace_back("command", subject.command);
+        if (!subject.patch_query.empty()) description.commands.emplace_back("patch-query", subject.patch_query);
+        if (!subject.hooks.empty()) description.commands.emplace_back("hook-dir", subject.hooks);
         if (subject.control_plane.empty()) description.notes.emplace_back("only", "kubelets");
         else if (subject.kubelet.empty()) description.notes.emplace_back("only", "control planes");
         if (subject.target != run.to_version) description.notes.emplace_back("target", subject.target);

@@ -45,6 +45,12 @@ Subject subject_of(const Header& run) {
     subject.ignored_checks = texts_of(tree, "ignoreChecks");
     subject.networking = tree.get_string({"networking"});
     subject.versions_file = tree.get_string({"versions"});
+    subject.patch_query = tree.get_string({"patchQuery"});
+    subject.applied_patches = texts_of(tree, "appliedPatches");
+    subject.available_patches = texts_of(tree, "availablePatches");
+    subject.freeze = tree.get_string({"freeze"});
+    subject.freeze_except = texts_of(tree, "freezeExcept");
+    subject.hooks = tree.get_string({"hooks"});
     return subject;
 }
 
@@ -62,6 +68,12 @@ void set_subject(Header& run, const Subject& subject) {
     set_texts(tree, "ignoreChecks", subject.ignored_checks);
     set_text(tree, "networking", subject.networking);
     set_text(tree, "versions", subject.versions_file);
+    set_text(tree, "patchQuery", subject.patch_query);
+    set_texts(tree, "appliedPatches", subject.applied_patches);
+    set_texts(tree, "availablePatches", subject.available_patches);
+    set_text(tree, "freeze", subject.freeze);
+    set_texts(tree, "freezeExcept", subject.freeze_except);
+    set_text(tree, "hooks", subject.hooks);
     run.subject = value::Node::mapping({{std::string(k_member), std::move(tree)}});
 }
 

@@ -68,7 +68,7 @@ TEST_CASE("ids are unique, and every check that objects can tell has a function"
         CHECK_FALSE(info.fix.empty());
     }
     std::size_t functions = 0;
-    for (const auto rows : {version_checks(), config_checks(), object_checks(), drain_checks()}) {
+    for (const auto rows : {version_checks(), config_checks(), object_checks(), drain_checks(), prerequisite_checks()}) {
         for (const auto& row : rows) {
             REQUIRE(find_check(row.id) != nullptr);
             CHECK(find_check(row.id)->needs.empty());

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -26,19 +25,6 @@ constexpr unsigned k_report_mode = 0644;
 constexpr std::string_view k_gitlab_code_quality = "gl-code-quality-report.json";
 constexpr std::string_view k_gitlab_junit = "gl-junit-report.xml";
 
-using Writer = std::string (*)(const report::Report&);
-struct Format {
-    std::string_view name;
-    Writer write;
-};
-constexpr std::array k_formats{
-    Format{"junit", report::to_junit},
-    Format{"sarif", report::to_sarif},
-    Format{"md", [](const report::Report& report) { return report::to_markdown(report); }},
-    Format{"html", report::to_html},
-    Format{"codequality", report::to_code_quality},
-};
-
 std::string variable(const char* name) {
     const char* text = std::getenv(name);
     return text == nullptr ? std::string() : std::string(text);
@@ -48,28 +34,6 @@ std::string detect_ci(const std::string& asked) {
     if (asked != "auto") { return asked; }
     if (variable("GITHUB_ACTIONS") == "true") { return "github"; }
     return variable("GITLAB_CI") == "true" ? "gitlab" : "none";
-}
-
-/// "junit=a.xml,sarif=b.json" into `files`.
-void parse_report(const std::string& text, std::map<std::string, std::string>& files) {
-    for (const auto piece : base::split(text, ',')) {
-        const std::size_t equals = piece.find('=');
-        const std::string name(piece.substr(0, equals));
-        const std::string file(equals == std::string_view::npos ? std::string_view() : piece.substr(equals + 1));
-        const bool known = std::any_of(k_formats.begin(), k_formats.end(), [&](const Format& format) { return format.name == name; });
-        if (!known || file.empty()) {
-            Error error(Exit::usage, "bad-value",
-                        fmt::format("option --report: expected FORMAT=FILE with junit, sarif, md, html or codequality, found '{}'",
-                                    base::escape(piece)));
-            std::vector<std::string> names;
-            for (const auto& format : k_formats) { names.emplace_back(format.name); }
-            const auto near = known ? std::nullopt : base::nearest(name, names);
-            throw std::move(error).hint(near ? fmt::format("did you mean {}?", *near) : "--report junit=junit.xml,sarif=kmm.sarif,md=kmm.md");
-        }
-        if (!files.emplace(name, file).second) {
-            throw Error(Exit::usage, "bad-value", fmt::format("option --report: {} is given twice", name)).hint("give one file a format");
-        }
-    }
 }
 
 report::Baseline read_baseline(const std::string& file) {
@@ -118,7 +82,7 @@ cli::Option report_option(std::string name, std::string value_name, std::string 
 }  // namespace
 
 std::vector<cli::Option> report_options(Drift drift) {
-    cli::Option reports = report_option("report", "FORMAT=FILE,...", "write reports: junit, sarif, md, html, codequality");
+    cli::Option reports = report_option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
     reports.repeatable = true;
     cli::Option ci = report_option("ci", "SYSTEM", "write annotations and files for this CI system");
     ci.choices = {"auto", "github", "gitlab", "none"};
@@ -130,8 +94,7 @@ std::vector<cli::Option> report_options(Drift drift) {
     return {reports, ci, fail_on, report_option("baseline", "FILE", "earlier result (-o json) whose findings are ignored")};
 }
 
-Reporting::Reporting(const cli::Args& args) : ci_(detect_ci(args.get("ci").value_or("auto"))) {
-    for (const auto& text : args.all("report")) { parse_report(text, files_); }
+Reporting::Reporting(const cli::Args& args) : files_(report::parse_files(args.all("report"))), ci_(detect_ci(args.get("ci").value_or("auto"))) {
     if (ci_ == "gitlab") {
         files_.emplace("codequality", k_gitlab_code_quality);
         files_.emplace("junit", k_gitlab_junit);
@@ -154,9 +117,9 @@ void Reporting::publish(const std::string& check, const std::vector<std::string>
     report.findings = findings;
     report.fail_on = fail_on_;
     for (const auto& code : plan::codes()) { report.rules.push_back({code.code, code.verdict, code.meaning, code.remedy}); }
-    for (const auto& format : k_formats) {
-        const auto file = files_.find(std::string(format.name));
-        if (file != files_.end()) { cli::write_report(context, file->second, format.write(report)); }
+    for (const auto& format : report::format_names()) {
+        const auto file = files_.find(format);
+        if (file != files_.end()) { cli::write_report(context, file->second, report::text_of(format, report)); }
     }
     if (ci_ == "github") { publish_github(report, failed(findings), context); }
 }

@@ -2,13 +2,13 @@
 // --report, --ci, --fail-on and --baseline, for every verb that checks something.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/app.hpp"
 #include "report/baseline.hpp"
+#include "report/formats.hpp"
 #include "report/metrics.hpp"
 #include "report/report.hpp"
 
@@ -52,7 +52,7 @@ public:
     [[nodiscard]] Error failure(Diagnostics findings) const;
 
 private:
-    std::map<std::string, std::string> files_;  ///< format -> file
+    report::Files files_;
     std::string ci_;                            ///< github, gitlab or none
     Severity fail_on_ = Severity::error;
     std::optional<report::Baseline> baseline_;

@@ -15,9 +15,11 @@ namespace {
 Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::optional<kubernetes::Version> target, Exit failed) {
     Access access(args, context);
     auto& call = access.call;
+    const auto files = report::parse_files(args.all("report"));
     const auto ignored = kubernetes::parse_ignored(args.all("ignore-checks"));
     const auto catalogue = read_versions(call);
-    const auto inventory = read_inventory(call, drive::ReadExtent::everything);
+    const auto prerequisites = target ? read_prerequisites(call) : Prerequisites{};
+    const auto inventory = read_inventory(call, target ? extent_of(catalogue) : drive::ReadExtent::everything);
     const auto seen = kubernetes::observe(inventory);
     if (inventory.nodes.empty()) throw Error::from_diagnostics(seen.faults);
     std::optional<kubernetes::NodeAnswers> answers;
@@ -26,8 +28,11 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
         choose_kubernetes_reach(access, options, cluster::Place{});
         answers = ask_nodes(call, *access.reach.runner(options, Target{}), inventory);
     }
-    const kubernetes::CheckInput input{inventory, seen, catalogue, std::move(target), answers ? &*answers : nullptr, call.clock().now_unix()};
-    return print_check_results(context, kind, input, kubernetes::run_checks(input, ignored), failed);
+    kubernetes::CheckInput input{inventory, seen, catalogue, std::move(target), answers ? &*answers : nullptr, call.clock().now_unix()};
+    prerequisites.put_into(input);
+    const auto results = kubernetes::run_checks(input, ignored);
+    write_check_reports(files, context, results);
+    return print_check_results(context, kind, input, results, failed);
 }
 
 }  // namespace

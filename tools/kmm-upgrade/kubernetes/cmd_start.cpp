@@ -8,11 +8,13 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-upgrade/kubernetes/craft.hpp"
+#include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/kubernetes/verbs.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kubernetes/checks.hpp"
+#include "upgrade/drive_kubernetes/hooks.hpp"
 #include "upgrade/drive_kubernetes/networking.hpp"
 #include "upgrade/engine/replay.hpp"
 
@@ -59,6 +61,9 @@ drive::KubernetesRequest request_of(const cli::Args& args, Call& call, const kub
     request.subject.ignored_checks = kubernetes::parse_ignored(args.all("ignore-checks"));
     if (const auto file = args.get("versions"))
         request.subject.versions_file = *file == "-" ? *file : absolute_path(*file);
+    take_freeze_options(args, request.subject);
+    if (const auto directory = args.get("hook-dir")) request.subject.hooks = absolute_path(*directory);
+    request.subject.patch_query = command_option(args, "patch-query");
     if (const auto directory = args.get("networking")) request.subject.networking = absolute_path(*directory);
     request.is_networking_first = args.flag("networking-first");
     if (request.is_networking_first && request.subject.networking.empty())
@@ -199,9 +204,11 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
                     fmt::format("--until: expected a state in which an upgrade rests, found '{}'", base::escape(until)))
             .hint("as upgraded-first-master or upgraded-second-master");
     const auto catalogue = read_versions(call);
+    drive::take_patches(request, catalogue);
+    const auto prerequisites = read_prerequisites(call);
     kubernetes::Inventory inventory;
     if (is_dump) {
-        inventory = read_inventory(call, drive::ReadExtent::everything);
+        inventory = read_inventory(call, extent_of(catalogue));
     } else {
         const auto place = access.cluster.place();
         choose_kubernetes_reach(access, request.options, place);
@@ -214,9 +221,14 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
                 .hint("leave --networking out");
         if (!dry) access.cluster.lock_directory();
         access.cluster.expect(request.options, "");
-        inventory = drive::view_of(cluster)->read(drive::ReadExtent::everything);
+        inventory = drive::view_of(cluster)->read(extent_of(catalogue));
     }
     const auto seen = kubernetes::observe(inventory);
+    if (!request.subject.hooks.empty()) {
+        std::vector<std::string> names;
+        for (const auto& running : seen.kubelets) names.push_back(running.node);
+        drive::require_hooks(request.subject.hooks, table, names);
+    }
     const auto hops = drive::hops_of(drive::path_to(catalogue, seen, target));
     // Manifests are read before anything changes: a fault in one of them is reported now.
     if (!request.subject.networking.empty())
@@ -235,8 +247,9 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
         runner = kubernetes_runner(access, request.options, request.lineage, !dry);
         answers = ask_nodes(call, *runner, inventory);
     }
-    const kubernetes::CheckInput input{
+    kubernetes::CheckInput input{
         inventory, seen, catalogue, target, is_dump ? nullptr : &answers, call.clock().now_unix()};
+    prerequisites.put_into(input);
     require_checks(call, input, request.subject.ignored_checks);
     if (dry) {
         print_plan(context, request, seen, hops);

@@ -6,9 +6,12 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/kubernetes/verbs.hpp"
+#include "kmm-upgrade/session/walk_options.hpp"
 #include "sys/random.hpp"
+#include "upgrade/drive_kubernetes/attended_actor.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/kubernetes/subject.hpp"
@@ -21,22 +24,31 @@ constexpr const char* k_lease_subject = "kubernetes";
 
 class KubernetesHands final : public Hands {
 public:
-    KubernetesHands(Access& access, std::unique_ptr<cluster::NodeRunner> runner)
+    KubernetesHands(Access& access, std::unique_ptr<cluster::NodeRunner> runner, Extent extent)
         : access_(access),
+          extent_(extent),
+          freezing_(access),
           runner_(std::move(runner)),
           view_(drive::view_of(access.cluster.opened())),
           networking_(drive::networking_of(access.cluster.opened(), access.call.clock())) {}
 
     [[nodiscard]] std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) override {
-        return std::make_unique<drive::KubernetesActor>(*view_, *access_.cluster.opened().workloads, *networking_,
-                                                        *runner_, recorder, access_.call.clock(),
-                                                        [this] { return access_.call.stopped(); });
+        const auto stopped = [this] { return access_.call.stopped(); };
+        if (extent_ == Extent::onward) freezing_.set(recorder.header());
+        auto steps = std::make_unique<drive::KubernetesActor>(*view_, *access_.cluster.opened().workloads, *networking_,
+                                                              *runner_, recorder, access_.call.clock(), stopped);
+        return std::make_unique<drive::AttendedActor>(std::move(steps), recorder, access_.call.clock(), stopped,
+                                                      [this] { freezing_.tell_changes(); });
     }
     void require_readable() override { static_cast<void>(view_->read(drive::ReadExtent::control_plane)); }
-    void tell_after(const upgrade::Run&) override {}
+    void tell_after(const upgrade::Run& run) override {
+        if (!upgrade::is_followed(run)) freezing_.lift();
+    }
 
 private:
     Access& access_;
+    Extent extent_;
+    Freezing freezing_;
     std::unique_ptr<cluster::NodeRunner> runner_;
     std::unique_ptr<drive::ClusterView> view_;
     std::unique_ptr<drive::Networking> networking_;
@@ -45,7 +57,7 @@ private:
 class KubernetesCraft final : public Craft {
 public:
     [[nodiscard]] const upgrade::Procedures& procedures() const override { return upgrade::kubernetes::procedures(); }
-    [[nodiscard]] OwnVerbs verbs() const override { return {{start_kubernetes_verb()}, {}}; }
+    [[nodiscard]] OwnVerbs verbs() const override { return {{start_kubernetes_verb()}, guarding_verbs()}; }
 
     [[nodiscard]] std::unique_ptr<Hands> take_up(Access& access, upgrade::Run& run, Extent extent) const override {
         auto& cluster = access.cluster.opened();
@@ -53,11 +65,25 @@ public:
         choose_kubernetes_reach(access, run.options, cluster.place);
         if (extent == Extent::onward) access.cluster.expect(run.options, "");
         return std::make_unique<KubernetesHands>(
-            access, kubernetes_runner(access, run.options, run.lineage, extent != Extent::record));
+            access, kubernetes_runner(access, run.options, run.lineage, extent != Extent::record), extent);
     }
 
     [[nodiscard]] Exit follow(Access& access, const upgrade::Run& run) const override {
         return go_on_to_target(access, run, "");
+    }
+
+    void clean_up(Access& access, const upgrade::Run& run) const override {
+        try {
+            // One that has been started since then is not touched.
+            auto* server = access.cluster.open(access.cluster.place(&run)).server;
+            if (server == nullptr || access.record.directory().holder()) return;
+            drive::Freeze freeze(server->client(), access.call.clock(), [] { return false; });
+            const auto notice = freeze.look();
+            if (notice && notice->holder == run.created_by && notice->to == upgrade::kubernetes::subject_of(run).target)
+                Freezing(access).lift();
+        } catch (const Error&) {
+            return;  // it ends by itself
+        }
     }
 };
 
@@ -78,6 +104,13 @@ std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upg
     return access.reach.runner(options, target);
 }
 
+void hold_kubernetes_lease(Access& access, const upgrade::Options& options) {
+    drive::StartRequest signature;
+    sign_request(signature);
+    const Target target{k_lease_namespace, k_lease_subject, "", signature.lineage, {}};
+    access.cluster.secure(options, target, ClusterAccess::Purpose::change);
+}
+
 Exit go_on_to_target(Access& access, const upgrade::Run& run, const std::string& until) {
     const auto subject = upgrade::kubernetes::subject_of(run);
     access.record.open_locked("resume");
@@ -92,6 +125,7 @@ Exit go_on_to_target(Access& access, const upgrade::Run& run, const std::string&
     choose_kubernetes_reach(access, request.options, place);
     access.cluster.expect(request.options, "");
     const auto catalogue = read_versions(access.call, subject.versions_file);
+    drive::take_patches(request, catalogue);
     const auto inventory = drive::view_of(cluster)->read(drive::ReadExtent::control_plane);
     const auto seen = kubernetes::observe(inventory);
     const auto hops = drive::hops_of(drive::path_to(catalogue, seen, version_argument(subject.target)));
@@ -114,7 +148,7 @@ Exit walk_hops(Access& access, const drive::KubernetesRequest& request, const ku
                std::unique_ptr<cluster::NodeRunner> runner) {
     auto run = drive::plan_run(request, seen, hops);
     put_place(run, access.cluster.opened().place);
-    auto launched = launch(access, std::move(run), std::make_unique<KubernetesHands>(access, std::move(runner)), until);
+    auto launched = launch(access, std::move(run), std::make_unique<KubernetesHands>(access, std::move(runner), Extent::onward), until);
     if (!upgrade::is_followed(launched.run)) return finish(access.call, launched.ended, launched.run);
     const auto exit = finish_one(access.call, launched.ended, launched.run);
     const auto next = go_on_to_target(access, launched.run, until);

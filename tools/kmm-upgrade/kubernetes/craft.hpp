@@ -21,6 +21,9 @@ void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cl
 [[nodiscard]] std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upgrade::Options& options,
                                                                      const std::string& lineage, bool to_change);
 
+/// Takes the Lease of Kubernetes upgrades of the open cluster, or the lock of its directory. Errors: those of ClusterAccess::secure.
+void hold_kubernetes_lease(Access& access, const upgrade::Options& options);
+
 /// Goes on with what follows `run`, a complete one: the way is found again from what runs now. The exit code of the
 /// verb.
 [[nodiscard]] Exit go_on_to_target(Access& access, const upgrade::Run& run, const std::string& until);
@@ -30,6 +33,8 @@ void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cl
                              const kubernetes::Observation& seen, const std::vector<drive::Hop>& hops,
                              const std::string& until, std::unique_ptr<cluster::NodeRunner> runner);
 
+Exit run_guard(const cli::Args& args, cli::Context& context);
+Exit run_unfreeze(const cli::Args& args, cli::Context& context);
 Exit run_start_kubernetes(const cli::Args& args, cli::Context& context);
 
 }  // namespace kmm::tool_upgrade

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/kubernetes/report.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -67,6 +69,30 @@ Exit print_check_results(cli::Context& context, const char* kind, const kubernet
     context.console.out(fmt::format("\n{} OK, {} WARN, {} FAIL, {} SKIP\n", count_of(results, Outcome::ok),
                                     count_of(results, Outcome::warn), fails, count_of(results, Outcome::skip)));
     return exit;
+}
+
+void write_check_reports(const report::Files& files, cli::Context& context, const std::vector<kubernetes::CheckResult>& results) {
+    report::Report made;
+    made.tool = context.program.name;
+    made.version = KMM_VERSION;
+    made.check = "check kubernetes";
+    for (const auto& result : results) {
+        const auto* info = kubernetes::find_check(result.id);
+        made.rules.push_back({result.id, "finding", std::string(info->meaning), std::string(info->fix)});
+        if (result.outcome == Outcome::ok || result.outcome == Outcome::skip) {
+            made.quiet.emplace_back(result.id, result.outcome == Outcome::ok ? "" : result.detail);
+            continue;
+        }
+        Diagnostic finding;
+        finding.severity = result.outcome == Outcome::fail ? Severity::error : Severity::warning;
+        finding.code = result.id;
+        finding.message = result.detail;
+        finding.hint = result.fix;
+        made.findings.push_back(std::move(finding));
+    }
+    sort_and_merge(made.findings);
+    std::sort(made.rules.begin(), made.rules.end(), [](const auto& left, const auto& right) { return left.code < right.code; });
+    for (const auto& [format, file] : files) cli::write_report(context, file, report::text_of(format, made));
 }
 
 }  // namespace kmm::tool_upgrade

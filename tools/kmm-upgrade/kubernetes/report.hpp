@@ -6,11 +6,15 @@
 
 #include "cli/app.hpp"
 #include "kubernetes/checks.hpp"
+#include "report/formats.hpp"
 
 namespace kmm::tool_upgrade {
 
 /// Prints a document of `kind`, or lines for people. `failed` if a check fails, else ok.
 [[nodiscard]] Exit print_check_results(cli::Context& context, const char* kind, const kubernetes::CheckInput& input,
                                        const std::vector<kubernetes::CheckResult>& results, Exit failed);
+
+/// The files of --report: each failed check an error, each warning one.
+void write_check_reports(const report::Files& files, cli::Context& context, const std::vector<kubernetes::CheckResult>& results);
 
 }  // namespace kmm::tool_upgrade

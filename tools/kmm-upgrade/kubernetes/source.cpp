@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/kubernetes/source.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -9,9 +10,12 @@
 #include "base/text.hpp"
 #include "kmm-upgrade/session/cluster_access.hpp"
 #include "kmm-upgrade/record/access.hpp"
+#include "kmm-upgrade/session/walk_options.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/process.hpp"
 #include "upgrade/drive/pool.hpp"
 #include "upgrade/drive_kubernetes/agent.hpp"
+#include "upgrade/engine/pace.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -57,6 +61,41 @@ kubernetes::Inventory read_inventory(Call& call, drive::ReadExtent extent) {
     }();
     if (!place.is_live()) return drive::read_inventory(std::vector<std::string>{place.directory});
     return drive::read_inventory(access.open(place).server->client(), extent);
+}
+
+std::vector<cli::Option> prerequisite_options() {
+    cli::Option apps;
+    apps.name = "app-check";
+    apps.value_name = "DIR";
+    apps.help = "ask each program in DIR whether its application supports FROM TO";
+    cli::Option patches;
+    patches.name = "patch-query";
+    patches.value_name = "COMMAND";
+    patches.help = "command that lists patches, as 'sw-patch query'";
+    return {apps, patches};
+}
+
+void Prerequisites::put_into(kubernetes::CheckInput& input) const {
+    input.programs = programs.get();
+    input.patches = patches ? &*patches : nullptr;
+}
+
+Prerequisites read_prerequisites(Call& call) {
+    Prerequisites made;
+    const auto stopped = [&call] { return call.stopped(); };
+    if (const auto directory = call.args().get("app-check"))
+        made.programs = std::make_unique<drive::DirectoryPrograms>(absolute_path(*directory), stopped);
+    if (const auto command = command_option(call.args(), "patch-query"); !command.empty()) {
+        sys::require_program(upgrade::command_words(command)->front());
+        made.patches = drive::query_patches(command, stopped);
+    }
+    return made;
+}
+
+drive::ReadExtent extent_of(const kubernetes::Catalogue& catalogue) {
+    const bool has_releases = std::any_of(catalogue.applications.begin(), catalogue.applications.end(),
+                                          [](const auto& each) { return !each.release.empty(); });
+    return has_releases ? drive::ReadExtent::releases : drive::ReadExtent::everything;
 }
 
 kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory) {

@@ -2,6 +2,8 @@
 // What verbs about versions of Kubernetes read: a cluster, or dumps of one, and the metadata of versions.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "kubernetes/catalogue.hpp"
 #include "kubernetes/checks.hpp"
 #include "upgrade/drive_kubernetes/cluster_view.hpp"
+#include "upgrade/drive_kubernetes/programs.hpp"
 
 namespace kmm::tool_upgrade {
 
@@ -21,6 +24,18 @@ namespace kmm::tool_upgrade {
 /// drive::ReadExtent::everything, kinds that this user may not list are noted in Inventory::unlisted.
 /// Errors: usage "several-sources", "no-cluster"; from_diagnostics for documents; those of kube::load_connection and kube::Client.
 [[nodiscard]] kubernetes::Inventory read_inventory(Call& call, drive::ReadExtent extent);
+
+/// --app-check and --patch-query, as options and as what they answer.
+[[nodiscard]] std::vector<cli::Option> prerequisite_options();
+struct Prerequisites {
+    std::unique_ptr<drive::DirectoryPrograms> programs;  ///< nullptr without --app-check
+    std::optional<kubernetes::PatchList> patches;        ///< nullopt without --patch-query
+    void put_into(kubernetes::CheckInput& input) const;
+};
+/// Asks for patches; programs are asked by the checks. Errors: usage "bad-value", "not-a-program"; "interrupted".
+[[nodiscard]] Prerequisites read_prerequisites(Call& call);
+/// How much of a cluster checks with that metadata look at.
+[[nodiscard]] drive::ReadExtent extent_of(const kubernetes::Catalogue& catalogue);
 
 /// What every node says of itself, a few asked at once. Nothing is changed there. Errors: "interrupted"; a node that does not answer is in the result.
 [[nodiscard]] kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory);

@@ -3,11 +3,15 @@
 
 #include <utility>
 
+#include "base/text.hpp"
 #include "kmm-upgrade/kubernetes/craft.hpp"
+#include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
+#include "kmm-upgrade/record/trust.hpp"
 #include "kmm-upgrade/session/reach.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "kmm-upgrade/verbs.hpp"
+#include "report/formats.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -79,6 +83,8 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
                        {{"kmm-upgrade health", "the current cluster"},
                         {"kmm-upgrade health -f dump.json -o json", "a dump, for a script"}},
                        kubernetes_options() + std::vector<cli::Option>{ignore}, run_health);
+    auto report = option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
+    report.repeatable = true;
     auto check = verb("check kubernetes", "run all checks before a Kubernetes upgrade",
                       "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh "
                       "every node is asked by kmm-worker, too; "
@@ -87,11 +93,36 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
                       {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
                        {"kmm-upgrade check kubernetes v1.35.4 --via ssh", "ask every node, too"},
                        {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
-                      kubernetes_options() + std::vector<cli::Option>{ignore}, run_check_kubernetes);
+                      kubernetes_options() + prerequisite_options() + std::vector<cli::Option>{ignore, report}, run_check_kubernetes);
     version.required = true;
     check.positionals = {version};
     return {about_kubernetes(std::move(versions), false), about_kubernetes(std::move(require), false),
             about_kubernetes(std::move(health), true), about_kubernetes(std::move(check), true)};
+}
+
+std::vector<cli::Verb> guarding_verbs() {
+    cli::Positional command;
+    command.name = "COMMAND";
+    command.help = "the command and its arguments, after --";
+    command.repeatable = true;
+    const std::initializer_list<std::string_view> used{"api-timeout", "break-lock"};
+    auto useless = runner_options() + std::vector<cli::Option>{trust_option()};
+    for (auto& each : cli::cluster_options())
+        if (each.name == "namespace") useless.push_back(std::move(each));
+    auto guard = verb("guard", "run a command only while no upgrade is under way",
+                      "Runs COMMAND if no Kubernetes upgrade of the cluster is under way, on whichever host, and no upgrade of "
+                      "any kind is recorded in --state-dir. While it runs, none can start: guard holds the Lease of Kubernetes upgrades and the lock "
+                      "of the record. The exit code is that of COMMAND, 128 plus the signal that ended it, or 75 if an upgrade is under "
+                      "way; who runs it and where is printed.",
+                      {{"kmm-upgrade guard -- helm upgrade web ./chart", "not during an upgrade"}}, {}, run_guard);
+    guard.positionals = {command};
+    auto unfreeze = verb("unfreeze", "allow changes of applications during a Kubernetes upgrade",
+                         "Removes the freeze that start kubernetes has set in the cluster. The upgrade goes on without it, and resume does not set it "
+                         "again. Without an upgrade in the local record, what is left of one that is lost is removed, too. The exit code is 0 as well if nothing "
+                         "is frozen.",
+                         {{"kmm-upgrade unfreeze", "the cluster of the record, or the current one"}}, {}, run_unfreeze);
+    return {without_selector(without_use(std::move(guard), useless, used), "no nodes are chosen"),
+            without_selector(without_use(std::move(unfreeze), useless, {"api-timeout"}), "no nodes are chosen")};
 }
 
 cli::Verb start_kubernetes_verb() {
@@ -155,8 +186,9 @@ cli::Verb start_kubernetes_verb() {
             option("until", "STATE", "stop in this state, exit 11"),
             option("manual", "", "record the upgrade and stop; continue with step"),
             option("or-resume", "", "resume this upgrade if it is already recorded"),
-            option("dry-run", "", "print every step, change nothing")} +
-            kubernetes_options(),
+            option("dry-run", "", "print every step, change nothing"),
+            option("hook-dir", "DIR", "run the programs in DIR before and after states and nodes")} +
+            freeze_options() + prerequisite_options() + kubernetes_options(),
         run_start_kubernetes);
     made.positionals = {version};
     made = without_use(std::move(made), runner_options(),

@@ -97,7 +97,9 @@ public:
         auto faults = access_.cluster.opened().store->read().diagnostics;
         if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     }
-    void tell_after(const upgrade::Run& run) override { tell_newcomers(access_, run); }
+    void tell_after(const upgrade::Run& run) override {
+        if (run.state == upgrade::k_run_complete) tell_newcomers(access_, run);
+    }
 
 private:
     Access& access_;

@@ -24,7 +24,7 @@ public:
     }
     void require_readable() override {}
     void tell_after(const upgrade::Run& run) override {
-        if (upgrade::recipe::is_removal(run)) return;
+        if (run.state != upgrade::k_run_complete || upgrade::recipe::is_removal(run)) return;
         const auto subject = upgrade::recipe::subject_of(run);
         auto& client = recipe_server(access_).client();
         try {

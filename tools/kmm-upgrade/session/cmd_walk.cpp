@@ -19,6 +19,7 @@ std::optional<Exit> already_ended(Access& access) {
     const auto run = access.record.must_load();
     if (!upgrade::is_final_run_state(run.state)) return std::nullopt;
     access.cluster.free_ended_lease(run);
+    craft_of(access.call.context(), run).clean_up(access, run);
     return finish(access.call, run.state == "upgrade-complete" ? drive::Ended::complete : drive::Ended::aborted, run);
 }
 

@@ -64,7 +64,7 @@ Walk::Walk(Access& in, const upgrade::Run& run, std::unique_ptr<Hands> taken)
 
 drive::Ended Walk::carry_out(const std::function<drive::Ended()>& body) {
     const auto ended = progress.stop(recording_loss(driver, recorder, body));
-    if (ended == drive::Ended::complete) hands->tell_after(recorder.run());
+    if (ended == drive::Ended::complete || ended == drive::Ended::aborted) hands->tell_after(recorder.run());
     return ended;
 }
 

@@ -26,7 +26,7 @@ struct Access {
 struct Walk {
     Walk(Access& access, const upgrade::Run& run, std::unique_ptr<Hands> hands);
     /// Runs `body` and removes the live table. If it ends because the Lease is lost, or the API server out of reach, that pause is recorded
-    /// before the error goes on. After a complete run Hands::tell_after has its word.
+    /// before the error goes on. After a run that has ended Hands::tell_after has its word.
     [[nodiscard]] drive::Ended carry_out(const std::function<drive::Ended()>& body);
 
     Access& access;

@@ -50,7 +50,8 @@ std::int64_t duration_option(const cli::Args& args, const std::string& name, std
     return duration->count();
 }
 
-/// The text of an option that is a command line.
+}  // namespace
+
 std::string command_option(const cli::Args& args, const std::string& name) {
     const auto text = args.get(name).value_or("");
     if (args.get(name) && !upgrade::command_words(text))
@@ -58,6 +59,8 @@ std::string command_option(const cli::Args& args, const std::string& name) {
             .hint("no shell reads it; name one if you want one: sh -c '...'");
     return text;
 }
+
+namespace {
 
 void take_pace_options(const cli::Args& args, upgrade::Options& options) {
     options.count_unavailable = args.source("max-unavailable") != "default";

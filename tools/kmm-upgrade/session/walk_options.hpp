@@ -34,6 +34,9 @@ void take_draining_walk_options(const cli::Args& args, drive::StartRequest& requ
 void read_order(drive::StartRequest& request);
 void sign_request(drive::StartRequest& request);
 
+/// The text of an option that is a command line, "" if it is not given. Errors: usage "bad-value".
+[[nodiscard]] std::string command_option(const cli::Args& args, const std::string& name);
+
 /// "Nothing to do" must not be the answer where -n or -l is misspelt. Errors: not_found "module-not-found", checks_failed "no-nodes".
 void require_matches(const api::Objects& objects, const std::string& ns, const cluster::Selector& selector);
 

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands around the steps of start kubernetes: hooks, patches, the freeze of applications, guard."""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+from kubernetes_fleet import FROM, START, TARGET
+from test_kubernetes_upgrade import Case
+
+SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
+LOG = '#!/bin/sh\necho "${0##*/} $STATE ${NODE:--} $FROM $TO ${#UUID}" >> "${0%/*}/.log"\n'
+
+# Puts a release of Helm into the cluster: NAME REVISION.
+CHANGE = """import json, os, sys, urllib.request
+server = json.load(open(os.environ["KUBECONFIG"]))["clusters"][0]["cluster"]["server"]
+name, revision = sys.argv[1:]
+secret = {"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+          "metadata": {"name": f"sh.helm.release.v1.{name}.v{revision}", "namespace": "prod", "labels": {"owner": "helm", "name": name, "status": "deployed", "version": revision}}}
+urllib.request.urlopen(urllib.request.Request(f"{server}/api/v1/namespaces/prod/secrets", json.dumps(secret).encode(), method="POST")).read()
+"""
+
+
+class Attended(Case):
+    size = (2, 1)
+    needs_tracing = False
+
+    def setUp(self):
+        super().setUp()
+        self.hooks = self.work / "hooks"
+        self.hooks.mkdir()
+
+    def hook(self, name, text=LOG):
+        path = self.hooks / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    def ran(self):
+        log = self.hooks / ".log"
+        return [line.split()[:3] for line in log.read_text().splitlines()] if log.exists() else []
+
+    def test_hooks_run_in_order(self):
+        for name in ("pre-downloading-images", "pre-upgrading-first-master", "post-upgrading-first-master", "pre-upgrading-kubelets", "pre-upgrading-kubelets.w1",
+                     "post-upgrading-kubelets.w1", "post-upgrading-kubelets", "pre-node", "post-node", "pre-upgrade-complete"):
+            self.hook(name)
+        self.must(*START, "--hook-dir", str(self.hooks))
+        self.require_complete()
+        every = [[f"{when}-node", state, node] for state, nodes in (("downloading-images", ("cp1", "cp2", "w1")), ("upgrading-first-master", ("cp1",)),
+                                                                    ("upgrading-second-master", ("cp2",)), ("upgrading-kubelets", ("cp1", "cp2", "w1")))
+                 for node in nodes for when in ("pre", "post")]
+        self.assertEqual([line for line in self.ran() if line[0].endswith("-node")], every)
+        self.assertEqual([line for line in self.ran() if not line[0].endswith("-node")],
+                         [["pre-downloading-images", "downloading-images", "-"], ["pre-upgrading-first-master", "upgrading-first-master", "-"],
+                          ["post-upgrading-first-master", "upgrading-first-master", "-"], ["pre-upgrading-kubelets", "upgrading-kubelets", "-"],
+                          ["pre-upgrading-kubelets.w1", "upgrading-kubelets", "w1"], ["post-upgrading-kubelets.w1", "upgrading-kubelets", "w1"],
+                          ["post-upgrading-kubelets", "upgrading-kubelets", "-"], ["pre-upgrade-complete", "upgrade-complete", "-"]])
+        self.assertEqual((self.hooks / ".log").read_text().split()[3:6], [FROM, TARGET, "36"])
+
+    def test_a_hook_before_a_state_stops_the_run(self):
+        failing = self.hook("pre-upgrading-first-master", "#!/bin/sh\necho no window >&2\nexit 3\n")
+        shown = self.must(*START, "--hook-dir", str(self.hooks), exit_code=11)
+        self.assertIn("hook pre-upgrading-first-master exited with 3: no window", shown)
+        self.assertEqual(self.run_states()[-1], "downloaded-images")
+        self.assertEqual(self.fleet.applies(), [])
+        self.must("resume", exit_code=11)
+        # What a record names is run by whoever made it only.
+        self.assertIn(f"--hook-dir {self.hooks}", self.must("show"))
+        failing.write_text(LOG)
+        self.must("resume")
+        self.require_complete()
+        self.assertEqual(self.ran(), [["pre-upgrading-first-master", "upgrading-first-master", "-"]])
+
+    def test_hooks_of_a_node(self):
+        before = self.hook("pre-upgrading-kubelets.w1", "#!/bin/sh\nkill -9 $$\n")
+        after = self.hook("post-upgrading-kubelets.cp1", "#!/bin/sh\necho sick\nexit 1\n")
+        shown = self.must(*START, "--hook-dir", str(self.hooks), exit_code=11)
+        self.assertIn("hook post-upgrading-kubelets.cp1 exited with 1: sick", shown)
+        self.assertEqual(self.fleet.kubelet("cp1"), TARGET)
+        after.write_text(LOG)
+        shown = self.must("retry", "cp1", exit_code=11)
+        self.assertIn("hook pre-upgrading-kubelets.w1 was ended by signal 9", shown)
+        self.assertEqual((self.fleet.kubelet("w1"), "unschedulable" in self.fleet.object("nodes/w1")), (FROM, False))
+        # 75: later.
+        before.write_text('#!/bin/sh\necho x >> "${0%/*}/.tries"\n[ $(wc -l < "${0%/*}/.tries") -ge 3 ] || exit 75\n')
+        self.must("retry", "w1")
+        self.assertEqual((self.hooks / ".tries").read_text(), "x\nx\nx\n")
+        self.require_complete()
+
+    def test_hooks_that_would_never_run(self):
+        for name in ("pre-upgrading-kubelet", "post-upgrading-kubelets.w9", "notes"):
+            self.hook(name)
+        shown = self.must(*START, "--hook-dir", str(self.hooks), exit_code=64)
+        for text in ("unknown-hook", "pre-upgrading-kubelet (did you mean pre-upgrading-kubelets?)", "post-upgrading-kubelets.w9", "notes"):
+            self.assertIn(text, shown)
+        self.assertFalse((self.fleet.state / "journal.ndjson").exists())
+
+    def test_patches_before_each_step(self):
+        versions, table = self.work / "versions.yaml", self.work / "table"
+        versions.write_text(f"versions:\n- version: {FROM}\n- {{version: {TARGET}, applied_patches: [KUBE.1], available_patches: [KUBE.2]}}\n")
+
+        def patches(first, second):
+            table.write_text(f"Patch ID  RR  Release  Patch State\n========  ==  =======  ===========\nKUBE.1    N   1        {first}\nKUBE.2    N   1        {second}\n")
+
+        words = (*START, "--versions", str(versions), "--patch-query", f"cat {table}", "--until", "upgraded-first-master")
+        patches("Available", "Available")
+        self.assertIn("applied-patches: KUBE.1 is Available, expected Applied", self.must(*words, exit_code=10))
+        patches("Applied", "Available")
+        self.must(*words, exit_code=11)
+        self.assertIn(f"--patch-query cat {table}", self.must("show"))
+        patches("Partial-Remove", "Available")
+        shown = self.must("resume", exit_code=11)
+        self.assertIn("patches that this step needs: KUBE.1 is Partial-Remove, expected Applied", shown)
+        self.assertEqual(self.fleet.control_plane("cp2")["kube-apiserver"], FROM)
+        # Kubelets need them applied.
+        patches("Applied", "Available")
+        self.assertIn("KUBE.2 is Available, expected Applied", self.must("retry", "cp2", exit_code=11))
+        self.assertEqual(self.fleet.kubelet("cp1"), FROM)
+        patches("Committed", "Applied")
+        self.must("retry", "cp1")
+        self.require_complete()
+
+    def test_a_copied_record_runs_nothing(self):
+        self.hook("pre-upgrading-first-master", "#!/bin/sh\nexit 3\n")
+        self.must(*START, "--hook-dir", str(self.hooks), exit_code=11)
+        self.hook("pre-upgrading-first-master")
+        copied = self.work / "copied"
+        shutil.copytree(self.fleet.state, copied)
+        (copied / "seal").unlink()
+        self.fleet.state = copied
+        shown = self.must("resume", exit_code=77)
+        self.assertIn("record-untrusted", shown)
+        self.assertIn(f"hook-dir: {self.hooks}", shown)
+        self.assertEqual(self.ran(), [])
+
+
+class Frozen(Case):
+    """On an API server of fake_api.py; its nodes are those of the fleet, which nobody upgrades here."""
+    size = (1, 1)
+    needs_tracing = False
+
+    def live(self, script, *options, exit_code=0):
+        """Runs a script of sh; what the API server has then, and what was printed."""
+        objects = self.work / "api"
+        objects.mkdir(exist_ok=True)
+        kinds = "Node,Pod,ConfigMap"
+        dump = subprocess.run([sys.executable, SUPPORT / "kubeadm_dump.py", "--kinds", kinds, f"cp1={FROM}/{FROM}", f"w1={FROM}"], capture_output=True, check=True).stdout
+        (objects / "all.json").write_bytes(dump)
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}
+        (objects / "ns.json").write_text(json.dumps(namespace))
+        secret = {"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+                  "metadata": {"name": "sh.helm.release.v1.web.v3", "namespace": "prod", "labels": {"owner": "helm", "name": "web", "status": "deployed", "version": "3"}}}
+        (objects / "secret.json").write_text(json.dumps(secret))
+        start = " ".join(["kmm-upgrade", *START, "--via ssh --manual --ignore-checks drain-unmanaged,other-orchestrators"])
+        environment = self.fleet.environment(HOME=str(self.work), KMM_STATE_DIR=str(self.fleet.state), START=start)
+        environment.pop("KMM_CLUSTER", None)
+        done = subprocess.run([sys.executable, SUPPORT / "fake_api.py", *options, "--dump", self.work / "after.json", f"main={objects}", "--", "sh", "-c", script],
+                              env=environment, cwd=self.work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(done.returncode, exit_code, done.stdout)
+        after = json.loads((self.work / "after.json").read_text())["main"]
+        names = sorted(f"{item['kind']}/{item['metadata']['name']}" for item in after if item["metadata"]["name"] == "kmm-upgrade-freeze")
+        return names, {item["kind"]: item for item in after if item["metadata"]["name"] == "kmm-upgrade-freeze"}, done.stdout
+
+    ALL = ["ConfigMap/kmm-upgrade-freeze", "ValidatingAdmissionPolicy/kmm-upgrade-freeze", "ValidatingAdmissionPolicyBinding/kmm-upgrade-freeze"]
+
+    def test_from_start_to_abort(self):
+        names, objects, shown = self.live("$START --freeze-except prod,user:jane --freeze-for 90m; [ $? = 11 ]", "--policies")
+        self.assertEqual(names, self.ALL, shown)
+        data = objects["ConfigMap"]["data"]
+        self.assertEqual([data[key] for key in ("mode", "from", "to", "users", "namespaces")], ["enforced", FROM, TARGET, "jane", "prod"])
+        self.assertIn("are refused until the upgrade ends, 90m at most", shown)
+        self.assertEqual(self.live("kmm-upgrade abort", "--policies")[0], [])
+
+    def test_lifted_by_a_person_it_stays_so(self):
+        names, objects, shown = self.live("$START; kmm-upgrade unfreeze && kmm-upgrade step; kmm-upgrade unfreeze", "--policies")
+        self.assertEqual((names, objects["ConfigMap"]["data"]["mode"]), (self.ALL[:1], "lifted"), shown)
+        self.assertIn("kmm-upgrade unfreeze was run during this upgrade", shown)
+
+    def test_guard(self):
+        # While an upgrade is recorded: by this record, and by the notice for any other.
+        script = "$START; kmm-upgrade guard -- touch ran; echo \"first $?\"; kmm-upgrade guard --state-dir other -- touch ran; echo \"second $?\"; kmm-upgrade abort; " \
+                 "kmm-upgrade guard -- sh -c 'echo inside; kmm-upgrade guard --state-dir other -- touch ran; exit 9'; echo \"third $?\"; test ! -e ran; kmm-upgrade unfreeze"
+        _, _, shown = self.live(f"cd {self.work}; {script}", "--policies")
+        for text in ("upgrade-under-way", "first 75", "second 75", "inside", "lease-held", "third 9", "applications of this cluster are not frozen"):
+            self.assertIn(text, shown)
+        self.assertIn(f"an upgrade of Kubernetes from {FROM} to {TARGET} is under way", shown)
+        # And none begins while it runs.
+        _, _, shown = self.live("kmm-upgrade delete; kmm-upgrade guard -- sh -c \"$START --state-dir other\"; echo \"inner $?\"", "--policies")
+        self.assertIn("lease-held", shown)
+        self.assertIn("inner 75", shown)
+
+    def test_an_old_server_is_advised(self):
+        names, objects, shown = self.live("$START; kmm-upgrade abort --timeout 1h; $START --no-freeze", exit_code=11)
+        self.assertIn("changes of applications are not refused, only reported", shown)
+        self.assertEqual((names, objects["ConfigMap"]["data"]["mode"]), (self.ALL[:1], "off"), shown)
+
+    def test_changed_releases_are_reported(self):
+        (self.work / "change.py").write_text(CHANGE)
+        names, objects, shown = self.live(f"$START; python3 {self.work}/change.py web 4; python3 {self.work}/change.py new 1; kmm-upgrade step")
+        self.assertEqual((names, objects["ConfigMap"]["data"]["mode"], objects["ConfigMap"]["data"]["releases"]), (self.ALL[:1], "advisory", "prod/web 3\n"), shown)
+        for text in ("changed during the upgrade: prod/new: installed", "changed during the upgrade: prod/web: revision 3 -> 4"):
+            self.assertIn(text, shown)
+
+    def test_without_effect(self):
+        _, _, shown = self.live("$START; echo \"exit $?\"", "--policies", "--refuse", "create:secrets=quota of the namespace")
+        self.assertIn("quota of the namespace", shown)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The freeze of applications around a run of a Kubernetes upgrade: its options, and when it begins and ends.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cli/app.hpp"
+#include "kmm-upgrade/session/walk.hpp"
+#include "upgrade/drive_kubernetes/freeze.hpp"
+#include "upgrade/kubernetes/subject.hpp"
+
+namespace kmm::tool_upgrade {
+
+/// --no-freeze, --freeze-for, --freeze-except.
+[[nodiscard]] std::vector<cli::Option> freeze_options();
+/// Errors: usage "bad-value".
+void take_freeze_options(const cli::Args& args, upgrade::kubernetes::Subject& subject);
+
+/// Nothing on a directory cluster. Thread safe once it is set.
+class Freezing {
+public:
+    explicit Freezing(Access& access) : access_(access) {}
+    /// Freezes as `run` asks for, and notes what is not frozen. Errors: those of drive::Freeze::set.
+    void set(const upgrade::Header& run);
+    /// Notes releases of Helm that were changed in spite of an advisory freeze; asks once a minute at most.
+    void tell_changes();
+    /// Ends it. Faults are warnings.
+    void lift();
+
+private:
+    [[nodiscard]] kube::Client* client() const;
+
+    Access& access_;
+    std::mutex mutex_;
+    std::unique_ptr<drive::Freeze> freeze_;
+    drive::FreezeMode mode_ = drive::FreezeMode::off;
+    std::optional<std::chrono::milliseconds> asked_;  ///< on the monotonic clock
+};
+
+}  // namespace kmm::tool_upgrade
