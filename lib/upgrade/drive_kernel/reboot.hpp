@@ -2,6 +2,7 @@
 // Another kernel on a node: installing it, and the reboot into it, proved by boot id and release.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "upgrade/drive/recorder.hpp"
