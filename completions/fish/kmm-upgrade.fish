@@ -237,7 +237,7 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l manual -d 'recor
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l kernel-devel -r -F -d 'its headers: directory, Module.symvers, .deb or .rpm'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l cert -r -F -d 'X.509 certificate, DER or PEM, whose signatures the kernel trusts'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l sig-enforce -d 'the nodes refuse modules without a trusted signature: module.sig_enforce=1, Secure Boot'
-complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l check-images -d 'ask the registries whether the images are there'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l check-images -d 'ask the registries whether the images exist'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l authfile -r -F -d 'credentials for registries, as Docker\'s config.json'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l ca-file -r -F -d 'certificates to trust registries by, in PEM form'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l insecure -d 'allow plain HTTP and unverified TLS'

@@ -64,6 +64,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"duplicate-module", Exit::data, "two .ko files hold the same module", "keep one for each kernel"},
     {"duplicate-symbol", Exit::checks_failed, "a module exports a symbol that the kernel or another live module exports already", "unload the other module first, or list it in inTreeModulesToRemove"},
     {"etcd-differs", Exit::checks_failed, "etcd of the backup has another version than the one that runs", "restore a snapshot of etcd on every member first"},
+    {"etcd-external", std::nullopt, "etcd does not run as a static Pod of this node: no snapshot was taken", "take its snapshot where it runs"},
     {"etcd-not-found", Exit::checks_failed, "the manifest of etcd does not tell where etcd listens", "leave the snapshot out, and take one with etcdctl snapshot save"},
     {"etcd-refused", Exit::io, "etcd answered the request for a snapshot with an error", "see the log of the Pod of etcd, then run the same command again"},
     {"etcd-unreachable", Exit::unavailable, "etcd does not answer on this node", "see whether its Pod is Running"},
