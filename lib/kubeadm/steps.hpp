@@ -9,6 +9,7 @@
 
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/node.hpp"
+#include "net/http.hpp"
 
 namespace kmm::kubeadm {
 
