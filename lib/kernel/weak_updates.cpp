@@ -2,25 +2,16 @@
 #include "kernel/weak_updates.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "base/natural.hpp"
 #include "kernel/judge.hpp"
 
 namespace kmm::kernel {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/// The run of digits, or of other bytes, that begins at `at`.
-std::string_view run_at(std::string_view text, std::size_t at) {
-    std::size_t end = at;
-    while (end < text.size() && is_digit(text[end]) == is_digit(text[at])) ++end;
-    return text.substr(at, end - at);
-}
 
 /// The first error among `findings`, nullptr if there is none.
 const Diagnostic* first_error(const Diagnostics& findings) {
@@ -47,21 +38,7 @@ bool needs_another(const kmod::ModuleIndex& index, const std::string& name, cons
 
 }  // namespace
 
-bool is_earlier_release(const std::string& left, const std::string& right) {
-    std::size_t a = 0, b = 0;
-    while (a < left.size() && b < right.size()) {
-        auto x = run_at(left, a), y = run_at(right, b);
-        a += x.size();
-        b += y.size();
-        if (is_digit(x.front()) && is_digit(y.front())) {
-            x.remove_prefix(std::min(x.find_first_not_of('0'), x.size()));
-            y.remove_prefix(std::min(y.find_first_not_of('0'), y.size()));
-            if (x.size() != y.size()) return x.size() < y.size();
-        }
-        if (x != y) return x < y;
-    }
-    return left.size() - a < right.size() - b;
-}
+bool is_earlier_release(const std::string& left, const std::string& right) { return base::compare_natural(left, right) < 0; }
 
 std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidates, const std::vector<kmod::IndexedModule>& own, const Interface& interface) {
     std::vector<WeakJudgement> result(candidates.size());

@@ -205,9 +205,12 @@ StepResult make_backup(const Node& node, const std::string& name, net::HttpClien
     const Manifest* etcd_pod = manifests.find("etcd");
     const bool wants_etcd = etcd != nullptr && manifests.control_plane && etcd_pod->expected;
     if (place.exists(directory)) {
-        auto result = verify_backup(node, name);
-        if (wants_etcd && !read_backup(place, name).etcd)
+        const auto there = read_backup(place, name);
+        if (wants_etcd && !there.etcd)
             throw Error(Exit::checks_failed, "backup-without-etcd", fmt::format("the backup {} has no snapshot of etcd", name)).hint("make one under another name");
+        StepResult result;
+        describe(there, result);
+        result.already = true;
         return result;
     }
     require_no_kubeadm(place);

@@ -6,8 +6,8 @@ The scripts build all sources of a room as one unit, where one has what those be
 standard headers that most sources include are parsed once, for all of them. Whether texts fit their arguments is found where programs
 are built: here fmt is one declaration, or that would be a sixth of the work.
 
-With CI=true and not KMM_FULL=1: the sources that the last commits changed, and of all others a third, another one with each commit. All together
-is a tenth of a whole run."""
+With CI=true and not KMM_FULL=1: the sources that the last commits changed, those that prove a header which these changed (lint.headers), and of
+all others a third, another one with each commit. All together is a tenth of a whole run."""
 
 import concurrent.futures
 import os
@@ -60,8 +60,11 @@ def chosen(source, paths):
     if os.environ.get("CI") != "true" or os.environ.get("KMM_FULL") or not count.isdigit() or int(count) <= RECENT:
         return paths
     changed = set(git(source, "diff", "--name-only", f"HEAD~{RECENT}").splitlines())
-    return [path for number, path in enumerate(paths)
-            if number % PARTS == int(count) % PARTS or str(path.relative_to(source)) in changed]
+    def is_chosen(number, path):
+        first = re.search(r'^#include "([^"]+)"', path.read_text(), re.M)
+        proved = {f"{top}/{first[1]}" for top in ("lib", "tools")} if first else set()
+        return number % PARTS == int(count) % PARTS or str(path.relative_to(source)) in changed or not proved.isdisjoint(changed)
+    return [path for number, path in enumerate(paths) if is_chosen(number, path)]
 
 
 def main():

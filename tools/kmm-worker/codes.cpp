@@ -158,7 +158,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"no-permission", Exit::no_permission, "this process may not load modules", "run as root; in a Pod add SYS_MODULE"},
     {"no-platform", Exit::not_found, "the image has no manifest for this architecture", "build it for this platform"},
     {"no-record", std::nullopt, "what the load changed could not be written down", "unload will not put it back"},
-    {"no-space", Exit::io, "the disk has not enough space for the image", "free space, or set TMPDIR to another disk"},
+    {"no-space", Exit::io, "the disk has not enough space for the image, or for a snapshot of etcd", "free space, or set TMPDIR to another disk for an image"},
     {"no-retpoline", std::nullopt, "the module was built without the kernel's protection against Spectre v2", "rebuild it with the compiler and configuration of the kernel"},
     {"no-symvers", Exit::not_found, "nothing on this host says which symbol versions the kernel has", "install the headers of the kernel, or its symvers"},
     {"node-busy", Exit::locked, "another kmm-worker is changing modules of this node", "wait for it, then try again"},

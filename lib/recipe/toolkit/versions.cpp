@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/natural.hpp"
 #include "base/text.hpp"
 
 namespace kmm::recipe::toolkit {
@@ -13,29 +14,6 @@ namespace {
 constexpr std::array<std::string_view, 6> k_architectures{"x86_64", "aarch64", "ppc64le", "s390x", "riscv64", "i686"};
 
 bool is_number(char c) { return c >= '0' && c <= '9'; }
-
-/// <0, 0 or >0.
-int compare_natural(std::string_view left, std::string_view right) {
-    while (!left.empty() && !right.empty()) {
-        if (!is_number(left[0]) || !is_number(right[0])) {
-            if (left[0] != right[0]) { return left[0] < right[0] ? -1 : 1; }
-            left.remove_prefix(1);
-            right.remove_prefix(1);
-            continue;
-        }
-        const auto take = [](std::string_view& text) {
-            const std::size_t end = std::min(static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_number) - text.begin()), text.size());
-            std::string_view digits = text.substr(0, end);
-            digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
-            text.remove_prefix(end);
-            return digits;
-        };
-        const auto a = take(left), b = take(right);
-        if (a.size() != b.size()) { return a.size() < b.size() ? -1 : 1; }
-        if (const int order = a.compare(b); order != 0) { return order; }
-    }
-    return left.size() == right.size() ? 0 : left.size() < right.size() ? -1 : 1;
-}
 
 }  // namespace
 
@@ -71,10 +49,10 @@ std::string_view kernel_flavour(std::string_view kernel) {
 
 bool version_before(std::string_view left, std::string_view right) {
     const auto base_of = [](std::string_view text) { return text.substr(0, text.find('-')); };
-    if (const int order = compare_natural(base_of(left), base_of(right)); order != 0) { return order < 0; }
+    if (const int order = base::compare_natural(base_of(left), base_of(right)); order != 0) { return order < 0; }
     const bool has_left = left.size() > base_of(left).size(), has_right = right.size() > base_of(right).size();
     if (has_left != has_right) { return has_left; }
-    if (const int order = compare_natural(left, right); order != 0) { return order < 0; }
+    if (const int order = base::compare_natural(left, right); order != 0) { return order < 0; }
     return left < right;
 }
 

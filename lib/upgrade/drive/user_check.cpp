@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "sys/process.hpp"
+#include "upgrade/drive/program_end.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/engine/pace.hpp"
 #include "value/writer.hpp"
@@ -55,10 +56,8 @@ void ask_user_check(const upgrade::Options& options, const value::Node& document
     spec.cancelled = interrupted;
     const auto result = sys::run_process(spec);
     if (result.cancelled) throw Leave{StepEnd::left};
-    if (!result.timed_out && result.signal == 0 && result.exit_code == 0) return;
-    const auto how = result.timed_out      ? "took longer than " + base::format_duration(milliseconds(options.node_timeout_ms))
-                     : result.signal != 0 ? fmt::format("was ended by signal {}", result.signal)
-                                          : fmt::format("exited with {}", result.exit_code);
+    const auto how = program_fault(result, milliseconds(options.node_timeout_ms));
+    if (how.empty()) return;
     Error error(Exit::unhealthy, "check-failed", fmt::format("the check {} {}", words->front(), how));
     const auto output = last_lines(result.out + "\n" + result.err);
     if (!output.empty()) error.detail("output", output);

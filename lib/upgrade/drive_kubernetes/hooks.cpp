@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "sys/process.hpp"
+#include "upgrade/drive/program_end.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/drive_kubernetes/programs.hpp"
 
@@ -66,9 +67,10 @@ void Hooks::run_one(const std::string& name, const std::string& state, const std
         const auto result = sys::run_process(spec);
         if (result.cancelled) throw Leave{StepEnd::left};
         if (result.timed_out) throw hook_error(name, "did not end in time", result);
-        if (result.signal != 0) throw hook_error(name, fmt::format("was ended by signal {}", result.signal), result);
-        if (result.exit_code == 0) return;
-        if (result.exit_code != k_try_again || deadline.passed()) throw hook_error(name, fmt::format("exited with {}", result.exit_code), result);
+        const auto how = program_fault(result, spec.timeout.value_or(std::chrono::milliseconds(0)));
+        if (how.empty()) return;
+        const bool asks_for_more_time = result.signal == 0 && result.exit_code == k_try_again;
+        if (!asks_for_more_time || deadline.passed()) throw hook_error(name, how, result);
         if (!clock_.sleep_for(std::min(k_pause, deadline.left())) || interrupted_()) throw Leave{StepEnd::left};
     }
 }

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "sys/process.hpp"
 #include "upgrade/drive/pool.hpp"
+#include "upgrade/drive/program_end.hpp"
 #include "upgrade/engine/pace.hpp"
 
 namespace kmm::drive {
@@ -20,11 +21,8 @@ namespace {
 constexpr std::size_t k_answer_max = 1U << 20U;
 
 /// What went wrong with a program, "" for nothing; the last line that it printed on standard error is part of it.
-std::string program_fault(const sys::ProcessResult& result, std::chrono::milliseconds timeout) {
-    std::string fault;
-    if (result.timed_out) fault = "took longer than " + base::format_duration(timeout);
-    else if (result.signal != 0) fault = fmt::format("was ended by signal {}", result.signal);
-    else if (result.exit_code != 0) fault = fmt::format("exited with {}", result.exit_code);
+std::string fault_of_program(const sys::ProcessResult& result, std::chrono::milliseconds timeout) {
+    auto fault = program_fault(result, timeout);
     if (fault.empty()) return fault;
     const auto printed = base::trim(result.err);
     if (!printed.empty()) fault += ": " + base::escape(printed.substr(printed.rfind('\n') + 1).substr(0, 200));
@@ -50,7 +48,7 @@ OneAnswer ask_one(const std::string& path, const std::string& name, const std::v
     try {
         const auto result = sys::run_process(spec);
         answer.is_interrupted = result.cancelled;
-        answer.read.fault = program_fault(result, timeout);
+        answer.read.fault = fault_of_program(result, timeout);
         if (answer.read.fault.empty()) answer.read = kubernetes::read_program_answer(name, result.out);
     } catch (const Error& error) {
         answer.read.fault = "could not be started: " + error.message();
@@ -116,7 +114,7 @@ kubernetes::PatchList query_patches(const std::string& command, const std::funct
     try {
         const auto result = sys::run_process(spec);
         if (result.cancelled) throw program_interrupted();
-        list.fault = program_fault(result, timeout);
+        list.fault = fault_of_program(result, timeout);
         if (list.fault.empty()) list = kubernetes::read_patches(result.out);
     } catch (const Error& error) {
         if (error.code() == "interrupted") throw;

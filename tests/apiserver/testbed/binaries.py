@@ -30,22 +30,17 @@ class Unavailable(LabError):
     """The servers cannot be had on this host, and why."""
 
 
-def stamps(version):
+def stamps():
     """What the linker writes into the servers, as Kubernetes' own build does; without it the version is v0.0.0."""
-    major, minor, _ = version.split(".")
+    major, minor, _ = KUBERNETES.split(".")
     package = "k8s.io/component-base/version"
-    values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean",
+    values = {"gitVersion": f"v{KUBERNETES}", "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean",
               "gitCommit": "0" * 40, "buildDate": "2026-01-01T00:00:00Z"}
     return " ".join(f"-X {package}.{name}={value}" for name, value in values.items())
 
 
-def version_of(sources):
-    """The version of Kubernetes that a directory with sources is for: the one it is named after, else the usual one."""
-    return sources.name.removeprefix("v") if re.fullmatch(r"v\d+\.\d+\.\d+", sources.name) else KUBERNETES
-
-
-def link_flags(sources):
-    return f"-ldflags=-s -w {stamps(version_of(sources))}"
+def link_flags():
+    return f"-ldflags=-s -w {stamps()}"
 
 
 def key(sources):
@@ -53,7 +48,7 @@ def key(sources):
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum", "main.go"):
         digest.update((sources / name).read_bytes())
-    digest.update(repr((GO_FLAGS, link_flags(sources))).encode())
+    digest.update(repr((GO_FLAGS, link_flags())).encode())
     return digest.hexdigest()[:16]
 
 
@@ -68,7 +63,7 @@ def cache():
 
 def place(sources):
     """Where the program of a directory with sources is, or will be."""
-    return cache() / f"{sources.name}-{version_of(sources)}-{key(sources)}"
+    return cache() / f"{sources.name}-{KUBERNETES}-{key(sources)}"
 
 
 def servers():
@@ -154,19 +149,14 @@ def alone(directory):
 def build(directory, real=False):
     """The program with all servers, and the kubelet if `real`; built if the cache does not have them. `directory` holds what is
     needed meanwhile."""
-    build_all(directory, (SOURCES, KUBELET)[:1 + real])
-    return servers()
-
-
-def build_all(directory, wanted):
-    """The programs of several directories with sources."""
-    missing = [sources for sources in wanted if not place(sources).exists()]
+    missing = [sources for sources in (SOURCES, KUBELET)[:1 + real] if not place(sources).exists()]
     if missing:
         with alone(directory):
             for sources in missing:
                 _build(directory, sources)
         # More than a gigabyte that nobody needs again: the next build is one of other versions.
         shutil.rmtree(directory / "go-cache", ignore_errors=True)
+    return servers()
 
 
 def _build(directory, sources):
@@ -174,11 +164,11 @@ def _build(directory, sources):
     if ready is None:
         return
     go, environment = ready
-    say(f"building the {sources.name} of Kubernetes {version_of(sources)} with {go}")
+    say(f"building the {sources.name} of Kubernetes {KUBERNETES} with {go}")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         made = os.path.join(scratch, "made")
         attempt(f"building {sources.name}", ["nice", "-n", os.environ.get("KMM_TESTBED_NICE", "5"), go, "build", *GO_FLAGS,
-                                             link_flags(sources), "-o", made, "."], cwd=sources, env=environment)
+                                             link_flags(), "-o", made, "."], cwd=sources, env=environment)
         os.replace(made, target)
     say(f"built {target} in {time.monotonic() - start:.0f} s")

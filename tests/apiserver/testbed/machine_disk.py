@@ -59,9 +59,8 @@ def packages(directory):
     return unpacked
 
 
-def base_tree(lab, build, modules):
-    """What a disk of any kind of machine begins with: busybox, dropbear, containerd, a Pod network, kernel modules. `build` is where
-    packages may be kept, `modules` what the machine loads when it starts."""
+def build_disk(lab, build):
+    """Writes LAB/disk.ext4; `build` is where packages may be kept. Returns the path."""
     unpacked = packages(build / "machine-packages")
     tree = Tree(lab.path("disk"))
     for name in ("dev", "proc", "sys", "run", "tmp", "root", "var/tmp", "var/log", "var/lib", "etc/cni/net.d", "usr"):
@@ -76,7 +75,8 @@ def base_tree(lab, build, modules):
     for source, target in PROGRAMS.items():
         guest.program(lab, tree, unpacked / source, target)
     guest.program(lab, tree, need("dropbear"), "opt/lab/dropbear")
-    guest.kernel_modules(lab, tree, ("virtio_net",), modules)
+    tree.file("bin/kubelet", binaries.kubelet().read_bytes(), 0o755)
+    guest.kernel_modules(lab, tree, ("virtio_net",), ("overlay", "macvlan"))
     guest.accounts(tree)
     tree.file("etc/hosts", b"127.0.0.1 localhost\n")
     tree.file("etc/nsswitch.conf", b"hosts: files dns\n")
@@ -84,26 +84,14 @@ def base_tree(lab, build, modules):
     tree.file("etc/os-release", b'ID=kmm-machine\nNAME="kmm machine"\nPRETTY_NAME="kmm machine"\n')
     tree.file("etc/inittab", (OWN / "inittab").read_bytes())
     tree.file("etc/cni/net.d/10-pods.conflist", (OWN / "cni.conflist").read_bytes())
-    tree.file("etc/rc", (OWN / "rc").read_bytes(), 0o755)
-    return tree
-
-
-def save_disk(lab, tree, size=DISK_SIZE):
-    """Writes LAB/disk.ext4 from a tree, which is gone then. Returns the path."""
+    tree.file("etc/kubernetes/kubelet.yaml", (OWN / "kubelet.yaml").read_bytes())
+    for name in ("rc", "serve"):
+        tree.file(f"etc/{name}", (OWN / name).read_bytes(), 0o755)
     disk = lab.path("disk.ext4")
     disk.unlink(missing_ok=True)
-    run([need("mke2fs"), "-q", "-t", "ext4", "-m", "0", "-O", "^metadata_csum", "-J", "size=4", "-d", tree.root, disk, size])
+    run([need("mke2fs"), "-q", "-t", "ext4", "-m", "0", "-O", "^metadata_csum", "-J", "size=4", "-d", tree.root, disk, DISK_SIZE])
     shutil.rmtree(tree.root)
     return disk
-
-
-def build_disk(lab, build):
-    """Writes LAB/disk.ext4; `build` is where packages may be kept. Returns the path."""
-    tree = base_tree(lab, build, ("overlay", "macvlan"))
-    tree.file("bin/kubelet", binaries.kubelet().read_bytes(), 0o755)
-    tree.file("etc/kubernetes/kubelet.yaml", (OWN / "kubelet.yaml").read_bytes())
-    tree.file("etc/serve", (OWN / "serve").read_bytes(), 0o755)
-    return save_disk(lab, tree)
 
 
 def kubeconfig(port, token):
@@ -114,16 +102,9 @@ def kubeconfig(port, token):
                        "contexts": [{"name": "node", "context": {"cluster": "testbed", "user": "node"}}]}).encode()
 
 
-def identities_of(cluster):
-    """The identities of all nodes of a cluster, as files."""
-    state = cluster.state()
-    return {"etc/kubernetes/ca.crt": ((cluster.dir / "pki/ca.crt").read_bytes(), 0o644),
-            **{f"etc/kubernetes/{name}.conf": (kubeconfig(state["port"], token), 0o600) for name, token in state["real"].items()}}
-
-
-def build_initrd(lab, registry, identities):
-    """Writes LAB/initrd.img, which puts files onto the disk: how containerd reaches `registry`, HOST:PORT as a node names it, who may
-    log in, and `identities`, {path: (bytes, mode)}. Returns the path."""
+def build_initrd(lab, cluster, registry):
+    """Writes LAB/initrd.img with the identities of all nodes of the cluster; `registry` is HOST:PORT as a node names it.
+    Returns the path."""
     archive = guest.Archive()
     for name in ("dev", "proc", "sys", "newroot"):
         archive.directory(name)
@@ -134,9 +115,10 @@ def build_initrd(lab, registry, identities):
     boot = guest.kernel_modules(lab, archive, ("virtio_pci", "virtio_blk", "ext4"), ())
     archive.file("etc/lab-modules", "".join(path + "\n" for path in boot).encode())
     archive.file("init", (OWN / "init").read_bytes(), 0o755)
-    secrets = guest.keys(lab)
-    for name, (data, mode) in identities.items():
-        archive.file(f"seed/{name}", data, mode)
+    state, secrets = cluster.state(), guest.keys(lab)
+    archive.file("seed/etc/kubernetes/ca.crt", (cluster.dir / "pki/ca.crt").read_bytes())
+    for name, token in state["real"].items():
+        archive.file(f"seed/etc/kubernetes/{name}.conf", kubeconfig(state["port"], token), 0o600)
     archive.file("seed/etc/containerd/config.toml", (OWN / "containerd.toml").read_bytes().replace(b"@REGISTRY@", registry.encode()))
     archive.file(f"seed/etc/containerd/certs.d/{registry}/hosts.toml",
                  f'server = "http://{registry}"\n[host."http://{registry}"]\n  capabilities = ["pull", "resolve"]\n'.encode())

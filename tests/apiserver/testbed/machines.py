@@ -39,7 +39,7 @@ class Machines:
         begun = time.monotonic()
         self.registry.start()
         disk = machine_disk.build_disk(self.lab, pathlib.Path(build))
-        initrd = machine_disk.build_initrd(self.lab, f"10.0.2.2:{self.registry.port}", machine_disk.identities_of(self.cluster))
+        initrd = machine_disk.build_initrd(self.lab, self.cluster, f"10.0.2.2:{self.registry.port}")
         # Each machine writes into a file of its own, which ends with it.
         drive = f"file={disk},format=raw,if=virtio,cache=unsafe,snapshot=on"
         self.fleet.start(names, initrd, memory=768, devices=("-drive", drive))

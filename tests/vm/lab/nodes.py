@@ -71,10 +71,9 @@ class Fleet:
         self.down()
         self.start(names, guest.build_initrd(self.lab, worker, ca_file), memory=memory)
 
-    def start(self, names, image=None, words="", memory=512, devices=(), processors=1, forwards=None):
+    def start(self, names, image=None, words="", memory=512, devices=()):
         """Starts nodes with the guest that is there, and more words on the kernel's command line and of QEMU's if wished;
-        `forwards` are ports of loopback that lead to ports of a node beside that of ssh: {name: {port here: port there}}.
-        Writes the ssh configuration."""
+        writes the ssh configuration."""
         self.down()
         image = image or self.lab.dir / "initrd.img"
         kernel = guest.kernel(self.lab)
@@ -84,16 +83,14 @@ class Fleet:
             port = free_port()
             console = self.lab.path(self.group, f"{name}.console")
             console.write_bytes(b"")
-            network = "".join(f",hostfwd=tcp:127.0.0.1:{here}-10.0.2.15:{there}"
-                              for here, there in {port: 22, **(forwards or {}).get(name, {})}.items())
             # Before whatever else runs, where that is allowed: a node that waits for a processor is up longer, and takes a part of one
             # also while nothing is asked of it.
             pid = spawn([
                 "nice", "-n", "-5", need("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
-                "-accel", "tcg,thread=multi,tb-size=256", "-cpu", PROCESSOR, "-smp", str(processors), "-m", str(memory),
+                "-accel", "tcg,thread=multi,tb-size=256", "-cpu", PROCESSOR, "-smp", "1", "-m", str(memory),
                 "-kernel", kernel, "-initrd", image,
                 "-append", f"{COMMAND_LINE.format(name=name)} {words}".strip(),
-                "-netdev", f"user,id=n0,restrict=off{network}",
+                "-netdev", f"user,id=n0,restrict=off,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
                 "-device", "virtio-net-pci,netdev=n0,romfile=",
                 "-qmp", f"unix:{sockets}/{name}.qmp,server=on,wait=off", "-serial", f"file:{console}",
                 *devices,
