@@ -7,6 +7,8 @@ from testbed.proxy import Proxy
 from testbed.testing import ClusterCase
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+# Seconds in which a start reaches its first node on a machine where four other tests run.
+STARTED = 16
 
 
 class Timeout(ClusterCase):
@@ -18,16 +20,16 @@ class Timeout(ClusterCase):
         self.addCleanup(proxy.close)
         return fleet, proxy
 
-    def timed(self, fleet, proxy, *arguments):
+    def timed(self, fleet, proxy, *arguments, timeout=4):
         begun = time.monotonic()
-        said = fleet.run(*arguments, "--timeout", "4s", "--kubeconfig", fleet.access(proxy.port), expect=124)
+        said = fleet.run(*arguments, "--timeout", f"{timeout}s", "--kubeconfig", fleet.access(proxy.port), expect=124)
         return said, time.monotonic() - begun
 
     def test_in_the_middle(self):
         fleet, proxy = self.begin("late")
-        proxy.reset(lambda record, moment: time.sleep(0.2) if fleet.recorded() else None)
-        said, took = self.timed(fleet, proxy, *fleet.start("v2"))
-        self.assertLess(took, 10, said)
+        proxy.reset(lambda record, moment: time.sleep(1) if fleet.recorded() else None)
+        said, took = self.timed(fleet, proxy, *fleet.start("v2"), timeout=STARTED)
+        self.assertLess(took, STARTED + 6, said)
         self.assertTrue(fleet.recorded(), said)
         self.assertEqual([], list(self.api.items(LEASES.format(fleet.namespace))), said)
         proxy.reset()
@@ -42,8 +44,8 @@ class Timeout(ClusterCase):
             return not gone
         gone = []
         proxy.reset(leave)
-        said, took = self.timed(fleet, proxy, *fleet.start("v2"))
-        self.assertLess(took, 15, said)
+        said, took = self.timed(fleet, proxy, *fleet.start("v2"), timeout=STARTED)
+        self.assertLess(took, STARTED + 11, said)
         self.assertTrue(gone)
         # Before anything, and while it is resumed.
         for arguments in (("resume",), ("doctor",)):
