@@ -212,7 +212,10 @@ std::string host_module_file(const std::string& directory, const std::string& pa
     std::error_code error;
     if (!fs::is_symlink(path, error) && fs::exists(path, error)) return path;
     const HostPaths host = host_of(directory);
-    if (!host.root.empty() && path.starts_with(host.root + "/")) return here_of(host, path.substr(host.root.size()));
+    if (!host.root.empty() && path.starts_with(host.root + "/")) {
+        // One that leads to itself on that host is a copy made of links (cp -s): it leads where it leads here.
+        if (std::string there = here_of(host, path.substr(host.root.size())); !fs::is_symlink(there, error)) return there;
+    }
     const fs::path file = fs::canonical(path, error);
     return error ? path : file.native();
 }

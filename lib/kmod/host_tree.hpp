@@ -42,7 +42,7 @@ struct HostNeed {
 [[nodiscard]] std::string host_module_directory(const HostPaths& host, const std::string& release);
 
 /// The file that `path`, a module of the tree in `directory`, means. It may be a link, as in weak-updates, which leads where it leads on the
-/// host that has `directory` as its /lib/modules/RELEASE.
+/// host that has `directory` as its /lib/modules/RELEASE; where it leads to itself there, as in a copy made of links, where it leads here.
 [[nodiscard]] std::string host_module_file(const std::string& directory, const std::string& path);
 
 /// Names in modules.builtin of the host's tree.
