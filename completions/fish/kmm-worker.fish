@@ -324,6 +324,7 @@ complete -c kmm-worker -n '__kmm_worker_verb weak-updates' -l quiet -s q -d 'say
 complete -c kmm-worker -n '__kmm_worker_verb weak-updates' -l no-input -d 'never ask; fail instead'
 complete -c kmm-worker -n '__kmm_worker_verb weak-updates' -l help -s h -d 'show this help'
 complete -c kmm-worker -n '__kmm_worker_verb weak-updates' -l version -d 'show the version'
+complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l requested-apis -d 'also ask its API server which deprecated APIs clients use'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l host-root -x -a '(__fish_complete_directories)' -d 'where the host\'s /proc, /sys and /lib are mounted'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l output -s o -x -a 'table wide json yaml name jsonl' -d 'format of the result'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l timeout -x -d 'deadline of the whole command, as 90s or 5m'

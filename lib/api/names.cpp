@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/quantity.hpp"
 #include "base/text.hpp"
 
 namespace kmm::api {
@@ -67,32 +68,7 @@ bool is_qualified_name(std::string_view text) noexcept {
 
 bool is_label_value(std::string_view text) noexcept { return text.empty() || is_name_part(text); }
 
-bool is_quantity(std::string_view text) noexcept {
-    const auto take_sign = [&] {
-        if (!text.empty() && (text.front() == '+' || text.front() == '-')) { text.remove_prefix(1); }
-    };
-    const auto take_digits = [&] {
-        const std::size_t count = std::min(text.find_first_not_of("0123456789"), text.size());
-        text.remove_prefix(count);
-        return count;
-    };
-    take_sign();
-    std::size_t digits = take_digits();
-    if (!text.empty() && text.front() == '.') {
-        text.remove_prefix(1);
-        digits += take_digits();
-    }
-    if (digits == 0) { return false; }
-    if (text.empty()) { return true; }
-    constexpr std::string_view decimal = "numkMGTPE";
-    constexpr std::string_view binary = "KMGTPE";
-    if (text.size() == 1) { return decimal.find(text.front()) != std::string_view::npos; }
-    if (text.size() == 2 && text[1] == 'i') { return binary.find(text.front()) != std::string_view::npos; }
-    if (text.front() != 'e' && text.front() != 'E') { return false; }
-    text.remove_prefix(1);
-    take_sign();
-    return take_digits() > 0 && text.empty();
-}
+bool is_quantity(std::string_view text) noexcept { return base::parse_quantity(text).has_value(); }
 
 ModuleName parse_module_name(std::string_view text) {
     const std::size_t slash = text.find('/');

@@ -22,8 +22,7 @@ inline constexpr std::size_t k_subdomain_length_max = 253;  ///< object names, l
 [[nodiscard]] bool is_qualified_name(std::string_view text) noexcept;
 /// "" or like the name part of a qualified name.
 [[nodiscard]] bool is_label_value(std::string_view text) noexcept;
-/// A quantity as the API server reads one: an optional sign, decimal digits with at most one point among them, then a suffix of n u m k M G T P E,
-/// Ki Mi Gi Ti Pi Ei, or e or E and a whole number. Source: apimachinery pkg/api/resource, ParseQuantity.
+/// See base::parse_quantity.
 [[nodiscard]] bool is_quantity(std::string_view text) noexcept;
 /// A Module as people name it.
 struct ModuleName {

@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 178> k_names = {
+    static constexpr std::array<std::string_view, 179> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -143,6 +143,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "remove-daemonset",
         "repair",
         "report",
+        "requested-apis",
         "resource",
         "restore-in-tree",
         "rollback",

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "kubeadm/etcd.hpp"
 #include "kubeadm/facts.hpp"
 #include "sys/directory.hpp"
 #include "value/reader.hpp"
@@ -30,50 +29,10 @@ constexpr std::string_view k_magic{"\xED\xDA\x0C\xED", 4};
 constexpr std::size_t k_line_max = 8U << 20U;
 constexpr std::uint64_t k_spare_bytes = 256U << 20U;
 constexpr std::chrono::minutes k_patience{60};
-constexpr const char* k_pki = "/etc/kubernetes/pki/";
 
 Error damaged(const std::string& what) {
     return Error(Exit::integrity, "snapshot-damaged", "the snapshot of etcd is not whole: " + what)
         .hint("see etcdctl endpoint health; then run the same command again");
-}
-
-std::optional<std::uint64_t> number_of(const value::Node* node) {
-    if (node == nullptr) return std::nullopt;
-    if (!node->is_string()) return node->as_uint();
-    const auto text = node->text();
-    std::uint64_t number = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-    return read.ec == std::errc() && read.ptr == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
-/// The words of the first container.
-std::vector<std::string> words_of(const std::string& manifest) {
-    Diagnostics faults;
-    std::vector<std::string> words;
-    for (const auto& document : value::read_any(manifest, "etcd.yaml", faults)) {
-        const auto* containers = document.root.find_path({"spec", "containers"});
-        if (containers == nullptr || containers->items().empty()) continue;
-        for (const char* member : {"command", "args"}) {
-            const auto* found = containers->items().front().find(member);
-            if (found == nullptr) continue;
-            for (const auto& word : found->items()) words.push_back(word.text());
-        }
-    }
-    return words;
-}
-
-net::TlsSettings identity(const Place& place) {
-    net::TlsSettings tls;
-    tls.ca_pem = place.read(std::string(k_pki) + "etcd/ca.crt");
-    // What kubeadm itself asks etcd with.
-    for (const char* name : {"etcd/healthcheck-client", "apiserver-etcd-client"}) {
-        const auto certificate = place.read_if_there(std::string(k_pki) + name + ".crt");
-        if (!certificate) continue;
-        tls.client_certificate_pem = *certificate;
-        tls.client_key_pem = place.read(std::string(k_pki) + name + ".key");
-        break;
-    }
-    return tls;
 }
 
 }  // namespace
@@ -102,7 +61,7 @@ void SnapshotReader::take_line(std::string_view line) {
     }
     const auto* result = root.find("result");
     if (result == nullptr) throw damaged("expected a result of etcd, found none");
-    remaining_ = number_of(result->find("remaining_bytes")).value_or(0);
+    remaining_ = etcd_number(result->find("remaining_bytes")).value_or(0);
     if (expect_) expect_(*remaining_);
     if (const auto* blob = result->find("blob")) {
         const auto bytes = base::from_base64(blob->text());
@@ -132,32 +91,8 @@ EtcdSnapshot SnapshotReader::finish() {
     return {{}, all_.hex(), size_, {}};
 }
 
-std::string etcd_url(const std::string& manifest) {
-    constexpr std::string_view k_option = "--listen-client-urls=";
-    std::string first;
-    for (const auto& word : words_of(manifest)) {
-        if (!word.starts_with(k_option)) continue;
-        for (const auto url : base::split(std::string_view(word).substr(k_option.size()), ',')) {
-            if (url.find("://127.0.0.1:") != std::string_view::npos || url.find("://localhost:") != std::string_view::npos) return std::string(url);
-            if (first.empty()) first = url;
-        }
-    }
-    if (first.empty())
-        throw Error(Exit::checks_failed, "etcd-not-found", "the manifest of etcd names no address: expected --listen-client-urls=URL")
-            .hint("leave the snapshot out, and take one with etcdctl snapshot save");
-    return first;
-}
-
 EtcdSnapshot save_etcd_snapshot(const Node& node, net::HttpClient& client, const std::string& manifest, const std::string& path) {
-    net::Request request;
-    request.method = "POST";
-    request.url = etcd_url(manifest) + "/v3/maintenance/snapshot";
-    request.headers = {{"Content-Type", "application/json"}};
-    request.body = "{}";
-    request.timeout = k_patience;
-    request.proxy_rule = net::Request::ProxyRule::direct;
-    if (request.url.starts_with("https:")) request.tls = identity(node.place);
-    else request.tls.insecure = true;
+    const auto request = etcd_request(node.place, etcd_url(manifest), "/v3/maintenance/snapshot", "{}", k_patience);
 
     const std::string here = node.place.here(path);
     const sys::Fd fd(node.ops.create(here, 0600));

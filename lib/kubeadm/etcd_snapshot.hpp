@@ -45,9 +45,6 @@ private:
     std::optional<std::uint64_t> remaining_;
 };
 
-/// URL of the etcd that a manifest declares, on loopback if it listens there. Errors: checks_failed "etcd-not-found" if it names none.
-[[nodiscard]] std::string etcd_url(const std::string& manifest);
-
 /// Writes the snapshot to `path` of the node, whose directory is ours. `manifest` is the text of etcd's. Errors: those of SnapshotReader;
 /// unavailable "etcd-unreachable"; io "no-space" before it is written; from_errno.
 [[nodiscard]] EtcdSnapshot save_etcd_snapshot(const Node& node, net::HttpClient& client, const std::string& manifest, const std::string& path);

@@ -95,6 +95,20 @@ value::Node manifest_document(const Manifest& manifest) {
     return made;
 }
 
+value::Node api_server_document(const ApiServerFacts& facts) {
+    value::Node made = value::Node::mapping({{"ready", facts.problem.empty()}, {"problem", facts.problem}});
+    if (!facts.has_requests) {
+        made.set("requested", value::Node());
+        return made;
+    }
+    made.set("started", facts.started);
+    value::Node requested = value::Node::sequence();
+    for (const auto& api : facts.requested)
+        requested.push_back(value::Node::mapping({{"group", api.group}, {"version", api.version}, {"resource", api.resource}, {"removedIn", api.removed_in}}));
+    made.set("requested", std::move(requested));
+    return made;
+}
+
 value::Node certificate_document(const Certificate& certificate, std::int64_t now) {
     value::Node made = value::Node::mapping({{"file", certificate.file}});
     if (!certificate.problem.empty()) {
@@ -109,7 +123,7 @@ value::Node certificate_document(const Certificate& certificate, std::int64_t no
 
 }  // namespace
 
-Facts read_facts(const Node& node) {
+Facts read_facts(const Node& node, net::HttpClient& client, bool with_requests) {
     const Place& place = node.place;
     if (!place.exists("/etc/kubernetes") && place.find_program("kubelet").empty()) {
         throw Error(Exit::not_found, "not-kubernetes-node", "expected /etc/kubernetes or a kubelet on this node, found neither")
@@ -122,6 +136,17 @@ Facts read_facts(const Node& node) {
     reader.take("bootID", facts.boot_id, [&] { return first_line(place, "/proc/sys/kernel/random/boot_id"); });
     reader.programs();
     reader.take("manifests", facts.manifests, [&] { return read_manifests(place); });
+    if (const auto manifest = place.read_if_there("/etc/kubernetes/manifests/etcd.yaml")) reader.take("etcd", facts.etcd, [&] { return read_etcd(place, client, *manifest); });
+    if (const auto manifest = place.read_if_there("/etc/kubernetes/manifests/kube-apiserver.yaml")) {
+        reader.take("apiServer", facts.api_server, [&] { return read_api_server(place, client, *manifest, with_requests); });
+        facts.has_ca_key = place.exists("/etc/kubernetes/pki/ca.key");
+    }
+    if (facts.kubelet_pid) reader.take("kubelet.arguments", facts.kubelet_arguments, [&] { return process_arguments(place, *facts.kubelet_pid); });
+    reader.take("kubelet.config", facts.kubelet_config, [&] { return kubelet_configuration(place); });
+    if (facts.kubelet_config) reader.take("kubelet.healthy", facts.kubelet_problem, [&] { return kubelet_health(*facts.kubelet_config, client); });
+    facts.needs_reboot = place.exists("/run/reboot-required");
+    reader.take("packages", facts.packages, [&] { return read_packages(place); });
+    reader.take("updaters", facts.updaters, [&] { return automatic_updaters(place); });
     facts.certificates = all_certificates(place);
     for (const Certificate& certificate : facts.certificates) {
         if (!certificate.problem.empty()) facts.unread.push_back({"certificate " + certificate.file, certificate.problem});
@@ -159,7 +184,11 @@ value::Node facts_document(const Facts& facts, std::int64_t now) {
     made.set("bootID", text_or_null(facts.boot_id));
     made.set("controlPlane", facts.manifests ? value::Node(facts.manifests->control_plane) : value::Node());
     made.set("kubelet", value::Node::mapping({{"version", version_or_null(facts.kubelet)}, {"running", version_or_null(facts.kubelet_running)},
-                                              {"pid", facts.kubelet_pid ? value::Node(*facts.kubelet_pid) : value::Node()}}));
+                                              {"pid", facts.kubelet_pid ? value::Node(*facts.kubelet_pid) : value::Node()},
+                                              {"arguments", facts.kubelet_arguments ? value::Node::strings(*facts.kubelet_arguments) : value::Node()},
+                                              {"config", facts.kubelet_config ? *facts.kubelet_config : value::Node()},
+                                              {"healthy", facts.kubelet_problem ? value::Node(facts.kubelet_problem->empty()) : value::Node()},
+                                              {"problem", text_or_null(facts.kubelet_problem)}}));
     made.set("kubeadm", value::Node::mapping({{"version", version_or_null(facts.kubeadm)}, {"running", flag_or_null(facts.kubeadm_running)}}));
     value::Node pods = value::Node::sequence(), strays = value::Node::sequence();
     if (facts.manifests) {
@@ -173,6 +202,13 @@ value::Node facts_document(const Facts& facts, std::int64_t now) {
     made.set("strayManifests", facts.manifests ? std::move(strays) : value::Node());
     value::Node certificates = value::Node::sequence(), disks = value::Node::sequence(), unread = value::Node::sequence();
     for (const Certificate& certificate : facts.certificates) certificates.push_back(certificate_document(certificate, now));
+    made.set("etcd", facts.etcd ? etcd_document(*facts.etcd) : value::Node());
+    made.set("apiServer", facts.api_server ? api_server_document(*facts.api_server) : value::Node());
+    made.set("caKey", flag_or_null(facts.has_ca_key));
+    made.set("rebootRequired", flag_or_null(facts.needs_reboot));
+    made.set("packages", facts.packages ? value::Node::mapping({{"installed", value::Node::strings(facts.packages->installed)}, {"held", value::Node::strings(facts.packages->held)}}) : value::Node());
+    made.set("updaters", facts.updaters ? value::Node::strings(*facts.updaters) : value::Node());
+    made.set("time", base::format_rfc3339(now));
     made.set("certificates", std::move(certificates));
     for (const DiskSpace& disk : facts.disks) disks.push_back(value::Node::mapping({{"path", disk.path}, {"freeBytes", disk.free}, {"totalBytes", disk.total}}));
     made.set("disks", std::move(disks));

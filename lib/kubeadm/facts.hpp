@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kubeadm/certificates.hpp"
+#include "kubeadm/etcd.hpp"
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/node.hpp"
 #include "value/node.hpp"
@@ -23,6 +24,24 @@ struct DiskSpace {
     std::uint64_t free = 0, total = 0;  ///< bytes; free: for root
 };
 
+/// An API version that some client has asked the API server for since it was started, and that will go.
+struct RequestedApi {
+    std::string group, version, resource, removed_in;  ///< removed_in: "1.37"
+};
+
+/// The API server of this node.
+struct ApiServerFacts {
+    std::string problem;  ///< why it is not ready, "" if it is
+    bool has_requests = false;               ///< `requested` was read
+    std::string started;                     ///< seconds since 1970, as it says them
+    std::vector<RequestedApi> requested;
+};
+
+/// Packages of Kubernetes.
+struct PackageFacts {
+    std::vector<std::string> installed, held;
+};
+
 struct Facts {
     std::optional<std::string> node;       ///< of the kubelet's certificate: CN system:node:NAME
     std::optional<std::string> host_name, boot_id;
@@ -30,6 +49,14 @@ struct Facts {
     std::optional<std::int64_t> kubelet_pid;
     std::optional<bool> kubeadm_running;
     std::optional<ManifestSet> manifests;
+    std::optional<EtcdFacts> etcd;         ///< only where there is a manifest of it
+    std::optional<ApiServerFacts> api_server;  ///< only where there is a manifest of it
+    std::optional<std::vector<std::string>> kubelet_arguments;  ///< of the process
+    std::optional<value::Node> kubelet_config;                  ///< /var/lib/kubelet/config.yaml
+    std::optional<std::string> kubelet_problem;                 ///< why it is not healthy, "" if it is
+    std::optional<bool> has_ca_key, needs_reboot;               ///< has_ca_key: only on control planes
+    std::optional<PackageFacts> packages;  ///< only with dpkg
+    std::optional<std::vector<std::string>> updaters;           ///< what updates packages by itself
     std::vector<Certificate> certificates;
     std::vector<DiskSpace> disks;
     std::optional<std::string> cgroup;     ///< "v1" or "v2"
@@ -41,8 +68,8 @@ struct Facts {
     std::vector<Unread> unread;
 };
 
-/// Errors: not_found "not-kubernetes-node" if neither /etc/kubernetes nor a kubelet is there.
-[[nodiscard]] Facts read_facts(const Node& node);
+/// `client` asks the services of the node; with `with_requests` also for the metrics of its API server, some megabytes. Errors: not_found "not-kubernetes-node" if neither /etc/kubernetes nor a kubelet is there.
+[[nodiscard]] Facts read_facts(const Node& node, net::HttpClient& client, bool with_requests = false);
 
 /// The document of `kubernetes facts -o json`; absent values are null.
 [[nodiscard]] value::Node facts_document(const Facts& facts, std::int64_t now);
@@ -60,5 +87,15 @@ struct Facts {
 /// Path of the container runtime's socket, from the kubelet's files. Errors: io "io" if none of them names it.
 [[nodiscard]] std::string runtime_socket(const Place& place);
 [[nodiscard]] DiskSpace disk_space(const Place& place, const std::string& path);
+[[nodiscard]] std::vector<std::string> process_arguments(const Place& place, std::int64_t pid);
+/// /var/lib/kubelet/config.yaml without what may be secret in it. Errors: as Place::read; io "io".
+[[nodiscard]] value::Node kubelet_configuration(const Place& place);
+/// Why its healthz is not ok, "" if it is. Errors: io "io" if it is switched off.
+[[nodiscard]] std::string kubelet_health(const value::Node& configuration, net::HttpClient& client);
+/// `manifest` is the text of kube-apiserver's. Errors: io "io" if it names no address; of the metrics also those of HttpClient.
+[[nodiscard]] ApiServerFacts read_api_server(const Place& place, net::HttpClient& client, const std::string& manifest, bool with_requests);
+/// nullopt without dpkg.
+[[nodiscard]] std::optional<PackageFacts> read_packages(const Place& place);
+[[nodiscard]] std::vector<std::string> automatic_updaters(const Place& place);
 
 }  // namespace kmm::kubeadm

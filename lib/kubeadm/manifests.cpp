@@ -173,4 +173,18 @@ void require_whole(const ManifestSet& manifests) {
     }
 }
 
+std::string manifest_option(const std::string& manifest, const std::string& name) {
+    const auto pod = only_document(manifest);
+    const value::Node* containers = pod ? pod->find_path({"spec", "containers"}) : nullptr;
+    if (containers == nullptr || containers->items().empty()) return {};
+    for (const char* member : {"command", "args"}) {
+        const value::Node* words = containers->items().front().find(member);
+        if (words == nullptr) continue;
+        for (const value::Node& word : words->items()) {
+            if (word.text().starts_with(name + "=")) return word.text().substr(name.size() + 1);
+        }
+    }
+    return {};
+}
+
 }  // namespace kmm::kubeadm

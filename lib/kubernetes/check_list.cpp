@@ -8,7 +8,7 @@ namespace kmm::kubernetes {
 namespace {
 
 constexpr std::string_view k_node = "needs a command on each node";
-constexpr std::string_view k_etcd = "needs etcd's own port on each control-plane node";
+constexpr std::string_view k_etcd = "needs a command on each control-plane node";
 constexpr std::string_view k_each_server = "needs the address of each API server";
 
 constexpr CheckInfo k_checks[] = {
@@ -51,12 +51,15 @@ constexpr CheckInfo k_checks[] = {
     {"removed-flags", false, Weight::fatal, "control planes use no flag, plugin or gate that the target lacks", "remove it from kubeadm-config (extraArgs) and apply the running version again", ""},
     {"removed-kubelet-flags", false, Weight::fatal, "kubelets use no flag or gate that the target lacks", "remove it from kubelet-config and kubeadm-flags.env", ""},
     {"removed-api-requested", false, Weight::ignorable, "no client asks for an API that the target lacks", "upgrade the client; the audit log names it", "needs /metrics of each API server"},
+    {"removed-api-stored", false, Weight::ignorable, "no object was written with an API that the target lacks", "change the manifest to the API that the check names and apply it again", ""},
+    {"removed-api-helm", false, Weight::warning, "no Helm release has an API that the target lacks", "upgrade the chart first, or map the release with helm mapkubeapis", ""},
     {"crd-conversion", true, Weight::ignorable, "stored versions are served and conversion webhooks answer", "repair the webhook, or migrate the stored objects", ""},
     {"apiservice-available", true, Weight::ignorable, "every APIService is Available", "repair or delete the APIService", ""},
     {"webhook-deadlock", true, Weight::ignorable, "no webhook that must answer depends on one node", "run it on two nodes, or exclude kube-system and its own namespace by namespaceSelector", ""},
     {"pdb-blocks-drain", false, Weight::ignorable, "every PodDisruptionBudget allows an eviction", "add replicas, or relax the budget for the time of the upgrade", ""},
     {"drain-local-data", false, Weight::ignorable, "no Pod that is to be evicted keeps data in an emptyDir", "save the data, then drain with --delete-emptydir-data", ""},
     {"drain-unmanaged", false, Weight::ignorable, "every Pod that is to be evicted has a controller", "delete it, or drain with --force", ""},
+    {"capacity-for-drain", false, Weight::warning, "the other nodes have room for the Pods of each node, and DNS stays up", "add a node, or scale down what can wait; run CoreDNS twice", ""},
     {"images-present", false, Weight::fatal, "the images of the target are on the nodes", "kubeadm config images pull", k_node},
     {"sandbox-image", false, Weight::warning, "the runtime uses the pause image of the target", "set it in the configuration of the runtime", k_node},
     {"disk-space", true, Weight::fatal, "there is space for backups and images", "free space, see df", k_node},
@@ -69,6 +72,8 @@ constexpr CheckInfo k_checks[] = {
     {"reboot-daemons", false, Weight::ignorable, "nothing reboots nodes meanwhile", "kubectl annotate daemonset kured weave.works/kured-node-lock, or scale it down", ""},
     {"other-orchestrators", false, Weight::ignorable, "nothing else upgrades these nodes", "upgrade with that tool, or pause it", ""},
     {"kube-proxy-absent", false, Weight::warning, "kube-proxy is in use", "skip kubeadm's phase addon/kube-proxy, which would install it", ""},
+    {"coredns-customised", false, Weight::warning, "the Deployment of CoreDNS is as kubeadm writes it", "keep what is yours as a patch of target corednsdeployment (--patches), or apply it again", ""},
+    {"coredns-migratable", false, Weight::ignorable, "kubeadm can migrate the Corefile", "use a released image and plugins that kubeadm knows, or ignore CoreDNSMigration and CoreDNSUnsupportedPlugins of kubeadm with --ignore-preflight-errors", ""},
     {"apps-support", false, Weight::ignorable, "every application supports the versions on the way", "upgrade the application first, or upgrade to the version that the check names", ""},
     {"app-check-programs", false, Weight::ignorable, "every program of --app-check answers", "run the program by hand: PROGRAM FROM TO prints JSON and exits with 0", ""},
     {"applied-patches", false, Weight::ignorable, "patches that the target needs are applied", "sw-patch apply ID, then sw-patch host-install", ""},

@@ -22,12 +22,12 @@ CheckFunction function_of(std::string_view id, std::initializer_list<std::span<c
 CheckResult run_check(const CheckInfo& info, const CheckInput& input) {
     CheckResult result;
     result.id = info.id;
-    auto run = input.nodes == nullptr ? nullptr : function_of(info.id, {node_checks()});
+    auto run = input.nodes == nullptr ? nullptr : function_of(info.id, {node_checks(), etcd_checks(), service_checks()});
     if (run == nullptr && !info.needs.empty()) {
         result.detail = info.needs;
         return result;
     }
-    if (run == nullptr) { run = function_of(info.id, {version_checks(), config_checks(), object_checks(), drain_checks(), prerequisite_checks()}); }
+    if (run == nullptr) { run = function_of(info.id, {version_checks(), config_checks(), object_checks(), drain_checks(), prerequisite_checks(), api_checks(), addon_checks()}); }
     if (run == nullptr) { throw bug(fmt::format("check {} has no function", info.id)); }
     auto finding = run(input);
     result.outcome = finding.outcome;

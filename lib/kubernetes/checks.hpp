@@ -39,6 +39,7 @@ struct CheckResult {
 struct NodeAnswer {
     value::Node facts;    ///< its document, null if it did not answer
     std::string problem;  ///< why not, with its name; "" with facts
+    std::int64_t asked = 0, answered = 0;  ///< when, by the clock of this machine, seconds since 1970
 };
 using NodeAnswers = std::map<std::string, NodeAnswer, std::less<>>;
 
@@ -83,8 +84,25 @@ struct CheckRow {
 [[nodiscard]] std::span<const CheckRow> object_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> drain_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> prerequisite_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> api_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> addon_checks() noexcept;
 /// They need CheckInput::nodes.
 [[nodiscard]] std::span<const CheckRow> node_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> etcd_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> service_checks() noexcept;
+
+/// The node whose etcd says that it leads, "" if none does.
+[[nodiscard]] std::string etcd_leader(const NodeAnswers& answers);
+/// Why a node could not read that field of its facts, "" if it does not say.
+[[nodiscard]] std::string unread_reason(const value::Node& facts, std::string_view field);
+
+/// A document in a ConfigMap of kube-system.
+struct Configuration {
+    std::optional<value::Node> root;
+    Finding problem;  ///< without a root
+};
+/// The KubeletConfiguration of ConfigMap kubelet-config.
+[[nodiscard]] Configuration kubelet_config_map(const CheckInput& input);
 
 /// "a, b, c and 4 more": at most ten are named.
 [[nodiscard]] std::string name_some(const std::vector<std::string>& names);

@@ -7,19 +7,11 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kubernetes/checks.hpp"
+#include "kubernetes/node_findings.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::kubernetes {
 namespace {
-
-using value::Node;
-
-/// A document in a ConfigMap of kube-system.
-struct Configuration {
-    std::optional<Node> root;
-    Finding problem;  ///< without a root
-};
 
 Configuration configuration_of(const CheckInput& input, std::string_view map, std::string_view key, std::string_view kind) {
     const auto fail = [](std::string detail) { return Configuration{std::nullopt, {Outcome::fail, std::move(detail)}}; };
@@ -43,8 +35,6 @@ Configuration configuration_of(const CheckInput& input, std::string_view map, st
 
 Configuration cluster_configuration(const CheckInput& input) { return configuration_of(input, "kubeadm-config", "ClusterConfiguration", "ClusterConfiguration"); }
 
-Configuration kubelet_configuration(const CheckInput& input) { return configuration_of(input, "kubelet-config", "kubelet", "KubeletConfiguration"); }
-
 Finding kubeadm_config_parses(const CheckInput& input) {
     const auto configuration = cluster_configuration(input);
     if (!configuration.root) { return configuration.problem; }
@@ -57,7 +47,7 @@ Finding kubeadm_config_parses(const CheckInput& input) {
 }
 
 Finding kubelet_config_cm(const CheckInput& input) {
-    const auto configuration = kubelet_configuration(input);
+    const auto configuration = kubelet_config_map(input);
     if (!configuration.root) { return configuration.problem; }
     return {Outcome::ok, fmt::format("ConfigMap kube-system/kubelet-config holds {}", base::escape(configuration.root->get_string({"apiVersion"})))};
 }
@@ -211,10 +201,27 @@ Finding removed_flags(const CheckInput& input) {
     return {Outcome::ok, crossed.facts.empty() ? "the minor stays" : "control planes use nothing that is gone in " + input.target->line().text()};
 }
 
+/// Flags and gates of one kubelet that are gone.
+std::string removed_from_kubelet(const std::vector<std::string>& arguments, const Node* gates, const Crossed& crossed) {
+    std::vector<std::string> found;
+    const auto flags = flags_of(arguments);
+    for (const auto* facts : crossed.facts) {
+        for (const auto& flag : facts->removed.kubelet_flags) {
+            if (flags.contains(flag)) { found.push_back(fmt::format("flag --{} (gone in {})", flag, facts->minor.text())); }
+        }
+        for (const auto& gate : facts->removed.feature_gates) {
+            const auto in_flags = flags.find("feature-gates");
+            const bool is_flag = in_flags != flags.end() && ("," + in_flags->second).find("," + gate + "=") != std::string::npos;
+            if (is_flag || (gates != nullptr && gates->find(gate) != nullptr)) { found.push_back(fmt::format("feature gate {} (gone in {})", gate, facts->minor.text())); }
+        }
+    }
+    return base::join(found, ", ");
+}
+
 Finding removed_kubelet_flags(const CheckInput& input) {
     const auto lowest = input.seen.lowest_kubelet();
     if (!lowest) { return {Outcome::fail, "the versions of the kubelets are not known"}; }
-    const auto configuration = kubelet_configuration(input);
+    const auto configuration = kubelet_config_map(input);
     if (!configuration.root) { return {Outcome::skip, configuration.problem.detail}; }
     const auto crossed = crossed_minors(input, *lowest);
     std::vector<std::string> found;
@@ -225,15 +232,34 @@ Finding removed_kubelet_flags(const CheckInput& input) {
             }
         }
     }
+    if (!found.empty() && input.nodes == nullptr) { return {Outcome::fail, name_some(found)}; }
+    if (input.nodes == nullptr) { return {Outcome::skip, "none was found in kubelet-config; flags need a command on each node"}; }
+    auto on_nodes = each_node(input, "kubelets use nothing that is gone in " + input.target->line().text(), [&](const std::string&, const Node& facts) {
+        const auto* arguments = facts.find_path({"kubelet", "arguments"});
+        if (arguments == nullptr || !arguments->is_sequence()) { return "its flags are unknown: " + unread(facts, "kubelet.arguments"); }
+        return removed_from_kubelet(texts_of(facts, {"kubelet", "arguments"}), facts.find_path({"kubelet", "config", "featureGates"}), crossed);
+    });
+    if (on_nodes.outcome == Outcome::fail) { found.push_back(on_nodes.detail); }
     if (!found.empty()) { return {Outcome::fail, name_some(found)}; }
-    return {Outcome::skip, "none was found in kubelet-config; flags need a command on each node"};
+    if (on_nodes.outcome == Outcome::ok && !crossed.unknown.empty()) {
+        return {Outcome::skip, fmt::format("none was found, but the metadata does not list all that is gone in {}", name_some(crossed.unknown))};
+    }
+    return on_nodes;
 }
 
 Finding cgroup_version(const CheckInput& input) {
     const auto* facts = input.catalogue.facts_of(input.target->line());
     if (facts == nullptr) { return {Outcome::skip, fmt::format("the metadata has no facts of {}", input.target->line().text())}; }
     if (!facts->needs_cgroup_v2) { return {Outcome::ok, fmt::format("{} takes cgroup v1 and v2", facts->minor.text())}; }
-    const auto configuration = kubelet_configuration(input);
+    if (input.nodes != nullptr) {
+        auto on_nodes = each_node(input, "every node has cgroup v2", [&](const std::string&, const Node& node) {
+            const auto found = text_of(node, {"cgroup"});
+            if (found == "v2" || flag_of(node, {"kubelet", "config", "failCgroupV1"}) == false) { return std::string(); }
+            return found.empty() ? "its version is unknown: " + unread(node, "cgroup") : fmt::format("cgroup {}", base::escape(found));
+        });
+        if (on_nodes.outcome != Outcome::skip) { return on_nodes; }
+    }
+    const auto configuration = kubelet_config_map(input);
     const Node* fails = configuration.root ? configuration.root->find("failCgroupV1") : nullptr;
     if (fails != nullptr && fails->as_bool() == false) { return {Outcome::warn, fmt::format("{} needs cgroup v2; kubelet-config accepts v1 by failCgroupV1: false", facts->minor.text())}; }
     return {Outcome::skip, fmt::format("{} needs cgroup v2; which one a node has needs a command on it", facts->minor.text())};
@@ -293,6 +319,8 @@ std::optional<Version> configured_version(const Inventory& inventory) {
     const auto configuration = cluster_configuration({inventory, nothing, builtin_catalogue(), std::nullopt});
     return configuration.root ? Version::parse(configuration.root->get_string({"kubernetesVersion"})) : std::nullopt;
 }
+
+Configuration kubelet_config_map(const CheckInput& input) { return configuration_of(input, "kubelet-config", "kubelet", "KubeletConfiguration"); }
 
 std::span<const CheckRow> config_checks() noexcept { return k_config_rows; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of what draining a node would meet.
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -63,10 +64,93 @@ Finding drain_unmanaged(const CheckInput& input) {
     return fail_if_any(bad, "every Pod that would be evicted has a controller");
 }
 
+bool tolerates(const PodObject& pod, const NodeObject& node) {
+    return std::all_of(node.taints.begin(), node.taints.end(), [&](const auto& taint) {
+        if (taint.second == "PreferNoSchedule") { return true; }
+        return std::any_of(pod.tolerations.begin(), pod.tolerations.end(), [&](const auto& each) {
+            return (each.first.empty() || each.first == taint.first) && (each.second.empty() || each.second == taint.second);
+        });
+    });
+}
+
+bool selects(const PodObject& pod, const NodeObject& node) {
+    return std::all_of(pod.node_selector.begin(), pod.node_selector.end(), [&](const auto& wanted) {
+        const auto* found = find_label(node.meta.labels, wanted.first);
+        return found != nullptr && *found == wanted.second;
+    });
+}
+
+bool is_ready(const NodeObject& node) {
+    return std::any_of(node.conditions.begin(), node.conditions.end(), [](const auto& each) { return each.type == "Ready" && each.status == "True"; });
+}
+
+/// What is left on each node, in their order; nodes that take no Pods have nothing.
+std::vector<Resources> free_resources(const Inventory& inventory) {
+    std::map<std::string_view, std::size_t> places;
+    std::vector<Resources> free;
+    for (const auto& node : inventory.nodes) {
+        places.emplace(node.meta.name, free.size());
+        free.push_back(!node.unschedulable && is_ready(node) ? node.allocatable : Resources{});
+    }
+    for (const auto& pod : inventory.pods) {
+        const auto found = places.find(pod.node);
+        if (found == places.end() || pod.phase == "Succeeded" || pod.phase == "Failed") { continue; }
+        free[found->second] -= pod.requests;
+    }
+    return free;
+}
+
+/// The first of `pods`, the largest ones first, that no node but theirs has room for; nullptr if there is room for all. `free` is as before then.
+const PodObject* left_over(const Inventory& inventory, std::vector<Resources>& free, std::vector<const PodObject*> pods) {
+    std::stable_sort(pods.begin(), pods.end(), [](const auto* a, const auto* b) { return a->requests.memory > b->requests.memory; });
+    std::vector<std::pair<std::size_t, const PodObject*>> placed;
+    const PodObject* left = nullptr;
+    for (const auto* pod : pods) {
+        std::size_t at = 0;
+        while (at < free.size() && !(free[at].has_room_for(pod->requests) && inventory.nodes[at].meta.name != pod->node && tolerates(*pod, inventory.nodes[at]) &&
+                                     selects(*pod, inventory.nodes[at]))) {
+            ++at;
+        }
+        if (at == free.size()) {
+            left = pod;
+            break;
+        }
+        free[at] -= pod->requests;
+        placed.emplace_back(at, pod);
+    }
+    for (const auto& [at, pod] : placed) { free[at] += pod->requests; }
+    return left;
+}
+
+/// Affinity and volumes are not looked at, so that it can warn and never promise.
+Finding capacity_for_drain(const CheckInput& input) {
+    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
+    std::vector<std::string> silent, problems;
+    for (const auto& node : input.inventory.nodes) {
+        if (node.allocatable.pods == 0) { silent.push_back(base::escape(node.meta.name)); }
+    }
+    if (!silent.empty()) { return {Outcome::skip, fmt::format("status.allocatable is not reported by {}", name_some(silent))}; }
+    auto free = free_resources(input.inventory);
+    std::map<std::string_view, std::vector<const PodObject*>> by_node;
+    std::size_t dns = 0;
+    for (const auto* pod : evicted_pods(input.inventory)) {
+        by_node[pod->node].push_back(pod);
+        const auto* app = find_label(pod->meta.labels, "k8s-app");
+        if (pod->meta.ns == "kube-system" && app != nullptr && *app == "kube-dns") { ++dns; }
+    }
+    for (const auto& [node, pods] : by_node) {
+        if (const auto* pod = left_over(input.inventory, free, pods)) { problems.push_back(fmt::format("no other node has room for {}", place_of(*pod))); }
+    }
+    if (dns == 1) { problems.emplace_back("CoreDNS has one Pod: there is no DNS while its node is drained"); }
+    if (!problems.empty()) { return {Outcome::warn, name_some(problems)}; }
+    return {Outcome::ok, fmt::format("nodes whose Pods the others have room for, by what they request: {}", by_node.size())};
+}
+
 constexpr CheckRow k_drain_rows[] = {
     {"pdb-blocks-drain", pdb_blocks_drain},
     {"drain-local-data", drain_local_data},
     {"drain-unmanaged", drain_unmanaged},
+    {"capacity-for-drain", capacity_for_drain},
 };
 
 }  // namespace

@@ -5,12 +5,10 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kubernetes/checks.hpp"
+#include "kubernetes/node_findings.hpp"
 
 namespace kmm::kubernetes {
 namespace {
-
-using value::Node;
 
 constexpr std::int64_t k_expiry_seconds = 7 * 24 * 3600;
 constexpr std::int64_t k_mebi = 1024 * 1024;
@@ -24,46 +22,6 @@ constexpr Space k_spaces[] = {{"/etc/kubernetes", 100 * k_mebi},
                               {"/var/lib/etcd", 512 * k_mebi},
                               {"/var/lib/kubelet", 100 * k_mebi},
                               {"/var/lib/containerd", 1024 * k_mebi}};
-
-std::string text_of(const Node& facts, std::initializer_list<std::string_view> path) {
-    const auto* found = facts.find_path(path);
-    return found == nullptr || !found->is_string() ? std::string() : found->text();
-}
-
-std::optional<bool> flag_of(const Node& facts, std::initializer_list<std::string_view> path) {
-    const auto* found = facts.find_path(path);
-    return found == nullptr ? std::nullopt : found->as_bool();
-}
-
-/// Why the node could not read that field, for a check that needs it.
-std::string unread(const Node& facts, std::string_view field) {
-    if (const auto* list = facts.find("unread")) {
-        for (const auto& item : list->items()) {
-            if (item.get_string({"field"}) == field) { return base::escape(item.get_string({"reason"})); }
-        }
-    }
-    return "unknown";
-}
-
-/// FAIL with what `problem` says of each node that has answered; OK only if every node has. Why one has not is said by
-/// node-reach.
-template <typename Problem>
-Finding each_node(const CheckInput& input, std::string fine, Problem&& problem) {
-    std::vector<std::string> problems, silent;
-    for (const auto& [name, answer] : *input.nodes) {
-        if (answer.facts.is_null()) {
-            silent.push_back(base::escape(name));
-            continue;
-        }
-        if (auto found = problem(name, answer.facts); !found.empty()) {
-            problems.push_back(fmt::format("{}: {}", base::escape(name), found));
-        }
-    }
-    if (problems.empty() && !silent.empty()) {
-        return {Outcome::skip, fmt::format("no answer from {}", name_some(silent))};
-    }
-    return fail_if_any(problems, std::move(fine));
-}
 
 Finding node_reach(const CheckInput& input) {
     std::vector<std::string> problems;
@@ -210,6 +168,15 @@ constexpr CheckRow k_node_rows[] = {
 };
 
 }  // namespace
+
+std::string unread_reason(const Node& facts, std::string_view field) {
+    if (const auto* list = facts.find("unread")) {
+        for (const auto& item : list->items()) {
+            if (item.get_string({"field"}) == field) { return base::escape(item.get_string({"reason"})); }
+        }
+    }
+    return {};
+}
 
 std::span<const CheckRow> node_checks() noexcept { return k_node_rows; }
 

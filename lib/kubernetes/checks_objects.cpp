@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kubernetes/checks.hpp"
+#include "kubernetes/node_findings.hpp"
 
 namespace kmm::kubernetes {
 namespace {
@@ -189,7 +189,10 @@ Finding reboot_daemons(const CheckInput& input) {
     const auto found = pods_with(input.inventory, {"kured"});
     if (!found.empty()) { return {Outcome::fail, fmt::format("kured runs: {}", name_some(found))}; }
     const auto reason = input.inventory.pods_unknown_reason();
-    return {Outcome::skip, reason.empty() ? "no Pod of kured runs; what else reboots a node needs a command on it" : reason};
+    if (input.nodes == nullptr || !reason.empty()) { return {Outcome::skip, reason.empty() ? "no Pod of kured runs; what else reboots a node needs a command on it" : reason}; }
+    return each_node(input, "no Pod of kured runs, and no node waits for a reboot", [](const std::string&, const Node& facts) {
+        return flag_of(facts, {"rebootRequired"}) == true ? std::string("/run/reboot-required is there: something may reboot it") : std::string();
+    });
 }
 
 Finding other_orchestrators(const CheckInput& input) {
@@ -210,12 +213,6 @@ Finding other_orchestrators(const CheckInput& input) {
     return {Outcome::ok, "no node carries the marks of another tool"};
 }
 
-Finding kube_proxy_absent(const CheckInput& input) {
-    if (!input.seen.proxies.empty()) { return {Outcome::ok, fmt::format("Pods of kube-proxy: {}", input.seen.proxies.size())}; }
-    if (auto reason = input.inventory.unknown_reason("Pod", "pods"); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
-    return {Outcome::warn, "no Pod of kube-proxy runs in kube-system"};
-}
-
 Finding gitops_controllers(const CheckInput& input) {
     const auto found = pods_with(input.inventory, {"fluxcd/", "argoproj/argocd", "/argocd:"});
     if (!found.empty()) { return {Outcome::warn, name_some(found)}; }
@@ -232,7 +229,6 @@ constexpr CheckRow k_object_rows[] = {
     {"webhook-deadlock", webhook_deadlock},
     {"reboot-daemons", reboot_daemons},
     {"other-orchestrators", other_orchestrators},
-    {"kube-proxy-absent", kube_proxy_absent},
     {"gitops-controllers", gitops_controllers},
 };
 

@@ -8,89 +8,15 @@
 #include <fmt/format.h>
 
 #include "base/number.hpp"
+#include "base/quantity.hpp"
 #include "base/text.hpp"
+#include "kubernetes/object_reader.hpp"
+#include "kubernetes/removed_apis.hpp"
 
 namespace kmm::kubernetes {
 namespace {
 
-using value::Node;
-
 constexpr std::string_view k_system = "kube-system";
-
-/// One object that is being decoded: members in the form that they must have, and a fault for any other.
-class ObjectReader {
-public:
-    ObjectReader(const value::Document& document, Diagnostics& faults, std::string what) : document_(document), faults_(faults), what_(std::move(what)) {}
-
-    void name_it(std::string what) { what_ = std::move(what); }
-
-    void fault(value::Mark mark, std::string message, std::string hint = {}) {
-        Diagnostic made;
-        made.code = "bad-object";
-        made.message = what_ + ": " + std::move(message);
-        made.position = document_.position(mark);
-        made.hint = std::move(hint);
-        faults_.push_back(std::move(made));
-    }
-
-    /// The member, nullptr if it is absent, null or of another kind, which is a fault.
-    const Node* member(const Node* in, std::string_view key, value::Kind kind) {
-        const Node* found = in == nullptr ? nullptr : in->find(key);
-        if (found == nullptr || found->is_null() || found->kind() == kind) { return found != nullptr && found->is_null() ? nullptr : found; }
-        fault(found->mark(), fmt::format("{}: expected a {}, found a {}", key, value::kind_name(kind), value::kind_name(found->kind())));
-        return nullptr;
-    }
-
-    const Node* mapping(const Node* in, std::string_view key) { return member(in, key, value::Kind::mapping); }
-
-    const std::vector<Node>& list(const Node* in, std::string_view key) {
-        static const std::vector<Node> none;
-        const Node* found = member(in, key, value::Kind::sequence);
-        return found == nullptr ? none : found->items();
-    }
-
-    std::string text(const Node* in, std::string_view key) {
-        const Node* found = member(in, key, value::Kind::string);
-        return found == nullptr ? std::string() : found->text();
-    }
-
-    bool flag(const Node* in, std::string_view key, bool absent = false) {
-        const Node* found = member(in, key, value::Kind::boolean);
-        return found == nullptr ? absent : found->as_bool().value_or(absent);
-    }
-
-    std::optional<std::int64_t> number(const Node* in, std::string_view key) {
-        const Node* found = member(in, key, value::Kind::integer);
-        return found == nullptr ? std::nullopt : found->as_int();
-    }
-
-    std::vector<std::string> texts(const Node* in, std::string_view key) {
-        std::vector<std::string> result;
-        for (const auto& item : list(in, key)) {
-            if (item.is_string()) { result.push_back(item.text()); }
-            else { fault(item.mark(), fmt::format("{}: expected a string, found a {}", key, value::kind_name(item.kind()))); }
-        }
-        return result;
-    }
-
-    Labels labels(const Node* in, std::string_view key) {
-        Labels result;
-        const Node* found = mapping(in, key);
-        if (found == nullptr) { return result; }
-        for (const auto& each : found->members()) {
-            if (each.value.is_string()) { result.emplace_back(each.key, each.value.text()); }
-            else { fault(each.value.mark(), fmt::format("{}: {}: expected a string, found a {}", key, base::escape(each.key), value::kind_name(each.value.kind()))); }
-        }
-        return result;
-    }
-
-    Position position(value::Mark mark) const { return document_.position(mark); }
-
-private:
-    const value::Document& document_;
-    Diagnostics& faults_;
-    std::string what_;
-};
 
 std::vector<Condition> conditions_of(ObjectReader& reader, const Node* status) {
     std::vector<Condition> result;
@@ -126,6 +52,18 @@ std::optional<ObjectMeta> meta_of(ObjectReader& reader, const Node& object, cons
     return meta;
 }
 
+/// Quantities may be numbers in YAML.
+double quantity_of(const Node* in, std::string_view key) {
+    const Node* found = in == nullptr ? nullptr : in->find(key);
+    return found == nullptr || found->is_null() ? 0 : base::parse_quantity(found->text()).value_or(0);
+}
+
+Resources resources_of(ObjectReader& /*reader*/, const Node* in) { return {quantity_of(in, "cpu"), quantity_of(in, "memory"), quantity_of(in, "pods")}; }
+
+Resources requests_of(ObjectReader& reader, const Node* container) {
+    return resources_of(reader, reader.mapping(reader.mapping(container, "resources"), "requests"));
+}
+
 NodeObject node_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     NodeObject node;
     node.meta = std::move(meta);
@@ -135,6 +73,8 @@ NodeObject node_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     node.kubelet = reader.text(info, "kubeletVersion");
     node.runtime = reader.text(info, "containerRuntimeVersion");
     node.conditions = conditions_of(reader, status);
+    node.allocatable = resources_of(reader, reader.mapping(status, "allocatable"));
+    for (const auto& taint : reader.list(reader.mapping(&object, "spec"), "taints")) { node.taints.emplace_back(reader.text(&taint, "key"), reader.text(&taint, "effect")); }
     if (const Node* kubelet = info == nullptr ? nullptr : info->find("kubeletVersion")) { node.meta.position = reader.position(kubelet->mark()); }
     return node;
 }
@@ -162,7 +102,18 @@ PodObject pod_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
             for (auto& argument : reader.texts(&each, "args")) { container.arguments.push_back(std::move(argument)); }
         }
         pod.containers.push_back(std::move(container));
+        const auto wanted = requests_of(reader, &each);
+        pod.requests.cpu += wanted.cpu;
+        pod.requests.memory += wanted.memory;
     }
+    for (const auto& each : reader.list(spec, "initContainers")) {
+        const auto wanted = requests_of(reader, &each);
+        pod.requests.cpu = std::max(pod.requests.cpu, wanted.cpu);
+        pod.requests.memory = std::max(pod.requests.memory, wanted.memory);
+    }
+    pod.requests.pods = 1;
+    pod.node_selector = reader.labels(spec, "nodeSelector");
+    for (const auto& each : reader.list(spec, "tolerations")) { pod.tolerations.emplace_back(reader.text(&each, "key"), reader.text(&each, "effect")); }
     for (const auto& each : reader.list(status, "containerStatuses")) { pod.running_images[reader.text(&each, "name")] = reader.text(&each, "image"); }
     return pod;
 }
@@ -228,6 +179,17 @@ DefinitionObject definition_of(ObjectReader& reader, const Node& object, ObjectM
     return made;
 }
 
+/// A revision, and with the one that is deployed what its manifest names.
+void take_release(const Node& object, const ObjectMeta& meta, bool is_secret, Inventory& taken) {
+    auto release = release_of(meta);
+    if (!release) { return; }
+    const Node* text = object.find_path({"data", "release"});
+    if (release->status == "deployed" && text != nullptr && text->is_string()) {
+        read_release_apis(text->text(), is_secret, *release, taken.used_apis, taken.unread_releases);
+    }
+    taken.releases.push_back(std::move(*release));
+}
+
 bool is_list_kind(std::string_view kind) { return kind.ends_with("List"); }
 
 /// `list_kind` "" for an object that stands alone.
@@ -249,9 +211,10 @@ void take_object(const value::Document& document, const Node& object, const std:
     }
     reader.name_it(base::escape(kind));
     ++taken.counts[kind];
-    static constexpr std::array<std::string_view, 10> k_kept{
+    read_used_apis(object, kind, taken.used_apis);
+    static constexpr std::array<std::string_view, 11> k_kept{
         "Node", "Pod", "ConfigMap", "PodDisruptionBudget", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
-        "EndpointSlice", "APIService", "CustomResourceDefinition", "Secret"};
+        "EndpointSlice", "APIService", "CustomResourceDefinition", "Secret", "Deployment"};
     if (std::find(k_kept.begin(), k_kept.end(), kind) == k_kept.end()) { return; }
     auto meta = meta_of(reader, object, kind);
     if (!meta) { return; }
@@ -264,23 +227,26 @@ void take_object(const value::Document& document, const Node& object, const std:
         taken.api_services.push_back({std::move(*meta), std::move(conditions)});
     }
     else if (kind == "CustomResourceDefinition") { taken.definitions.push_back(definition_of(reader, object, std::move(*meta))); }
+    else if (kind == "Deployment") {
+        if (meta->ns == k_system && meta->name == "coredns") { taken.core_dns.push_back(core_dns_of(reader, object, std::move(*meta))); }
+    }
     else if (kind == "ConfigMap") {
         ConfigMapObject map{std::move(*meta), {}};
         if (map.meta.ns == k_system) {
             for (auto& [key, text] : reader.labels(&object, "data")) { map.data.emplace(key, std::move(text)); }
         }
-        if (auto release = release_of(map.meta)) { taken.releases.push_back(std::move(*release)); }
+        take_release(object, map.meta, false, taken);
         taken.config_maps.push_back(std::move(map));
     }
     else if (kind == "Secret") {
-        if (auto release = release_of(std::move(*meta))) { taken.releases.push_back(std::move(*release)); }
+        take_release(object, *meta, true, taken);
     }
     else { read_webhooks(reader, object, *meta, taken.webhooks); }
 }
 
 const value::Shape k_metadata_shape{{"managedFields"}, {}};
 const value::Shape k_container_shape{{"env", "envFrom", "livenessProbe", "readinessProbe", "startupProbe", "volumeMounts", "lifecycle", "securityContext"}, {}};
-const value::Shape k_pod_spec_shape{{"initContainers", "tolerations", "affinity", "ephemeralContainers"}, {{"containers", &k_container_shape}}};
+const value::Shape k_pod_spec_shape{{"affinity", "ephemeralContainers"}, {{"containers", &k_container_shape}, {"initContainers", &k_container_shape}}};
 const value::Shape k_pod_status_shape{{"initContainerStatuses", "podIPs", "hostIPs"}, {}};
 const value::Shape k_pod_shape{{}, {{"metadata", &k_metadata_shape}, {"spec", &k_pod_spec_shape}, {"status", &k_pod_status_shape}}};
 const value::Shape k_node_status_shape{{"images", "volumesInUse", "volumesAttached", "runtimeHandlers"}, {}};
@@ -288,15 +254,21 @@ const value::Shape k_node_shape{{}, {{"metadata", &k_metadata_shape}, {"status",
 const value::Shape k_version_shape{{"schema", "additionalPrinterColumns"}, {}};
 const value::Shape k_definition_spec_shape{{"names"}, {{"versions", &k_version_shape}}};
 const value::Shape k_definition_shape{{}, {{"metadata", &k_metadata_shape}, {"spec", &k_definition_spec_shape}}};
-const value::Shape k_secret_shape{{"data", "stringData"}, {{"metadata", &k_metadata_shape}}};
+const value::Shape k_release_shape{{}, {}, "release"};
+const value::Shape k_secret_shape{{"stringData"}, {{"metadata", &k_metadata_shape}, {"data", &k_release_shape}}};
 const value::Shape k_other_shape{{"binaryData"}, {{"metadata", &k_metadata_shape}}};
+/// Who has written it, in which version: of kinds with versions that go.
+const value::Shape k_manager_shape{{"fieldsV1"}, {}};
+const value::Shape k_managed_metadata_shape{{}, {{"managedFields", &k_manager_shape}}};
+const value::Shape k_managed_shape{{"binaryData"}, {{"metadata", &k_managed_metadata_shape}}};
 
 const value::Shape* shape_of_kind(std::string_view kind) {
     if (kind == "Pod") { return &k_pod_shape; }
     if (kind == "Node") { return &k_node_shape; }
     if (kind == "CustomResourceDefinition") { return &k_definition_shape; }
     if (kind == "Secret") { return &k_secret_shape; }
-    return is_list_kind(kind) ? nullptr : &k_other_shape;
+    if (is_list_kind(kind)) { return nullptr; }
+    return is_removable(kind) ? &k_managed_shape : &k_other_shape;
 }
 
 template <typename T>
@@ -389,6 +361,9 @@ void InventorySink::commit(Inventory& inventory, Diagnostics& diagnostics) && {
     append_all(inventory.api_services, taken_.api_services);
     append_all(inventory.definitions, taken_.definitions);
     append_all(inventory.releases, taken_.releases);
+    append_all(inventory.used_apis, taken_.used_apis);
+    append_all(inventory.unread_releases, taken_.unread_releases);
+    append_all(inventory.core_dns, taken_.core_dns);
     for (const auto& [kind, count] : taken_.counts) { inventory.counts[kind] += count; }
     append_all(diagnostics, faults_);
 }

@@ -34,11 +34,27 @@ struct Condition {
     std::string type, status, reason, message;
 };
 
+/// What Pods ask for, and nodes have.
+struct Resources {
+    double cpu = 0, memory = 0;  ///< cores, bytes
+    double pods = 0;
+
+    [[nodiscard]] bool has_room_for(const Resources& other) const noexcept { return cpu >= other.cpu && memory >= other.memory && pods >= other.pods; }
+    void operator+=(const Resources& other) noexcept {
+        cpu += other.cpu;
+        memory += other.memory;
+        pods += other.pods;
+    }
+    void operator-=(const Resources& other) noexcept { *this += Resources{-other.cpu, -other.memory, -other.pods}; }
+};
+
 struct NodeObject {
     ObjectMeta meta;
     bool unschedulable = false;
     std::string kubelet, runtime;  ///< status.nodeInfo: kubeletVersion, containerRuntimeVersion; "" if absent
     std::vector<Condition> conditions;
+    Resources allocatable;
+    std::vector<std::pair<std::string, std::string>> taints = {};  ///< key and effect
 
     /// Has the label node-role.kubernetes.io/control-plane, or master as before 1.24.
     [[nodiscard]] bool is_control_plane() const noexcept;
@@ -55,6 +71,9 @@ struct PodObject {
     std::string node, phase, controller_kind;  ///< kind of the owner that controls it, "" without
     bool is_mirror = false, is_ready = false, has_empty_dir = false, is_deleted = false;
     std::vector<Container> containers;
+    Resources requests;             ///< of all containers, or of the largest init container if that is more
+    Labels node_selector = {};
+    std::vector<std::pair<std::string, std::string>> tolerations = {};  ///< key and effect, "" for all
     std::map<std::string, std::string, std::less<>> running_images;  ///< status.containerStatuses: container -> image
 };
 
@@ -118,6 +137,27 @@ struct ReleaseObject {
 /// nullopt if an object with these labels is not one that Helm keeps a revision in.
 [[nodiscard]] std::optional<ReleaseObject> release_of(ObjectMeta meta);
 
+struct RemovedApi;
+/// An API that some release no longer serves, and what names it.
+struct UsedApi {
+    enum class Where { object, release };
+    std::string object;  ///< "Ingress prod/web", or "prod/web" of a release of Helm
+    std::string kind;    ///< of the API
+    std::string by;      ///< how the object names it, "was applied as"
+    Where where = Where::object;
+    const RemovedApi* removed = nullptr;
+    friend bool operator==(const UsedApi&, const UsedApi&) = default;
+};
+/// Appends what `object` names in its annotation last-applied-configuration, its managedFields, the rules of webhooks, and scaleTargetRef.
+void read_used_apis(const value::Node& object, const std::string& kind, std::vector<UsedApi>& used);
+
+/// Deployment kube-system/coredns.
+struct CoreDnsObject {
+    ObjectMeta meta;
+    std::string image;                   ///< "" if no container is called coredns
+    std::vector<std::string> differing;  ///< members of the Pod that kubeadm would write in another way
+};
+
 /// Everything that was read, and which kinds were asked for.
 struct Inventory {
     std::vector<NodeObject> nodes;
@@ -129,6 +169,9 @@ struct Inventory {
     std::vector<ApiServiceObject> api_services;
     std::vector<DefinitionObject> definitions;
     std::vector<ReleaseObject> releases;
+    std::vector<UsedApi> used_apis;
+    std::vector<std::string> unread_releases;  ///< NAMESPACE/NAME of deployed ones with a text that cannot be read
+    std::vector<CoreDnsObject> core_dns;       ///< at most one
     std::map<std::string, std::size_t, std::less<>> counts;  ///< objects of each kind, of kinds that are not kept, too
     bool is_live = false;                                    ///< from an API server
     /// Live: plural names of kinds that were not listed as a whole, with the reason.

@@ -11,16 +11,29 @@ from test_kubernetes_upgrade import OLD, Case
 
 
 class Gateway(http.server.BaseHTTPRequestHandler):
-    """etcd's gateway: it serves what `server.snapshot` is, in messages."""
+    """etcd's gateway. It serves what `server.snapshot` is, in messages; every node has a member of its own, by the path of its URL."""
 
     def do_POST(self):
+        member, self.path = self.path.split("/v3/", 1)
+        member = {"/cp1": "11", "/cp2": "12"}[member]
         self.server.asked.append(self.path)
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "maintenance/snapshot":
+            return self.send_snapshot()
+        members = [{"ID": ident, "name": f"cp{ident[1]}", "clientURLs": []} for ident in self.server.members]
+        answer = {"maintenance/status": {"header": {"member_id": member}, "leader": self.server.leader, "version": "3.6.5", "dbSize": "4128", "dbSizeInUse": "4096"},
+                  "cluster/member/list": {"members": members}, "maintenance/alarm": {"alarms": self.server.alarms}}[self.path]
+        self.send(json.dumps(answer).encode())
+
+    def send_snapshot(self):
         data = self.server.snapshot
         lines = []
         for at in range(0, len(data), 1000):
             part = data[at:at + 1000]
             lines.append(json.dumps({"result": {"remaining_bytes": str(len(data) - at - len(part)), "blob": base64.b64encode(part).decode()}}))
-        text = ("\n".join(lines) + "\n").encode()
+        self.send(("\n".join(lines) + "\n").encode())
+
+    def send(self, text):
         self.send_response(200)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -37,7 +50,7 @@ class Backed(Case):
     def setUp(self):
         super().setUp()
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Gateway)
-        self.server.asked = []
+        self.server.asked, self.server.leader, self.server.alarms, self.server.members = [], "12", [], ("11", "12")
         pages = bytes(16) + bytes.fromhex("edda0ced") + bytes(4076)
         self.server.snapshot = pages + hashlib.sha256(pages).digest()
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -45,8 +58,8 @@ class Backed(Case):
         self.addCleanup(self.server.shutdown)
         for node in ("cp1", "cp2"):
             manifest = self.fleet.nodes / node / "etc/kubernetes/manifests/etcd.yaml"
-            url = f"http://127.0.0.1:{self.server.server_port}"
-            manifest.write_text(manifest.read_text().replace("[etcd]", f"[etcd, --listen-client-urls={url}]"))
+            url = f"http://127.0.0.1:{self.server.server_port}/{node}"
+            manifest.write_text(manifest.read_text().replace("[etcd]", f'[etcd, "--listen-client-urls=http://10.0.0.1:2379,{url}"]'))
             self.fleet.follow(node)
 
     def snapshots(self):
@@ -63,10 +76,27 @@ class Backed(Case):
         self.must("retry", "cp1")
         self.require_complete()
         self.assertEqual(self.snapshots(), ["cp1", "cp2"])
-        self.assertEqual(set(self.server.asked), {"/v3/maintenance/snapshot"})
+        self.assertIn("maintenance/snapshot", self.server.asked)
+
+    def test_the_leader_is_the_last(self):
+        self.server.leader = "11"
+        self.must("start", "kubernetes", TARGET, "--switch", "binaries")
+        self.require_complete()
+        self.assertEqual(len(self.fleet.applies()), 1)
+        self.assertEqual([line for line in self.fleet.log("cp2") if line.startswith("kubeadm upgrade")][0].split()[2], "apply")
+
+    def test_faults_are_named_before_anything_changes(self):
+        self.server.alarms, self.server.members = [{"memberID": "12", "alarm": "NOSPACE"}], ("11", "12", "13")
+        said = self.must("start", "kubernetes", TARGET, "--switch", "binaries", exit_code=10)
+        self.assertRegex(said, r"etcd-members: +cp1: member cp3 \(13\) is on no control plane, cp2: member cp3")
+        self.assertRegex(said, r"etcd-alarms: +cp1: NOSPACE of 12")
+        self.server.alarms, self.server.members, self.server.leader = [], ("11", "12"), "0"
+        self.assertRegex(self.must("start", "kubernetes", TARGET, "--switch", "binaries", exit_code=10), r"etcd-quorum: +cp1: it has no leader")
+        self.assertEqual((self.fleet.control_plane("cp1"), self.fleet.applies()), (OLD, []))
 
     def test_none_to_be_had(self):
         self.server.shutdown()
         self.server.server_close()
-        self.assertIn("etcd-unreachable", self.must("start", "kubernetes", TARGET, "--switch", "binaries", exit_code=11))
+        said = self.must("start", "kubernetes", TARGET, "--switch", "binaries", exit_code=10)
+        self.assertRegex(said, r"1 of \d+ checks fails[\s\S]*etcd-members: not heard: cp1 \(etcd does not answer at ")
         self.assertEqual((self.fleet.control_plane("cp1"), self.fleet.applies()), (OLD, []))

@@ -253,7 +253,7 @@ int Machine::kubeadm(const std::string& version, const std::vector<std::string>&
         if (is_first && fs::exists(configuration)) change_file(configuration, "kubernetesVersion: ", words[2]);
         upgrade_addons(is_first ? words[2] : target);
     }
-    write_text(root_ / "var/lib/kubelet/config.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n# " + version + "\n");
+    write_text(root_ / "var/lib/kubelet/config.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\nhealthzPort: 0\ncgroupDriver: systemd\n# " + version + "\n");
     if (is_first) std::cout << "[upgrade] SUCCESS! A control plane node of your cluster was upgraded to \"" << words[2] << "\".\n";
     return 0;
 }

@@ -56,6 +56,7 @@ def start_kubelet(root, pid, text):
     put(proc / "status", "Name:\tkubelet\nUid:\t0\t0\t0\t0\n")
     (proc / "ns").mkdir()
     (proc / "ns/mnt").symlink_to("mnt:[1]")
+    put(proc / "cmdline", "/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0")
     put(proc / "exe", text, 0o755)
 
 
@@ -72,7 +73,7 @@ def make(root, version="v1.34.4", role="", name="cp1", certs=CERTS):
     put(root / "etc/kubernetes/kubelet.conf", kubeconfig("default-auth", "client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem"), 0o600)
     put(root / "var/lib/kubelet/pki/kubelet-client-1.pem", (certs / "node.crt").read_text(), 0o600)
     (root / "var/lib/kubelet/pki/kubelet-client-current.pem").symlink_to("/var/lib/kubelet/pki/kubelet-client-1.pem")
-    put(root / "var/lib/kubelet/config.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
+    put(root / "var/lib/kubelet/config.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\nhealthzPort: 0\ncgroupDriver: systemd\n")
     (root / "run").mkdir(parents=True, exist_ok=True)
     os.mknod(root / "run/containerd.sock", stat.S_IFSOCK | 0o600)
     put(root / "var/lib/kubelet/kubeadm-flags.env", 'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=unix:///run/containerd.sock"\n')
@@ -86,6 +87,7 @@ def make(root, version="v1.34.4", role="", name="cp1", certs=CERTS):
         for component in COMPONENTS:
             put(root / f"etc/kubernetes/manifests/{component}.yaml", manifest(component, version), 0o600)
         put(root / "etc/kubernetes/pki/apiserver.crt", (certs / "apiserver.crt").read_text())
+        put(root / "etc/kubernetes/pki/ca.key", "KEY\n", 0o600)
         put(root / "etc/kubernetes/pki/etcd/server.crt", (certs / "apiserver.crt").read_text())
         put(root / "etc/kubernetes/pki/etcd/server.key", "KEY\n", 0o600)
         admin = base64.b64encode((certs / "admin.crt").read_bytes()).decode()

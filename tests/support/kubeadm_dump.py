@@ -5,13 +5,16 @@
 Usage: kubeadm_dump.py [-e CODE]... [--kinds KIND,...] [--yaml] NODE=VERSION...
 
 NODE=VERSION is a worker's kubelet; NODE=VERSION/CONTROL-PLANE a control-plane node. CODE is Python that changes the objects: `items` is the
-list, get(KIND, NAME) an object, drop(KIND, NAME) removes one, node(NAME=..), pod(NS, NAME, NODE, **spec) add one.
+list, get(KIND, NAME) an object, drop(KIND, NAME) removes one, pod(NS, NAME, NODE, **spec) adds one; make_node, core_dns and release make one.
 """
 import argparse
+import base64
+import gzip
 import json
 import sys
 
 ETCD = {"v1.33": "3.5.24-0", "v1.34": "3.6.5-0", "v1.35": "3.6.6-0"}
+COREDNS = {"v1.33": "v1.12.0", "v1.34": "v1.12.1", "v1.35": "v1.13.1"}
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
@@ -25,7 +28,7 @@ def make_node(name, kubelet, control_plane=False):
     if control_plane:
         labels["node-role.kubernetes.io/control-plane"] = ""
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {},
-            "status": {"conditions": conditions("Ready"),
+            "status": {"conditions": conditions("Ready"), "allocatable": {"cpu": "3920m", "memory": "7904Mi", "pods": "110"},
                        "nodeInfo": {"kubeletVersion": kubelet, "containerRuntimeVersion": "containerd://2.1.4", "operatingSystem": "linux"}}}
 
 
@@ -52,6 +55,27 @@ def config_map(name, **data):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "kube-system"}, "data": data}
 
 
+def core_dns(tag="v1.12.1", **spec):
+    """As kubeadm writes it; `spec` are members of the Pod."""
+    container = {"name": "coredns", "image": f"registry.k8s.io/coredns/coredns:{tag}", "args": ["-conf", "/etc/coredns/Corefile"],
+                 "resources": {"limits": {"memory": "170Mi"}, "requests": {"cpu": "100m", "memory": "70Mi"}}}
+    term = {"labelSelector": {"matchExpressions": [{"key": "k8s-app", "operator": "In", "values": ["kube-dns"]}]}, "topologyKey": "kubernetes.io/hostname"}
+    pod = {"containers": [container], "dnsPolicy": "Default", "nodeSelector": {"kubernetes.io/os": "linux"}, "priorityClassName": "system-cluster-critical",
+           "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": term, "weight": 100}]}},
+           "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, {"effect": "NoSchedule", "key": "node-role.kubernetes.io/control-plane"}],
+           "volumes": [{"name": "config-volume", "configMap": {"name": "coredns"}}], **spec}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "coredns", "namespace": "kube-system"}, "spec": {"replicas": 2, "template": {"spec": pod}}}
+
+
+def release(namespace, name, manifest, revision=1):
+    """The Secret that Helm keeps a deployed revision in."""
+    text = json.dumps({"name": name, "namespace": namespace, "version": revision, "manifest": manifest}).encode()
+    return {"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+            "metadata": {"name": f"sh.helm.release.v1.{name}.v{revision}", "namespace": namespace,
+                         "labels": {"owner": "helm", "name": name, "status": "deployed", "version": str(revision)}},
+            "data": {"release": base64.b64encode(base64.b64encode(gzip.compress(text, mtime=0))).decode()}}
+
+
 def cluster(nodes):
     items, versions = [], []
     for text in nodes:
@@ -67,6 +91,8 @@ def cluster(nodes):
     items.append(config_map("kubeadm-config", ClusterConfiguration="apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n"
                             f"etcd:\n  local:\n    dataDir: /var/lib/etcd\nkubernetesVersion: {versions[0] if versions else ''}\n"))
     items.append(config_map("kubelet-config", kubelet="apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncgroupDriver: systemd\n"))
+    items.append(config_map("coredns", Corefile=".:53 {\n    errors\n    kubernetes cluster.local {\n        ttl 30\n    }\n    forward . /etc/resolv.conf\n    cache 30\n}\n"))
+    items.append(core_dns(COREDNS.get(versions[0].rsplit(".", 1)[0], "v1.11.1") if versions else "v1.11.1"))
     items.append({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "prod", "generation": 1},
                   "spec": {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 1}, "status": {"disruptionsAllowed": 1, "observedGeneration": 1}})
     items.append({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.apps"},
@@ -102,7 +128,7 @@ def main():
         items.append(make_pod(namespace, name, node, **spec))
 
     for code in options.e:
-        exec(code, {"items": items, "get": get, "drop": drop, "pod": pod, "make_node": make_node})  # the tests' own text
+        exec(code, {"items": items, "get": get, "drop": drop, "pod": pod, "make_node": make_node, "core_dns": core_dns, "release": release})  # the tests' own text
     if options.kinds:
         items[:] = [item for item in items if item["kind"] in options.kinds.split(",")]
     if options.yaml:

@@ -133,6 +133,15 @@ std::string manifests_cell(const kubeadm::Facts& facts) {
     return base::join(told, ", ");
 }
 
+std::string etcd_cell(const kubeadm::Facts& facts) {
+    if (!facts.etcd) return "none, or unknown";
+    if (facts.etcd->member.empty()) return "unknown: its manifest names no address for clients";
+    const auto role = facts.etcd->leader.empty() ? "no leader" : facts.etcd->leader == facts.etcd->member ? "leader" : "follower";
+    const auto alarms = facts.etcd->alarms.empty() ? std::string() : ", " + base::join(facts.etcd->alarms, ", ");
+    return base::escape(fmt::format("{}, {}, members: {}, {} of {}{}", facts.etcd->version, role, facts.etcd->members.size(), base::format_bytes(facts.etcd->size),
+                                    base::format_bytes(facts.etcd->quota), alarms));
+}
+
 std::string first_expiry(const kubeadm::Facts& facts) {
     const kubeadm::Certificate* first = nullptr;
     for (const auto& certificate : facts.certificates) {
@@ -143,7 +152,8 @@ std::string first_expiry(const kubeadm::Facts& facts) {
 
 Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
     const Here here(args, context);
-    const kubeadm::Facts facts = kubeadm::read_facts(here.node);
+    net::CurlHttpClient client;
+    const kubeadm::Facts facts = kubeadm::read_facts(here.node, client, args.flag("requested-apis"));
     if (cli::print_document(context, kubeadm::facts_document(facts, here.clock.now_unix()))) return Exit::ok;
     if (context.output == "name") {
         context.console.out(facts.node.value_or("unknown") + "\n");
@@ -155,6 +165,7 @@ Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
         {"kubelet", fmt::format("{}, running {}", version_cell(facts.kubelet), version_cell(facts.kubelet_running))},
         {"kubeadm", version_cell(facts.kubeadm)},
         {"manifests", manifests_cell(facts)},
+        {"etcd", etcd_cell(facts)},
         {"first certificate to expire", first_expiry(facts)},
         {"cgroup", text(facts.cgroup)},
         {"swap", !facts.swap ? "unknown" : facts.swap->empty() ? "off" : base::join(*facts.swap, ", ")},
@@ -191,9 +202,10 @@ constexpr const char* k_job_words =
 std::vector<cli::Verb> verbs_kubernetes() {
     std::vector<cli::Verb> verbs;
     verbs.push_back(step_verb("facts", "show what this node of a kubeadm cluster runs",
-                              "Shows the versions of kubelet and kubeadm, the four static Pods, certificates, space, cgroup, swap, container runtime, leftovers of kubeadm and the job of an "
+                              "Shows the versions of kubelet and kubeadm, the four static Pods, what etcd, API server and kubelet say of themselves, certificates, space, cgroup, swap, container runtime, leftovers of kubeadm and the job of an "
                               "upgrade. Unreadable facts are listed, never guessed; many need root. Changes nothing.",
-                              {{"kmm-worker kubernetes facts", "for people"}, {"kmm-worker kubernetes facts -o json", "for programs"}}, {}));
+                              {{"kmm-worker kubernetes facts", "for people"}, {"kmm-worker kubernetes facts -o json", "for programs"}},
+                              {kubernetes_option("requested-apis", "", "also ask its API server which deprecated APIs clients use")}));
     verbs.back().run = run_kubernetes_facts;
 
     verbs.push_back(step_verb("images", "pull the images of a version with kubeadm",

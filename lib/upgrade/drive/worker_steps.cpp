@@ -39,8 +39,10 @@ cluster::Reply<value::Node> WorkerSteps::call(const std::string& node, const std
     return answer;
 }
 
-cluster::Reply<value::Node> WorkerSteps::facts_once(const std::string& node, milliseconds timeout) {
-    return call(node, {"facts"}, group_.facts_kind, timeout);
+cluster::Reply<value::Node> WorkerSteps::facts_once(const std::string& node, milliseconds timeout, const std::vector<std::string>& options) {
+    std::vector<std::string> words{"facts"};
+    words.insert(words.end(), options.begin(), options.end());
+    return call(node, words, group_.facts_kind, timeout);
 }
 
 cluster::Reply<value::Node> WorkerSteps::step_once(const std::string& node, const std::vector<std::string>& words, milliseconds timeout) {

@@ -28,8 +28,9 @@ public:
     WorkerSteps(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted, Teller tell, StepGroup group)
         : runner_(runner), clock_(clock), interrupted_(std::move(interrupted)), tell_(std::move(tell)), group_(std::move(group)) {}
 
-    /// Asks once for the facts of the node.
-    [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout);
+    /// Asks once for the facts of the node; `options` are those of the verb.
+    [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout,
+                                                         const std::vector<std::string>& options = {});
     /// Asks until there is an answer. Errors: those of the worker; unavailable "node-unreachable" once `deadline` has
     /// passed. Throws Leave.
     [[nodiscard]] value::Node facts(const std::string& node, const Deadline& deadline);

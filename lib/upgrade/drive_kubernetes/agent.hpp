@@ -38,8 +38,9 @@ public:
         return read_sight(steps_.facts(node, deadline));
     }
     /// As WorkerSteps::facts_once.
-    [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout) {
-        return steps_.facts_once(node, timeout);
+    [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout,
+                                                         const std::vector<std::string>& options = {}) {
+        return steps_.facts_once(node, timeout, options);
     }
     /// As WorkerSteps::step.
     [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words,

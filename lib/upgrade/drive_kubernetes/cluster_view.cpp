@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/drive_kubernetes/cluster_view.hpp"
 
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,8 @@
 #include "base/text.hpp"
 #include "cluster/documents.hpp"
 #include "kube/access.hpp"
+#include "kubernetes/observe.hpp"
+#include "kubernetes/removed_apis.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -48,6 +51,8 @@ const kube::Resource k_validating{"admissionregistration.k8s.io", "v1", "validat
                                   "ValidatingWebhookConfiguration", kube::Scope::cluster};
 const kube::Resource k_mutating{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations",
                                 "MutatingWebhookConfiguration", kube::Scope::cluster};
+const kube::Resource k_autoscalers{"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", kube::Scope::namespaced};
+const kube::Resource k_deployments{"apps", "v1", "deployments", "Deployment", kube::Scope::namespaced};
 const kube::Resource k_policies{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies",
                                 "ValidatingAdmissionPolicy", kube::Scope::cluster};
 
@@ -79,6 +84,42 @@ kubernetes::ObjectMeta meta_of_release(const value::Node& object) {
     if (const auto* labels = metadata == nullptr ? nullptr : metadata->find("labels"); labels != nullptr && labels->is_mapping())
         for (const auto& label : labels->members()) meta.labels.emplace_back(label.key, label.value.text());
     return meta;
+}
+
+/// What the deployed revisions of all namespaces are made of. Only what they name stays in memory.
+void list_release_apis(kube::Client& client, Inventory& inventory, Diagnostics& faults) {
+    kube::ListQuery query;
+    query.label_selector = "owner=helm,status=deployed";
+    for (const auto* resource : {&kube::resources::k_secrets, &kube::resources::k_config_maps}) list_if_allowed(client, *resource, query, inventory, faults);
+    // Of ConfigMaps the sink takes more than revisions.
+    std::erase_if(inventory.config_maps, [](const auto& map) { return map.meta.ns != "kube-system" || kubernetes::release_of(map.meta); });
+}
+
+/// Objects with kinds of which a version goes after the one that runs: who has written them, in which version.
+void list_used_apis(kube::Client& client, Inventory& inventory) {
+    static const value::Shape k_manager{{"fieldsV1"}, {}};
+    static const value::Shape k_metadata{{}, {{"managedFields", &k_manager}}};
+    static const value::Shape k_object{{}, {{"metadata", &k_metadata}}};
+    const auto lowest = kubernetes::observe(inventory).lowest_control_plane();
+    std::set<std::string> asked;
+    for (const auto& api : kubernetes::removed_apis()) {
+        if (lowest && api.minor <= lowest->minor) continue;
+        for (const auto kind : base::split(api.kinds, ' ')) {
+            const auto plural = kubernetes::plural_of(kind);
+            if (kind.ends_with("Review") || !asked.insert(plural).second) continue;
+            const auto slash = api.group_version.find('/');
+            const auto served = client.discover({std::string(api.group_version.substr(0, slash)), std::string(api.group_version.substr(slash + 1)), plural, std::string(kind), kube::Scope::cluster});
+            if (!served) continue;  // then there is no such object
+            kube::ListQuery query;
+            query.content = kube::ListQuery::Content::metadata;
+            try {
+                for (const auto& object : client.list_all(*served, query, nullptr, &k_object)) kubernetes::read_used_apis(object, std::string(kind), inventory.used_apis);
+            } catch (const Error& error) {
+                if (error.exit() != Exit::no_permission && error.exit() != Exit::not_found) throw;
+                inventory.unlisted[plural] = fmt::format("this user may not list {}", served->full_name());
+            }
+        }
+    }
 }
 
 /// Revisions of all namespaces, of both of Helm's storage drivers; never their data.
@@ -120,7 +161,7 @@ Inventory server_inventory(kube::Client& client, ReadExtent extent) {
     Diagnostics faults;
     list(client, k_nodes, {}, inventory, faults);
     kube::ListQuery pods;
-    const bool is_all = extent == ReadExtent::everything || extent == ReadExtent::releases;
+    const bool is_all = extent >= ReadExtent::everything;
     if (!is_all) pods.namespace_ = "kube-system";
     if (extent == ReadExtent::control_plane) pods.label_selector = "tier=control-plane";
     list(client, k_pods, pods, inventory, faults);
@@ -134,7 +175,16 @@ Inventory server_inventory(kube::Client& client, ReadExtent extent) {
         inventory.is_admin = kube::missing_rules(client, {{"*", "*", "*", "", "", ""}}).empty();
         inventory.has_policies = client.serves(k_policies);
     }
-    if (extent == ReadExtent::releases) list_releases(client, inventory);
+    if (extent >= ReadExtent::upgrade) {
+        list_if_allowed(client, k_autoscalers, {}, inventory, faults);
+        list_if_allowed(client, k_deployments, {"kube-system", "", "metadata.name=coredns"}, inventory, faults);
+        list_used_apis(client, inventory);
+        list_release_apis(client, inventory, faults);
+    }
+    if (extent == ReadExtent::releases) {
+        inventory.releases.clear();
+        list_releases(client, inventory);
+    }
     return finished(std::move(inventory), std::move(faults));
 }
 

@@ -17,7 +17,8 @@ namespace kmm::drive {
 enum class ReadExtent {
     control_plane,  ///< Nodes, and the static Pods of the control plane
     system,         ///< Nodes, and all Pods of kube-system
-    everything,     ///< what checks look at
+    everything,     ///< what checks of a cluster as it is look at
+    upgrade,        ///< also what checks of an upgrade look at: who has written which objects, what Helm has deployed
     releases,       ///< also the revisions that Helm keeps
 };
 

@@ -87,6 +87,9 @@ upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observ
                                     running.node))
                 names.push_back(running.node);
     std::sort(names.begin() + static_cast<std::ptrdiff_t>(control_planes), names.end());
+    const auto workers = names.begin() + static_cast<std::ptrdiff_t>(control_planes);
+    if (const auto leader = std::find(names.begin(), workers, request.etcd_leader); leader != workers)
+        std::rotate(leader, leader + 1, workers);
     const auto kubelet_of = [&](const std::string& name) {
         const auto found = std::find_if(seen.kubelets.begin(), seen.kubelets.end(),
                                         [&](const auto& running) { return running.node == name; });

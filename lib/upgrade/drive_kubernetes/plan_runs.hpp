@@ -36,12 +36,13 @@ struct KubernetesRequest {
     upgrade::kubernetes::Subject subject;  ///< `control_plane`, `kubelet` and `rest` are set by plan_run
     bool is_networking_first = false;
     std::string lineage, created, created_by, tool_version;
+    std::string etcd_leader;  ///< the control plane whose etcd leads, "" if it is not known
     std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> patches;  ///< version: applied and available ones that it needs
 };
 /// Sets `patches` of what the metadata says.
 void take_patches(KubernetesRequest& request, const kubernetes::Catalogue& catalogue);
-/// The run of the first of `hops`, which are not empty: control planes by name, then the other nodes by name if
-/// kubelets are part of it.
+/// The run of the first of `hops`, which are not empty: control planes by name, the one whose etcd leads after all
+/// others, so that etcd elects once; then the other nodes by name if kubelets are part of it.
 [[nodiscard]] upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observation& seen,
                                     const std::vector<Hop>& hops);
 

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kubeadm/backup.hpp"
+#include "kubeadm/etcd.hpp"
 #include "kubeadm/steps.hpp"
 #include "sys/file_ops.hpp"
 #include "unit/kubeadm/place.hpp"
@@ -137,6 +138,46 @@ TEST_CASE("etcd is asked on loopback where it listens there") {
     CHECK(etcd_url(manifest(k_listen)) == "https://127.0.0.1:2379");
     CHECK(etcd_url(manifest(", '--listen-client-urls=https://10.0.0.5:2379'")) == "https://10.0.0.5:2379");
     CHECK(code_of([&] { static_cast<void>(etcd_url(manifest(""))); }) == "etcd-not-found");
+}
+
+TEST_CASE("what etcd says of itself is read from its gateway") {
+    test::Made made;
+    write_manifests(made, k_listen);
+    const auto node = made.node();
+    class Answers final : public net::HttpClient {
+    public:
+        [[nodiscard]] net::Response send(const net::Request& request, const net::BodySink& sink) override {
+            net::Response response;
+            response.status = 200;
+            const auto name = request.url.substr(request.url.rfind('/') + 1);
+            CHECK(request.tls.ca_pem == "PEM of ca.crt\n");
+            if (name == "status")
+                static_cast<void>(sink(response, R"({"header":{"member_id":"18446744073709551615"},"leader":"7","version":"3.6.5","dbSize":"300","dbSizeInUse":"200","errors":["memory"]})"));
+            else if (name == "list")
+                static_cast<void>(sink(response, R"({"members":[{"ID":"7","name":"cp1","clientURLs":["https://10.0.0.5:2379"]},{"ID":"8","isLearner":true,"name":"cp2"},{"ID":"9"}]})"));
+            else static_cast<void>(sink(response, R"({"alarms":[{"memberID":"7","alarm":"NOSPACE"}]})"));
+            return response;
+        }
+    } client;
+    const auto manifest = node.place.read("/etc/kubernetes/manifests/etcd.yaml");
+    const auto facts = read_etcd(node.place, client, manifest);
+    CHECK(facts.member == "18446744073709551615");
+    CHECK(facts.leader == "7");
+    CHECK(facts.size == 300);
+    CHECK(facts.quota == 2ULL << 30U);
+    REQUIRE(facts.members.size() == 3);
+    CHECK(facts.members[1].is_learner);
+    CHECK(facts.members[2].name.empty());
+    CHECK(facts.alarms == std::vector<std::string>{"NOSPACE of 7"});
+    CHECK(facts.errors == std::vector<std::string>{"memory"});
+    CHECK(facts.listen_urls.size() == 2);
+    for (const int status : {0, 403, 200}) {
+        Gateway refusing(status, "permission denied");
+        CHECK(code_of([&] { static_cast<void>(read_etcd(node.place, refusing, manifest)); }) == (status == 0 ? "etcd-unreachable" : "etcd-refused"));
+    }
+    Gateway none(200, "{}");
+    CHECK(read_etcd(node.place, none, "spec: {containers: [{command: [etcd]}]}").member.empty());
+    CHECK(none.asked.empty());
 }
 
 TEST_CASE("a backup with a snapshot of etcd is verified with it, and kept") {

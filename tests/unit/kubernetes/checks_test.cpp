@@ -68,11 +68,17 @@ TEST_CASE("ids are unique, and every check that objects can tell has a function"
         CHECK_FALSE(info.fix.empty());
     }
     std::size_t functions = 0;
-    for (const auto rows : {version_checks(), config_checks(), object_checks(), drain_checks(), prerequisite_checks()}) {
+    for (const auto rows : {version_checks(), config_checks(), object_checks(), drain_checks(), prerequisite_checks(), api_checks(), addon_checks()}) {
         for (const auto& row : rows) {
             REQUIRE(find_check(row.id) != nullptr);
             CHECK(find_check(row.id)->needs.empty());
             ++functions;
+        }
+    }
+    for (const auto rows : {node_checks(), etcd_checks(), service_checks()}) {
+        for (const auto& row : rows) {
+            REQUIRE(find_check(row.id) != nullptr);
+            CHECK_FALSE(find_check(row.id)->needs.empty());
         }
     }
     std::size_t computed = 0;
@@ -86,7 +92,7 @@ TEST_CASE("nothing is OK where nothing was observed") {
         inventory.is_live = is_live;
         if (is_live) {
             for (const auto* plural : {"configmaps", "poddisruptionbudgets", "apiservices", "customresourcedefinitions", "endpointslices", "validatingwebhookconfigurations",
-                                       "mutatingwebhookconfigurations", "pods"}) {
+                                       "mutatingwebhookconfigurations", "pods", "secrets", "deployments"}) {
                 inventory.unlisted[plural] = "forbidden";
             }
         }

@@ -246,6 +246,7 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
     if (!is_dump) {
         runner = kubernetes_runner(access, request.options, request.lineage, !dry);
         answers = ask_nodes(call, *runner, inventory);
+        request.etcd_leader = kubernetes::etcd_leader(answers);
     }
     kubernetes::CheckInput input{
         inventory, seen, catalogue, target, is_dump ? nullptr : &answers, call.clock().now_unix()};

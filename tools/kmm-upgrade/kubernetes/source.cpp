@@ -95,7 +95,7 @@ Prerequisites read_prerequisites(Call& call) {
 drive::ReadExtent extent_of(const kubernetes::Catalogue& catalogue) {
     const bool has_releases = std::any_of(catalogue.applications.begin(), catalogue.applications.end(),
                                           [](const auto& each) { return !each.release.empty(); });
-    return has_releases ? drive::ReadExtent::releases : drive::ReadExtent::everything;
+    return has_releases ? drive::ReadExtent::releases : drive::ReadExtent::upgrade;
 }
 
 kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory) {
@@ -103,8 +103,12 @@ kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const
     drive::NodeAgent agent(runner, call.clock(), [&] { return call.stopped(); }, [](const std::string&, const std::string&) {});
     drive::for_each_at_once(answers.size(), [&](std::size_t index) {
         if (call.stopped()) return;
-        auto reply = agent.facts_once(inventory.nodes[index].meta.name, k_question);
+        const auto& node = inventory.nodes[index];
+        const auto begun = call.clock().now_unix();
+        auto reply = agent.facts_once(node.meta.name, k_question, node.is_control_plane() ? std::vector<std::string>{"--requested-apis"} : std::vector<std::string>{});
         if (reply.value) {
+            answers[index].asked = begun;
+            answers[index].answered = call.clock().now_unix();
             answers[index].facts = std::move(*reply.value);
             return;
         }

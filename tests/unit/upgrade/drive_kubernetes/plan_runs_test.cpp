@@ -69,6 +69,11 @@ TEST_CASE("a run has control planes first, then the other nodes, each by name; w
     CHECK(both.nodes[0].from_version == "v1.33.2");
     CHECK_FALSE(upgrade::kubernetes::is_control_plane(both.nodes[2]));
 
+    request.etcd_leader = "m1";
+    CHECK(names(plan_run(request, seen, {{"v1.35.4", "v1.35.4"}})) == std::vector<std::string>{"m2", "m1", "a1", "w2"});
+    request.etcd_leader = "a1";  // not a control plane
+    CHECK(names(plan_run(request, seen, {{"v1.35.4", "v1.35.4"}})) == std::vector<std::string>{"m1", "m2", "a1", "w2"});
+
     const auto first = plan_run(request, seen, {{"v1.34.9", ""}, {"v1.35.4", "v1.35.4"}});
     CHECK(names(first) == std::vector<std::string>{"m1", "m2"});
     CHECK(first.from_version == "v1.34.4");

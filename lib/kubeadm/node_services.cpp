@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the services of a node say of themselves, and what else may change it: parts of read_facts.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "kubeadm/facts.hpp"
+#include "kubeadm/manifests.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::kubeadm {
+namespace {
+
+constexpr std::chrono::seconds k_service_patience{2};
+constexpr const char* k_pki_directory = "/etc/kubernetes/pki/";
+constexpr std::array<std::string_view, 3> k_packages{"kubelet", "kubeadm", "kubectl"};
+constexpr std::string_view k_deprecated = "apiserver_requested_deprecated_apis{";
+
+/// Status and body of an answer.
+std::pair<int, std::string> get(net::HttpClient& client, net::Request request, std::size_t most) {
+    std::string body;
+    request.timeout = k_service_patience;
+    request.proxy_rule = net::Request::ProxyRule::direct;
+    const auto response = client.send(request, [&](const net::Response&, std::string_view piece) {
+        body.append(piece.substr(0, most - std::min(body.size(), most)));
+        return true;
+    });
+    return {response.status, std::move(body)};
+}
+
+/// The value of a label in a line of metrics, "" if it has none.
+std::string label_of(std::string_view line, std::string_view name) {
+    const auto key = fmt::format("{}=\"", name);
+    const auto at = line.find(key);
+    if (at == std::string_view::npos) return {};
+    const auto rest = line.substr(at + key.size());
+    return std::string(rest.substr(0, rest.find('"')));
+}
+
+}  // namespace
+
+std::vector<std::string> process_arguments(const Place& place, std::int64_t pid) {
+    std::vector<std::string> words;
+    const auto text = place.read(fmt::format("/proc/{}/cmdline", pid));
+    for (const auto word : base::split(text, '\0')) words.emplace_back(word);
+    if (!words.empty() && words.back().empty()) words.pop_back();
+    return words;
+}
+
+value::Node kubelet_configuration(const Place& place) {
+    constexpr const char* k_path = "/var/lib/kubelet/config.yaml";
+    Diagnostics faults;
+    auto documents = value::read_yaml(place.read(k_path), k_path, faults);
+    if (!faults.empty() || documents.size() != 1 || !documents.front().root.is_mapping()) throw Error(Exit::io, "io", fmt::format("{}: expected one mapping", k_path));
+    auto& root = documents.front().root;
+    root.erase("staticPodURLHeader");  // it may hold a token
+    return std::move(root);
+}
+
+std::string kubelet_health(const value::Node& configuration, net::HttpClient& client) {
+    const auto* port = configuration.find("healthzPort");
+    const auto number = port == nullptr ? std::optional<std::int64_t>(10248) : port->as_int();
+    if (!number || *number == 0) throw Error(Exit::io, "io", "healthzPort is 0: it is switched off");
+    const auto address = configuration.get_string({"healthzBindAddress"});
+    net::Request request;
+    request.url = fmt::format("http://{}:{}/healthz", address.empty() || address == "0.0.0.0" || address == "::" ? "127.0.0.1" : address, *number);
+    try {
+        const auto [status, body] = get(client, request, 400);
+        if (status == 200) return {};
+        return fmt::format("{} answers {}: {}", request.url, status, base::trim(body));
+    } catch (const Error& error) {
+        return fmt::format("{} does not answer: {}", request.url, error.message());
+    }
+}
+
+ApiServerFacts read_api_server(const Place& place, net::HttpClient& client, const std::string& manifest, bool with_requests) {
+    ApiServerFacts facts;
+    const auto address = manifest_option(manifest, "--advertise-address");
+    const auto port = manifest_option(manifest, "--secure-port");
+    if (address.empty()) throw Error(Exit::io, "io", "the manifest of kube-apiserver names no --advertise-address");
+    const auto url = fmt::format("https://{}:{}", address.find(':') == std::string::npos ? address : fmt::format("[{}]", address), port.empty() ? "6443" : port);
+    net::Request request;
+    request.tls.ca_pem = place.read(std::string(k_pki_directory) + "ca.crt");
+    request.tls.client_certificate_pem = place.read(std::string(k_pki_directory) + "apiserver-kubelet-client.crt");
+    request.tls.client_key_pem = place.read(std::string(k_pki_directory) + "apiserver-kubelet-client.key");
+    request.url = url + "/readyz?verbose";
+    try {
+        const auto [status, body] = get(client, request, 64U << 10U);
+        if (status != 200) {
+            facts.problem = fmt::format("/readyz answers {}", status);
+            for (const auto line : base::split(body, '\n')) {
+                if (line.starts_with("[-]")) facts.problem += fmt::format("; {}", line.substr(3));
+            }
+        }
+    } catch (const Error& error) {
+        facts.problem = fmt::format("{} does not answer: {}", url, error.message());
+    }
+    if (!with_requests || !facts.problem.empty()) return facts;
+    request.url = url + "/metrics";
+    request.timeout = k_service_patience * 5;
+    request.proxy_rule = net::Request::ProxyRule::direct;
+    std::string line;
+    const auto response = client.send(request, [&](const net::Response& answer, std::string_view piece) {
+        for (; answer.status == 200 && !piece.empty();) {
+            const auto end = piece.find('\n');
+            // Only the beginning of a line tells whether it is one of these; longer ones are no numbers of requests.
+            if (line.size() < 4096) line += piece.substr(0, std::min(end, std::size_t{4096}));
+            if (end == std::string_view::npos) return true;
+            piece.remove_prefix(end + 1);
+            if (line.starts_with(k_deprecated) && !line.ends_with(" 0"))
+                facts.requested.push_back({label_of(line, "group"), label_of(line, "version"), label_of(line, "resource"), label_of(line, "removed_release")});
+            if (line.starts_with("process_start_time_seconds ")) facts.started = line.substr(line.find(' ') + 1);
+            line.clear();
+        }
+        return true;
+    });
+    if (response.status != 200) throw Error(Exit::io, "io", fmt::format("{} answers {}", request.url, response.status));
+    facts.has_requests = true;
+    return facts;
+}
+
+std::optional<PackageFacts> read_packages(const Place& place) {
+    const auto text = place.read_if_there("/var/lib/dpkg/status");
+    if (!text) return std::nullopt;
+    PackageFacts facts;
+    std::string_view name;
+    for (const auto line : base::split(*text, '\n')) {
+        if (line.starts_with("Package: ")) name = line.substr(9);
+        if (!line.starts_with("Status: ") || std::find(k_packages.begin(), k_packages.end(), name) == k_packages.end()) continue;
+        if (!line.ends_with(" installed")) continue;
+        facts.installed.emplace_back(name);
+        if (line.starts_with("Status: hold ")) facts.held.emplace_back(name);
+    }
+    return facts;
+}
+
+std::vector<std::string> automatic_updaters(const Place& place) {
+    std::vector<std::string> found;
+    for (const auto& file : place.list("/etc/apt/apt.conf.d")) {
+        const auto text = place.read_if_there("/etc/apt/apt.conf.d/" + file);
+        for (const auto line : base::split(text.value_or(""), '\n')) {
+            const auto words = base::trim(line);
+            if (words.starts_with("APT::Periodic::Unattended-Upgrade ") && words.find("\"0\"") == std::string_view::npos) found.push_back("unattended-upgrades");
+        }
+    }
+    for (const auto& unit : place.list("/etc/systemd/system/timers.target.wants")) {
+        if (unit.starts_with("dnf-automatic") || unit.starts_with("transactional-update")) found.push_back(unit);
+    }
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+}
+
+}  // namespace kmm::kubeadm

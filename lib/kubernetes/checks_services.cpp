@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of what the services of each node say of themselves, and of what else may change a node.
+#include <algorithm>
+#include <map>
+
+#include "base/quantity.hpp"
+#include "kubernetes/node_findings.hpp"
+
+namespace kmm::kubernetes {
+namespace {
+
+constexpr std::int64_t k_skew_seconds = 5;
+constexpr std::int64_t k_day = 24 * 3600;
+
+bool is_control_plane_node(const CheckInput& input, const std::string& name) {
+    const auto& all = input.seen.control_plane_nodes;
+    return std::find(all.begin(), all.end(), name) != all.end();
+}
+
+/// What is fine as far as it is known is not said of what is not.
+Finding known_or_skipped(Finding found, const std::vector<std::string>& unknown) {
+    return found.outcome == Outcome::ok && !unknown.empty() ? Finding{Outcome::skip, fmt::format("not known: {}", name_some(unknown))} : found;
+}
+
+Finding apiserver_each_ready(const CheckInput& input) {
+    std::vector<std::string> unknown;
+    auto found = each_node(input, "each API server is ready", [&](const std::string& name, const Node& facts) {
+        if (!is_control_plane_node(input, name)) { return std::string(); }
+        const auto is_ready = flag_of(facts, {"apiServer", "ready"});
+        if (!is_ready) { unknown.push_back(fmt::format("{} ({})", base::escape(name), unread(facts, "apiServer"))); }
+        return is_ready == false ? base::escape(text_of(facts, {"apiServer", "problem"})) : std::string();
+    });
+    return known_or_skipped(std::move(found), unknown);
+}
+
+/// Kept by each API server since it was started: none of a short time is little evidence.
+Finding removed_api_requested(const CheckInput& input) {
+    std::map<std::string, std::vector<std::string>> used;
+    std::vector<std::string> unknown, young;
+    for (const auto& [name, answer] : *input.nodes) {
+        if (!is_control_plane_node(input, name)) { continue; }
+        const auto* requested = answer.facts.is_null() ? nullptr : answer.facts.find_path({"apiServer", "requested"});
+        if (requested == nullptr || !requested->is_sequence()) {
+            unknown.push_back(base::escape(name));
+            continue;
+        }
+        for (const auto& api : requested->items()) {
+            const auto gone = MinorVersion::parse(api.get_string({"removedIn"}));
+            if (!gone || *gone > input.target->line()) { continue; }
+            const auto group = api.get_string({"group"});
+            used[base::escape(fmt::format("{}{}{} {} (gone in {})", group, group.empty() ? "" : "/", api.get_string({"version"}), api.get_string({"resource"}), gone->text()))].push_back(base::escape(name));
+        }
+        const auto text = answer.facts.get_string({"apiServer", "started"});
+        const auto started = base::parse_quantity(text);
+        if (!started || static_cast<double>(input.now) - *started < k_day) { young.push_back(base::escape(name)); }
+    }
+    std::vector<std::string> problems;
+    for (const auto& [api, nodes] : used) { problems.push_back(fmt::format("{}, by clients of {}", api, base::join(nodes, ", "))); }
+    if (!problems.empty()) { return {Outcome::fail, name_some(problems)}; }
+    if (!unknown.empty()) { return {Outcome::skip, fmt::format("the metrics of these API servers were not read: {}", name_some(unknown))}; }
+    if (!young.empty()) { return {Outcome::skip, fmt::format("nothing was asked for, but these API servers have run for less than a day: {}", name_some(young))}; }
+    return {Outcome::ok, fmt::format("no client has asked for an API that is gone in {}", input.target->line().text())};
+}
+
+Finding kubelet_healthz(const CheckInput& input) {
+    std::vector<std::string> unknown;
+    auto found = each_node(input, "every kubelet says that it is healthy", [&](const std::string& name, const Node& facts) {
+        const auto is_healthy = flag_of(facts, {"kubelet", "healthy"});
+        if (!is_healthy) { unknown.push_back(fmt::format("{} ({})", base::escape(name), unread(facts, "kubelet.healthy"))); }
+        return is_healthy == false ? base::escape(text_of(facts, {"kubelet", "problem"})) : std::string();
+    });
+    return known_or_skipped(std::move(found), unknown);
+}
+
+Finding kubelet_static_path(const CheckInput& input) {
+    return each_node(input, "every kubelet of a control plane reads /etc/kubernetes/manifests", [&](const std::string& name, const Node& facts) {
+        if (!is_control_plane_node(input, name)) { return std::string(); }
+        const auto* config = facts.find_path({"kubelet", "config"});
+        if (config == nullptr || !config->is_mapping()) { return "its configuration is unknown: " + unread(facts, "kubelet.config"); }
+        auto path = config->get_string({"staticPodPath"});
+        while (path.size() > 1 && path.ends_with('/')) { path.pop_back(); }
+        return path == "/etc/kubernetes/manifests" ? std::string() : fmt::format("staticPodPath is '{}'", base::escape(path));
+    });
+}
+
+/// The kubelet's file is kubelet-config with what belongs to the node in it: members of kubelet-config have the same value in both.
+Finding config_drift(const CheckInput& input) {
+    const auto wanted = kubelet_config_map(input);
+    if (!wanted.root) { return {Outcome::skip, wanted.problem.detail}; }
+    return each_node(input, "the configuration of every kubelet is that of kubelet-config", [&](const std::string&, const Node& facts) {
+        const auto* config = facts.find_path({"kubelet", "config"});
+        if (config == nullptr || !config->is_mapping()) { return "its configuration is unknown: " + unread(facts, "kubelet.config"); }
+        std::vector<std::string> differing;
+        for (const auto& member : wanted.root->members()) {
+            const auto* own = config->find(member.key);
+            // kubeadm gives each node its own runtime endpoint.
+            if (member.key != "containerRuntimeEndpoint" && (own == nullptr || !own->same_value(member.value))) { differing.push_back(base::escape(member.key)); }
+        }
+        return differing.empty() ? std::string() : fmt::format("differs in {}", base::join(differing, ", "));
+    });
+}
+
+Finding ca_available(const CheckInput& input) {
+    return each_node(input, "every control plane has the key of the authority", [&](const std::string& name, const Node& facts) {
+        return is_control_plane_node(input, name) && flag_of(facts, {"caKey"}) != true ? std::string("/etc/kubernetes/pki/ca.key is not there") : std::string();
+    });
+}
+
+Finding package_held(const CheckInput& input) {
+    std::vector<std::string> unknown;
+    auto found = each_node(input, "packages of Kubernetes are held, or there are none", [&](const std::string& name, const Node& facts) {
+        const auto* packages = facts.find("packages");
+        if (packages == nullptr || !packages->is_mapping()) {
+            const auto reason = unread_reason(facts, "packages");
+            unknown.push_back(fmt::format("{} ({})", base::escape(name), reason.empty() ? "it has no dpkg" : reason));
+            return std::string();
+        }
+        auto installed = texts_of(*packages, {"installed"});
+        const auto held = texts_of(*packages, {"held"});
+        std::erase_if(installed, [&](const auto& package) { return std::find(held.begin(), held.end(), package) != held.end(); });
+        return installed.empty() ? std::string() : fmt::format("not held: {}", base::join(installed, ", "));
+    });
+    return known_or_skipped(std::move(found), unknown);
+}
+
+/// A held package is left alone by them.
+Finding auto_updaters(const CheckInput& input) {
+    return each_node(input, "nothing updates packages of Kubernetes by itself", [&](const std::string&, const Node& facts) {
+        const auto found = texts_of(facts, {"updaters"});
+        if (found.empty() || (facts.find("packages") != nullptr && texts_of(facts, {"packages", "installed"}) == texts_of(facts, {"packages", "held"}))) { return std::string(); }
+        return fmt::format("{}, and packages are not held", base::join(found, ", "));
+    });
+}
+
+/// The clock of a node was between two readings of ours when it answered: nodes differ by at least the gap between their offsets.
+Finding clock_skew(const CheckInput& input) {
+    struct Offset {
+        std::string node;
+        std::int64_t least, most;
+    };
+    std::optional<Offset> slowest, fastest;
+    std::vector<std::string> unknown;
+    for (const auto& [name, answer] : *input.nodes) {
+        const auto time = answer.facts.is_null() ? std::nullopt : base::parse_rfc3339(text_of(answer.facts, {"time"}));
+        if (!time) {
+            unknown.push_back(base::escape(name));
+            continue;
+        }
+        const Offset offset{base::escape(name), *time - answer.answered, *time - answer.asked};
+        if (!slowest || offset.most < slowest->most) { slowest = offset; }
+        if (!fastest || offset.least > fastest->least) { fastest = offset; }
+    }
+    // Seconds are whole: one of them is not known on each side.
+    if (slowest && fastest->least - slowest->most > k_skew_seconds + 1) {
+        return {Outcome::fail, fmt::format("{} is at least {} s ahead of {}", fastest->node, fastest->least - slowest->most - 1, slowest->node)};
+    }
+    if (!unknown.empty()) { return {Outcome::skip, fmt::format("no answer from {}", name_some(unknown))}; }
+    return {Outcome::ok, fmt::format("clocks of {} nodes differ by at most {} s, as far as calls can tell", input.nodes->size(), k_skew_seconds)};
+}
+
+constexpr CheckRow k_service_rows[] = {
+    {"apiserver-each-ready", apiserver_each_ready},
+    {"removed-api-requested", removed_api_requested},
+    {"kubelet-healthz", kubelet_healthz},
+    {"kubelet-static-path", kubelet_static_path},
+    {"config-drift", config_drift},
+    {"ca-available", ca_available},
+    {"package-held", package_held},
+    {"auto-updaters", auto_updaters},
+    {"clock-skew", clock_skew},
+};
+
+}  // namespace
+
+std::span<const CheckRow> service_checks() noexcept { return k_service_rows; }
+
+}  // namespace kmm::kubernetes

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What checks of nodes share: members of the facts that a node has answered with. Private to this room.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kubernetes/checks.hpp"
+
+namespace kmm::kubernetes {
+
+using value::Node;
+
+/// The text there, "" if it is none.
+[[nodiscard]] inline std::string text_of(const Node& facts, std::initializer_list<std::string_view> path) {
+    const auto* found = facts.find_path(path);
+    return found == nullptr || !found->is_string() ? std::string() : found->text();
+}
+
+[[nodiscard]] inline std::optional<bool> flag_of(const Node& facts, std::initializer_list<std::string_view> path) {
+    const auto* found = facts.find_path(path);
+    return found == nullptr ? std::nullopt : found->as_bool();
+}
+
+/// unread_reason, or that it is not known.
+[[nodiscard]] inline std::string unread(const Node& facts, std::string_view field) {
+    auto reason = unread_reason(facts, field);
+    return reason.empty() ? "unknown" : reason;
+}
+
+/// FAIL with what `problem` says of each node that has answered; OK only if every node has. Why one has not is said by
+/// node-reach.
+template <typename Problem>
+[[nodiscard]] Finding each_node(const CheckInput& input, std::string fine, Problem&& problem) {
+    std::vector<std::string> problems, silent;
+    for (const auto& [name, answer] : *input.nodes) {
+        if (answer.facts.is_null()) {
+            silent.push_back(base::escape(name));
+            continue;
+        }
+        if (auto found = problem(name, answer.facts); !found.empty()) {
+            problems.push_back(fmt::format("{}: {}", base::escape(name), found));
+        }
+    }
+    if (problems.empty() && !silent.empty()) {
+        return {Outcome::skip, fmt::format("no answer from {}", name_some(silent))};
+    }
+    return fail_if_any(problems, std::move(fine));
+}
+
+/// The strings of a list there.
+[[nodiscard]] inline std::vector<std::string> texts_of(const Node& facts, std::initializer_list<std::string_view> path) {
+    std::vector<std::string> texts;
+    if (const auto* list = facts.find_path(path)) {
+        for (const auto& item : list->items()) { texts.push_back(base::escape(item.text())); }
+    }
+    return texts;
+}
+
+}  // namespace kmm::kubernetes
