@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Versions, requirements and checks of a kubeadm cluster on a live API server: the same as from a dump of it."""
 import json
+import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 from testbed.testing import ROOT, ClusterCase
 
+sys.path.insert(0, str(ROOT / "tests/support"))
+import fake_kubeadm_node  # noqa: E402
+
 DUMPED = ("nodes,pods,configmaps,poddisruptionbudgets,apiservices,customresourcedefinitions,endpointslices,"
-          "validatingwebhookconfigurations,mutatingwebhookconfigurations")
+          "validatingwebhookconfigurations,mutatingwebhookconfigurations,secrets,deployments")
 
 
 class Observed(ClusterCase):
@@ -53,13 +59,37 @@ class Observed(ClusterCase):
         for live_only in ("admin-rights", "freeze-possible"):
             self.assertEqual((found["live"][live_only][0], found["dump"][live_only][0]), ("OK", "SKIP"))
         # The server has no webhook: a dump cannot tell that from a dump without webhooks.
-        for check in ("webhook-deadlock", "pdb-blocks-drain", "crd-conversion"):
+        for check in ("webhook-deadlock", "pdb-blocks-drain", "crd-conversion", "removed-api-stored", "removed-api-helm", "coredns-migratable"):
             self.assertIn(found["dump"].pop(check)[0], ("OK", "SKIP"))
             self.assertEqual(found["live"].pop(check)[0], "OK", check)
+        self.assertEqual((found["live"].pop("coredns-customised")[0], found["dump"].pop("coredns-customised")[0]), ("WARN", "SKIP"))
         for live_only in ("admin-rights", "freeze-possible"):
             del found["live"][live_only], found["dump"][live_only]
         self.assertEqual(found["live"], found["dump"])
         self.assertEqual(found["live"]["cp-pods-ready"][0], "OK")
+
+    def test_what_a_control_plane_hears(self):
+        """kmm-worker asks a real API server and a real etcd, where the manifests of a node say that they are."""
+        root = pathlib.Path(tempfile.mkdtemp(prefix="kmm-node-"))
+        self.addCleanup(shutil.rmtree, root, ignore_errors=True)
+        fake_kubeadm_node.make(root)
+        state, pki, own = self.cluster.state(), root / "etc/kubernetes/pki", self.cluster.dir / "pki"
+        for name, source in (("ca.crt", "ca.crt"), ("apiserver-kubelet-client.crt", "admin.crt"), ("apiserver-kubelet-client.key", "admin.key")):
+            shutil.copy(own / source, pki / name)
+        for name, words in (("kube-apiserver", f"--advertise-address=127.0.0.1, --secure-port={state['port']}"),
+                            ("etcd", f'"--listen-client-urls=http://127.0.0.1:{state["etcd"]}"')):
+            manifest = root / f"etc/kubernetes/manifests/{name}.yaml"
+            manifest.write_text(manifest.read_text().replace(f"[{name}", f"[{name}, {words}"))
+        self.api.get("/api/v1/componentstatuses")  # one that is deprecated
+        facts = json.loads(self.tool("kmm-worker", "kubernetes", "facts", "--requested-apis", "--host-root", root, "-o", "json"))
+        self.assertEqual((facts["apiServer"]["ready"], facts["apiServer"]["problem"]), (True, ""), facts)
+        self.assertIn({"group": "", "version": "v1", "resource": "componentstatuses", "removedIn": ""}, facts["apiServer"]["requested"])
+        self.assertLess(abs(time.time() - float(facts["apiServer"]["started"])), 36000)
+        etcd = facts["etcd"]
+        self.assertEqual((etcd["memberID"], [member["id"] for member in etcd["members"]]), (etcd["leaderID"], [etcd["memberID"]]), etcd)
+        self.assertGreater(etcd["sizeBytes"], 0)
+        self.assertEqual((etcd["alarms"], etcd["errors"]), ([], []))
+        self.assertEqual([found for found in facts["unread"] if found["field"] in ("etcd", "apiServer")], [])
 
     def test_a_mixed_cluster(self):
         self.load("kube-a=v1.34.4/v1.35.4", "kube-b=v1.34.4/v1.34.4", "kube-c=v1.33.1")
