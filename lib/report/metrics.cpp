@@ -60,4 +60,12 @@ MetricFamily incompatible_symbols() {
 
 MetricFamily upgradeable() { return {"kmm_upgradeable", "1 if every driver is ready for the kernels that were checked", {}}; }
 
+MetricFamily state_completed() { return {"kmm_state_completed", "1 if a state of a recipe is rolled out and ready", {"resource", "state"}}; }
+
+MetricFamily upgrade_nodes() {
+    return {"kmm_upgrade_nodes", "nodes of the recorded upgrade: pending, running, done, failed, skipped, rolled-back", {"resource", "state"}};
+}
+
+MetricFamily upgrade_paused() { return {"kmm_upgrade_paused", "1 if the recorded upgrade waits for a person", {"resource"}}; }
+
 }  // namespace kmm::report

@@ -28,5 +28,8 @@ inline constexpr std::size_t k_series_max = 1000;
 [[nodiscard]] MetricFamily preflight_ok();          ///< kmm_preflight_ok{resource,kernel}
 [[nodiscard]] MetricFamily incompatible_symbols();  ///< kmm_kabi_incompatible_symbols{resource,kernel}
 [[nodiscard]] MetricFamily upgradeable();           ///< kmm_upgradeable
+[[nodiscard]] MetricFamily state_completed();       ///< kmm_state_completed{resource,state}
+[[nodiscard]] MetricFamily upgrade_nodes();         ///< kmm_upgrade_nodes{resource,state}
+[[nodiscard]] MetricFamily upgrade_paused();        ///< kmm_upgrade_paused{resource}
 
 }  // namespace kmm::report

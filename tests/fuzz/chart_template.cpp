@@ -17,7 +17,8 @@ std::string rendered(const std::string& text, const kmm::recipe::tmpl::Value& va
     limits.output_max = 1U << 20U;
     limits.depth_max = 100;
     try {
-        Engine engine(limits);
+        ParsedFiles parsed;
+        Engine engine(parsed, limits);
         engine.add("t", text);
         return engine.render("t", Value::map({{"Values", deep_copy(values)}})).text;
     } catch (const kmm::Error& error) { return "error: " + error.code() + error.message(); }

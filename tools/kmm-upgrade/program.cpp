@@ -8,6 +8,7 @@
 #include "cli/explain.hpp"
 #include "kmm-upgrade/codes.hpp"
 #include "kmm-upgrade/kubernetes/verbs.hpp"
+#include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/session/reach.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -36,13 +37,14 @@ cli::Program program(const Crafts& crafts) {
                                  "Continues after a failure, a pause, a kill or a reboot. Failed nodes are tried again. After an interrupted step the node is "
                                  "examined first. Resuming an upgrade that has ended changes nothing. The exit code is 0, or 12 if nodes were "
                                  "skipped or left out.",
-                                 {{"kmm-upgrade resume", "continue the recorded upgrade"}}, {}, run_resume)));
+                                 {{"kmm-upgrade resume", "continue the recorded upgrade"}}, {metrics_option()}, run_resume)));
     program.verbs.push_back(about_record(verb("show", "show progress and the next command",
-                                 "Reads the record only: takes no lock, writes nothing, needs no cluster. Times are UTC.\n\n"
+                                 "Reads the record only: takes no lock, changes nothing, needs no cluster. Times are UTC.\n\n"
                                  "The exit code is 0 in every state of the upgrade. Scripts read state and summary of -o json.",
                                  {{"kmm-upgrade show", "the state of the upgrade"},
-                                  {"kmm-upgrade show --watch", "refresh until the upgrade ends"}},
-                                 {option("watch", "", "refresh until the upgrade ends")}, run_show)));
+                                  {"kmm-upgrade show --watch", "refresh until the upgrade ends"},
+                                  {"kmm-upgrade show -o name --metrics /var/lib/node_exporter/kmm-upgrade.prom", "for node_exporter"}},
+                                 {option("watch", "", "refresh until the upgrade ends"), metrics_option()}, run_show)));
     program.verbs.push_back(about_record(verb("nodes", "list the nodes of the upgrade", "CURRENT is the version that was last seen on the node: \"-\" for none, \"?\" during a "
                                  "step or if the node did not answer.",
                                  {{"kmm-upgrade nodes -o wide", "with full messages"}}, {}, run_nodes)));
@@ -53,7 +55,7 @@ cli::Program program(const Crafts& crafts) {
                      {{"kmm-upgrade step", "do the next step"},
                       {"kmm-upgrade step --node node-b", "do the next step of node-b"},
                       {"kmm-upgrade step canary", "upgrade the first nodes, then stop"}},
-                     {option("node", "NODE", "the node to step")}, run_step);
+                     {option("node", "NODE", "the node to step"), metrics_option()}, run_step);
     cli::Positional stage;
     stage.name = "STAGE";
     stage.help = "stage of the upgrade";
@@ -68,17 +70,17 @@ cli::Program program(const Crafts& crafts) {
                                  "that are done, the last one first. An interrupted abort can be resumed. Aborting twice is not an error.",
                                  {{"kmm-upgrade abort", "abort, leave every node as it is"},
                                   {"kmm-upgrade abort --rollback current", "abort, roll failed nodes back"}},
-                                 {rollback}, run_abort)));
+                                 {rollback, metrics_option()}, run_abort)));
     auto skip = verb("skip", "leave a failed node out of the upgrade",
                      "The node stays as it is. resume continues with the others. The exit code of the run is then 12.",
                      {{"kmm-upgrade skip node-c --reason \"broken card\"", "leave node-c out"}},
-                     {required(option("reason", "TEXT", "reason; it is kept in the history"))}, run_skip);
+                     {required(option("reason", "TEXT", "reason; it is kept in the history")), metrics_option()}, run_skip);
     skip.positionals = {node_argument("a node that failed")};
     program.verbs.push_back(about_run(std::move(skip)));
     auto retry = verb("retry", "try a failed node or step again, then continue",
                       "Checks the node again, with the current image and Module, and does its remaining steps. Without NODE, begins the failed step "
                       "of the run again: a step that concerns no single node.",
-                      {{"kmm-upgrade retry node-c", "try node-c again"}, {"kmm-upgrade retry", "try the failed step of the run again"}}, {}, run_retry);
+                      {{"kmm-upgrade retry node-c", "try node-c again"}, {"kmm-upgrade retry", "try the failed step of the run again"}}, {metrics_option()}, run_retry);
     retry.positionals = {node_argument("a node that failed")};
     retry.positionals.front().required = false;
     program.verbs.push_back(about_run(std::move(retry)));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/session/reach.hpp"
 #include "kmm-upgrade/record/trust.hpp"
 
@@ -98,7 +99,7 @@ std::vector<cli::Option> walk_options(const std::string& node_timeout) {
             option("force", "", "with --drain: also evict Pods without a controller"),
             option("delete-emptydir-data", "", "with --drain: also evict Pods with an emptyDir"),
             option("grace-period", "SECONDS", "with --drain: grace period of evicted Pods; -1: their own, 0 (with --force): at once"),
-            option("or-resume", "", "resume this upgrade if it is already recorded"),
+            metrics_option(), option("or-resume", "", "resume this upgrade if it is already recorded"),
             option("dry-run", "", "print every action, change nothing")};
 }
 

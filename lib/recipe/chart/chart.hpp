@@ -36,10 +36,13 @@ struct Metadata {
     tmpl::Value annotations = tmpl::Value::none(tmpl::Type::string_map);
     bool deprecated = false;
     std::vector<Dependency> dependencies;
+    bool lists_dependencies = false;  ///< there is a list, even if it is empty
     [[nodiscard]] bool is_library() const { return type == "library"; }
 };
 
 struct Chart {
+    std::string parent_name;  ///< of a sub-chart: what Helm calls its parent in paths; "" for the chart itself
+    bool is_listed = false;   ///< of a sub-chart: it is there for an entry of its parent's dependencies
     std::string place;  ///< how messages name the chart's directory: "chart" or "chart/charts/sub"
     Metadata metadata;
     tmpl::Value values = tmpl::Value::none(tmpl::Type::map);

@@ -52,7 +52,7 @@ void apply_tags(std::vector<Dependency>& dependencies, const Value& values) {
 
 void enable(Chart& chart, const Value& values, const std::string& path, Nulls nulls) {
     auto& wanted = chart.metadata.dependencies;
-    if (wanted.empty()) { return; }
+    if (!chart.metadata.lists_dependencies) { return; }
     std::vector<Chart> children;
     for (const auto& child : chart.children) {
         const bool named = std::any_of(wanted.begin(), wanted.end(), [&](const Dependency& d) {
@@ -66,6 +66,7 @@ void enable(Chart& chart, const Value& values, const std::string& path, Nulls nu
         });
         if (child != chart.children.end()) {
             children.push_back(*child);
+            children.back().is_listed = true;
             if (!dependency.alias.empty()) { children.back().metadata.name = dependency.alias; }
         }
         if (!dependency.alias.empty()) { dependency.name = dependency.alias; }
@@ -82,6 +83,15 @@ void enable(Chart& chart, const Value& values, const std::string& path, Nulls nu
     std::erase_if(chart.children, [&](const Chart& c) { return removed.contains(c.name()); });
     std::erase_if(wanted, [&](const Dependency& d) { return removed.contains(d.name); });
     for (auto& child : chart.children) { enable(child, all, path + child.name() + '.', nulls); }
+    // Copies of one chart under several names share the sub-charts that it does not list, which know the last of them as their parent.
+    for (auto& child : chart.children) {
+        for (const auto& copy : chart.children) {
+            if (copy.place != child.place || !copy.metadata.lists_dependencies) { continue; }
+            for (auto& inner : child.children) {
+                if (!inner.is_listed || &copy == &child) { inner.parent_name = copy.name(); }
+            }
+        }
+    }
 }
 
 /// `value` below the keys of a path.
@@ -99,7 +109,14 @@ std::string member_text(const Value& mapping, std::string_view key) {
 }
 
 void import_values(Chart& chart, bool is_helm_3_7) {
-    for (auto& child : chart.children) { import_values(child, is_helm_3_7); }
+    std::set<std::string> seen;
+    for (auto& child : chart.children) {
+        // Copies of one chart share their dependencies, whose imports are used up by the first of them.
+        if (!seen.insert(child.place).second) {
+            for (auto& dependency : child.metadata.dependencies) { dependency.import_values.clear(); }
+        }
+        import_values(child, is_helm_3_7);
+    }
     if (chart.metadata.dependencies.empty()) { return; }
     const Value all = coalesce_values(chart, Value::map({}), is_helm_3_7 ? Nulls::helm_3_7 : Nulls::kept);
     Value imported = Value::map({});

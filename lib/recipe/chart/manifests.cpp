@@ -68,7 +68,8 @@ public:
 
     void read() {
         tmpl::YamlFault fault;
-        const tmpl::Value document = tmpl::read_yaml_text(manifest_.content, fault);
+        manifest_.object = tmpl::read_yaml_text(manifest_.content, fault, tmpl::WholeNumbers::exact);
+        const tmpl::Value& document = manifest_.object;
         if (!fault.message.empty()) { throw bad(fmt::format("the output is not YAML: {}", base::escape(fault.message)), fault.line); }
         if (document.is_nil()) { return; }
         if (!document.is_map()) { throw bad(fmt::format("expected an object, found {}", tmpl::describe(document)), 1); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "recipe/template/value.hpp"
 
 namespace kmm::recipe::chart {
 
@@ -17,6 +18,7 @@ namespace kmm::recipe::chart {
 struct Manifest {
     std::string source;       ///< the template: "chart/templates/x.yaml"
     std::string content;
+    tmpl::Value object = tmpl::Value::nil();  ///< `content`, whole numbers exact; nil for an empty document
     std::string api_version, kind, name;
     std::string hooks;        ///< the annotation helm.sh/hook
     std::size_t line = 1;     ///< of the rendered text in which it starts

@@ -106,8 +106,8 @@ std::optional<std::string> scalar_text(const Value& value) {
     if (value.is_nil()) { return ""; }
     if (value.is_text()) { return value.text(); }
     if (value.type() == Type::boolean) { return value.as_bool() ? "true" : "false"; }
-    if (value.type() != Type::float64) { return std::nullopt; }
-    const double number = value.as_real();
+    if (value.type() != Type::float64 && !value.is_int() && !value.is_uint()) { return std::nullopt; }
+    const double number = value.is_int() ? static_cast<double>(value.as_int()) : value.is_uint() ? static_cast<double>(value.as_uint()) : value.as_real();
     const bool whole = std::trunc(number) == number && std::fabs(number) < 1e18;
     return tmpl::format_real(number, whole ? 'f' : 'g', -1);
 }
@@ -156,7 +156,10 @@ void decode_metadata(Metadata& metadata, const Value& document, const std::strin
         one.text("url", maintainer.url);
         metadata.maintainers.push_back(std::move(maintainer));
     });
-    if (fields.find("dependencies") != nullptr) { metadata.dependencies.clear(); }
+    if (const Value* listed = fields.find("dependencies"); listed != nullptr) {
+        metadata.dependencies.clear();
+        metadata.lists_dependencies = listed->is_list();
+    }
     fields.mappings("dependencies", [&](const Fields& one) {
         Dependency dependency;
         one.text("name", dependency.name);
@@ -168,7 +171,7 @@ void decode_metadata(Metadata& metadata, const Value& document, const std::strin
         one.flag("enabled", dependency.enabled);
         if (const Value* imports = one.find("import-values"); imports != nullptr && !imports->is_nil()) {
             if (!imports->is_list()) { throw one.wrong("import-values", "a list", *imports); }
-            dependency.import_values = imports->items();
+            dependency.import_values.assign(imports->items().begin(), imports->items().end());
         }
         metadata.dependencies.push_back(std::move(dependency));
     });

@@ -75,6 +75,12 @@ Value files_value(const std::vector<File>& files, bool is_helm_3_7) {
     return Value::files(std::move(members), is_helm_3_7);
 }
 
+/// The path of a sub-chart of the chart at `path`. A parent under an alias keeps its own name in the paths of what it does not list as a dependency.
+std::string path_of_child(const std::string& path, const Chart& child) {
+    const std::size_t slash = path.rfind('/');
+    return (slash == std::string::npos ? std::string() : path.substr(0, slash + 1)) + child.parent_name + "/charts/" + child.name();
+}
+
 /// Collects the templates of a chart and those below it; gives what its templates see.
 Value collect(const Chart& chart, bool is_root, const std::string& path, const Value& outer, bool is_helm_3_7, std::map<std::string, Renderable>& templates) {
     const Value children = Value::map({});
@@ -93,7 +99,7 @@ Value collect(const Chart& chart, bool is_root, const std::string& path, const V
     }
     const Value made = Value::map(std::move(scope), Type::values);
     for (const auto& child : chart.children) {
-        (*children.shared_map())[child.name()] = collect(child, false, path + "/charts/" + child.name(), made, is_helm_3_7, templates).as(Type::map);
+        (*children.shared_map())[child.name()] = collect(child, false, path_of_child(path, child), made, is_helm_3_7, templates).as(Type::map);
     }
     for (const auto& file : chart.templates) {
         if (chart.metadata.is_library() && !tmpl::base_path(file.name).starts_with('_')) { continue; }
@@ -137,7 +143,7 @@ void collect_crds(const Chart& chart, const std::string& path, std::vector<Manif
         crd.content = file.data;
         crds.push_back(std::move(crd));
     }
-    for (const auto& child : chart.children) { collect_crds(child, path + "/charts/" + child.name(), crds); }
+    for (const auto& child : chart.children) { collect_crds(child, path_of_child(path, child), crds); }
 }
 
 Error bad_chart(const Chart& chart, std::string message) {
@@ -170,7 +176,8 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     std::map<std::string, Renderable> templates;
     collect(chart, true, chart.name(), top, release.is_helm_3_7, templates);
     const auto names = in_order(templates);
-    tmpl::Engine engine(release.limits, release.notice);
+    const auto parsed = release.parsed ? release.parsed : std::make_shared<tmpl::ParsedFiles>();
+    tmpl::Engine engine(*parsed, release.limits, release.notice);
     for (const auto& name : names) { engine.add(name, *templates[name].text); }
     std::vector<RenderedFile> files;
     for (const auto& name : names) {

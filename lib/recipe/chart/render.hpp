@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@ struct Release {
     std::vector<std::string> api_versions;  ///< besides the default ones
     bool is_helm_3_7 = false;               ///< as the Helm of the Special Resource Operator does it: .Files.Lines keeps the empty line at the end, see Nulls; imported values win
     tmpl::Limits limits;
+    std::shared_ptr<tmpl::ParsedFiles> parsed;  ///< of earlier releases of the same charts; may be empty
     std::function<void(Diagnostic)> notice;  ///< hears of what is rarely meant; may be empty
 };
 

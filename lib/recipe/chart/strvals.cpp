@@ -123,7 +123,7 @@ private:
                 List items;
                 if (const auto found = values.find(name); found != values.end()) {
                     if (!found->second.is_list()) { fail(fmt::format("{} is not a list", tmpl::quote_text(name))); }
-                    items = found->second.items();
+                    items.assign(found->second.items().begin(), found->second.items().end());
                 }
                 bool end = false;
                 list_item(items, i, nested, end);
@@ -163,7 +163,7 @@ private:
                 List inner;
                 if (at < items.size() && !items[at].is_nil()) {
                     if (!items[at].is_list()) { fail(fmt::format("the item {} is not a list", i)); }
-                    inner = items[at].items();
+                    inner.assign(items[at].items().begin(), items[at].items().end());
                 }
                 list_item(inner, next, nested, end);
                 made = Value::list(std::move(inner));

@@ -218,7 +218,7 @@ private:
         const Proxy& proxy = *context_.facts->proxy;
         const auto containers = spec.find("containers");
         if (containers == spec.end() || !containers->second.is_list() || (proxy.http.empty() && proxy.https.empty())) { return; }
-        for (auto& container : *containers->second.shared_list()) {
+        for (auto& container : containers->second.shared_items()) {
             if (!container.is_map()) { continue; }
             Value& env = (*container.shared_map())["env"];
             if (!env.is_list() || env.is_none()) { env = Value::list({}); }
@@ -227,7 +227,7 @@ private:
                     const auto own = one.members().find("name");
                     return own != one.members().end() && own->second.text() == wanted;
                 });
-                if (!present && !value->empty()) { env.shared_list()->push_back(Value::map({{"name", Value::string(name)}, {"value", Value::string(*value)}})); }
+                if (!present && !value->empty()) { env = env.appended(Value::map({{"name", Value::string(name)}, {"value", Value::string(*value)}})); }
             }
         }
         differs("the proxy is set in its containers; the operator loses it");

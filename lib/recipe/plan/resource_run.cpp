@@ -135,6 +135,8 @@ private:
     RecipeKernels kernels_;
     std::vector<RecipeState> states_;
     std::map<std::string, Expanded> expanded_;  ///< by kernel
+    std::map<std::string, Value> values_;       ///< of charts, by kernel: all states have the same
+    std::shared_ptr<tmpl::ParsedFiles> parsed_ = std::make_shared<tmpl::ParsedFiles>();
     std::function<void(Diagnostic)> notice_;
     ObjectContext context_;
     std::map<std::string, std::size_t> applied_;  ///< identity -> index of what was made for this resource
@@ -169,7 +171,7 @@ private:
     void run_release(const RecipeState& step, const Release& release, const Expanded& own, const Value& values) {
         context_.kernel = release.kernel;
         context_.os = release.os;
-        auto rendered = helm(step, own, values);
+        auto rendered = helm(step, own, chart_values(own, values));
         if (options_.operator_only || !definitions_done_) { put_all(step.name, "", definitions(rendered), true); }
         definitions_done_ = true;
         put_hooks(step.name, rendered, "pre-install");
@@ -220,6 +222,7 @@ private:
             made.kube_version = *version;
         }
         made.api_versions = facts_.api_versions;
+        made.parsed = parsed_;
         made.notice = options_.operator_only ? nullptr : notice_;
         return made;
     }
@@ -227,18 +230,28 @@ private:
     chart::Rendered helm(const RecipeState& state, const RecipeKernel& kernel) {
         context_.kernel = kernel.kernel;
         context_.os = kernel.system.os;
-        return helm(state, expanded(kernel.kernel), runtime_values(facts_, resource_, kernels_, kernel, Root::charts, options_.operator_only));
+        auto known = values_.find(kernel.kernel);
+        if (known == values_.end()) {
+            const Value runtime = runtime_values(facts_, resource_, kernels_, kernel, Root::charts, options_.operator_only);
+            known = values_.emplace(kernel.kernel, chart_values(expanded(kernel.kernel), runtime)).first;
+        }
+        return helm(state, expanded(kernel.kernel), known->second);
     }
 
-    chart::Rendered helm(const RecipeState& state, const Expanded& own, const Value& runtime) {
+    /// The values of the chart, of `own` and of the cluster; those of the cluster win.
+    [[nodiscard]] Value chart_values(const Expanded& own, const Value& runtime) const {
+        chart::Chart chart = states_.front().chart;
+        const auto nulls = options_.operator_only ? chart::Nulls::helm_3_7 : chart::Nulls::removed;
+        chart.values = chart::coalesce_values(chart, own.set, nulls);
+        // Each time Helm merges values over themselves, nulls vanish.
+        return without_nulls(chart::coalesce_values(chart, runtime, nulls));
+    }
+
+    chart::Rendered helm(const RecipeState& state, const Expanded& own, const Value& values) {
         context_.expanded = &own;
         chart::Chart step = state.chart;
-        const auto nulls = options_.operator_only ? chart::Nulls::helm_3_7 : chart::Nulls::removed;
-        step.values = chart::coalesce_values(step, own.set, nulls);
-        step.values = chart::coalesce_values(step, runtime, nulls);
+        step.values = values;
         try {
-            // Each time Helm merges values over themselves, nulls vanish.
-            const Value values = step.values = without_nulls(step.values);
             if (options_.operator_only) { take_used_dependencies(step, values); }
             return chart::render_chart(std::move(step), values, release(own));
         } catch (Error& error) {
@@ -272,15 +285,6 @@ private:
         error.hint(fmt::format("{} defines it, but a state sees files that begin with '_' alone: move the definition into one of them", file));
     }
 
-    Value read(const Manifest& manifest) const {
-        tmpl::YamlFault fault;
-        Value object = tmpl::read_yaml_text(manifest.content, fault, tmpl::WholeNumbers::exact);
-        if (!fault.message.empty()) {
-            throw Error(Exit::data, "bad-manifest", fmt::format("the output is not YAML: {}", base::escape(fault.message))).at(place_of(manifest));
-        }
-        return object;
-    }
-
     static Position place_of(const Manifest& manifest) { return manifest.origin ? manifest.origin(1) : Position{manifest.source, 0, 0}; }
 
     std::vector<Manifest> definitions(const chart::Rendered& rendered) const {
@@ -306,7 +310,7 @@ private:
     }
 
     std::int64_t weight(const Manifest& hook) const {
-        const Value object = read(hook);
+        const Value& object = hook.object;
         const auto metadata = object.members().find("metadata");
         if (metadata == object.members().end()) { return 0; }
         const auto annotations = metadata->second.members().find("annotations");
@@ -325,7 +329,8 @@ private:
     }
 
     std::optional<Made> make(const Manifest& manifest) {
-        Made made{read(manifest), place_of(manifest), false};
+        // A hook of two events is made twice.
+        Made made{context_.is_hook ? tmpl::deep_copy(manifest.object) : manifest.object, place_of(manifest), false};
         if (!options_.operator_only && made.object.is_nil()) { return std::nullopt; }
         if (options_.operator_only && manifest.content.starts_with("---")) { made.object = Value::nil(); }
         made.affine = !context_.is_hook && is_kernel_affine(made.object, options_.operator_only);

@@ -45,7 +45,7 @@ Value of_toolkit(const RecipeKernel& kernel, std::string DriverToolkit::*text, c
 
 std::string with_prefix(const std::string& text) { return text.empty() ? text : "rhel" + text; }
 
-Value upgrade_info(const RecipeKernels& kernels) {
+Value upgrade_info_of(const RecipeKernels& kernels) {
     Map all;
     for (const auto& one : kernels.all) {
         const Value toolkit = Value::map({{"imageURL", of_toolkit(one, &DriverToolkit::image, "imageURL")},
@@ -140,6 +140,7 @@ RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource
         throw Error(Exit::data, "no-kernels", std::move(message)).at(resource.place("spec.nodeSelector")).hint(std::move(hint));
     }
     std::sort(made.all.begin(), made.all.end(), [](const RecipeKernel& a, const RecipeKernel& b) { return a.kernel < b.kernel; });
+    made.upgrade_info = upgrade_info_of(made);
     return made;
 }
 
@@ -162,7 +163,7 @@ Value runtime_values(const Facts& facts, const SpecialResource& resource, const 
                        {"platform", Value::string("OCP")},
                        {"clusterVersion", known(facts.cluster_version, "clusterVersion", "ClusterVersion in -f")},
                        {"clusterVersionMajorMinor", of_system(cluster, kernel, "clusterVersionMajorMinor")},
-                       {"clusterUpgradeInfo", upgrade_info(kernels)},
+                       {"clusterUpgradeInfo", kernels.upgrade_info},
                        {"pushSecretName", known(push_secret, "pushSecretName", "the builder's Secret in -f")},
                        {"osImageURL", known(facts.os_image_url, "osImageURL", "ConfigMap machine-config-osimageurl in -f")},
                        {"proxy", proxy_value(facts, root, operator_only)},

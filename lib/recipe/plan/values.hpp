@@ -25,6 +25,7 @@ struct RecipeKernel {
 struct RecipeKernels {
     std::vector<RecipeKernel> all;
     std::string last;
+    tmpl::Value upgrade_info;  ///< clusterUpgradeInfo: the same for each of them
     [[nodiscard]] const RecipeKernel& at(const std::string& kernel) const;
 };
 [[nodiscard]] RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource, bool operator_only);

@@ -148,9 +148,18 @@ std::string expand_text(const std::string& name, const std::string& text, const 
     return tree == nullptr ? std::string() : execute(run, scope, *tree, dot);
 }
 
-void Engine::add(const std::string& name, std::string text) {
-    auto source = std::make_shared<Source>(Source{name, std::move(text)});
-    for (auto& tree : parse(name, std::move(source), find_function)) { scope_.add(std::move(tree)); }
+const ParsedFiles::Trees& ParsedFiles::trees(const std::string& name, const std::string& text) {
+    auto& [source, trees] = files_[name];
+    if (source == nullptr || source->text != text) {
+        auto made = std::make_shared<Source>(Source{name, text});
+        trees = parse(name, made, find_function);
+        source = std::move(made);
+    }
+    return trees;
+}
+
+void Engine::add(const std::string& name, const std::string& text) {
+    for (const auto& tree : parsed_.trees(name, text)) { scope_.add(tree); }
 }
 
 Position Origin::position(std::size_t line) const {

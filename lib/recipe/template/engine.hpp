@@ -106,15 +106,28 @@ void execute_into(Run& run, Scope& scope, const Tree& tree, const Value& dot, st
 /// What text/template prints of a text that is no file of a chart, with Go's own functions alone. Errors: those of parse() and execute().
 [[nodiscard]] std::string expand_text(const std::string& name, const std::string& text, const Value& dot, std::function<void(Diagnostic)> notice = {});
 
+/// Files that were parsed before, by name: who renders the same files again and again parses each text once. Not thread-safe.
+class ParsedFiles {
+public:
+    using Trees = std::vector<std::shared_ptr<const Tree>>;
+    /// The trees of `text`, which is parsed unless it is what `name` had last. Errors: those of parse().
+    const Trees& trees(const std::string& name, const std::string& text);
+
+private:
+    std::map<std::string, std::pair<std::shared_ptr<const Source>, Trees>, std::less<>> files_;
+};
+
 class Engine {
 public:
-    explicit Engine(const Limits& limits = {}, std::function<void(Diagnostic)> notice = {}) : run_(limits) { run_.notice = std::move(notice); }
-    /// Parses a file. Errors: those of parse().
-    void add(const std::string& name, std::string text);
+    /// `parsed` outlives the engine.
+    explicit Engine(ParsedFiles& parsed, const Limits& limits = {}, std::function<void(Diagnostic)> notice = {}) : parsed_(parsed), run_(limits) { run_.notice = std::move(notice); }
+    /// Adds the templates of a file. Errors: those of parse().
+    void add(const std::string& name, const std::string& text);
     /// What the template prints, without "<no value>" as Helm does it. Error: not_found "no-template".
     [[nodiscard]] Output render(std::string_view name, const Value& dot);
 
 private:
+    ParsedFiles& parsed_;
     Run run_;
     Scope scope_;
 };

@@ -68,12 +68,13 @@ private:
         throw fault(operand.at, std::move(message), written(operand)).detail("value", describe(value));
     }
 
-    /// Runs `body`; a Fault gets the place of `at`.
-    template <typename Body>
-    auto placed(std::size_t at, const std::string& context, const std::string& expression, Body&& body) const {
+    /// Runs `body`; a Fault gets the place of `at`. `shown` gives what stands before its message and the expression.
+    template <typename Shown, typename Body>
+    auto placed(std::size_t at, Shown&& shown, Body&& body) const {
         try {
             return body();
         } catch (const Fault& f) {
+            const auto [context, expression] = shown();
             Error error(Exit::data, f.code, context.empty() || f.code == "template-fail" ? f.message : fmt::format("{}: {}", context, f.message));
             error.at(tree_.source->position(at));
             if (!expression.empty()) { error.detail("expression", expression); }
@@ -82,12 +83,15 @@ private:
         }
     }
 
+    static std::pair<std::string, std::string> shown_nothing() { return {}; }
+
     /// Adds where a template was called to an error inside of it.
-    template <typename Body>
-    auto traced(std::size_t at, std::string_view name, Body&& body) const {
+    template <typename Name, typename Body>
+    auto traced(std::size_t at, Name&& called, Body&& body) const {
         try {
             return body();
         } catch (Error& error) {
+            const std::string name = called();
             const auto levels = std::count_if(error.details().begin(), error.details().end(), [](const auto& d) { return d.first == "called from"; });
             if (static_cast<std::size_t>(levels) < k_trace_max) {
                 error.detail("called from", fmt::format("{} ({})", tree_.source->position(at).to_string(), base::escape(name)));
@@ -97,7 +101,7 @@ private:
     }
 
     void step(std::size_t at) {
-        placed(at, "", "", [&] { run_.step(); });
+        placed(at, shown_nothing, [&] { run_.step(); });
     }
 
     Flow list(const Value& dot, const std::vector<Statement>& statements) {
@@ -147,7 +151,7 @@ private:
     void print_pipe(const Value& value, const Pipe& pipe) {
         const auto made = [&] { return value.is_nil() ? "<no value>" : print_value(value); };
         const Record* record = value.as_record();
-        const std::string text = record != nullptr && record->text_by_address ? record->text : placed(pipe.at, "", written(pipe), made);
+        const std::string text = record != nullptr && record->text_by_address ? record->text : placed(pipe.at, [&] { return std::pair(std::string(), written(pipe)); }, made);
         run_.look(tree_, pipe, value, text);
         print(text, pipe.at);
     }
@@ -200,9 +204,10 @@ private:
             range_number(value, iterate);
         } else if (value.is_list()) {
             const Value kept = value;
-            const List& items = kept.items();
-            for (std::size_t i = 0; i < items.size(); ++i) {
-                if (!iterate(Value::integer(static_cast<std::int64_t>(i)), items[i])) { break; }
+            const std::size_t count = kept.items().size();
+            for (std::size_t i = 0; i < count; ++i) {
+                const Value item = kept.items()[i];  // the body may append to the list
+                if (!iterate(Value::integer(static_cast<std::int64_t>(i)), item)) { break; }
             }
         } else if (value.type() == Type::bytes) {
             for (std::size_t i = 0; i < value.text().size(); ++i) {
@@ -216,7 +221,7 @@ private:
                 if (!iterate(Value::string(key), member)) { break; }
             }
         } else if (!value.is_nil()) {
-            throw fault(pipe.at, fmt::format("range can't iterate over {}", placed(pipe.at, "", "", [&] { return print_value(value); })), written(pipe))
+            throw fault(pipe.at, fmt::format("range can't iterate over {}", placed(pipe.at, shown_nothing, [&] { return print_value(value); })), written(pipe))
                 .detail("value", describe(value));
         }
         if (!ran && statement.has_otherwise) { result = list(dot, statement.otherwise); }
@@ -242,7 +247,7 @@ private:
         const std::string shown = "template " + quote_text(statement.text);
         if (tree == nullptr) { throw fault(statement.at, shown + " not defined", shown); }
         const Value argument = statement.pipe ? pipeline(dot, *statement.pipe) : Value();
-        traced(statement.at, statement.text, [&] {
+        traced(statement.at, [&] { return statement.text; }, [&] {
             if (run_.depth >= run_.limits().depth_max) {
                 throw Error(Exit::data, "recipe-too-large", fmt::format("templates call each other more than {} deep", run_.limits().depth_max))
                     .at(tree_.source->position(statement.at));
@@ -317,7 +322,7 @@ private:
         using K = Operand::Kind;
         switch (operand.kind) {
             case K::boolean: return Value::boolean(operand.truth);
-            case K::text: return Value::string(operand.text);
+            case K::text: return operand.constant;
             case K::number:
                 if (operand.writes_real) { return Value::real(operand.real_value); }
                 if (operand.is_int) { return Value::integer(operand.int_value); }
@@ -327,13 +332,12 @@ private:
     }
 
     Value chain(const Value& dot, const Operand& operand, const Command* command, Final last) {
-        const Value head = operand.head->kind == Operand::Kind::identifier ? call_function(dot, *operand.head, nullptr, nullptr).dug()
-                                                                           : pipeline(dot, *operand.head->pipe);
+        const bool calls = operand.head->kind == Operand::Kind::identifier;
+        const Value head = calls ? call_function(dot, *operand.head, nullptr, nullptr).dug() : pipeline(dot, *operand.head->pipe);
         return field_chain(dot, head, operand, operand.names, 0, command, last);
     }
 
-    Value field_chain(const Value& dot, Value receiver, const Operand& operand, const std::vector<std::string>& names, std::size_t from,
-                      const Command* command, Final last) {
+    Value field_chain(const Value& dot, Value receiver, const Operand& operand, const std::vector<std::string>& names, std::size_t from, const Command* command, Final last) {
         for (std::size_t i = from; i < names.size(); ++i) {
             const bool final_name = i + 1 == names.size();
             receiver = field(dot, receiver, operand, names[i], final_name ? command : nullptr, final_name ? last : nullptr);
@@ -349,7 +353,7 @@ private:
         }
         if (const BoundMethod method = find_method(receiver, name); method.call) {
             const List arguments = eval_arguments(dot, operand, name, method.parameters, false, command, last);
-            return placed(operand.at, fmt::format("error calling {}", name), written(operand), [&] { return method.call(arguments); });
+            return placed(operand.at, [&] { return std::pair(fmt::format("error calling {}", name), written(operand)); }, [&] { return method.call(arguments); });
         }
         const bool has_arguments = (command != nullptr && command->operands.size() > 1) || last != nullptr;
         if (const Record* record = receiver.as_record()) {
@@ -373,12 +377,15 @@ private:
         List arguments = eval_arguments(dot, operand, function.name, function.parameters, function.variadic, command, last);
         Call call{run_, scope_};
         const auto invoke = [&] {
-            return placed(operand.at, fmt::format("error calling {}", function.name), command != nullptr ? written(*command) : written(operand),
-                          [&] { return function.call(call, arguments); });
+            const auto shown = [&] { return std::pair(fmt::format("error calling {}", function.name), command != nullptr ? written(*command) : written(operand)); };
+            return placed(operand.at, shown, [&] { return function.call(call, arguments); });
         };
         if (function.name == "include" || function.name == "tpl") {
-            const std::string name = arguments[0].text().size() > 60 ? arguments[0].text().substr(0, 60) + "..." : arguments[0].text();
-            return traced(operand.at, fmt::format("{} {}", function.name, quote_text(name)), invoke);
+            const auto called = [&] {
+                const std::string& name = arguments[0].text();
+                return fmt::format("{} {}", function.name, quote_text(name.size() > 60 ? name.substr(0, 60) + "..." : name));
+            };
+            return traced(operand.at, called, invoke);
         }
         return invoke();
     }
@@ -467,8 +474,7 @@ private:
             default: break;
         }
         if (fits) { return value; }
-        std::string message = fmt::format("wrong type for value; expected {}; got {}", type_of_letter(letter),
-                                          value.is_nil() ? "interface {}" : type_name(value));
+        std::string message = fmt::format("wrong type for value; expected {}; got {}", type_of_letter(letter), value.is_nil() ? "interface {}" : type_name(value));
         if (number > 0) { message += fmt::format(" (argument {} of {})", number, function); }
         fail(operand, std::move(message), value);
     }

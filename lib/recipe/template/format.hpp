@@ -11,7 +11,7 @@
 
 namespace kmm::recipe::tmpl {
 
-/// strconv.FormatFloat: `verb` is e, E, f, F, g or G; `precision` -1 writes the fewest digits that read back as `number`.
+/// strconv.FormatFloat: `verb` is b, e, E, f, F, g, G, x or X; `precision` -1 writes the fewest digits that read back as `number`.
 [[nodiscard]] std::string format_real(double number, char verb, int precision);
 /// strconv.ParseFloat for decimal and hexadecimal numbers, inf and nan; nullopt for other text and for what overflows.
 [[nodiscard]] std::optional<double> parse_real(std::string_view text);

@@ -126,7 +126,7 @@ double to_real(const Value& value) {
     }
 }
 
-const List& require_list(const Value& value, std::string_view does) {
+std::span<const Value> require_list(const Value& value, std::string_view does) {
     if (!value.is_list()) {
         if (value.is_nil()) { throw Fault{fmt::format("Cannot {} on nil", does)}; }
         throw Fault{fmt::format("Cannot {} on type {}", does, kind_name(value))};
@@ -134,11 +134,19 @@ const List& require_list(const Value& value, std::string_view does) {
     return value.items();
 }
 
-List items_of(const Value& value, std::string_view does) {
-    if (value.type() != Type::bytes) { return require_list(value, does); }
+Value list_of(const Value& value, std::string_view does) {
+    if (value.type() != Type::bytes) {
+        (void)require_list(value, does);
+        return value;
+    }
     List items;
     for (const char c : value.text()) { items.push_back(Value::integer(static_cast<unsigned char>(c), Type::uint8)); }
-    return items;
+    return Value::list(std::move(items));
+}
+
+List items_of(const Value& value, std::string_view does) {
+    const Value list = list_of(value, does);
+    return List(list.items().begin(), list.items().end());
 }
 
 }  // namespace kmm::recipe::tmpl

@@ -72,8 +72,10 @@ struct BoundMethod {
 /// Throws Fault "recipe-too-large" if a result would be larger than what one template may print.
 void check_size(std::uint64_t bytes);
 /// Items of any list; throws Fault "Cannot DOES on type KIND" for other values.
-[[nodiscard]] const List& require_list(const Value& value, std::string_view does);
-/// Items as interfaces, for bytes, too.
+[[nodiscard]] std::span<const Value> require_list(const Value& value, std::string_view does);
+/// A list of any type, or bytes, as a list: what is a list already is not copied. Throws as require_list.
+[[nodiscard]] Value list_of(const Value& value, std::string_view does);
+/// Its items, copied.
 [[nodiscard]] List items_of(const Value& value, std::string_view does);
 
 }  // namespace kmm::recipe::tmpl

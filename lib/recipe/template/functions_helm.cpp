@@ -57,7 +57,7 @@ Value from_yaml(Call&, List& a) {
     YamlFault fault;
     Value value = read_yaml_text(a[0].text(), fault);
     if (fault.message.empty() && value.is_map()) { return value; }
-    if (fault.message.empty() && value.is_nil()) { return Value::none(Type::map); }
+    if (fault.message.empty() && value.is_nil()) { return Value::map({}); }
     const std::string message =
         !fault.message.empty() ? "error converting YAML to JSON: " + fault.message
                                : fmt::format("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
@@ -69,7 +69,7 @@ Value from_yaml_array(Call&, List& a) {
     YamlFault fault;
     Value value = read_yaml_text(a[0].text(), fault);
     if (fault.message.empty() && value.is_list()) { return value; }
-    if (fault.message.empty() && value.is_nil()) { return Value::none(Type::list); }
+    if (fault.message.empty() && value.is_nil()) { return Value::list({}); }
     const std::string message =
         !fault.message.empty() ? "error converting YAML to JSON: " + fault.message
                                : fmt::format("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type []interface {{}}",
@@ -81,22 +81,27 @@ std::string json_kind(const Value& value) {
     return value.is_map() ? "object" : value.is_list() ? "array" : value.is_text() ? "string" : value.type() == Type::boolean ? "bool" : "number";
 }
 
+/// A value of another kind is Go's first fault, before numbers that are too large.
+void check_json_kind(const Value& value, bool fits, std::string_view type, std::string& fault) {
+    if (!fits && !value.is_nil()) { fault = fmt::format("json: cannot unmarshal {} into Go value of type {}", json_kind(value), type); }
+}
+
 Value from_json(Call&, List& a) {
     std::string fault;
     Value value = read_json_text(a[0].text(), fault);
-    if (fault.empty() && value.is_map()) { return value; }
-    if (fault.empty() && value.is_nil()) { return Value::none(Type::map); }
-    if (fault.empty()) { fault = fmt::format("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", json_kind(value)); }
-    return Value::map({{"Error", Value::string(fault)}});
+    check_json_kind(value, value.is_map(), "map[string]interface {}", fault);
+    if (fault.empty()) { return value.is_nil() ? Value::none(Type::map) : value; }
+    if (!value.is_map()) { value = Value::map({}); }
+    (*value.shared_map())["Error"] = Value::string(fault);
+    return value;
 }
 
 Value from_json_array(Call&, List& a) {
     std::string fault;
     Value value = read_json_text(a[0].text(), fault);
-    if (fault.empty() && value.is_list()) { return value; }
-    if (fault.empty() && value.is_nil()) { return Value::none(Type::list); }
-    if (fault.empty()) { fault = fmt::format("json: cannot unmarshal {} into Go value of type []interface {{}}", json_kind(value)); }
-    return Value::list({Value::string(fault)});
+    check_json_kind(value, value.is_list(), "[]interface {}", fault);
+    if (!fault.empty()) { return Value::list({Value::string(fault)}); }
+    return value.is_nil() ? Value::none(Type::list) : value;
 }
 
 /// Helm swallows what JSON does not have.

@@ -12,9 +12,7 @@ namespace kmm::recipe::tmpl {
 namespace {
 
 Value pushed(Call&, List& a) {
-    List items = items_of(a[0], "push");
-    items.push_back(a[1]);
-    return Value::list(std::move(items));
+    return list_of(a[0], "push").appended(a[1]);
 }
 
 Value prepended(Call&, List& a) {
@@ -24,13 +22,13 @@ Value prepended(Call&, List& a) {
 }
 
 Value first_of(Call&, List& a) {
-    const List items = items_of(a[0], "find first");
-    return items.empty() ? Value::nil() : items.front();
+    const Value list = list_of(a[0], "find first");
+    return list.items().empty() ? Value::nil() : list.items().front();
 }
 
 Value last_of(Call&, List& a) {
-    const List items = items_of(a[0], "find last");
-    return items.empty() ? Value::nil() : items.back();
+    const Value list = list_of(a[0], "find last");
+    return list.items().empty() ? Value::nil() : list.items().back();
 }
 
 Value rest_of(Call&, List& a) {
@@ -59,7 +57,7 @@ Value compacted(Call&, List& a) {
     return Value::list(std::move(items));
 }
 
-bool in_list(const List& items, const Value& value) {
+bool in_list(std::span<const Value> items, const Value& value) {
     return std::any_of(items.begin(), items.end(), [&](const Value& item) { return deep_equal(value, item); });
 }
 
@@ -78,11 +76,11 @@ Value without(Call&, List& a) {
     return Value::list(std::move(items));
 }
 
-Value has(Call&, List& a) { return Value::boolean(!a[1].is_nil() && in_list(items_of(a[1], "find has"), a[0])); }
+Value has(Call&, List& a) { return Value::boolean(!a[1].is_nil() && in_list(list_of(a[1], "find has").items(), a[0])); }
 
 Value sliced(Call&, List& a) {
     if (!a[0].is_list()) { throw Fault{fmt::format("list should be type of slice or array but {}", kind_name(a[0])), "template-error", "substr cuts texts"}; }
-    const List& items = a[0].items();
+    const auto items = a[0].items();
     if (items.empty()) { return Value::nil(); }
     const auto size = static_cast<std::int64_t>(items.size());
     const std::int64_t start = a.size() > 1 ? to_int(a[1]) : 0;
@@ -94,15 +92,21 @@ Value sliced(Call&, List& a) {
 }
 
 Value concatenated(Call&, List& a) {
-    List all;
-    bool any = false;
+    Value all = Value::none(Type::list);
     for (const auto& list : a) {
-        for (auto& item : items_of(list, "concat")) {
-            all.push_back(std::move(item));
-            any = true;
+        const Value more = list_of(list, "concat");
+        if (all.items().empty() && more.type() == Type::list && !more.items().empty()) {
+            all = more;
+            continue;
+        }
+        // By number: what is appended may be the list itself.
+        const std::size_t count = more.items().size();
+        for (std::size_t i = 0; i < count; ++i) {
+            Value item = more.items()[i];
+            all = all.appended(std::move(item));
         }
     }
-    return any ? Value::list(std::move(all)) : Value::none(Type::list);
+    return all;
 }
 
 Value chunked(Call&, List& a) {
@@ -127,8 +131,9 @@ Value sorted(Call&, List& a) {
     auto texts = texts_of(a[0]);
     std::sort(texts.begin(), texts.end());
     // Go sorts a []string where it is.
-    if (List* shared = a[0].type() == Type::strings ? a[0].shared_list() : nullptr) {
-        for (std::size_t i = 0; i < texts.size(); ++i) { (*shared)[i] = Value::string(texts[i]); }
+    if (a[0].type() == Type::strings && !a[0].is_none()) {
+        const auto shared = a[0].shared_items();
+        for (std::size_t i = 0; i < texts.size(); ++i) { shared[i] = Value::string(texts[i]); }
         return a[0];
     }
     return Value::strings(texts);

@@ -86,7 +86,7 @@ Value duration_round(Call&, List& a) {
     constexpr std::array<std::pair<std::uint64_t, std::string_view>, 6> k_units{
         {{k_hour * 24 * 365, "y"}, {k_hour * 24 * 30, "mo"}, {k_hour * 24, "d"}, {k_hour, "h"}, {60 * k_second, "m"}, {k_second, "s"}}};
     for (const auto& [unit, name] : k_units) {
-        if (size > unit) { return Value::string(fmt::format("{}{}{}", nanos < 0 ? "-" : "", size / unit, name)); }
+        if (size > unit) { return Value::string(fmt::format("{}{}", size / unit, name)); }
     }
     return Value::string("0s");
 }

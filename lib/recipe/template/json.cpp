@@ -166,13 +166,16 @@ public:
         Value value = any(0);
         skip();
         if (fault_.empty() && at_ < text_.size()) { bad("after top-level value"); }
-        return fault_.empty() ? value : Value::nil();
+        if (!fault_.empty()) { return Value::nil(); }
+        fault_ = range_fault_;
+        return value;
     }
 
 private:
     std::string_view text_;
     std::size_t at_ = 0;
     std::string& fault_;
+    std::string range_fault_;  ///< the first number that is too large; faults of the syntax come before it
 
     void skip() {
         while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) { ++at_; }
@@ -181,7 +184,9 @@ private:
     Value bad(std::string_view context) {
         if (!fault_.empty()) { return Value::nil(); }
         if (at_ >= text_.size()) {
-            fault_ = "unexpected end of JSON input";
+            // Go reads a blank behind the text: inside of a number, a word or an escape that is what is wrong.
+            const bool is_inside = context.starts_with("in literal") || context.find("numeric") != std::string_view::npos || context.find("escape") != std::string_view::npos;
+            fault_ = is_inside ? fmt::format("invalid character ' ' {}", context) : "unexpected end of JSON input";
         } else {
             const char c = text_[at_];
             const std::string shown = c == '\'' ? R"('\'')" : c == '"' ? R"('"')" : quote_rune(static_cast<unsigned char>(c));
@@ -203,7 +208,7 @@ private:
             case 't': return word("true", Value::boolean(true));
             case 'f': return word("false", Value::boolean(false));
             case 'n': return word("null", Value::nil());
-            default: return number();
+            default: return number(depth);
         }
     }
 
@@ -274,7 +279,7 @@ private:
         return at_ > start;
     }
 
-    Value number() {
+    Value number(int depth) {
         const std::size_t start = at_;
         if (text_[at_] == '-') {
             ++at_;
@@ -297,8 +302,8 @@ private:
         const std::string_view written = text_.substr(start, at_ - start);
         const auto value = parse_real(written);
         if (!value) {
-            fault_ = fmt::format("json: cannot unmarshal number {} into Go value of type float64", written);
-            return Value::nil();
+            if (range_fault_.empty()) { range_fault_ = fmt::format("json: cannot unmarshal number {} into Go value of type float64", written); }
+            return depth == 0 ? Value::real(0) : Value::nil();
         }
         return Value::real(*value);
     }

@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
 
 #include "recipe/template/format.hpp"
@@ -83,11 +85,62 @@ std::string fixed(double number, int precision) {
 
 }  // namespace
 
+namespace {
+
+constexpr int k_mantissa_bits = 52;
+
+/// The bits of a number that is neither infinite nor NaN: mantissa * 2^(exponent - 52).
+std::pair<std::uint64_t, int> take_bits(double number) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &number, sizeof bits);
+    const auto written = static_cast<int>((bits >> 52U) & 0x7FFU);
+    const std::uint64_t mantissa = bits & ((std::uint64_t{1} << 52U) - 1);
+    return {written == 0 ? mantissa : mantissa | (std::uint64_t{1} << 52U), (written == 0 ? 1 : written) - 1023};
+}
+
+/// "4503599627370496p-52".
+std::string binary_form(double number) {
+    const auto [mantissa, exponent] = take_bits(number);
+    const int power = exponent - k_mantissa_bits;
+    return std::to_string(mantissa) + 'p' + (power >= 0 ? "+" : "") + std::to_string(power);
+}
+
+/// "0x1.8p+01"
+std::string hexadecimal_form(double number, char verb, int precision) {
+    constexpr std::uint64_t k_one = std::uint64_t{1} << 60U;
+    auto [mantissa, exponent] = take_bits(number);
+    if (mantissa == 0) { exponent = 0; }
+    mantissa <<= 60U - static_cast<unsigned>(k_mantissa_bits);
+    for (; mantissa != 0 && (mantissa & k_one) == 0; --exponent) { mantissa <<= 1U; }
+    if (precision >= 0 && precision < 15) {
+        const unsigned shift = static_cast<unsigned>(precision) * 4;
+        const std::uint64_t rest = (mantissa << shift) & (k_one - 1);
+        mantissa >>= 60 - shift;
+        if ((rest | (mantissa & 1U)) > (k_one >> 1U)) { ++mantissa; }
+        mantissa <<= 60 - shift;
+        if ((mantissa & (k_one << 1U)) != 0) {
+            mantissa >>= 1U;
+            ++exponent;
+        }
+    }
+    const std::string_view digits = verb == 'X' ? "0123456789ABCDEF" : "0123456789abcdef";
+    std::string text = {'0', verb, static_cast<char>('0' + ((mantissa >> 60U) & 1U))};
+    mantissa <<= 4U;
+    if (precision > 0 || (precision < 0 && mantissa != 0)) { text += '.'; }
+    for (int i = 0; precision < 0 ? mantissa != 0 : i < precision; ++i, mantissa <<= 4U) { text += digits[mantissa >> 60U]; }
+    const std::string power = std::to_string(std::abs(exponent));
+    return text + (verb == 'X' ? 'P' : 'p') + (exponent < 0 ? '-' : '+') + (power.size() < 2 ? "0" : "") + power;
+}
+
+}  // namespace
+
 std::string format_real(double number, char verb, int precision) {
     if (std::isnan(number)) { return "NaN"; }
     if (std::isinf(number)) { return number < 0 ? "-Inf" : "+Inf"; }
     const std::string sign = std::signbit(number) ? "-" : "";
     const double size = std::fabs(number);
+    if (verb == 'b') { return sign + binary_form(size); }
+    if (verb == 'x' || verb == 'X') { return sign + hexadecimal_form(size, verb, precision); }
     const bool shortest = precision < 0;
     if (verb == 'f' || verb == 'F') {
         if (!shortest) { return sign + fixed(size, precision); }
@@ -186,8 +239,7 @@ std::optional<double> parse_real(std::string_view given) {
     if (lower == "nan") { return std::numeric_limits<double>::quiet_NaN(); }
     const bool hex = bare.starts_with("0x");
     if (bare.find('_') != std::string::npos) {
-        if (!hex) { return std::nullopt; }
-        text = lower;
+        text = bare;
         if (!drop_underscores(text)) { return std::nullopt; }
     }
     std::string digits = hex ? bare.substr(2) : bare;

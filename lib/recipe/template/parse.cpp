@@ -432,6 +432,7 @@ private:
             case TokenKind::raw_string:
                 made_operand.kind = K::text;
                 made_operand.text = unquoted(token);
+                made_operand.constant = Value::string(made_operand.text);
                 break;
             case TokenKind::left_paren:
                 take();
@@ -446,8 +447,7 @@ private:
 
     [[noreturn]] void unknown(const Token& token) const {
         const auto near = base::nearest(token.text, function_names());
-        fail(token.at, fmt::format("function {} not defined", quote_text(token.text)), near ? fmt::format("did you mean {}?", *near) : "",
-             "unknown-function");
+        fail(token.at, fmt::format("function {} not defined", quote_text(token.text)), near ? fmt::format("did you mean {}?", *near) : "", "unknown-function");
     }
 
     void number(Operand& made_operand, const Token& token) const {

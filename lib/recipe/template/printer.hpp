@@ -255,18 +255,15 @@ private:
     }
 
     void format_float(double number, char verb, int default_precision) {
-        if (verb == 'x' || verb == 'X' || verb == 'b') {
-            throw Fault{std::string("printf: %") + verb + " of a float64 is not supported", "unsupported-verb", "use %g or %e"};
-        }
         const int precision = flags_.has_precision ? flags_.precision : default_precision;
         std::string text = format_real(number, verb, precision);
         if (text[0] != '-' && text[0] != '+') { text = '+' + text; }
         if (flags_.space && text[0] == '+' && !flags_.plus) { text[0] = ' '; }
         const bool zero = flags_.zero;
-        if (text == "+Inf" || text == "-Inf" || text == "+NaN") {
+        if (text[1] == 'I' || text[1] == 'N') {
             flags_.zero = false;
             if (text == "+NaN" && !flags_.space && !flags_.plus) { text = "NaN"; }
-        } else if (flags_.sharp) {
+        } else if (flags_.sharp && verb != 'b') {
             sharpen(text, verb, precision);
         }
         if (flags_.plus || text[0] != '+') {
@@ -286,8 +283,8 @@ private:
 
     /// '#': always a point, and trailing zeros stay.
     static void sharpen(std::string& text, char verb, int precision) {
-        int digits = (verb == 'g' || verb == 'G') ? (precision == -1 ? 6 : precision) : 0;
-        const std::size_t e = text.find_first_of("eE");
+        int digits = (verb == 'g' || verb == 'G' || verb == 'x') ? (precision == -1 ? 6 : precision) : 0;
+        const std::size_t e = text.find_first_of(verb == 'x' || verb == 'X' ? "pP" : "eE");
         std::string tail = e == std::string::npos ? "" : text.substr(e);
         if (e != std::string::npos) { text.resize(e); }
         bool point = false, nonzero = false;

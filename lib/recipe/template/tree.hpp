@@ -32,6 +32,7 @@ struct Operand {
     Kind kind = Kind::dot;
     std::size_t at = 0;
     std::string text;                 ///< as it is written; of `text` the value
+    Value constant;                   ///< of `text`
     std::vector<std::string> names;   ///< field: the names; variable: "$x" and the names; chain: the names
     const Function* function = nullptr;  ///< of an identifier
     std::unique_ptr<Operand> head;    ///< of a chain

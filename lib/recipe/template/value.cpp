@@ -37,6 +37,7 @@ Value Value::string(std::string text, Type type) {
 
 Value Value::list(List items, Type type) {
     Value value(type);
+    value.scalar_.number = static_cast<std::int64_t>(items.size());
     value.ref_ = std::make_shared<List>(std::move(items));
     return value;
 }
@@ -77,10 +78,7 @@ const std::string& Value::text() const noexcept {
     return (type_ == Type::string || type_ == Type::bytes) && ref_ ? *static_cast<const std::string*>(ref_.get()) : none;
 }
 
-const List& Value::items() const noexcept {
-    static const List none;
-    return is_list() && ref_ ? *static_cast<const List*>(ref_.get()) : none;
-}
+std::span<const Value> Value::items() const noexcept { return shared_items(); }
 
 const Map& Value::members() const noexcept {
     static const Map none;
@@ -89,7 +87,43 @@ const Map& Value::members() const noexcept {
 
 Map* Value::shared_map() const noexcept { return is_map() ? static_cast<Map*>(ref_.get()) : nullptr; }
 
-List* Value::shared_list() const noexcept { return is_list() ? static_cast<List*>(ref_.get()) : nullptr; }
+std::span<Value> Value::shared_items() const noexcept {
+    if (!is_list() || !ref_) { return {}; }
+    return std::span(*static_cast<List*>(ref_.get())).first(static_cast<std::size_t>(scalar_.number));
+}
+
+namespace {
+
+constexpr int k_looked_at_max = 200;
+
+/// Whether `value` holds what `list` shares, or is too large to find out. `left` is how many values may be looked at.
+bool may_hold(const Value& value, const Value& list, int& left) {
+    if (--left < 0 || value.same_ref(list)) { return true; }
+    for (const auto& item : value.items()) {
+        if (may_hold(item, list, left)) { return true; }
+    }
+    return std::any_of(value.members().begin(), value.members().end(), [&](const auto& member) { return may_hold(member.second, list, left); });
+}
+
+}  // namespace
+
+Value Value::appended(Value item) const {
+    const auto own = items();
+    auto* storage = static_cast<List*>(ref_.get());
+    int left = k_looked_at_max;
+    const bool can_share = type_ == Type::list && storage != nullptr && storage->size() == own.size() && !may_hold(item, *this, left);
+    if (!can_share) {
+        List copy;
+        copy.reserve(own.size() + 1);
+        copy.assign(own.begin(), own.end());
+        copy.push_back(std::move(item));
+        return list(std::move(copy));
+    }
+    storage->push_back(std::move(item));
+    Value longer = *this;
+    ++longer.scalar_.number;
+    return longer;
+}
 
 const Record* Value::as_record() const noexcept {
     return type_ == Type::record ? static_cast<const Record*>(ref_.get()) : nullptr;

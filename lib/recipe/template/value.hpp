@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,14 +90,17 @@ public:
     [[nodiscard]] double as_real() const noexcept { return scalar_.real; }
     /// The text of `string` and `bytes`; empty for others.
     [[nodiscard]] const std::string& text() const noexcept;
-    /// Items of a list; empty for others.
-    [[nodiscard]] const List& items() const noexcept;
+    /// Items of a list; empty for others. Valid until the next appended() of this list or of one that began as it.
+    [[nodiscard]] std::span<const Value> items() const noexcept;
     /// Members of a map; empty for others.
     [[nodiscard]] const Map& members() const noexcept;
     /// The members to change; nullptr for a nil map.
     [[nodiscard]] Map* shared_map() const noexcept;
-    /// The items to change; nullptr for a nil slice.
-    [[nodiscard]] List* shared_list() const noexcept;
+    /// The items to change; empty for a nil slice.
+    [[nodiscard]] std::span<Value> shared_items() const noexcept;
+    /// A list (type `list`) of the items and one more; the list itself stays as it is. Amortised O(1): both share their items, as slices of
+    /// Go do. Lists of other types, and items that hold the list again, are copied.
+    [[nodiscard]] Value appended(Value item) const;
     [[nodiscard]] const Record* as_record() const noexcept;
     [[nodiscard]] const Time& as_time() const noexcept;
     /// The same members or items seen as another type of the same shape.

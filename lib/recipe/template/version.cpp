@@ -255,7 +255,7 @@ std::optional<Version> parse_version(std::string_view text) {
         const std::size_t start = at;
         while (at < text.size() && is_number(text[at])) { ++at; }
         const std::string_view digits = text.substr(start, at - start);
-        if (digits.empty() || (digits.size() > 1 && digits[0] == '0')) { return std::nullopt; }
+        if (digits.empty()) { return std::nullopt; }
         const auto value = base::parse_number<std::uint64_t>(digits);
         if (!value) { return std::nullopt; }
         *number = *value;

@@ -53,7 +53,11 @@ public:
             Event event;
             next(event);
             if (event.raw.type == YAML_STREAM_END_EVENT) { return Value::nil(); }
-            if (event.raw.type == YAML_DOCUMENT_START_EVENT) { break; }
+            if (event.raw.type != YAML_DOCUMENT_START_EVENT) { continue; }
+            const auto* version = event.raw.data.document_start.version_directive;
+            if (version == nullptr || (version->major == 1 && version->minor == 1)) { break; }
+            const std::size_t line = event.raw.start_mark.line;
+            throw Stop{fmt::format("yaml: {}found incompatible YAML document", line != 0 ? fmt::format("line {}: ", line) : ""), line + 1};
         }
         Event event;
         next(event);

@@ -10,6 +10,7 @@
 #include "recipe/template/json.hpp"
 #include "recipe/template/unicode.hpp"
 #include "recipe/template/yaml.hpp"
+#include "recipe/template/yaml_text.hpp"
 
 namespace kmm::recipe::tmpl {
 
@@ -17,107 +18,9 @@ namespace {
 
 constexpr int k_yaml_depth_max = 500;
 constexpr std::size_t k_simple_key_max = 128;
-
-bool is_break(char32_t c) { return c == '\r' || c == '\n' || c == 0x85 || c == 0x2028 || c == 0x2029; }
-bool is_blank(char32_t c) { return c == ' ' || c == '\t'; }
-bool yaml_printable(char32_t c) {
-    return c == '\n' || (c >= 0x20 && c <= 0x7e) || (c >= 0xa0 && c <= 0xd7ff) || (c >= 0xe000 && c <= 0xfffd && c != 0xfeff);
-}
-/// What go-yaml's reader lets through: JSON with other characters cannot be read back.
-bool readable(char32_t c) {
-    return c < 0x7f || c == 0x85 || (c >= 0xa0 && c <= 0xd7ff) || (c >= 0xe000 && c <= 0xfffd) || c >= 0x10000;
-}
+constexpr int k_width = 80;  // v2 folds a scalar at the first space behind this column; v3 does not
 
 enum class Style { plain, single_quoted, double_quoted, literal };
-
-struct Analysis {
-    bool multiline = false, flow_plain = true, block_plain = true, single_quoted = true, block = true;
-};
-
-Analysis analyze(const std::u32string& value) {
-    Analysis a;
-    if (value.empty()) {
-        a.flow_plain = a.block = false;
-        return a;
-    }
-    const std::u32string_view text = value;
-    bool block_indicators = text.starts_with(U"---") || text.starts_with(U"..."), flow_indicators = block_indicators;
-    bool special = false, leading = false, trailing_space = false, trailing_break = false, break_space = false, space_break = false;
-    bool after_blank = true, after_space = false, after_break = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char32_t c = text[i];
-        const bool before_blank = i + 1 >= text.size() || is_blank(text[i + 1]);
-        const std::u32string_view starters = U"#,[]{}&*!|>'\"%@`", inner = U",?[]{}";
-        if (i == 0) {
-            if (starters.find(c) != std::u32string_view::npos || (c == '-' && before_blank)) { flow_indicators = block_indicators = true; }
-            if (c == '?' || c == ':') {
-                flow_indicators = true;
-                block_indicators = block_indicators || before_blank;
-            }
-        } else {
-            if (inner.find(c) != std::u32string_view::npos) { flow_indicators = true; }
-            if (c == ':') {
-                flow_indicators = true;
-                block_indicators = block_indicators || before_blank;
-            }
-            if (c == '#' && after_blank) { flow_indicators = block_indicators = true; }
-        }
-        special = special || !yaml_printable(c);
-        const bool last = i + 1 == text.size();
-        if (c == ' ') {
-            leading = leading || i == 0;
-            trailing_space = trailing_space || last;
-            break_space = break_space || after_break;
-            after_space = true;
-            after_break = false;
-        } else if (is_break(c)) {
-            a.multiline = true;
-            leading = leading || i == 0;
-            trailing_break = trailing_break || last;
-            space_break = space_break || after_space;
-            after_space = false;
-            after_break = true;
-        } else {
-            after_space = after_break = false;
-        }
-        after_blank = is_blank(c) || is_break(c) || c == 0;
-    }
-    if (leading || trailing_space || trailing_break || break_space || space_break || special || a.multiline) { a.flow_plain = a.block_plain = false; }
-    if (trailing_space || space_break || special) { a.block = false; }
-    if (break_space || space_break || special) { a.single_quoted = false; }
-    if (flow_indicators) { a.flow_plain = false; }
-    if (block_indicators) { a.block_plain = false; }
-    return a;
-}
-
-/// Natural order of keys: numbers by their value.
-bool key_less(const std::u32string& a, const std::u32string& b) {
-    for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-        if (a[i] == b[i]) { continue; }
-        const bool al = is_letter(a[i]), bl = is_letter(b[i]);
-        if (al && bl) { return a[i] < b[i]; }
-        if (al || bl) { return bl; }
-        std::int64_t an = 0, bn = 0;
-        if (a[i] == '0' || b[i] == '0') {
-            for (std::size_t j = i; j-- > 0 && is_digit(a[j]);) {
-                if (a[j] != '0') {
-                    an = bn = 1;
-                    break;
-                }
-            }
-        }
-        std::size_t ai = i, bi = i;
-        const auto digit = [](std::int64_t n, char32_t c) {
-            return static_cast<std::int64_t>(static_cast<std::uint64_t>(n) * 10U + static_cast<std::uint64_t>(c - '0'));
-        };
-        for (; ai < a.size() && is_digit(a[ai]); ++ai) { an = digit(an, a[ai]); }
-        for (; bi < b.size() && is_digit(b[bi]); ++bi) { bn = digit(bn, b[bi]); }
-        if (an != bn) { return an < bn; }
-        if (ai != bi) { return ai < bi; }
-        return a[i] < b[i];
-    }
-    return a.size() < b.size();
-}
 
 class Emitter {
 public:
@@ -125,7 +28,7 @@ public:
     Emitter(bool json, bool indented) : json_(json), indented_(indented) {}
 
     std::string run(const Value& value) {
-        node(value, false, true);
+        node(value, false);
         write_indent();
         return std::move(out_);
     }
@@ -135,10 +38,16 @@ private:
     bool json_, indented_;
     int indent_ = -1, column_ = 0, depth_ = 0;
     bool whitespace_ = true, indention_ = true;
+    using Members = std::vector<std::pair<std::string_view, const Value*>>;
 
     void put(char32_t c) {
         append_rune(out_, c);
         ++column_;
+    }
+
+    void put_ascii(std::string_view text) {
+        out_ += text;
+        column_ += static_cast<int>(text.size());
     }
 
     void put_break() {
@@ -155,13 +64,16 @@ private:
     void write_indent() {
         const int indent = std::max(indent_, 0);
         if (!indention_ || column_ > indent || (column_ == indent && !whitespace_)) { put_break(); }
-        while (column_ < indent) { put(' '); }
+        if (column_ < indent) {
+            out_.append(static_cast<std::size_t>(indent - column_), ' ');
+            column_ = indent;
+        }
         whitespace_ = indention_ = true;
     }
 
     void indicator(std::string_view text, bool need_whitespace, bool is_whitespace, bool is_indention) {
         if (need_whitespace && !whitespace_) { put(' '); }
-        for (const char c : text) { put(static_cast<unsigned char>(c)); }
+        put_ascii(text);
         whitespace_ = is_whitespace;
         indention_ = indention_ && is_indention;
     }
@@ -176,14 +88,14 @@ private:
         return before;
     }
 
-    void node(const Value& value, bool mapping, bool root) {
+    void node(const Value& value, bool mapping) {
         if (++depth_ > k_yaml_depth_max) { throw Fault{"a value is nested too deep, or contains itself", "recipe-too-large", ""}; }
         check_size(out_.size());
-        one(value, mapping, root);
+        one(value, mapping);
         --depth_;
     }
 
-    void one(const Value& value, bool mapping, bool root) {
+    void one(const Value& value, bool mapping) {
         switch (value.type()) {
             case Type::invalid:
             case Type::nil: return plain("null");
@@ -196,31 +108,30 @@ private:
             case Type::string: return string(value.text(), false);
             case Type::bytes: return bytes(value, mapping);
             case Type::time: return json_ ? string(rfc3339(value.as_time()), false) : plain(rfc3339(value.as_time()));
-            case Type::record: return record(*value.as_record(), mapping, root);
+            case Type::record: return record(*value.as_record());
             default: break;
         }
         if (value.is_none() && json_) { return plain("null"); }
         if (value.is_map()) {
-            std::vector<std::pair<std::u32string, const Value*>> members;
-            for (const auto& [key, member] : value.members()) { members.emplace_back(runes(key), &member); }
+            Members members;
+            members.reserve(value.members().size());
+            for (const auto& [key, member] : value.members()) { members.emplace_back(key, &member); }
             return this->mapping(members);
         }
         sequence(value.items(), mapping);
     }
 
-    void record(const Record& record, bool mapping, bool root) {
+    void record(const Record& record) {
         require_known(record);
         if (!json_) {
             throw Fault{"toYamlPretty of " + record.type + " is not supported", "unsupported-function", "toYaml writes it"};
         }
         if (record.fields.empty() && record.has_text) { return string(record.text, false); }
-        std::vector<std::pair<std::u32string, const Value*>> members;
+        Members members;
         for (const auto& field : record.fields) {
             if (field.json.empty() || (field.omit_empty && empty(field.value))) { continue; }
-            members.emplace_back(runes(field.json), &field.value);
+            members.emplace_back(field.json, &field.value);
         }
-        (void)mapping;
-        (void)root;
         this->mapping(members);
     }
 
@@ -234,31 +145,31 @@ private:
         sequence(numbers, mapping);
     }
 
-    void mapping(std::vector<std::pair<std::u32string, const Value*>>& members) {
+    void mapping(Members& members) {
         if (members.empty()) {
             indicator("{", true, true, false);
             return indicator("}", false, false, false);
         }
-        std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return key_less(a.first, b.first); });
+        std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return is_key_before(a.first, b.first); });
         const int before = raise(false, false);
         for (const auto& [key, member] : members) {
             write_indent();
-            const std::string text = utf8(key);
-            const bool simple = !analyze(key).multiline && text.size() <= k_simple_key_max;
+            if (json_) { check_json_key(key); }
+            const bool simple = key.size() <= k_simple_key_max && (is_yaml_word(key) || !analyze_text(runes(key)).multiline);
             if (!simple) { indicator("?", true, false, true); }
-            string(text, simple);
+            string(key, simple);
             if (simple) {
                 indicator(":", false, false, false);
             } else {
                 write_indent();
                 indicator(":", true, false, true);
             }
-            node(*member, true, false);
+            node(*member, true);
         }
         indent_ = before;
     }
 
-    void sequence(const List& items, bool mapping) {
+    void sequence(std::span<const Value> items, bool mapping) {
         if (items.empty()) {
             indicator("[", true, true, false);
             return indicator("]", false, false, false);
@@ -267,7 +178,7 @@ private:
         for (const auto& item : items) {
             write_indent();
             indicator("-", true, false, true);
-            node(item, false, false);
+            node(item, false);
         }
         indent_ = before;
     }
@@ -283,13 +194,35 @@ private:
         plain(text == "+Inf" ? ".inf" : text == "-Inf" ? "-.inf" : text == "NaN" ? ".nan" : text);
     }
 
+    /// ASCII that is written as it is.
     void plain(std::string_view text) {
         if (!whitespace_) { put(' '); }
-        for (const char32_t c : runes(text)) { put(c); }
+        put_ascii(text);
         whitespace_ = indention_ = false;
     }
 
-    void string(std::string text, bool simple_key) {
+    /// A text without quotes; such a text has no line feeds.
+    void plain_scalar(const std::u32string& value, bool may_fold) {
+        if (!whitespace_) { put(' '); }
+        for (std::size_t i = 0; i < value.size(); ++i) {
+            if (may_fold && folds(value, i) && value[i + 1] != ' ') {
+                write_indent();
+            } else {
+                put(value[i]);
+            }
+            indention_ = indention_ && value[i] == ' ';
+        }
+        whitespace_ = indention_ = false;
+    }
+
+    /// Whether a line may end at character i: the first of some spaces, behind the width, neither first nor last.
+    bool folds(const std::u32string& value, std::size_t i) const {
+        return json_ && column_ > k_width && value[i] == ' ' && i > 0 && i + 1 < value.size() && value[i - 1] != ' ';
+    }
+
+    void string(std::string_view given, bool simple_key) {
+        if (is_yaml_word(given)) { return plain(given); }
+        std::string text(given);
         if (!base::is_utf8(text)) {
             if (!json_) {
                 indicator("!!binary", true, false, false);
@@ -298,13 +231,17 @@ private:
                 text = utf8(runes(text));
             }
         }
-        const std::u32string value = runes(text);
+        std::u32string value = runes(text);
         if (json_) {
             for (const char32_t c : value) {
-                if (!readable(c) && c >= 0x20) { throw Fault{"control characters are not allowed"}; }
+                if (!is_yaml_readable(c) && c >= 0x20) { throw Fault{"control characters are not allowed"}; }
+            }
+            if (value.find(k_next_line) != std::u32string::npos) {
+                value = fold_next_lines(value);
+                text = utf8(value);
             }
         }
-        const Analysis a = analyze(value);
+        const TextForms a = analyze_text(value, !json_);
         Style style = Style::double_quoted;
         if (text.find('\n') != std::string::npos) {
             style = Style::literal;
@@ -317,9 +254,9 @@ private:
         if (style == Style::literal && (!a.block || simple_key)) { style = Style::double_quoted; }
         const int before = raise(true, false);
         switch (style) {
-            case Style::plain: plain(text); break;
-            case Style::single_quoted: single_quoted(value); break;
-            case Style::double_quoted: double_quoted(value); break;
+            case Style::plain: plain_scalar(value, !simple_key); break;
+            case Style::single_quoted: single_quoted(value, !simple_key); break;
+            case Style::double_quoted: double_quoted(value, !simple_key); break;
             case Style::literal: literal(value); break;
         }
         indent_ = before;
@@ -348,11 +285,20 @@ private:
         return at == text.size();
     }
 
-    void single_quoted(const std::u32string& value) {
+    void single_quoted(const std::u32string& value, bool may_fold) {
         indicator("'", true, false, false);
         bool breaks = false;
-        for (const char32_t c : value) {
-            if (is_break(c)) {
+        for (std::size_t i = 0; i < value.size(); ++i) {
+            const char32_t c = value[i];
+            if (c == ' ') {
+                if (may_fold && folds(value, i) && value[i + 1] != ' ') {
+                    write_indent();
+                } else {
+                    put(c);
+                }
+                continue;
+            }
+            if (is_yaml_break(c)) {
                 if (!breaks && c == '\n') { put_break(); }
                 write_break(c);
                 indention_ = breaks = true;
@@ -367,10 +313,17 @@ private:
         whitespace_ = indention_ = false;
     }
 
-    void double_quoted(const std::u32string& value) {
+    void double_quoted(const std::u32string& value, bool may_fold) {
         indicator("\"", true, false, false);
-        for (const char32_t c : value) {
-            if (yaml_printable(c) && !is_break(c) && c != '"' && c != '\\') {
+        const bool escapes_all = value.starts_with(U'\uFEFF');  // go-yaml looks for this mark at the start of the text, whichever character it is at
+        for (std::size_t i = 0; i < value.size(); ++i) {
+            const char32_t c = value[i];
+            if (c == ' ' && !escapes_all && may_fold && folds(value, i)) {
+                write_indent();
+                if (value[i + 1] == ' ') { put('\\'); }
+                continue;
+            }
+            if (!escapes_all && is_yaml_printable(c) && !is_yaml_break(c) && c != '"' && c != '\\') {
                 put(c);
                 continue;
             }
@@ -392,17 +345,17 @@ private:
 
     void literal(const std::u32string& value) {
         indicator("|", true, false, false);
-        if (value[0] == ' ' || is_break(value[0])) { indicator("2", false, false, false); }
-        if (!is_break(value.back())) {
+        if (value[0] == ' ' || is_yaml_break(value[0])) { indicator("2", false, false, false); }
+        if (!is_yaml_break(value.back())) {
             indicator("-", false, false, false);
-        } else if (value.size() == 1 || is_break(value[value.size() - 2])) {
+        } else if (value.size() == 1 || is_yaml_break(value[value.size() - 2])) {
             indicator("+", false, false, false);
         }
         put_break();
         indention_ = whitespace_ = true;
         bool breaks = true;
         for (const char32_t c : value) {
-            if (is_break(c)) {
+            if (is_yaml_break(c)) {
                 write_break(c);
                 indention_ = breaks = true;
                 continue;

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"sort"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -177,8 +178,58 @@ func render(r request) (out string, err error) {
 	return text, nil
 }
 
+// Loads each chart below `dir` once and renders it for each of `count` kernels, as a rollout of recipes needs it. Gives the size of all output.
+func bench(dir string, count int) (int, error) {
+	charts, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, err
+	}
+	size := 0
+	for _, entry := range charts {
+		c, err := loader.Load(path.Join(dir, entry.Name()))
+		if err != nil {
+			return 0, err
+		}
+		for i := 0; i < count; i++ {
+			vals := map[string]interface{}{"kernelFullVersion": fmt.Sprintf("5.14.0-%d.el9.x86_64", 100+i)}
+			if err := chartutil.ProcessDependenciesWithMerge(c, vals); err != nil {
+				return 0, err
+			}
+			options := chartutil.ReleaseOptions{Name: entry.Name(), Namespace: entry.Name(), Revision: 1, IsInstall: true}
+			top, err := chartutil.ToRenderValues(c, vals, options, chartutil.DefaultCapabilities.Copy())
+			if err != nil {
+				return 0, err
+			}
+			files, err := engine.Render(c, top)
+			if err != nil {
+				return 0, err
+			}
+			_, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+			if err != nil {
+				return 0, err
+			}
+			for _, m := range manifests {
+				size += len(m.Content)
+			}
+		}
+	}
+	return size, nil
+}
+
 func main() {
 	log.SetOutput(io.Discard)
+	if len(os.Args) > 3 && os.Args[1] == "bench" {
+		count, err := strconv.Atoi(os.Args[3])
+		if err == nil {
+			count, err = bench(os.Args[2], count)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println(count)
+		return
+	}
 	if len(os.Args) > 1 && os.Args[1] == "api-versions" {
 		fmt.Println(strings.Join(chartutil.DefaultVersionSet, "\n"))
 		fmt.Printf("%+v\n", chartutil.DefaultCapabilities.HelmVersion)

@@ -10,6 +10,7 @@
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/check/preflight_output.hpp"
+#include "kmm-plan/check/recipe_output.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
 #include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
@@ -20,6 +21,8 @@
 #include "value/writer.hpp"
 
 namespace kmm::tool_plan {
+
+using recipe::ready::RecipePreflight;
 
 namespace {
 
@@ -80,7 +83,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     if (rows.empty() && !has_recipes) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check that is not being deleted").hint("kmm-plan show tells what was read");
     auto verdicts = preflight::first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
     preflight::answer_questions(verdicts, source.objects, args, context);
-    auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source, context) : std::vector<RecipeVerdict>();
+    auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source.objects.nodes, context) : std::vector<RecipeVerdict>();
     auto findings = settle_findings(verdicts, reporting);
     for (auto& one : recipe_verdicts) {
         reporting.forget_known(one.findings);

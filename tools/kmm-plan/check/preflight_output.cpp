@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
+#include "kmm-plan/check/recipe_output.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmod/signature.hpp"
 #include "recipe/template/digest.hpp"

@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "cli/app.hpp"
-#include "kmm-plan/check/recipe_preflight.hpp"
 #include "kmm-plan/source/source.hpp"
 #include "preflight/verdict.hpp"
 #include "recipe/decide/upgradeable.hpp"
+#include "recipe/ready/recipe_preflight.hpp"
 #include "report/metrics.hpp"
 #include "value/node.hpp"
 
 namespace kmm::tool_plan {
 
 using preflight::Verdict;
+using recipe::ready::RecipeVerdict;
 
 /// One answer for the cluster. A Module whose mapping alone was checked is not ready: nobody knows whether its image is there.
 [[nodiscard]] recipe::decide::Upgradeable judge_all(const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes);

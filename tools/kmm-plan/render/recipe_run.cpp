@@ -7,7 +7,7 @@
 
 #include "image/reference.hpp"
 #include "preflight/images.hpp"
-#include "recipe/toolkit/versions.hpp"
+#include "recipe/ready/recipe_preflight.hpp"
 
 namespace kmm::tool_plan {
 
@@ -18,7 +18,7 @@ namespace {
 preflight::RecipeImage image_question(const decide::DriverContainer& container) {
     preflight::RecipeImage question;
     question.reference = container.image;
-    question.architecture = image_architecture(container.kernel);
+    question.architecture = recipe::ready::image_architecture(container.kernel);
     question.pull_secrets = container.pull_secrets;
     question.name_space = container.name_space;
     return question;
@@ -36,13 +36,6 @@ bool check_reference(const decide::DriverContainer& container, Diagnostics& find
 }
 
 }  // namespace
-
-std::string image_architecture(const std::string& kernel) {
-    const std::string machine = recipe::toolkit::kernel_architecture(kernel);
-    if (machine == "x86_64" || kernel.ends_with("-amd64")) { return "amd64"; }
-    if (machine == "aarch64" || kernel.ends_with("-arm64")) { return "arm64"; }
-    return machine;
-}
 
 std::vector<decide::Decision> decide_recipes(const recipe::plan::RenderedRecipes& rendered, const RecipeDocuments& documents, const recipe::plan::Facts& facts, const cli::Args& args,
                                              cli::Context& context, Diagnostics& findings) {

@@ -23,9 +23,6 @@ using recipe::files::render_named;
 using recipe::files::report_findings;
 using recipe::files::require_resources;
 
-/// The architecture of a kernel's machines as images name it, by its release; "" if the release does not say it.
-[[nodiscard]] std::string image_architecture(const std::string& kernel);
-
 /// Decides what becomes of each driver container of `rendered`, which has all builds. With --check-images, registries are asked; what they say
 /// is added to `findings` at the place of the template.
 [[nodiscard]] std::vector<recipe::decide::Decision> decide_recipes(const recipe::plan::RenderedRecipes& rendered, const RecipeDocuments& documents,

@@ -15,6 +15,7 @@
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "preflight/verdict.hpp"
+#include "recipe/ready/recipe_preflight.hpp"
 #include "upgrade/drive_kernel/plan_kernel.hpp"
 #include "upgrade/drive_module/drain.hpp"
 #include "upgrade/engine/replay.hpp"
@@ -51,6 +52,7 @@ KernelLoader kernel_loader_of(Access& access, const upgrade::Options& options) {
 struct Preflight {
     std::vector<plan::Surveyed> rows;
     std::vector<preflight::Verdict> verdicts;
+    std::vector<recipe::ready::RecipeVerdict> recipes;
     Diagnostics obstacles;
 };
 
@@ -70,7 +72,17 @@ void run_preflight_of(Access& access, const cluster::Snapshot& snapshot, const u
     made.obstacles = drive::kernel_obstacles(snapshot.objects, run);
 }
 
-/// What speaks against the kernel, once for each Module; nothing if drivers are ready for it.
+/// The rules of kmm-plan preflight for the SpecialResources of -f.
+void run_recipe_preflight(Access& access, recipe::ready::RecipePreflight& recipes, const cluster::Snapshot& snapshot, const upgrade::Run& run,
+                          const std::map<std::string, const kernel::Interface*>& interfaces, Preflight& made) {
+    if (!recipes.any()) return;
+    if (auto* server = access.cluster.opened().server; server != nullptr) recipes.add_cluster(server->client());
+    auto nodes = snapshot.objects.nodes;
+    std::erase_if(nodes, [&](const api::Node& node) { return run.find(node.meta.name) == nullptr; });
+    made.recipes = recipes.judge({run.to_version}, interfaces, nodes, access.call.context());
+}
+
+/// What speaks against the kernel, once for each Module and recipe; nothing if drivers are ready for it.
 std::vector<std::pair<std::string, Diagnostic>> refusals_of(const Preflight& found) {
     std::vector<std::pair<std::string, Diagnostic>> refusals;
     const auto add = [&](const std::string& module, const Diagnostic& finding) {
@@ -80,6 +92,9 @@ std::vector<std::pair<std::string, Diagnostic>> refusals_of(const Preflight& fou
     for (const auto& verdict : found.verdicts)
         for (const auto& finding : verdict.findings)
             if (finding.severity == Severity::error) add(verdict.surveyed->module->full_name(), finding);
+    for (const auto& verdict : found.recipes)
+        for (const auto& finding : verdict.findings)
+            if (finding.severity == Severity::error) add(verdict.resource, finding);
     for (const auto& finding : found.obstacles) add("", finding);
     return refusals;
 }
@@ -90,6 +105,9 @@ void require_ready(Call& call, const Preflight& found, const std::string& releas
     for (const auto& verdict : found.verdicts)
         for (const auto& finding : verdict.findings)
             if (finding.severity != Severity::error) warnings.push_back(finding);
+    for (const auto& verdict : found.recipes)
+        for (const auto& finding : verdict.findings)
+            if (finding.severity == Severity::warning) warnings.push_back(finding);
     sort_and_merge(warnings);
     for (const auto& warning : warnings)
         if (call.context().verbosity >= 0) call.context().console.err(fmt::format("warning: {}: {}\n", warning.code, base::escape(warning.message)));
@@ -116,7 +134,28 @@ Node preflight_node_of(const Preflight& found) {
     return list;
 }
 
-std::string preflight_table(const Preflight& found) {
+Node recipes_node_of(const Preflight& found) {
+    auto list = Node::sequence();
+    for (const auto& verdict : found.recipes) {
+        auto item = Node::mapping({{"recipe", verdict.resource}, {"verdict", std::string(verdict.text())}, {"reason", verdict.reason}});
+        if (!verdict.container.empty()) item.set("container", verdict.container);
+        if (!verdict.image.empty()) item.set("image", verdict.image);
+        list.push_back(std::move(item));
+    }
+    return list;
+}
+
+/// "" without recipes.
+std::string recipe_table(const Preflight& found) {
+    if (found.recipes.empty()) return "";
+    std::vector<std::vector<std::string>> rows;
+    const auto or_none = [](const std::string& text) { return text.empty() ? std::string("-") : base::escape(text); };
+    for (const auto& verdict : found.recipes)
+        rows.push_back({base::escape(verdict.resource), or_none(verdict.container), std::string(verdict.text()), verdict.reason, or_none(verdict.image)});
+    return "\n" + cli::format_table({"RECIPE", "CONTAINER", "VERDICT", "REASON", "IMAGE"}, rows, 0);
+}
+
+std::string module_table(const Preflight& found) {
     if (found.verdicts.empty()) return "no Module is checked: none selects these nodes\n";
     std::vector<std::vector<std::string>> rows;
     for (const auto& verdict : found.verdicts)
@@ -124,6 +163,8 @@ std::string preflight_table(const Preflight& found) {
                         verdict.resolved == nullptr ? "-" : base::escape(verdict.resolved->config.container_image)});
     return cli::format_table({"MODULE", "NODES", "VERDICT", "REASON", "IMAGE"}, rows, 0);
 }
+
+std::string preflight_table(const Preflight& found) { return module_table(found) + recipe_table(found); }
 
 /// Preflight, then what would be done: nodes with equal actions stand together, in the order of the walk.
 void print_kernel_plan(cli::Context& context, const Preflight& found, const api::Objects& objects, const upgrade::Run& run) {
@@ -142,6 +183,7 @@ void print_kernel_plan(cli::Context& context, const Preflight& found, const api:
                                    {"command", upgrade::kernel::subject_of(run).command},
                                    {"preflight", preflight_node_of(found)},
                                    {"nodes", std::move(nodes)}});
+    if (!found.recipes.empty()) document.set("recipes", recipes_node_of(found));
     if (!run.left_out.empty()) document.set("leftOut", encode(run.left_out));
     if (cli::print_document(context, document)) return;
     if (context.output == "name") {
@@ -173,6 +215,7 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     const auto share = max_unavailable(args);
     const auto interfaces = preflight::read_interfaces(args);
     const auto trusted = preflight::read_trusted(args);
+    recipe::ready::RecipePreflight recipes(args);
     const bool dry = args.flag("dry-run");
     const auto place = access.cluster.place();
     choose_kernel_reach(access, request.options, place);
@@ -188,7 +231,9 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     drive::require_one_host(run.options, run.nodes.size());
     for (const auto& note : planned.notes) call.note(note);
     Preflight found;
-    run_preflight_of(access, snapshot, run, trusted, preflight::by_kernel(interfaces, {release}), found);
+    const auto interface_of = preflight::by_kernel(interfaces, {release});
+    run_preflight_of(access, snapshot, run, trusted, interface_of, found);
+    run_recipe_preflight(access, recipes, snapshot, run, interface_of, found);
     if (dry) {
         print_kernel_plan(context, found, snapshot.objects, run);
         require_ready(call, found, release);

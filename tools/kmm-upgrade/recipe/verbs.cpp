@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/recipe/verbs.hpp"
 
+#include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "recipe/files/options.hpp"
 
@@ -52,7 +53,7 @@ cli::Verb start_recipe_verb() {
             keep,
             release_namespace(),
             time_limit(),
-            option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
+            option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"), metrics_option(),
             option("manual", "", "record the rollout and stop; continue with step"),
             option("or-resume", "", "resume this rollout if it is already recorded"),
             option("strict", "", "warnings of the rendering are errors"),
@@ -69,7 +70,7 @@ cli::Verb remove_recipe_verb() {
         "others, and a definition with objects of others, stop the removal.\n\n"
         "What to remove is known from the Secrets of the releases: no chart is needed. abort --rollback all applies the states again.",
         {{"kmm-upgrade remove recipe simple-kmod", "remove it"}, {"kmm-upgrade remove recipe simple-kmod --dry-run", "print the objects in order, change nothing"}},
-        std::vector<cli::Option>{release_namespace(), time_limit(), option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
+        std::vector<cli::Option>{release_namespace(), time_limit(), option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"), metrics_option(),
                                  option("manual", "", "record the removal and stop; continue with step"),
                                  option("or-resume", "", "resume this removal if it is already recorded"),
                                  option("dry-run", "", "print every object, change nothing")},

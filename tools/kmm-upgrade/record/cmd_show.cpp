@@ -132,6 +132,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     const auto run = record.load();
     if (run) record.require_named(*run);
     if (args.flag("watch")) return watch(record);
+    write_metrics(args, context, run);
     if (!run) return show_idle(record);
     if (print_document(context, shown_document(*run))) return Exit::ok;
     if (context.output == "name") {

@@ -12,6 +12,8 @@
 #include "cli/text.hpp"
 #include "kmm-upgrade/session/board.hpp"
 #include "kmm-upgrade/session/causes.hpp"
+#include "report/metrics.hpp"
+#include "upgrade/engine/table.hpp"
 #include "value/writer.hpp"
 #include "upgrade/engine/replay.hpp"
 
@@ -201,6 +203,47 @@ void print_summary(cli::Context& context, const upgrade::Run& run, bool interrup
     }
     if (interrupted && context.verbosity >= 0) console.err("interrupted: everything done so far is recorded\n");
     console.out(text);
+}
+
+namespace {
+
+/// Of a node, in words that stay few whatever the procedure is.
+std::string metric_state(const upgrade::NodeRecord& node) {
+    if (upgrade::is_failed_node_state(node.state)) return "failed";
+    if (node.state == upgrade::k_node_pending || upgrade::is_final_node_state(node.state)) return node.state;
+    return "running";
+}
+
+std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& run) {
+    auto states = report::state_completed(), nodes = report::upgrade_nodes(), paused = report::upgrade_paused();
+    if (run) {
+        const auto words = upgrade::describe(*run);
+        const bool has_states = words.member == "state";
+        const auto resource = has_states ? words.name : words.subject();
+        paused.samples[{resource}] = run->paused ? 1 : 0;
+        for (const auto& node : run->nodes) {
+            const auto slash = node.name.find('/');
+            if (has_states) states.samples[{node.name.substr(0, slash), slash == std::string::npos ? "" : node.name.substr(slash + 1)}] = node.state == upgrade::k_node_done ? 1 : 0;
+            else ++nodes.samples[{resource, metric_state(node)}];
+        }
+        if (!has_states)
+            for (const char* state : {"pending", "running", "done", "failed", "skipped", "rolled-back"}) nodes.samples.try_emplace({resource, state}, 0);
+    }
+    return {states, nodes, paused};
+}
+
+}  // namespace
+
+cli::Option metrics_option() {
+    cli::Option option;
+    option.name = "metrics";
+    option.value_name = "FILE";
+    option.help = "write the run as OpenMetrics text";
+    return option;
+}
+
+void write_metrics(const cli::Args& args, cli::Context& context, const std::optional<upgrade::Run>& run) {
+    if (const auto file = args.get("metrics")) cli::write_report(context, *file, report::openmetrics_text(metrics_of(run)));
 }
 
 }  // namespace kmm::tool_upgrade

@@ -36,5 +36,9 @@ namespace kmm::tool_upgrade {
 /// What a walking verb prints at its end on standard output, in the format asked for. The last line of text names the next
 /// command.
 void print_summary(cli::Context& context, const upgrade::Run& run, bool interrupted);
+/// --metrics.
+[[nodiscard]] cli::Option metrics_option();
+/// Writes the run as metrics to the file of --metrics as a whole, if it is given. Without a run, the file has the names alone. Errors: io.
+void write_metrics(const cli::Args& args, cli::Context& context, const std::optional<upgrade::Run>& run);
 
 }  // namespace kmm::tool_upgrade

@@ -136,6 +136,7 @@ Exit run_skip(const cli::Args& args, cli::Context& context) {
     auto& walk = recorded.walk;
     walk.driver.skip(args.positional("NODE"), *reason);
     walk.progress.stop();
+    write_metrics(args, context, walk.recorder.run());
     print_summary(context, walk.recorder.run(), false);
     return Exit::ok;
 }

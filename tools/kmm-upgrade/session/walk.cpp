@@ -105,11 +105,13 @@ Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands, 
 }
 
 Exit finish(Call& call, drive::Ended ended, const upgrade::Run& run) {
+    write_metrics(call.args(), call.context(), run);
     print_summary(call.context(), run, ended == drive::Ended::interrupted);
     return exit_of(call, ended, run);
 }
 
 Exit finish_one(Call& call, drive::Ended ended, const upgrade::Run& run) {
+    write_metrics(call.args(), call.context(), run);
     const auto& output = call.context().output;
     if (output != "json" && output != "yaml") print_summary(call.context(), run, false);
     return exit_of(call, ended, run);

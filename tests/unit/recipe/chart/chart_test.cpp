@@ -112,3 +112,16 @@ TEST_CASE("charts that cannot be loaded") {
     CHECK(schema.diagnostics()[0].message == "(root): the property x is missing");
     CHECK(schema.diagnostics()[1].message == "port: expected string, found number");
 }
+
+TEST_CASE("imported values win over the chart's own in Helm 3.7, and lose since") {
+    const std::vector<File> files{{"Chart.yaml", "apiVersion: v2\nname: top\nversion: 1.0.0\ndependencies:\n- {name: sub, version: 0.1.0, import-values: [data]}\n"},
+                                  {"values.yaml", "a: own\n"},
+                                  {"templates/t.yaml", "a: {{ .Values.a }}\nb: {{ .Values.b }}"},
+                                  {"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 0.1.0\n"},
+                                  {"charts/sub/values.yaml", "exports: {data: {a: imported, b: imported}}\n"}};
+    recipe::chart::Release release;
+    const auto text = [&] { return recipe::chart::render_bare(recipe::chart::load_chart(files, "dir/top"), values_of("{}"), release, "templates/t.yaml"); };
+    CHECK(text() == "a: own\nb: imported");
+    release.is_helm_3_7 = true;
+    CHECK(text() == "a: imported\nb: imported");
+}

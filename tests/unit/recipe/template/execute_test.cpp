@@ -2,6 +2,7 @@
 // Templates: what they print, and what their errors say. Helm's own answers to the same are compared by tests/recipe.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <string>
 
 #include "base/error.hpp"
@@ -21,7 +22,8 @@ Value values_of(const std::string& yaml) {
 }
 
 std::string rendered(const std::string& text, const std::string& yaml = "{}", const recipe::tmpl::Limits& limits = {}) {
-    recipe::tmpl::Engine engine(limits);
+    recipe::tmpl::ParsedFiles parsed;
+    recipe::tmpl::Engine engine(parsed, limits);
     engine.add("c/templates/t.yaml", text);
     return engine.render("c/templates/t.yaml", values_of(yaml)).text;
 }
@@ -115,11 +117,40 @@ TEST_CASE("limits") {
 }
 
 TEST_CASE("the line of a template that made a line of the output") {
-    recipe::tmpl::Engine engine;
+    recipe::tmpl::ParsedFiles parsed;
+    recipe::tmpl::Engine engine(parsed);
     engine.add("t", "a: 1\n{{- range .Values.l }}\n- {{ . }}\n{{- end }}\nz: 1\n");
     const auto output = engine.render("t", values_of("l: [p, q, r]"));
     CHECK(output.text == "a: 1\n- p\n- q\n- r\nz: 1\n");
     CHECK(output.origin.position(1).line == 1);
     CHECK(output.origin.position(3).line == 3);
     CHECK(output.origin.position(5).line == 5);
+}
+
+TEST_CASE("a file is parsed once as long as its text is the same") {
+    recipe::tmpl::ParsedFiles parsed;
+    const auto first = parsed.trees("t", "{{ 1 }}");
+    CHECK(parsed.trees("t", "{{ 1 }}")[0] == first[0]);
+    CHECK(parsed.trees("t", "{{ 2 }}")[0] != first[0]);
+    recipe::tmpl::Engine engine(parsed);
+    engine.add("t", "{{ 1 }}");
+    CHECK(engine.render("t", values_of("{}")).text == "1");
+}
+
+TEST_CASE("append leaves the list as it was, whoever else appends to it") {
+    CHECK(rendered("{{ $l := list 1 }}{{ $a := append $l 2 }}{{ $b := append $l 3 }}{{ $c := append $a 4 }}{{ $l }}{{ $a }}{{ $b }}{{ $c }}") == "[1][1 2][1 3][1 2 4]");
+    CHECK(rendered("{{ $l := list 1 }}{{ $l = append $l $l }}{{ $l }}{{ $l = append $l (dict \"l\" $l) }}{{ len $l }}") == "[1 [1]]3");
+    CHECK(rendered("{{ $l := list 1 2 }}{{ range $l }}{{ $l = append $l . }}{{ end }}{{ $l }}{{ concat $l $l (list 9) }}{{ $l }}") == "[1 2 1 2][1 2 1 2 1 2 1 2 9][1 2 1 2]");
+    CHECK(rendered("{{ $l := splitList \",\" \"b,a\" }}{{ $m := append $l \"c\" }}{{ sortAlpha $l }}{{ $m }}") == "[a b][b a c]");
+}
+
+TEST_CASE("a list that grows item by item costs time in proportion to its length") {
+    const auto seconds = [](int count) {
+        const auto begin = std::chrono::steady_clock::now();
+        CHECK(rendered("{{ $l := list }}{{ $d := dict \"l\" $l }}{{ range " + std::to_string(count) + " }}{{ $l = append $l . }}{{ $_ := set $d \"l\" (append $d.l \"x\") }}{{ $f := first $l }}{{ end }}{{ len $l }}{{ len $d.l }}") ==
+              std::to_string(count) + std::to_string(count));
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    const double small = seconds(5'000);
+    CHECK(seconds(50'000) < 40 * small + 0.1);  // 100 times if each append copied the list
 }

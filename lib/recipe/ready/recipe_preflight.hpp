@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes in kmm-plan preflight: is each driver stack ready for a kernel that its nodes do not run yet?
+// Recipes before a change of the kernel, for kmm-plan and kmm-upgrade: is each driver stack ready for a kernel that its nodes do not run yet?
 #pragma once
 
-#include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "api/types.hpp"
 #include "cli/app.hpp"
 #include "kernel/interface.hpp"
+#include "kube/client.hpp"
 #include "recipe/files/documents.hpp"
-#include "kmm-plan/source/source.hpp"
-#include "recipe/decide/upgradeable.hpp"
-#include "value/node.hpp"
 
-namespace kmm::tool_plan {
+namespace kmm::recipe::ready {
 
 /// One driver container on one kernel, or a resource without any.
 struct RecipeVerdict {
@@ -47,24 +44,21 @@ public:
     /// Kernels of the releases that PreflightValidations of the operator name. Errors: data "unknown-fact" for a release that the facts do not list.
     [[nodiscard]] std::vector<std::string> asked_kernels() const;
 
+    /// Takes facts of a live cluster, under those of --facts and --fact. Errors: those of the client.
+    void add_cluster(kube::Client& client);
     /// All verdicts: by kernel, then as resources are applied. Registries are asked with --check-images, and for kernels with an interface.
-    [[nodiscard]] std::vector<RecipeVerdict> judge(const std::vector<std::string>& kernels, const std::map<std::string, const kernel::Interface*>& interfaces, const Source& source,
+    /// Without kernels in the facts, those of `nodes` count.
+    [[nodiscard]] std::vector<RecipeVerdict> judge(const std::vector<std::string>& kernels, const std::map<std::string, const kernel::Interface*>& interfaces, const std::vector<api::Node>& nodes,
                                                    cli::Context& context);
 
 private:
     const cli::Args& args_;
-    recipe::files::RecipeDocuments documents_;
-    recipe::plan::Facts facts_;
+    files::RecipeDocuments documents_;
+    plan::Facts facts_;
     std::vector<std::string> charts_;  ///< directories of charts, below the directories of -f
 };
 
-[[nodiscard]] value::Node recipe_verdict_node(const RecipeVerdict& verdict);
-/// A table KERNEL RECIPE CONTAINER VERDICT CHECKED REASON; "" without verdicts. `wide` adds image and digest.
-[[nodiscard]] std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, bool wide);
+/// The architecture of a kernel's machines as images name it, by its release; "" if the release does not say it.
+[[nodiscard]] std::string image_architecture(const std::string& kernel);
 
-/// What --status names; nullopt without it. Errors: usage, also without --check-images and --kernel-devel: nothing says then whether images are there.
-[[nodiscard]] std::optional<recipe::decide::StatusTarget> status_target(const cli::Args& args);
-/// "upgradeable: true (AsExpected)", behind an empty line.
-[[nodiscard]] std::string upgradeable_line(const recipe::decide::Upgradeable& upgradeable);
-
-}  // namespace kmm::tool_plan
+}  // namespace kmm::recipe::ready

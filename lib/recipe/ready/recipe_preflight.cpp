@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-plan/check/recipe_preflight.hpp"
+#include "recipe/ready/recipe_preflight.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,26 +10,28 @@
 
 #include <fmt/format.h>
 
-#include "base/text.hpp"
-#include "cli/table.hpp"
 #include "cluster/directory_store.hpp"
-#include "kmm-plan/source/documents.hpp"
 #include "preflight/images.hpp"
-#include "kmm-plan/render/recipe_run.hpp"
 #include "plan/survey.hpp"
+#include "recipe/decide/decision.hpp"
+#include "recipe/files/observe.hpp"
+#include "recipe/files/options.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/release_kinds.hpp"
 #include "recipe/plan/values.hpp"
 #include "recipe/template/digest.hpp"
+#include "recipe/toolkit/versions.hpp"
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
-#include "value/writer.hpp"
 
-namespace kmm::tool_plan {
+namespace kmm::recipe::ready {
 
 namespace fs = std::filesystem;
-namespace rp = recipe::plan;
-namespace decide = recipe::decide;
+namespace rp = plan;
+using files::read_facts;
+using files::read_recipe_documents;
+using files::RecipeDocuments;
+using files::render_named;
 
 namespace {
 
@@ -45,7 +47,7 @@ void keep_standard_input() {
     ::lseek(0, 0, SEEK_SET);
 }
 
-std::string hash_of(const std::string& text) { return "sha256:" + recipe::tmpl::hex_digest(text, "SHA256"); }
+std::string hash_of(const std::string& text) { return "sha256:" + tmpl::hex_digest(text, "SHA256"); }
 
 std::string interface_hash(const kernel::Interface& interface) {
     std::string text = interface.release + '\n' + interface.vermagic + '\n' + interface.architecture + '\n';
@@ -250,6 +252,13 @@ private:
 
 }  // namespace
 
+std::string image_architecture(const std::string& kernel) {
+    const std::string machine = toolkit::kernel_architecture(kernel);
+    if (machine == "x86_64" || kernel.ends_with("-amd64")) { return "amd64"; }
+    if (machine == "aarch64" || kernel.ends_with("-arm64")) { return "arm64"; }
+    return machine;
+}
+
 RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
     bool found = false;
     for (const auto& name : args.all("filename")) {
@@ -274,6 +283,13 @@ RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
     if (std::find(names.begin(), names.end(), "-") != names.end()) { ::lseek(0, 0, SEEK_SET); }
 }
 
+void RecipePreflight::add_cluster(kube::Client& client) {
+    if (!any()) { return; }
+    for (auto& document : files::read_cluster_objects(client)) { documents_.all.push_back(std::move(document)); }
+    facts_ = read_facts(args_, documents_, false);
+    files::add_server_facts(client, facts_);
+}
+
 bool RecipePreflight::is_chart_file(std::string_view path) const {
     return any() && std::any_of(charts_.begin(), charts_.end(), [&](const std::string& chart) { return path.starts_with(chart); });
 }
@@ -284,11 +300,11 @@ std::vector<std::string> RecipePreflight::asked_kernels() const {
     return kernels;
 }
 
-std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>& kernels, const std::map<std::string, const kernel::Interface*>& interfaces, const Source& source,
+std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>& kernels, const std::map<std::string, const kernel::Interface*>& interfaces, const std::vector<api::Node>& nodes,
                                                   cli::Context& context) {
     if (facts_.kernels.empty()) {
-        for (const auto& node : source.objects.nodes) {
-            const auto taints = plan::lasting_taints(node.taints);
+        for (const auto& node : nodes) {
+            const auto taints = kmm::plan::lasting_taints(node.taints);
             const bool kept_away = std::any_of(taints.begin(), taints.end(), [](const api::Taint& taint) { return taint.effect == "NoSchedule" || taint.effect == "NoExecute"; });
             if (node.kernel_version.empty() || kept_away) { continue; }
             rp::KernelFacts one{node.kernel_version, node.os_image, {}, std::nullopt};
@@ -337,51 +353,4 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
     return Judge(args_, context, documents_, interfaces).run(renderings);
 }
 
-value::Node recipe_verdict_node(const RecipeVerdict& verdict) {
-    value::Node node = value::Node::mapping({{"kernel", verdict.kernel}, {"resource", verdict.resource}});
-    const auto put = [&](const char* key, const std::string& text) {
-        if (!text.empty()) { node.set(key, text); }
-    };
-    put("container", verdict.container);
-    put("image", verdict.image);
-    put("digest", verdict.digest);
-    node.set("checked", verdict.checked);
-    node.set("verdict", std::string(verdict.text()));
-    node.set("reason", verdict.reason);
-    put("message", verdict.message);
-    node.set("inputs", verdict.inputs);
-    node.set("findings", diagnostics_node(verdict.findings));
-    return node;
-}
-
-std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, bool wide) {
-    if (verdicts.empty()) { return ""; }
-    std::vector<std::string> headers{"KERNEL", "RECIPE", "CONTAINER", "VERDICT", "CHECKED", "REASON"};
-    if (wide) { headers.insert(headers.end(), {"IMAGE", "DIGEST"}); }
-    std::vector<std::vector<std::string>> rows;
-    const auto or_none = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
-    for (const auto& one : verdicts) {
-        std::vector<std::string> row{one.kernel, one.resource, or_none(one.container), std::string(one.text()), one.checked, one.reason};
-        if (wide) { row.insert(row.end(), {or_none(one.image), or_none(one.digest)}); }
-        rows.push_back(std::move(row));
-    }
-    return cli::format_table(headers, rows, 0);
-}
-
-std::optional<decide::StatusTarget> status_target(const cli::Args& args) {
-    const auto text = args.get("status");
-    if (!text) return std::nullopt;
-    if (!args.flag("check-images") && args.all("kernel-devel").empty())
-        throw Error(Exit::usage, "usage", "--status requires --check-images or --kernel-devel").hint("without them nobody knows whether the images are there");
-    auto target = decide::parse_status_target(*text);
-    if (!target)
-        throw Error(Exit::usage, "bad-value", fmt::format("--status: expected clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME, found '{}'", base::escape(*text)))
-            .hint("kmm-plan preflight --status operatorcondition/openshift-operators/my-driver");
-    return target;
-}
-
-std::string upgradeable_line(const decide::Upgradeable& upgradeable) {
-    return fmt::format("\nupgradeable: {} ({})\n", upgradeable.status ? "true" : "false", upgradeable.reason);
-}
-
-}  // namespace kmm::tool_plan
+}  // namespace kmm::recipe::ready

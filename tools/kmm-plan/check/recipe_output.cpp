@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-plan/check/recipe_output.hpp"
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "kmm-plan/source/documents.hpp"
+
+namespace kmm::tool_plan {
+
+namespace decide = recipe::decide;
+
+value::Node recipe_verdict_node(const RecipeVerdict& verdict) {
+    value::Node node = value::Node::mapping({{"kernel", verdict.kernel}, {"resource", verdict.resource}});
+    const auto put = [&](const char* key, const std::string& text) {
+        if (!text.empty()) { node.set(key, text); }
+    };
+    put("container", verdict.container);
+    put("image", verdict.image);
+    put("digest", verdict.digest);
+    node.set("checked", verdict.checked);
+    node.set("verdict", std::string(verdict.text()));
+    node.set("reason", verdict.reason);
+    put("message", verdict.message);
+    node.set("inputs", verdict.inputs);
+    node.set("findings", diagnostics_node(verdict.findings));
+    return node;
+}
+
+std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, bool wide) {
+    if (verdicts.empty()) { return ""; }
+    std::vector<std::string> headers{"KERNEL", "RECIPE", "CONTAINER", "VERDICT", "CHECKED", "REASON"};
+    if (wide) { headers.insert(headers.end(), {"IMAGE", "DIGEST"}); }
+    std::vector<std::vector<std::string>> rows;
+    const auto or_none = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
+    for (const auto& one : verdicts) {
+        std::vector<std::string> row{one.kernel, one.resource, or_none(one.container), std::string(one.text()), one.checked, one.reason};
+        if (wide) { row.insert(row.end(), {or_none(one.image), or_none(one.digest)}); }
+        rows.push_back(std::move(row));
+    }
+    return cli::format_table(headers, rows, 0);
+}
+
+std::optional<decide::StatusTarget> status_target(const cli::Args& args) {
+    const auto text = args.get("status");
+    if (!text) return std::nullopt;
+    if (!args.flag("check-images") && args.all("kernel-devel").empty())
+        throw Error(Exit::usage, "usage", "--status requires --check-images or --kernel-devel").hint("without them nobody knows whether the images are there");
+    auto target = decide::parse_status_target(*text);
+    if (!target)
+        throw Error(Exit::usage, "bad-value", fmt::format("--status: expected clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME, found '{}'", base::escape(*text)))
+            .hint("kmm-plan preflight --status operatorcondition/openshift-operators/my-driver");
+    return target;
+}
+
+std::string upgradeable_line(const decide::Upgradeable& upgradeable) {
+    return fmt::format("\nupgradeable: {} ({})\n", upgradeable.status ? "true" : "false", upgradeable.reason);
+}
+
+}  // namespace kmm::tool_plan
