@@ -123,7 +123,7 @@ bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
     if (directory.empty()) return false;
     std::error_code error;
     require_own_directories(root, directory);
-    modules.of_host = kmod::ModuleIndex::build(directory, root);
+    modules.of_host = kmod::ModuleIndex::build(directory, root, {}, job.parser.get());
     warn_of_left_out(modules.of_host, result.warnings);
     const std::filesystem::path real_root = std::filesystem::canonical(root, error);
     for (const auto& [name, module] : modules.of_host.modules()) {  // where a link leads
@@ -248,7 +248,9 @@ namespace {
 WorkerResult check(const cli::Args& args, cli::Context& context) {
     sys::LinuxClock clock;
     const milliseconds start = clock.monotonic();
+    auto parser = start_parser();
     Job job = read_job(args, Needs::image);
+    job.parser = std::move(parser);
     job.sandbox = Job::Sandbox::whole;
     require_kernel(job);
     kmod::check_firmware_path(job.host_firmware_path);
@@ -358,7 +360,9 @@ UnknownFields unknown_fields(const cli::Context& context) { return context.verb.
 
 Exit run_load(const cli::Args& args, cli::Context& context) {
     return run_and_report(context, [&] {
+        auto parser = start_parser();
         Job job = read_job(args, Needs::image, unknown_fields(context));
+        job.parser = std::move(parser);
         job.sandbox = Job::Sandbox::calls;
         return load_job(job, args, context);
     });
