@@ -248,9 +248,7 @@ namespace {
 WorkerResult check(const cli::Args& args, cli::Context& context) {
     sys::LinuxClock clock;
     const milliseconds start = clock.monotonic();
-    auto parser = start_parser();
-    Job job = read_job(args, Needs::image);
-    job.parser = std::move(parser);
+    Job job = read_image_job(args);
     job.sandbox = Job::Sandbox::whole;
     require_kernel(job);
     kmod::check_firmware_path(job.host_firmware_path);
@@ -360,9 +358,7 @@ UnknownFields unknown_fields(const cli::Context& context) { return context.verb.
 
 Exit run_load(const cli::Args& args, cli::Context& context) {
     return run_and_report(context, [&] {
-        auto parser = start_parser();
-        Job job = read_job(args, Needs::image, unknown_fields(context));
-        job.parser = std::move(parser);
+        Job job = read_image_job(args, unknown_fields(context));
         job.sandbox = Job::Sandbox::calls;
         return load_job(job, args, context);
     });

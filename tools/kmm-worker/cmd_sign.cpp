@@ -130,12 +130,12 @@ private:
 WorkerResult sign(const cli::Args& args, cli::Context& context) {
     sys::LinuxClock clock;
     const auto start = clock.monotonic();
+    keep_memory_private();
     const auto parser = start_parser();
     const kmod::HostPaths host = host_paths(args);
     registry::RewriteRequest request;
     request.to = wanted_option(args, "to", "IMAGE");
     WorkerResult result;
-    keep_memory_private();
     check_key_mode(wanted_option(args, "key", "FILE"), result.warnings);
     const KeyHolder signer([&] { return read_signer(args); });
     result.verb = "sign";

@@ -154,6 +154,13 @@ std::shared_ptr<sys::Confined> start_parser() {
     return std::make_shared<sys::Confined>(std::vector<sys::Service>{registry::layer_service(), kmod::module_service()}, stop_at_interrupt);
 }
 
+Job read_image_job(const cli::Args& args, UnknownFields unknown) {
+    auto parser = start_parser();
+    Job job = read_job(args, Needs::image, unknown);
+    job.parser = std::move(parser);
+    return job;
+}
+
 registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock) {
     cli::LiveArea area(context.console);
     show_progress(request, area, context);

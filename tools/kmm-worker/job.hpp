@@ -75,6 +75,9 @@ enum class UnknownFields { refuse, warn };
 /// `unknown` says what a field of CONFIG is that nobody knows here.
 [[nodiscard]] Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown = UnknownFields::refuse);
 
+/// read_job() of what needs an image, with a parser that was started before.
+[[nodiscard]] Job read_image_job(const cli::Args& args, UnknownFields unknown = UnknownFields::refuse);
+
 /// Where the host's facts are, with --host-root applied.
 [[nodiscard]] kmod::HostPaths host_paths(const cli::Args& args);
 /// Facts of this node; its name is $NODE_NAME (set by worker Pods) if there is one.
